@@ -158,7 +158,7 @@ def train(folder: Path, options: Sequence[str]) -> dict[str, float]:
     report, record = folder / "report" / "report.json", folder / "made_of.json"
     made_of = json.dumps([sha256_of(option) if option.endswith(".parquet") else option for option in options])
     if not report.exists():
-        from cxc_eccv.baselines.dual_encoder import script
+        from cxc_eccv.studies.baselines.dual_encoder import script
 
         trained = script.train([*options, "--output-dir", str(folder)])
         assert trained.report is not None  # noqa: S101 - the recipe asks for one

@@ -16,30 +16,30 @@ from typing import Any
 import typer
 
 from cxc_eccv import __version__
-from cxc_eccv.cli.annotate import annotate
-from cxc_eccv.cli.baseline import baseline
 from cxc_eccv.cli.build import build
 from cxc_eccv.cli.compare import compare
-from cxc_eccv.cli.concepts import concepts
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
-from cxc_eccv.cli.entailment import entailment
 from cxc_eccv.cli.evaluate import evaluate
-from cxc_eccv.cli.explain import explain
-from cxc_eccv.cli.failures import failures
-from cxc_eccv.cli.features import features
 from cxc_eccv.cli.help import Command, Group
-from cxc_eccv.cli.labels import labels
 from cxc_eccv.cli.list import list_all
-from cxc_eccv.cli.mine import mine
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
-from cxc_eccv.cli.query_corpus import query_corpus
 from cxc_eccv.cli.report import report
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.cli.submit import submit
-from cxc_eccv.cli.train import train
 from cxc_eccv.errors import CxcEccvError
+from cxc_eccv.studies.annotation.commands.annotate import annotate
+from cxc_eccv.studies.annotation.commands.labels import labels
+from cxc_eccv.studies.baselines.commands.baseline import baseline
+from cxc_eccv.studies.baselines.commands.features import features
+from cxc_eccv.studies.baselines.commands.train import train
+from cxc_eccv.studies.entailment.commands.entailment import entailment
+from cxc_eccv.studies.entailment.commands.mine import mine
+from cxc_eccv.studies.explain.commands.concepts import concepts
+from cxc_eccv.studies.explain.commands.explain import explain
+from cxc_eccv.studies.explain.commands.failures import failures
+from cxc_eccv.studies.explain.commands.query_corpus import query_corpus
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import remedy_of
 

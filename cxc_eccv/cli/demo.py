@@ -23,7 +23,7 @@ def demo(
 
     Example: cxc-eccv demo --output demo
     """
-    from cxc_eccv.baselines.demo import earlier_files, run_demo, sample_images
+    from cxc_eccv.demo.run import earlier_files, run_demo, sample_images
     from cxc_eccv.report.console import print_report
     from cxc_eccv.report.folder import FILES as REPORT_FILES
     from cxc_eccv.runs import load_run

@@ -27,4 +27,4 @@ def needs_train_extra() -> Iterator[None]:
 
 def register_models() -> None:
     """So that transformers knows the trained baselines by the type that their config names."""
-    importlib.import_module("cxc_eccv.baselines.models")
+    importlib.import_module("cxc_eccv.studies.baselines.models")

@@ -62,7 +62,7 @@ def sts(
         raise InvalidOption("give either --model, or --baseline bow or word_vectors, the latter with --vectors")
     library = Library(data_dir, allow_modified=allow_modified)
     if model is None:
-        from cxc_eccv.baselines.sentence_similarity import sts_of_baseline
+        from cxc_eccv.studies.baselines.sentence_similarity import sts_of_baseline
 
         report = sts_of_baseline(str(baseline), library, wanted, vectors=vectors)
     else:

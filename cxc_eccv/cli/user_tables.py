@@ -68,7 +68,7 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
         others = f"a file of labels ({', '.join(SUFFIXES)})", "the folder or Hub id of a classifier of entailment"
         raise UnknownName("policy for unjudged pairs", value, (*UNJUDGED[:-1], *others))
     with needs_train_extra():
-        from cxc_eccv.entailment.judge import ClassifierJudge
+        from cxc_eccv.studies.entailment.judge import ClassifierJudge
 
         return ClassifierJudge(value, images, device=device)
 

@@ -80,7 +80,7 @@ def evaluate(
             in place of that of the queries, as some papers have it; the bootstrap for other metrics; or ``none``.
         unjudged: what Entail@K does with a retrieved pair without a label: ``not_entailed`` counts it as 0,
             ``leave_out`` takes the fraction among labelled pairs alone, a function of image ids and caption ids (or a
-            table with ``image_id``, ``caption_id``, ``label``; or :class:`cxc_eccv.entailment.judge.ClassifierJudge`,
+            table with ``image_id``, ``caption_id``, ``label``; or ``ClassifierJudge``,
             a trained classifier) says its label. Results state policy and coverage.
         per_query: keep the value of every query in ``report.per_query``, and the run itself, so that ``report.save``
             writes all that a comparison and the page need.

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cxc_eccv.annotation.answers import read_answers
-from cxc_eccv.annotation.asking.questionnaire import describe_questions, render_questionnaire
-from cxc_eccv.annotation.asking.questions import build_sheets
-from cxc_eccv.annotation.asking.schemes import schemes
+from cxc_eccv.studies.asking.answers import read_answers
+from cxc_eccv.studies.asking.questionnaire import describe_questions, render_questionnaire
+from cxc_eccv.studies.asking.questions import build_sheets
+from cxc_eccv.studies.asking.schemes import schemes
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +91,7 @@ def test_nobody_begins_without_a_name(measure, page_of):
 
 
 def test_nothing_shown_or_typed_runs(measure, page_of, monkeypatch):
-    monkeypatch.setattr("cxc_eccv.annotation.asking.questions._in_one_line", lambda text: HOSTILE)
+    monkeypatch.setattr("cxc_eccv.studies.asking.questions._in_one_line", lambda text: HOSTILE)
     page, _ = page_of("entailment")
     script = press("Enter", "1", "3").replace('"w1 <b>"', json.dumps(HOSTILE.replace("</script>", "<\\/script>")))
     found, _, console = measure(page, script.replace("</script>", "<\\/script>"), widths=(1280,))

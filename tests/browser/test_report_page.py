@@ -3,7 +3,7 @@
 import pytest
 from report_samples import sample_report
 
-from cxc_eccv.baselines.demo import sample_images
+from cxc_eccv.demo.run import sample_images
 from cxc_eccv.report.cards import SCHEMA, find_shown_files, thumbnails
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page

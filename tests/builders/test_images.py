@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.builders.images import ImageFolder, attach_images, embed_images
 from cxc_eccv.builders.writing.shards import portable_schema
+from cxc_eccv.demo.run import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.registry import task
 

@@ -13,7 +13,7 @@ from cxc_eccv.cli import app, main
 
 ROOT = Path(__file__).parents[2]
 BASELINES = ("char_gru", "dual_encoder", "entailment_classifier")
-TRAIN = [f"cxc_eccv.baselines.{name}" for name in BASELINES]
+TRAIN = [f"cxc_eccv.studies.baselines.{name}" for name in BASELINES]
 HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerate"))
 SCRIPTS = sorted(
     path

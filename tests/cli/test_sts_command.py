@@ -10,16 +10,16 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 
 from typer.testing import CliRunner  # noqa: E402 - after the checks above
 
-from cxc_eccv.baselines.bag_of_words import TfIdf  # noqa: E402
-from cxc_eccv.baselines.char_gru.data import character_tokenizer  # noqa: E402
-from cxc_eccv.baselines.char_gru.model import CharGruConfig, CharGruModel  # noqa: E402
-from cxc_eccv.baselines.char_gru.script import train  # noqa: E402
-from cxc_eccv.baselines.char_gru.snapshots import sts_correlations  # noqa: E402
 from cxc_eccv.cli import app  # noqa: E402
+from cxc_eccv.demo.bag_of_words import TfIdf  # noqa: E402
 from cxc_eccv.encoding.towers.texts import text_encoder  # noqa: E402
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName  # noqa: E402
 from cxc_eccv.sources.library import Library  # noqa: E402
 from cxc_eccv.sts import evaluate_sts  # noqa: E402
+from cxc_eccv.studies.baselines.char_gru.data import character_tokenizer  # noqa: E402
+from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruModel  # noqa: E402
+from cxc_eccv.studies.baselines.char_gru.script import train  # noqa: E402
+from cxc_eccv.studies.baselines.char_gru.snapshots import sts_correlations  # noqa: E402
 
 SENTENCES = ["a dog runs", "the cat sleeps", "two men", "a red bus", "one small child", "a dog ran"]
 

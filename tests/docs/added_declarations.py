@@ -45,9 +45,9 @@ def reports():
     import numpy as np
     import pyarrow.parquet as pq
 
-    from cxc_eccv.baselines.untrained.random import random_run
     from cxc_eccv.runs import save_embeddings
     from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.baselines.untrained.random import random_run
 
     save_embeddings(FOLDER / "run.npz", random_run(Library("sample"), "test"))
     asked = ("--tasks", "uncontested,coco_5k", "--metrics", "found_at_r,capped_rank_at_k,recall_at_k")

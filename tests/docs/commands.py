@@ -34,31 +34,31 @@ NOT_RUN = {
     "cxc-eccv encode --model jinaai/": "runs code of the Hub; tests/encoding/test_model_options.py runs such",
     "cxc-eccv encode --model intfloat/": "has prompts of its own; likewise",
     "cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-": "test_judge_command.py beside the next runs it",
-    "cxc-eccv concepts --source visual-genome": "needs Visual Genome; tests/explain/test_concepts.py has files like it",
-    "cxc-eccv concepts --instances": "needs COCO's instances; tests/cli/test_concepts_command.py has some",
-    "cxc-eccv query-corpus": "needs vectors of a text model; tests/explain/test_query_corpus_command.py runs it",
+    "cxc-eccv concepts --source visual-genome": "needs Visual Genome; test_concepts.py has files like it",
+    "cxc-eccv concepts --instances": "needs COCO's instances; tests/studies/explain/test_concepts_command.py has some",
+    "cxc-eccv query-corpus": "needs vectors of a text model; test_query_corpus_command.py runs it",
     "python -m spacy download": "downloads",
     "python -m nltk.downloader": "downloads",
-    "cxc-eccv build --output adversarial_data": "needs a tagger; tests/altering/test_config.py builds it",
+    "cxc-eccv build --output adversarial_data": "needs a tagger; test_config.py builds it",
     "cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2 --config adversarial": (
         "needs a tagger; tests/encoding/test_encode_config.py encodes a config"
     ),
-    "cxc-eccv mine": "needs a trained classifier; tests/entailment/test_mine_command.py runs it",
+    "cxc-eccv mine": "needs a trained classifier; tests/studies/entailment/test_mine_command.py runs it",
     "cxc-eccv entailment score": "likewise",
-    "cxc-eccv entailment manual": "needs a person's answers; tests/entailment/test_manual.py gives some",
-    "cxc-eccv entailment mean": "averages two reports, of COCO and of Flickr30k; tests/entailment/test_mean.py does",
+    "cxc-eccv entailment manual": "needs a person's answers; tests/studies/entailment/test_manual.py gives some",
+    "cxc-eccv entailment mean": "averages two reports, of COCO and of Flickr30k; test_mean.py does",
     "cxc-eccv build --output mined_data": "needs a file that mine wrote; likewise",
     "cxc-eccv features": "reads Flickr8k's lists, which the sample lacks; tests/encoding/test_ten_crops.py runs it",
-    "cxc-eccv explain": "needs WordNet, which the sample lacks; tests/explain/test_explain_command.py runs it",
-    "cxc-eccv failures": "needs what explain wrote, and answers; tests/explain/test_failures_command.py runs it",
-    "cxc-eccv labels clip.npz": "needs an answered project; tests/annotation/worth/test_appraisal.py has one",
+    "cxc-eccv explain": "needs WordNet, which the sample lacks; tests/studies/explain/test_explain_command.py runs it",
+    "cxc-eccv failures": "needs what explain wrote, and answers; test_failures_command.py runs it",
+    "cxc-eccv labels clip.npz": "needs an answered project; tests/studies/annotation/worth/test_appraisal.py has one",
     **{
         f"cxc-eccv annotate {step} doubts": "takes one step after the other, as docs/annotation.md does"
         for step in ("propose", "export", "import", "merge")
     },
-    "cxc-eccv annotate check": "needs people's answers; tests/annotation/test_report_command.py has some",
+    "cxc-eccv annotate check": "needs people's answers; tests/studies/annotation/test_report_command.py has some",
     "cxc-eccv annotate report": "likewise",
-    "cxc-eccv annotate simulate": "takes minutes; tests/annotation/test_simulate_command.py runs it for less",
+    "cxc-eccv annotate simulate": "takes minutes; tests/studies/annotation/test_simulate_command.py runs it for less",
     "cxc-eccv sts": "reads SemEval's files, which the sample lacks; tests/cli/test_sts_command.py runs it",
 }
 """Start of a command to the reason why it is not run."""

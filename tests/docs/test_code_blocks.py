@@ -17,7 +17,9 @@ STATIC = {"text", "bibtex", "html"}
 PARSED = {"json": json.loads, "yaml": yaml.safe_load, "toml": tomllib.loads}
 RUN = {"python", "diff", "sh"}
 
-NOT_BUILT = {"docs/datasets/adversarial.md": "needs a tagger; tests/altering/test_config.py builds and loads it"}
+NOT_BUILT = {
+    "docs/datasets/adversarial.md": "needs a tagger; tests/studies/explain/altering/test_config.py builds and loads it"
+}
 """Pages whose example loads what the sample alone does not give."""
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pages import DOCS, ROOT, blocks_of
 
-from cxc_eccv.baselines.untrained.declared import baselines
-from cxc_eccv.cli.baseline import baseline
+from cxc_eccv.studies.baselines.commands.baseline import baseline
+from cxc_eccv.studies.baselines.untrained.declared import baselines
 
 TITLE = re.compile(r'title="(?P<path>[^"]+)"')
 

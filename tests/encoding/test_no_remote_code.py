@@ -15,12 +15,12 @@ import open_clip_stand_in  # noqa: E402 - after the skip
 import transformers  # noqa: E402 - after the skip
 
 import cxc_eccv  # noqa: E402 - after the skip
-from cxc_eccv.baselines.dual_encoder.arguments import ModelArguments  # noqa: E402 - after the skip
-from cxc_eccv.baselines.dual_encoder.loading import starting_model  # noqa: E402 - after the skip
 from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
 from cxc_eccv.encoding.checkpoints import load_part  # noqa: E402 - after the skip
-from cxc_eccv.entailment.scoring import load_classifier  # noqa: E402 - after the skip
 from cxc_eccv.errors import ModelError  # noqa: E402 - after the skip
+from cxc_eccv.studies.baselines.dual_encoder.arguments import ModelArguments  # noqa: E402 - after the skip
+from cxc_eccv.studies.baselines.dual_encoder.loading import starting_model  # noqa: E402 - after the skip
+from cxc_eccv.studies.entailment.scoring import load_classifier  # noqa: E402 - after the skip
 
 CODE = "import pathlib\npathlib.Path({mark!r}).touch()\n"
 REFUSED = "brings Python code of its own, which is not run"

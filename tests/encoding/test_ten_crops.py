@@ -14,10 +14,10 @@ import tiny_models  # noqa: E402 - after the checks above
 from PIL import Image, ImageOps  # noqa: E402
 
 from cxc_eccv import cli  # noqa: E402
-from cxc_eccv.baselines.char_gru.data import ImageFeatures  # noqa: E402
 from cxc_eccv.encoding import TenCrops, encode  # noqa: E402
 from cxc_eccv.encoding.distributed.shards import FolderStore  # noqa: E402
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing  # noqa: E402
+from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures  # noqa: E402
 
 CROPS = TenCrops(40, 32)
 

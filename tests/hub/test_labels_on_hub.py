@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from label_files import random_pairs, write_label_file
 
-from cxc_eccv.annotation.labelling.card import label_card
 from cxc_eccv.sources.readers import read_labels
+from cxc_eccv.studies.annotation.labelling.card import label_card
 
 EVALUATE = """
 import numpy as np

@@ -8,8 +8,8 @@ PUSH = """
 import torch
 from transformers import AutoModel
 
-from cxc_eccv.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.baselines.dual_encoder.loading import text_backbone
+from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
+from cxc_eccv.studies.baselines.dual_encoder.loading import text_backbone
 from cxc_eccv.sources.library import Library
 
 text, tokenizer = text_backbone(Library("sample"))
@@ -30,9 +30,9 @@ def test_a_pushed_model_comes_back_equal(client):
 
 
 PUSH_CLASSIFIER = """
-from cxc_eccv.baselines.entailment_classifier.arguments import ModelArguments, ObjectiveArguments
-from cxc_eccv.baselines.entailment_classifier.loading import starting_model
-from cxc_eccv.entailment.scoring import load_classifier
+from cxc_eccv.studies.baselines.entailment_classifier.arguments import ModelArguments, ObjectiveArguments
+from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
+from cxc_eccv.studies.entailment.scoring import load_classifier
 
 parts = dict(text_model="sample", visual_text_model="sample", image_model="sample")
 model, processor = starting_model(ModelArguments(**parts), ObjectiveArguments())

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cxc_eccv.annotation.asking.schemes import schemes
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, RunTooShallow, UnknownName
 from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.entail_at_k import entail_at_k
@@ -14,6 +13,7 @@ from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.metrics.pmrp import pmrp
 from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
+from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.types import Judgments, TopK
 
 

@@ -5,19 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cxc_eccv.annotation.proposing.strategies.cxc import choose_caption_pairs, choose_image_pairs
-from cxc_eccv.baselines.annotators import place_images
 from cxc_eccv.encoding.cross_encoding import _take_vectors
 from cxc_eccv.encoding.distributed.sharded_ranks import split_ranks
-from cxc_eccv.entailment.mining import _with_image_vectors
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.explain.failures import find_failures
-from cxc_eccv.explain.query_corpus import collect_captions, evaluate_query_corpus
-from cxc_eccv.explain.reranking import rerank
 from cxc_eccv.ranking.scores import to_unit_length
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sts.evaluation import cosines
+from cxc_eccv.studies.annotation.proposing.strategies.cxc import choose_caption_pairs, choose_image_pairs
+from cxc_eccv.studies.baselines.annotators import place_images
+from cxc_eccv.studies.entailment.mining import _with_image_vectors
+from cxc_eccv.studies.explain.failures import find_failures
+from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus
+from cxc_eccv.studies.explain.reranking import rerank
 from cxc_eccv.types import Embeddings
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cxc_eccv.errors import CxcEccvError, MalformedSource
-from cxc_eccv.explain.ratings import CORRELATED, FAILURE_COLUMNS, read_failures
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.runs import load_run
+from cxc_eccv.studies.explain.ratings import CORRELATED, FAILURE_COLUMNS, read_failures
 
 EXAMPLES = settings(max_examples=120, derandomize=True, deadline=None)
 SAID = {".json": said_by_json, ".trec": said_by_trec}

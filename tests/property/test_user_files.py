@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from label_files import label_table
 from mined_files import write_mined
 
-from cxc_eccv.annotation.answers import read_answers
-from cxc_eccv.annotation.asking.questionnaire import questionnaire_id
-from cxc_eccv.annotation.asking.questions import CANDIDATE, Question
-from cxc_eccv.annotation.asking.schemes import schemes
-from cxc_eccv.annotation.exchange import formats
 from cxc_eccv.cli.user_tables import policy, read_captions, read_probabilities, read_summaries
-from cxc_eccv.entailment.labelled import read_labelled
 from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.sources.readers import LABELS_FACTS, read_entailment, read_labels, read_mined
+from cxc_eccv.studies.asking.answers import read_answers
+from cxc_eccv.studies.asking.exchange import formats
+from cxc_eccv.studies.asking.questionnaire import questionnaire_id
+from cxc_eccv.studies.asking.questions import CANDIDATE, Question
+from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.entailment.labelled import read_labelled
 
 SHEETS = [[Question("p0", 1, 2, "a.jpg", "A dog.", CANDIDATE, ())]]
 ASKED = {

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cxc_eccv.baselines.bag_of_words import TfIdf, words
-from cxc_eccv.baselines.untrained.bow import evaluate_bow
+from cxc_eccv.demo.bag_of_words import TfIdf, words
 from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.studies.baselines.untrained.bow import evaluate_bow
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*score exactly as high:UserWarning")  # texts of the same words tie
 

@@ -10,8 +10,8 @@ from report_samples import Page as Parsed
 from report_samples import near_run, sample_report
 
 import cxc_eccv as ce
-from cxc_eccv.baselines.demo import sample_images
 from cxc_eccv.cli import main
+from cxc_eccv.demo.run import sample_images
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.report.console import print_report
 from cxc_eccv.types import Report, Result

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr
 
-from cxc_eccv.baselines.sentence_similarity import sts_of_baseline
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts import FittedPerTask, evaluate_sts
 from cxc_eccv.sts.evaluation import GradeClassifier, cosines
 from cxc_eccv.sts.results import to_json, to_markdown
 from cxc_eccv.sts.tasks import SUBTASKS, supervised_pairs, task_names, task_texts
+from cxc_eccv.studies.baselines.sentence_similarity import sts_of_baseline
 
 WORDS = ["a", "dog", "cat", "bus", "man", "red", "runs", "sleeps", "on", "street", "two"]
 

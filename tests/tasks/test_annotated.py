@@ -10,7 +10,6 @@ from label_files import random_pairs, write_label_file
 from report_samples import near_run
 
 import cxc_eccv as ce
-from cxc_eccv.annotation.asking.schemes import schemes
 from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.errors import InvalidOption
@@ -20,6 +19,7 @@ from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.types import Judgments
 
 QUIET = {"confidence": None}

@@ -27,8 +27,8 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, CLIPConfig, CLIPModel, ConvNextConfig, EfficientNetConfig, PreTrainedModel
 
-from cxc_eccv.baselines.dual_encoder.losses import Objective
-from cxc_eccv.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
+from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
 
 SIDE, TOKENS, FILES = 224, 32, 512
 Batch = dict[str, torch.Tensor]

@@ -3,7 +3,7 @@
 import torch
 import transformers
 
-from cxc_eccv.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
+from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
 
 TEXT = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 50}
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}

@@ -4,8 +4,8 @@ import tiny_models
 import torch
 import transformers
 
-from cxc_eccv.entailment.classifier import EntailmentClassifier
-from cxc_eccv.entailment.processing import EntailmentProcessor
+from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
+from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 
 TEXT, VISUAL, MULTIMODAL = range(3)
 PREMISES = ["a dog", "two cat and a man rides the red bus", "", "the woman with a ball", "", "a man on the bus"]

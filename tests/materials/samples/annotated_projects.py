@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 
-from cxc_eccv.annotation.exchange import formats
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.studies.asking.exchange import formats
 from cxc_eccv.types import Embeddings
 
 

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.annotation.answers import SCHEMA
-from cxc_eccv.annotation.asking.schemes import schemes
-from cxc_eccv.annotation.labelling.changes import LabelChange, LabelChanges, Turn
-from cxc_eccv.annotation.proposing.candidates import CANDIDATES
-from cxc_eccv.annotation.report import report_annotation
+from cxc_eccv.studies.annotation.labelling.changes import LabelChange, LabelChanges, Turn
+from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
+from cxc_eccv.studies.annotation.report import report_annotation
+from cxc_eccv.studies.asking.answers import SCHEMA
+from cxc_eccv.studies.asking.schemes import schemes
 
 NO_MODEL = "No model was named: cxc-eccv annotate report FOLDER MODELS... shows what the labels change for them."
 DETAILS = {

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.explain.concepts import load_concepts
-from cxc_eccv.explain.explanation import Explanation, explain_failures
-from cxc_eccv.explain.failures import Failures
+from cxc_eccv.studies.explain.concepts import load_concepts
+from cxc_eccv.studies.explain.explanation import Explanation, explain_failures
+from cxc_eccv.studies.explain.failures import Failures
 
 
 def alike(names):
@@ -25,10 +25,10 @@ def locate_words(texts, vocabulary):
 
 def without_wordnet(patch):
     """Have pages and numbers made from the stand-ins above."""
-    patch.setattr("cxc_eccv.report.wings.explained.locate_mentions", locate_words)
-    patch.setattr("cxc_eccv.report.wings.explained.similarity_matrix", alike)
+    patch.setattr("cxc_eccv.studies.explain.page.locate_mentions", locate_words)
+    patch.setattr("cxc_eccv.studies.explain.page.similarity_matrix", alike)
     patch.setattr(
-        "cxc_eccv.explain.explanation.find_mentions",
+        "cxc_eccv.studies.explain.explanation.find_mentions",
         lambda texts, vocabulary: [
             {name for _, _, names in places for name in names} for places in locate_words(texts, vocabulary)
         ],

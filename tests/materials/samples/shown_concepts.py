@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.explain.concepts import ImageConcepts
-from cxc_eccv.explain.failures import Failures
+from cxc_eccv.studies.explain.concepts import ImageConcepts
+from cxc_eccv.studies.explain.failures import Failures
 
 
 def alike(names):

@@ -5,8 +5,8 @@ from dual_encoder_models import inputs, model, pixels
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
-from cxc_eccv.baselines.dual_encoder.losses import Objective
-from cxc_eccv.baselines.training import process_count, process_rank
+from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.training import process_count, process_rank
 
 MODES = {"t2t": False, "i2t": True, "t2t+i2t": True}
 PAIRS = 8

@@ -5,9 +5,9 @@ import pyarrow as pa
 import tiny_models
 import torch
 
-from cxc_eccv.baselines.entailment_classifier.arguments import EntailmentTrainingArguments
-from cxc_eccv.baselines.entailment_classifier.data import PairCollator, PairItems
-from cxc_eccv.baselines.entailment_classifier.trainer import EntailmentTrainer
+from cxc_eccv.studies.baselines.entailment_classifier.arguments import EntailmentTrainingArguments
+from cxc_eccv.studies.baselines.entailment_classifier.data import PairCollator, PairItems
+from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer
 
 
 def pairs():

@@ -16,9 +16,9 @@ import pytest
 import torch
 from torch import distributed, multiprocessing
 
-from cxc_eccv.baselines.training import gather
 from cxc_eccv.encoding import encode, sides
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.studies.baselines.training import gather
 
 CAPTIONS = [(number, "a dog" + " cat" * (number % 9)) for number in range(30)]
 

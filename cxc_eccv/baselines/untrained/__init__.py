@@ -1,6 +1,0 @@
-"""Baselines without training; each file declares itself as BASELINE, under the name of the file."""
-
-from cxc_eccv.baselines.untrained.declared import Inputs, baseline_named
-from cxc_eccv.baselines.untrained.word_vectors import AveragedVectors, read_word_vectors
-
-__all__ = ["AveragedVectors", "Inputs", "baseline_named", "read_word_vectors"]

@@ -1,0 +1,1 @@
+"""The demo: the whole path on the embedded sample, with a closed-form model."""

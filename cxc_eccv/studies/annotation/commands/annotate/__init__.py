@@ -1,0 +1,23 @@
+"""``cxc-eccv annotate``: the loop from disagreement of models to labels that people gave, in one folder."""
+
+from __future__ import annotations
+
+import typer
+
+from cxc_eccv.cli.help import Command
+from cxc_eccv.studies.annotation.commands.annotate.check import check
+from cxc_eccv.studies.annotation.commands.annotate.export import export
+from cxc_eccv.studies.annotation.commands.annotate.import_answers import import_answers
+from cxc_eccv.studies.annotation.commands.annotate.merge import merge
+from cxc_eccv.studies.annotation.commands.annotate.propose import propose
+from cxc_eccv.studies.annotation.commands.annotate.report import report
+from cxc_eccv.studies.annotation.commands.annotate.simulate import simulate
+
+__all__ = ["annotate"]
+
+annotate = typer.Typer(no_args_is_help=True, help="Extend the labels: models propose pairs, people judge them.")
+annotate.command(cls=Command)(propose)
+annotate.command(cls=Command)(export)
+annotate.command("import", cls=Command)(import_answers)
+for command in (check, merge, report, simulate):
+    annotate.command(cls=Command)(command)

@@ -1,0 +1,72 @@
+"""What several of the subcommands take and say: the folder, how the answers stand, and which command comes next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cxc_eccv.terminal import say
+
+if TYPE_CHECKING:
+    from cxc_eccv.studies.annotation.project import Project
+
+Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
+
+Form = Annotated[str, typer.Option("--format", help="html, jsonl, csv, label_studio or argilla.")]
+
+SHOWN = 8
+"""Sheets or pairs that are named in a line, of however many there are."""
+
+
+def say_status(project: Project, data_dir: str | None) -> None:
+    """Which sheets are answered, what is thought of them, and what comes next."""
+    from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED, judge_sheets, read_checks
+
+    for own in project.rounds:
+        workers = count_nouns(len(set(own.answers["worker"].to_pylist())), "worker")
+        still = own.open_sheets
+        told = f"{len(own.sheets) - len(still):,} of {len(own.sheets):,} sheets answered, by {workers}"
+        say(f"round {own.number}: {told}" + (f"; open: {name_some(still)}" if still else ""))
+    judged = judge_sheets(project.answers(), read_checks(project.folder))
+    counts = {verdict: sum(own.verdict == verdict for own in judged) for verdict in (ACCEPTED, BY_HAND, REJECTED)}
+    say("answered sheets: " + ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items()))
+    doubtful = [f"{own.sheet}:{own.worker}" for own in judged if own.verdict == BY_HAND]
+    if doubtful:
+        say(f"to be checked by hand, as sheet:worker: {name_some(doubtful)}")
+        say_next(data_dir, "report", project.folder, "--output", "report")
+        say_next(data_dir, "check", project.folder, "--accept", doubtful[0])
+    if not judged:
+        say_export(project, data_dir)
+    if counts[ACCEPTED]:
+        say_next(data_dir, "merge", project.folder)
+
+
+def say_next(data_dir: str | None, step: str, *arguments: object) -> None:
+    """Print the command that comes next, to copy."""
+    say(f"next: {shlex.join(['cxc-eccv', 'annotate', step, *map(str, arguments), *data_option(data_dir)])}")
+
+
+def say_export(project: Project, data_dir: str | None) -> None:
+    """That questions go out next, with the images of this edition."""
+    shown = {"official": [], "sample": ["--images", "sample"]}.get(project.library.edition, ["--images", "FOLDER"])
+    say_next(data_dir, "export", project.folder, *shown, "--output", "questions")
+
+
+def data_option(data_dir: str | None) -> list[str]:
+    """The option of the data, for a command that comes next."""
+    return [] if data_dir is None else ["--data-dir", data_dir]
+
+
+def count_nouns(number: int, noun: str) -> str:
+    """A number with its noun, as ``2 pairs``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def name_some(names: Iterable[object]) -> str:
+    """Of many the first few."""
+    every = list(map(str, names))
+    return ", ".join([*every[:SHOWN], *(["..."] if len(every) > SHOWN else [])])

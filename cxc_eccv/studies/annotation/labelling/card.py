@@ -1,0 +1,201 @@
+"""The card of a set of labels: what they are, who gave them, by which rule, and how to use them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.sources.readers import LABELS_SCHEMA
+from cxc_eccv.studies.annotation.labelling.settling import RULES
+from cxc_eccv.studies.asking.schemes import schemes
+
+if TYPE_CHECKING:
+    from huggingface_hub import DatasetCardData
+
+__all__ = ["check_terms", "is_unchanged", "label_card"]
+
+CARD = Path(__file__).parent / "templates" / "labels.md.jinja"
+
+FIELDS = {
+    "image_id": "the image's COCO id",
+    "caption_id": "the caption's COCO id",
+    "gain": "how well they match, from 0 to 1",
+    "positive": "whether they match at all: exactly where the gain is above 0",
+    "answers": "people who answered and count",
+}
+
+COUNTS = {
+    "answers": "answers about candidates",
+    "answers_not_accepted": "of sheets that were not accepted",
+    "answers_given_again": "of a person who answered anew",
+    "pairs": "pairs asked about",
+    "pairs_without_accepted_answer": "pairs without an accepted answer",
+    "pairs_with_too_few_answers": "pairs with too few answers",
+    "labels": "labelled pairs",
+    "positives": "positives",
+}
+"""What ``describe_labels`` counts, as the card calls it."""
+
+
+LICENCES = (
+    *("apache-2.0", "mit", "openrail", "bigscience-openrail-m", "creativeml-openrail-m", "bigscience-bloom-rail-1.0"),
+    *("bigcode-openrail-m", "afl-3.0", "artistic-2.0", "bsl-1.0", "bsd", "bsd-2-clause", "bsd-3-clause"),
+    *("bsd-3-clause-clear", "c-uda", "cc", "cc0-1.0", "cc-by-2.0", "cc-by-2.5", "cc-by-3.0", "cc-by-4.0"),
+    *("cc-by-sa-3.0", "cc-by-sa-4.0", "cc-by-nc-2.0", "cc-by-nc-3.0", "cc-by-nc-4.0", "cc-by-nd-4.0"),
+    *("cc-by-nc-nd-3.0", "cc-by-nc-nd-4.0", "cc-by-nc-sa-2.0", "cc-by-nc-sa-3.0", "cc-by-nc-sa-4.0"),
+    *("cdla-sharing-1.0", "cdla-permissive-1.0", "cdla-permissive-2.0", "wtfpl", "ecl-2.0", "epl-1.0", "epl-2.0"),
+    *("etalab-2.0", "eupl-1.1", "agpl-3.0", "gfdl", "gpl", "gpl-2.0", "gpl-3.0", "lgpl", "lgpl-2.1", "lgpl-3.0"),
+    *("isc", "lppl-1.3c", "ms-pl", "mpl-2.0", "odc-by", "odbl", "openrail++", "osl-3.0", "postgresql", "ofl-1.1"),
+    *("ncsa", "unlicense", "zlib", "pddl", "lgpl-lr"),
+)
+"""Ids that the Hub knows, without those of single models, and ``other``, which needs a text beside the card."""
+
+LICENCES_PAGE = "https://huggingface.co/docs/hub/repositories-licenses"
+
+BIBTEX = re.compile(r"\s*@\w+\s*\{\s*[^\s,{}]+\s*,.*\}\s*", re.DOTALL)
+
+SEAL = "<!-- made by cxc-eccv annotate merge, which replaces it unless it was changed: {} -->\n"
+"""The last line of a card, with a checksum of the others."""
+
+
+def check_terms(licence: str | None, citation: str | None) -> dict[str, str]:
+    """Facts for the card, of those that are given.
+
+    Args:
+        licence: an id of the Hub.
+        citation: BibTeX.
+
+    Raises:
+        InvalidOption: no licence of the Hub, or no BibTeX.
+
+    Example:
+        >>> check_terms("cc-by-4.0", None)
+        {'licence': 'cc-by-4.0'}
+    """
+    if licence is not None and licence not in LICENCES:
+        raise InvalidOption(
+            f"licence {licence!r}: the Hub knows none of this name; give one of its ids, as cc-by-4.0, cc0-1.0 or "
+            f"odc-by (all of them: {LICENCES_PAGE})"
+        )
+    if citation is not None and not BIBTEX.fullmatch(citation):
+        raise InvalidOption(
+            f"citation {citation.strip()!r:.60}: give BibTeX, as @misc{{key, title={{...}}, year=2026}}"
+        )
+    terms = {"licence": licence, "citation": citation}
+    return {name: term for name, term in terms.items() if term is not None}
+
+
+def is_unchanged(card: str) -> bool:
+    """Whether a text is a card as :func:`label_card` made it."""
+    text, _, last = card.rstrip("\n").rpartition("\n")
+    return f"{last}\n" == _seal(f"{text}\n")
+
+
+def _seal(text: str) -> str:
+    return SEAL.format(hashlib.sha256(text.encode()).hexdigest())
+
+
+def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
+    """The card of a folder with ``labels.parquet``; with it plain ``datasets`` and the Hub's viewer know the file.
+
+    Args:
+        facts: of the label file, as of :class:`cxc_eccv.sources.readers.LabelFile`. The card shows besides, where they
+            are there, what ``describe_labels`` found, and those of :func:`check_terms`.
+        table: the labels.
+
+    Returns:
+        The text of ``README.md``.
+    """
+    from huggingface_hub import DatasetCard
+
+    from cxc_eccv import __version__
+    from cxc_eccv.builders import cards, markdown
+    from cxc_eccv.shown import code_span, markdown_text
+    from cxc_eccv.sources.catalog import load_catalog
+
+    scheme, counts, agreement = schemes()[facts["scheme"]], facts.get("counts"), facts.get("agreement")
+    models = [str(model["name"] if isinstance(model, Mapping) else model) for model in facts["models"]]
+    card = DatasetCard.from_template(
+        _card_data(facts, table),
+        str(CARD),
+        facts=facts,
+        overview=_overview(facts, table),
+        fields=markdown.table(
+            ["field", "type", "meaning"],
+            [(f"`{name}`", str(LABELS_SCHEMA.field(name).type), meaning) for name, meaning in FIELDS.items()],
+        ),
+        question=markdown_text(scheme.question),
+        citation=markdown_text(scheme.citation),
+        rule=RULES[facts["rule"]],
+        counts=counts
+        and markdown.table(["answers and pairs", "number"], [(COUNTS[name], n) for name, n in counts.items()]),
+        agreement=agreement and _tell_agreement(agreement),
+        models=", ".join(map(code_span, models)) or "No model: the pairs were drawn at random.",
+        edition=code_span(facts["data"].get("edition", "unknown")),
+        version=markdown_text(facts["version"]),
+        package=__version__,
+        example=markdown.fence(f'{cards.LOAD_HERE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
+        command=markdown.fence(
+            f"cxc-eccv evaluate model.npz --split {facts['split']} --labels PATH_OR_NAME "
+            f"--sources coco,cxc,{facts['name']}",
+            "sh",
+        ),
+        licence=markdown_text(facts["licence"]) if "licence" in facts else "",
+        own_citation=markdown.fence(str(facts["citation"]).strip(), "bibtex") if "citation" in facts else "",
+        citations=cards.citations(["eccv_caption"], load_catalog()),
+    )
+    text = f"{card.content.rstrip()}\n\n"
+    return text + _seal(text)
+
+
+def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
+    """The front matter."""
+    import datasets
+    from huggingface_hub import DatasetCardData
+
+    from cxc_eccv.builders import cards
+
+    split, features = str(facts["split"]), datasets.Features.from_arrow_schema(LABELS_SCHEMA)
+    # datasets finds its cache of a local folder by the front matter alone, see builders/cards.py.
+    content = hashlib.sha256(json.dumps(table.to_pydict()).encode()).hexdigest()
+    sizes = {split: (table.num_rows, table.nbytes)}
+    return DatasetCardData(
+        pretty_name=f"{facts['name']}: matches of MS-COCO that people verified",
+        language=cards.LANGUAGE,
+        license=facts.get("licence", "unknown"),
+        size_categories=cards.size_category(table.num_rows),
+        task_categories=["image-to-text", "text-to-image"],
+        tags=["image-text-retrieval", "ms-coco"],
+        configs=[{"config_name": "default", "data_files": [{"split": split, "path": "labels.parquet"}]}],
+        dataset_info=[cards.dataset_info("default", features, sizes, description=f"sha256 {content}")],
+    )
+
+
+def _overview(facts: Mapping[str, Any], table: pa.Table) -> str:
+    from cxc_eccv.builders import markdown
+    from cxc_eccv.shown import markdown_text
+
+    positive = int(pc.sum(table["positive"]).as_py())
+    row = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
+    return markdown.table(
+        ["name", "split", "labelled pairs", "positives", "people who answered", "version"],
+        [[markdown_text(cell) if isinstance(cell, str) else cell for cell in row]],
+    )
+
+
+def _tell_agreement(agreement: Mapping[str, Any]) -> str:
+    if not agreement["pairs"]:
+        return "No pair was judged by several people, so that nothing tells how well they agree."
+    return (
+        f"Of {agreement['pairs']:,} pairs that several people judged, all agree about {agreement['unanimous']:,} "
+        "whether they are positive. Falotico and Quatto's kappa, agreement above that of answers by the toss of a "
+        f"coin, is {agreement['falotico_quatto_kappa']:.2f}."
+    )

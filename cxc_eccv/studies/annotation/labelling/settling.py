@@ -1,0 +1,227 @@
+"""From answers to labels: one gain for every pair that people judged, by a stated rule.
+
+A gain is one that somebody could have answered, as in equation E.4 of the ECCV Caption paper (1, 0.5 or 0): all rules
+take the largest gain that enough answers reach, and 0 where that is less than a positive's. So a pair is positive
+exactly where its gain is above 0.
+
+- ``majority``: more than half of the answers reach it (the lower median). Half of them is not enough: a tie goes to the
+  lower gain, so that one yes and one no make no positive.
+- ``all``: every answer reaches it (the least).
+- ``dawid_skene``: it is likelier than not to be reached, by the classes that Dawid and Skene's model finds likely from
+  the answers, each weighed by how reliable its worker is. Classes are the scheme's answers; for a scale or criteria,
+  positive and not. A positive on a scale then has the lower median of its positive answers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.errors import DataError, UnknownName
+from cxc_eccv.sources.readers import LABELS_SCHEMA
+from cxc_eccv.studies.annotation.labelling.dawid_skene import Consensus, estimate_truth
+from cxc_eccv.studies.asking.quality.agreement import uniform_kappa
+from cxc_eccv.studies.asking.questions import CANDIDATE
+from cxc_eccv.studies.asking.schemes import Scheme
+from cxc_eccv.types import FloatArray, IntArray, check_whole
+
+__all__ = ["RULES", "describe_labels", "keep_last", "settle", "weigh_workers"]
+
+RULES: Mapping[str, str] = MappingProxyType(
+    {
+        "majority": "the largest gain that more than half of the answers reach; a tie goes to the lower one",
+        "all": "the largest gain that every answer reaches",
+        "dawid_skene": "the largest gain that is likelier than not to be reached, where each answer is weighed by how "
+        "reliable its worker is (Dawid and Skene, 1979)",
+    }
+)
+"""How several people's answers about a pair become its gain, in words."""
+
+LIKELIER = 0.5 + 1e-6
+"""A chance above one half, beyond what an estimate is exact to: a tie is a tie."""
+
+
+def settle(answers: pa.Table, scheme: Scheme, rule: str = "majority", *, least_answers: int = 1) -> pa.Table:
+    """One label for every candidate that enough people judged.
+
+    The answers of all rounds count together, whoever was asked when. Of several answers of a worker about a pair the
+    last in the table counts. Known pairs, asked to see who takes care, are not labelled.
+
+    Args:
+        answers: of :func:`cxc_eccv.studies.asking.answers.read_answers`, of accepted sheets alone
+            (:func:`cxc_eccv.studies.asking.quality.sheets.accept`).
+        scheme: how people were asked.
+        rule: one of :data:`RULES`, see :mod:`cxc_eccv.studies.annotation.labelling.settling`.
+        least_answers: people who must have answered about a pair; others get no label.
+
+    Returns:
+        A table of :data:`cxc_eccv.sources.readers.LABELS_SCHEMA`, in the order of image and caption ids.
+
+    Raises:
+        UnknownName: no such rule.
+        InvalidOption: least_answers below 1.
+        DataError: no candidate has enough answers.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, section 3.2 and equation E.4; Dawid and Skene, 1979.
+
+    Example:
+        >>> from cxc_eccv.studies.asking.schemes import schemes
+        >>> told = [("anna", "yes"), ("ben", "partially_yes"), ("cleo", "no")]
+        >>> answers = pa.table(
+        ...     {
+        ...         "image_id": [7] * 3,
+        ...         "caption_id": [70] * 3,
+        ...         "role": ["candidate"] * 3,
+        ...         "worker": [worker for worker, _ in told],
+        ...         "answer": [json.dumps(answer) for _, answer in told],
+        ...         "gain": [schemes()["eccv"].gain_of(answer) for _, answer in told],
+        ...         "positive": [True, True, False],
+        ...     }
+        ... )
+        >>> settle(answers, schemes()["eccv"]).to_pylist()
+        [{'image_id': 7, 'caption_id': 70, 'gain': 0.5, 'positive': True, 'answers': 3}]
+        >>> settle(answers, schemes()["eccv"], "all")["positive"].to_pylist()
+        [False]
+    """
+    if rule not in RULES:
+        raise UnknownName("rule", rule, RULES)
+    check_whole("least_answers", least_answers)
+    own = keep_last(_candidates(answers))
+    pairs, items = _number_pairs(own)
+    counts = np.bincount(items, minlength=len(pairs))
+    enough = counts >= least_answers
+    if not enough.any():
+        raise DataError(
+            f"none of {len(pairs):,} candidates has {least_answers} accepted answers; ask more people, accept sheets "
+            "that were checked by hand, or ask for fewer answers"
+        )
+    if rule == "dawid_skene":
+        gains = _weigh_gains(own, items, scheme)
+    else:
+        gains = _rank_gains(own, items, counts, (counts - 1) // 2 if rule == "majority" else np.zeros_like(counts))
+    columns = [pairs[:, 0], pairs[:, 1], gains, gains > 0, counts.astype(np.int32)]
+    return pa.Table.from_arrays([pa.array(column[enough]) for column in columns], schema=LABELS_SCHEMA)
+
+
+def weigh_workers(answers: pa.Table, scheme: Scheme) -> dict[str, float]:
+    """Worker to the chance that an answer is right, as Dawid and Skene's model finds it; by it ``dawid_skene`` weighs.
+
+    Args:
+        answers: as of :func:`settle`.
+        scheme: how people were asked.
+
+    Raises:
+        DataError: no answer about a candidate.
+    """
+    own = keep_last(_candidates(answers))
+    names, found = _estimate(own, _number_pairs(own)[1], scheme)
+    return dict(zip(names, found.quality.tolist(), strict=True))
+
+
+def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> dict[str, Any]:
+    """What became of all answers, as facts of the label file and for its card.
+
+    Args:
+        asked: all answers that were given.
+        accepted: those of accepted sheets, which were settled.
+        labels: what :func:`settle` made of them.
+
+    Returns:
+        ``people``, who answered and were accepted; ``counts`` of answers and pairs, with those that do not count; and
+        ``agreement`` about what is positive, among the pairs that several people judged.
+    """
+    every, counted = _candidates(asked), _candidates(accepted)
+    own = keep_last(counted)
+    pairs, items = _number_pairs(own)
+    n_answers = np.bincount(items)
+    n_positive = np.bincount(items, weights=np.asarray(own["positive"])).astype(np.int64)
+    several = n_answers > 1
+    table = np.stack([n_positive, n_answers - n_positive], axis=1)[several]
+    agreement = {
+        "pairs": int(several.sum()),
+        "unanimous": int((table == 0).any(axis=1).sum()),
+        "falotico_quatto_kappa": uniform_kappa(table) if several.any() else None,
+    }
+    counts = {
+        "answers": every.num_rows,
+        "answers_not_accepted": every.num_rows - counted.num_rows,
+        "answers_given_again": counted.num_rows - own.num_rows,
+        "pairs": len(_number_pairs(every)[0]),
+        "pairs_without_accepted_answer": len(_number_pairs(every)[0]) - len(pairs),
+        "pairs_with_too_few_answers": len(pairs) - labels.num_rows,
+        "labels": labels.num_rows,
+        "positives": int(pc.sum(labels["positive"]).as_py()),
+    }
+    return {"people": len(pc.unique(own["worker"])), "counts": counts, "agreement": agreement}
+
+
+def _candidates(answers: pa.Table) -> pa.Table:
+    found = answers.filter(pc.equal(answers["role"], CANDIDATE))
+    if not found.num_rows:
+        raise DataError("no answer about a candidate: import answers, or accept sheets that were checked by hand")
+    return found
+
+
+def keep_last(answers: pa.Table) -> pa.Table:
+    """Of several answers of a worker about a pair, the last."""
+    workers = np.asarray(pc.dictionary_encode(answers["worker"]).combine_chunks().indices)
+    rows = np.stack([np.asarray(answers["image_id"]), np.asarray(answers["caption_id"]), workers])
+    _, places = np.unique(rows[:, ::-1], axis=1, return_index=True)
+    return answers.take(np.sort(answers.num_rows - 1 - places))
+
+
+def _number_pairs(answers: pa.Table) -> tuple[IntArray, IntArray]:
+    """(P, 2) image and caption ids in ascending order, and (A,) the pair of every answer."""
+    ids = np.stack([np.asarray(answers["image_id"]), np.asarray(answers["caption_id"])], axis=1)
+    pairs, items = np.unique(ids, axis=0, return_inverse=True)
+    return pairs, items.ravel()
+
+
+def _rank_gains(answers: pa.Table, items: IntArray, counts: IntArray, places: IntArray) -> FloatArray:
+    """(P,) the gain at a place of each pair's answers, from the lowest; 0 where that answer is no positive."""
+    gains = np.asarray(answers["gain"])
+    order = np.lexsort((gains, items))
+    chosen = order[np.cumsum(counts) - counts + places]
+    return np.where(np.asarray(answers["positive"])[chosen], gains[chosen], 0.0)
+
+
+def _weigh_gains(answers: pa.Table, items: IntArray, scheme: Scheme) -> FloatArray:
+    """(P,) the largest gain that is likelier than not to be reached; 0 where that is no positive's."""
+    chances = _estimate(answers, items, scheme)[1].probabilities
+    if scheme.answers:
+        levels = np.array([own.gain for own in scheme.answers])
+        order = np.argsort(-levels, kind="stable")
+        reached = (np.cumsum(chances[:, order], axis=1) > LIKELIER).argmax(axis=1)
+        gains = levels[order][reached]
+        return np.where([scheme.is_positive(gain) for gain in gains.tolist()], gains, 0.0)
+    positive = np.flatnonzero(np.asarray(answers["positive"]))
+    counts = np.bincount(items[positive], minlength=len(chances))
+    found = np.full(len(chances), scheme.positive)  # where the model believes those who said so of other pairs alone
+    some = counts > 0
+    places = np.searchsorted(np.flatnonzero(some), items[positive])
+    found[some] = _rank_gains(answers.take(positive), places, counts[some], (counts[some] - 1) // 2)
+    return np.where(chances[:, 1] > LIKELIER, found, 0.0)
+
+
+def _estimate(answers: pa.Table, items: IntArray, scheme: Scheme) -> tuple[list[str], Consensus]:
+    """Names of the workers, and what Dawid and Skene's model makes of all answers."""
+    workers = pc.dictionary_encode(answers["worker"]).combine_chunks()
+    if scheme.answers:
+        told, names = (
+            [json.loads(answer) for answer in answers["answer"].to_pylist()],
+            [own.name for own in scheme.answers],
+        )
+        for answer in set(map(str, told)) - set(names):
+            scheme.gain_of(answer)  # refuses it
+        classes = np.array([names.index(answer) for answer in told])
+    else:
+        classes = np.asarray(answers["positive"]).astype(np.int64)
+    found = estimate_truth(items, np.asarray(workers.indices), classes, len(scheme.answers) or 2)
+    return workers.dictionary.to_pylist(), found

@@ -1,0 +1,431 @@
+"""Candidates: the pairs that people are asked about, with who proposed them; the front door of the strategies."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.evaluation.settings import PairValues
+from cxc_eccv.judgments.evidence import sources_of
+from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.runs import Run
+from cxc_eccv.runs.checks import whole_ids
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.annotation.proposing.pool import (
+    CROSS_MODAL,
+    NEAR,
+    NONE,
+    Entries,
+    Pairs,
+    Pool,
+    find_similarity,
+    holds,
+)
+from cxc_eccv.studies.annotation.proposing.strategies import Strategy, strategies
+from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen
+from cxc_eccv.studies.entailment.judge import ClassifierJudge
+from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, positions_of
+from cxc_eccv.types.ids import distinct_of
+
+__all__ = ["CANDIDATES", "NEAR", "Proposal", "propose"]
+
+Queries = tuple[int | ArrayLike | None, int | ArrayLike | None]
+"""Of images and of captions how many, or which ids."""
+
+PROPOSAL = pa.struct([("model", pa.string()), ("direction", pa.string()), ("rank", pa.int32())])
+CANDIDATES = pa.schema(
+    [
+        pa.field("image_id", pa.int64(), nullable=False),
+        pa.field("caption_id", pa.int64(), nullable=False),
+        pa.field("proposals", pa.list_(PROPOSAL), nullable=False),
+        pa.field("strategy", pa.string(), nullable=False),
+        pa.field("priority", pa.float64()),
+        pa.field("known", pa.list_(pa.string()), nullable=False),
+    ]
+)
+"""A pair: who has it at which rank of which list (nobody where it was drawn), what it was chosen by, its priority (none
+where the strategy has none), and the sources that call it positive."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """What a strategy proposes.
+
+    Attributes:
+        candidates: pairs to ask about, first those to be asked first; as :data:`CANDIDATES`.
+        known: pairs that it proposes too, and that a source calls positive already; as :data:`CANDIDATES`.
+        facts: strategy, options, models with hashes, and counts, for a file. Of the counts ``proposed`` is over all
+            lists, and pairs that were drawn or given beside these; ``distinct`` counts each pair once. These are known
+            positives, judged negatives, asked about before, or open, and the candidates are those of the open ones that
+            the budget allows.
+        pairs: the split.
+        near: ascending numbers of the pairs that a model has near the top of a list.
+    """
+
+    candidates: pa.Table
+    known: pa.Table
+    facts: dict[str, Any]
+    pairs: Pairs
+    near: IntArray
+
+    def is_near(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.bool_]:
+        """(P,) whether any model has a pair of an image and a caption among the top 25 of a list.
+
+        Raises:
+            DataError: an id is not of the split.
+        """
+        return holds(self.near, self.pairs.of_ids(image_ids, caption_ids, "is_near"))
+
+
+def propose(
+    runs: Mapping[str, Run],
+    library: Library,
+    split: str = "test",
+    *,
+    strategy: str = "eccv",
+    budget: int | None = None,
+    depth: int | None = None,
+    queries: Queries | None = None,
+    seed: int = 0,
+    classifier: ClassifierJudge | None = None,
+    probabilities: pa.Table | None = None,
+    threshold: float | None = None,
+    metric: str | None = None,
+    sources: Sequence[str] | None = None,
+    asked: pa.Table | None = None,
+) -> Proposal:
+    """Choose the pairs that people are asked about.
+
+    A pair is proposed once, whichever lists have it. What a source calls positive stands apart; what a source turned
+    down, as a low rating of CxC does, and what was asked before are not proposed. Of the others those of the highest
+    priority fill the budget; equal ones are drawn. Equal scores of a model are ordered by id.
+
+    Args:
+        runs: name of each model to its run, on all images and captions of the split.
+        library: the raw sources.
+        split: of COCO.
+        strategy: a name of :func:`cxc_eccv.studies.annotation.proposing.strategies.strategies`.
+        budget: how many candidates at most; None for all that the strategy proposes.
+        depth: how many items of a list are looked at; None for as many as the strategy says.
+        queries: how many images and how many captions are drawn to be queries, or the ids of those that are; None for
+            all of a side, or in the place of both for all that any model ranks.
+        seed: of all draws. Queries depend on it alone, so that further rounds have the same ones.
+        classifier: of entailment, for ``uncertainty``.
+        probabilities: in its place, a table with ``image_id``, ``caption_id`` and ``probability``.
+        threshold: of these probabilities; None for the classifier's own, and 0.5 for a table.
+        metric: for ``bounds``, the metric that a label shall move; None for ``map_at_r``.
+        sources: whose labels are known; None for all official ones.
+        asked: pairs that were asked about before, with ``image_id`` and ``caption_id``.
+
+    Returns:
+        The candidates, the known positives among what was proposed, and the facts.
+
+    Raises:
+        UnknownName: no such strategy, metric or source.
+        InvalidOption: too few or too many models for the strategy, a model that does not rank a direction, an option
+            that the strategy does not take, no budget where chance needs one.
+        RunError: a run lacks images or captions of the split, or its rankings end too early.
+        DataError: a raw file is missing or malformed, or a table names pairs that are not of the split.
+
+    Example:
+        >>> from cxc_eccv.runs import EmbeddingsRun
+        >>> from cxc_eccv.types import Embeddings
+        >>> library, random = Library("sample"), np.random.default_rng(0)
+        >>> content = library.karpathy("test")
+        >>> sides = [Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids,
+        ...     content.caption_ids)]
+        >>> found = propose({"model": EmbeddingsRun(*sides)}, library, budget=20)
+        >>> found.candidates.num_rows, found.candidates["proposals"][0].as_py()[0]["model"]
+        (20, 'model')
+    """
+    own = _find_strategy(
+        strategy,
+        depth=depth,
+        queries=queries,
+        classifier=classifier,
+        probabilities=probabilities,
+        threshold=threshold,
+        metric=metric,
+    )
+    _check_numbers(budget, depth, seed)
+    pairs = Pairs(library.karpathy(split))
+    rows = _choose_queries(queries, pairs, own, seed, runs.values())
+    _check_models(own, runs, rows, needs_lists=probabilities is None)
+    known = _find_known(library, split, pairs, sources)
+    before = np.empty(0, np.int64) if asked is None else distinct_of(_read_pairs(asked, pairs, "pairs asked before"))
+    pool = Pool(
+        library=library,
+        split=split,
+        pairs=pairs,
+        runs=runs,
+        depth=depth or own.depth or NEAR,
+        queries=rows,
+        closed=distinct_of(np.append(known.judged, before)),
+        sources=tuple(known.positive),
+        budget=budget,
+        random=np.random.default_rng([seed, len(rows), before.size]),
+        classifier=classifier,
+        probabilities=None if probabilities is None else _read_probabilities(probabilities, pairs),
+        threshold=_find_threshold(threshold, classifier),
+        metric=metric or "map_at_r",
+    )
+    chosen = own.choose(pool)
+    every = distinct_of(np.append(chosen.pairs, chosen.entries.pairs))
+    positive = every[known.flag(every).any(axis=1)]
+    candidates, priority = _cut(chosen, pool)
+    return Proposal(
+        candidates=_tabulate(candidates, priority, chosen.entries, pool, own.name, known),
+        known=_tabulate(positive, None, chosen.entries, pool, own.name, known),
+        facts=_describe(pool, own, seed)
+        | {"counts": _count(every, chosen.entries, known, before, pool) | {"candidates": candidates.size}},
+        pairs=pairs,
+        near=_find_near(pool),
+    )
+
+
+def _check_numbers(budget: int | None, depth: int | None, seed: int) -> None:
+    for name, value, least in (("budget", budget, 1), ("depth", depth, 1), ("seed", seed, 0)):
+        if value is not None:
+            check_whole(name, value, least)
+
+
+def _find_strategy(name: str, **options: object) -> Strategy:
+    """The strategy of this name, which takes all the options that are given."""
+    known = strategies()
+    if name not in known:
+        raise UnknownName("strategy", name, known)
+    own = known[name]
+    for option, value in options.items():
+        if value is not None and option not in own.takes and not (option == "depth" and own.depth is not None):
+            able = [other.name for other in known.values() if option in other.takes]
+            raise InvalidOption(
+                f"strategy {name} takes no {option}" + (f"; {', '.join(able)} does" if len(able) == 1 else "")
+            )
+    return own
+
+
+def _choose_queries(
+    queries: Queries | None, pairs: Pairs, own: Strategy, seed: int, runs: Iterable[Run]
+) -> tuple[IntArray, IntArray]:
+    """Rows of the images and of the captions that are queries, ascending."""
+    sides = tuple(zip(SIDES, (pairs.image_ids, pairs.caption_ids), strict=True))
+    if queries is None:
+        able = [way for way in own.directions if any(run.why_not(way) is None for run in runs)]
+        i2t, t2i = (None if not able or way in able else 0 for way in CROSS_MODAL)
+        queries = i2t, t2i
+    if not isinstance(queries, tuple | list) or len(queries) != len(sides):
+        raise InvalidOption(f"queries {queries!r:.60}: give two, of images and of captions, as (1261, 1333)")
+    found = []
+    for side, (given, (name, ids)) in enumerate(zip(queries, sides, strict=True)):
+        if given is None:
+            found.append(np.arange(ids.size))
+        elif isinstance(given, int):
+            check_whole(f"queries: number of {name}", given, least=0)
+            if given > ids.size:
+                raise InvalidOption(f"queries: {given:,} {name} of {ids.size:,}; draw at most as many as there are")
+            random = np.random.default_rng([seed, side])
+            found.append(np.sort(random.choice(ids.size, given, replace=False)))
+        else:
+            wanted = whole_ids(given, f"queries: {name}").astype(np.int64)
+            rows, there = positions_of(wanted, ids)
+            if not there.all():
+                raise InvalidOption(f"queries: {wanted[~there][0]} is none of the split's {name}")
+            found.append(np.unique(rows))
+    if own.directions == ("i2t",) and found[1].size:
+        raise InvalidOption(
+            f"strategy {own.name} asks for captions of images alone; give no caption as a query: queries=(500, 0), "
+            "--queries 500,0"
+        )
+    if not found[0].size + found[1].size:
+        raise InvalidOption("queries: neither an image nor a caption; draw at least one")
+    return found[0], found[1]
+
+
+def _check_models(
+    own: Strategy, runs: Mapping[str, Run], queries: tuple[IntArray, IntArray], *, needs_lists: bool
+) -> None:
+    fewest, most = own.models
+    if len(runs) < fewest or (most is not None and len(runs) > most):
+        wanted = f"at least {fewest}" if len(runs) < fewest else f"at most {most}"
+        raise InvalidOption(f"models given: {len(runs)}; strategy {own.name} takes {wanted}")
+    for name, run in runs.items():
+        for direction, rows in zip(CROSS_MODAL, queries, strict=True):
+            reason = run.why_not(direction)
+            if needs_lists and direction in own.directions and rows.size and reason is not None:
+                raise InvalidOption(
+                    f"{name} does not rank {direction}: {reason}. Leave it out, or have queries of the other side "
+                    "alone: queries=(500, 0), --queries 500,0 for images"
+                )
+
+
+def _find_threshold(threshold: float | None, classifier: ClassifierJudge | None) -> float:
+    if threshold is None:
+        return 0.5 if classifier is None else float(classifier.threshold)
+    if not 0 <= threshold <= 1:
+        raise InvalidOption(f"threshold {threshold:g}: probabilities run from 0 to 1")
+    return float(threshold)
+
+
+def _read_pairs(table: pa.Table, pairs: Pairs, what: str) -> IntArray:
+    lacking = [name for name in ("image_id", "caption_id") if name not in table.column_names]
+    if lacking:
+        raise DataError(f"{what}: no column {lacking[0]} among {', '.join(table.column_names)}")
+    images, captions = (np.asarray(table[name]) for name in ("image_id", "caption_id"))
+    if table.num_rows and any(ids.dtype.kind not in "iu" for ids in (images, captions)):
+        raise DataError(f"{what}: image_id and caption_id must be whole numbers without gaps")
+    return pairs.of_ids(images.astype(np.int64), captions.astype(np.int64), what)
+
+
+def _read_probabilities(table: pa.Table, pairs: Pairs) -> tuple[IntArray, FloatArray]:
+    """Numbers of the pairs of a table and their probabilities, checked."""
+    PairValues(table, "probability", "probabilities")  # columns, types and values, every pair once
+    return _read_pairs(table, pairs, "probabilities"), np.asarray(table["probability"], dtype=np.float64)
+
+
+class _Known:
+    """What sources say of pairs.
+
+    Attributes:
+        judged: ascending pairs that any of them judged, whatever it said.
+        positive: name of each source to the ascending pairs that it calls positive.
+    """
+
+    def __init__(self, judged: IntArray, positive: Mapping[str, IntArray]) -> None:
+        self.judged, self.positive = judged, positive
+
+    def flag(self, pairs: IntArray) -> NDArray[np.bool_]:
+        """(P, S) whether each source calls a pair positive."""
+        return np.stack([holds(own, pairs) for own in self.positive.values()], axis=1)
+
+
+def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[str] | None) -> _Known:
+    """What sources say of a pair in either direction."""
+    every = sources_of(library)
+    names = [name for name, own in every.items() if own.official] if sources is None else list(sources)
+    judged, positive = [], {name: [np.empty(0, np.int64)] for name in names}
+    for direction in CROSS_MODAL:
+        merged = merge(library, split, direction, sources=names)
+        numbers = pairs.number(*((merged.queries, merged.items)[:: 1 if direction == "i2t" else -1]))
+        judged.append(numbers)
+        for column, name in enumerate(merged.sources):
+            positive[name].append(numbers[merged.said_positive[:, column]])
+    return _Known(
+        distinct_of(np.concatenate(judged)),
+        {name: distinct_of(np.concatenate(found)) for name, found in positive.items()},
+    )
+
+
+def _count(every: IntArray, entries: Entries, known: _Known, before: IntArray, pool: Pool) -> dict[str, int]:
+    """What became of all pairs that were chosen, each of which is in one of the last four."""
+    judged = holds(known.judged, every)
+    n_positive = int(known.flag(every).any(axis=1).sum())
+    return {
+        "proposed": entries.pairs.size + every.size - distinct_of(entries.pairs).size,
+        "distinct": every.size,
+        "known_positive": n_positive,
+        "judged_negative": int(judged.sum()) - n_positive,
+        "asked_before": int((holds(before, every) & ~judged).sum()),
+        "open": int(pool.is_open(every).sum()),
+    }
+
+
+def _find_near(pool: Pool) -> IntArray:
+    """Ascending pairs that a model has near the top of a list, of whatever query."""
+    near = [own[:, :NEAR].ravel() for ranked in pool.lists.values() for own in ranked.values()]
+    return distinct_of(np.concatenate([NONE.pairs, *near]))
+
+
+def _cut(chosen: Chosen, pool: Pool) -> tuple[IntArray, FloatArray | None]:
+    """The open pairs that fill the budget, in the order in which they are asked about, and their priorities."""
+    rows = np.flatnonzero(pool.is_open(chosen.pairs))
+    if chosen.priority is None:
+        return chosen.pairs[rows[: pool.budget]], None
+    rows = pool.random.permutation(rows)
+    rows = rows[np.argsort(-chosen.priority[rows], kind="stable")][: pool.budget]
+    return chosen.pairs[rows], chosen.priority[rows]
+
+
+def _tabulate(
+    pairs: IntArray, priority: FloatArray | None, entries: Entries, pool: Pool, strategy: str, known: _Known
+) -> pa.Table:
+    order = np.argsort(pairs)
+    own = entries.only(holds(pairs[order], entries.pairs))
+    rows = order[np.searchsorted(pairs[order], own.pairs)]
+    sequence = np.lexsort((own.ranks, own.directions, own.models, rows))
+    said = pa.StructArray.from_arrays(
+        [
+            pa.array(list(pool.runs), pa.string()).take(pa.array(own.models[sequence])),
+            pa.array(DIRECTIONS, pa.string()).take(pa.array(own.directions[sequence])),
+            pa.array(own.ranks[sequence], pa.int32()),
+        ],
+        fields=list(PROPOSAL),
+    )
+    flags = known.flag(pairs)
+    named = pa.array(list(known.positive), pa.string()).take(pa.array(np.nonzero(flags)[1]))
+    image_ids, caption_ids = pool.pairs.ids(pairs)
+    columns = [
+        pa.array(image_ids),
+        pa.array(caption_ids),
+        _make_lists(np.bincount(rows, minlength=pairs.size), said),
+        pa.array([strategy] * pairs.size, pa.string()),
+        pa.nulls(pairs.size, pa.float64()) if priority is None else pa.array(priority),
+        _make_lists(flags.sum(axis=1), named),
+    ]
+    return pa.table(columns, schema=CANDIDATES)
+
+
+def _make_lists(lengths: IntArray, values: pa.Array) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(lengths)), pa.int32()), values)
+
+
+def _describe(pool: Pool, own: Strategy, seed: int) -> dict[str, Any]:
+    """What was chosen from, and how; a model is known by what it retrieved, from whatever file."""
+    content = pool.library.karpathy(pool.split)
+    return {
+        "strategy": own.name,
+        "split": pool.split,
+        "options": _describe_options(pool, own, seed),
+        "models": {
+            name: {
+                "run": dict(run.facts()),
+                "similarity": find_similarity(run),
+                "lists": {direction: _digest(own[:, :NEAR]) for direction, own in pool.lists[name].items()},
+            }
+            for name, run in pool.runs.items()
+        },
+        "near": NEAR,
+        "data": {
+            "edition": pool.library.edition,
+            "version": pool.library.catalog.version,
+            "content": content.fingerprint,
+            "files": pool.library.files_used(),
+        },
+    }
+
+
+def _describe_options(pool: Pool, own: Strategy, seed: int) -> dict[str, Any]:
+    """Those that the strategy takes, as they were used."""
+    facts: dict[str, Any] = {"budget": pool.budget, "depth": pool.depth if own.depth else None, "seed": seed}
+    facts["sources"] = list(pool.sources)
+    if "queries" in own.takes:
+        facts["queries"] = dict(zip(SIDES, (rows.size for rows in pool.queries), strict=True))
+    if "metric" in own.takes:
+        facts["metric"] = pool.metric
+    if "threshold" in own.takes:
+        facts["threshold"] = pool.threshold
+    if pool.classifier is not None:
+        facts["classifier"] = dict(pool.classifier.facts)
+    if pool.probabilities is not None:
+        facts["probabilities"] = {"pairs": pool.probabilities[0].size, "sha256": _digest(*pool.probabilities)}
+    return facts
+
+
+def _digest(*arrays: NDArray[Any]) -> str:
+    return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()

@@ -1,0 +1,23 @@
+"""By which pairs are chosen: one ``STRATEGY`` per file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+
+from cxc_eccv.discovery import find_declared
+from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen, Strategy
+
+__all__ = ["Chosen", "Strategy", "strategies"]
+
+
+@cache
+def strategies() -> Mapping[str, Strategy]:
+    """All that are declared, by name.
+
+    Example:
+        >>> list(strategies())
+        ['bounds', 'cxc', 'disagreement', 'eccv', 'entailment', 'random', 'uncertainty']
+    """
+    return find_declared(sys.modules[__name__], "STRATEGY", Strategy)

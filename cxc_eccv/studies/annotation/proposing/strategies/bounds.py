@@ -1,0 +1,111 @@
+"""Bounds: which label would move a number most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation.bounds import Retrieved, TopOfKnown
+from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.ranking.lists import FAR, GivenRanks, needed_depth
+from cxc_eccv.ranking.rank import ranks_of_run
+from cxc_eccv.registry import metric_labelled
+from cxc_eccv.runs import Run
+from cxc_eccv.studies.annotation.proposing.pool import CROSS_MODAL, Pool, find_similarity
+from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen, Strategy
+from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
+
+__all__ = ["STRATEGY"]
+
+Score = Callable[[PositiveRanks], FloatArray]
+
+
+def choose(pool: Pool) -> Chosen:
+    """Every open pair of the lists; first the one whose label decides most.
+
+    The priority is the width of the bounds that one label leaves open: the absolute difference of the metric if the
+    pair is positive and if it is not, all other labels as they are, summed over the models and the two directions. The
+    metric is the mean over the queries of a direction that have a positive. A label counts where its image is a query
+    and where its caption is, also for models that have the pair in no list: R grows by it.
+    """
+    score = _find_metric(pool.metric)
+    retrieved = pool.retrieved[0]
+    pairs = retrieved[pool.is_open(retrieved)]
+    widths = np.zeros(pairs.size)
+    for direction, queries in zip(CROSS_MODAL, pool.queries, strict=True):
+        judged = _judge(pool, direction, queries)
+        if judged is not None:
+            for run in pool.runs.values():
+                widths += _measure_widths(pool, run, direction, judged, score, pairs)
+    return Chosen(pairs, widths, pool.entries)
+
+
+def _find_metric(label: str) -> Score:
+    spec, parameters = metric_labelled(label)
+    score = partial(spec.function, **parameters)
+    if spec.needs != "ranks" or spec.aggregate != "mean" or needed_depth(score, np.array([1]))[0] == FAR:
+        raise InvalidOption(
+            f"metric {label}: a label moves means over queries that look at the top of their lists alone, as "
+            "recall_at_1, mrr_at_10, r_precision and map_at_r; choose one of these"
+        )
+    return score
+
+
+def _judge(pool: Pool, direction: str, queries: IntArray) -> Judgments | None:
+    """The known positives of the queries of a direction that have any; None where none has."""
+    judged = merged_qrels(pool.library, pool.split, direction, sources=pool.sources)
+    ids = (pool.pairs.image_ids, pool.pairs.caption_ids)[CROSS_MODAL.index(direction)]
+    asked = np.isin(judged.query_ids, ids[queries])
+    return judged.without(judged.query_ids[~asked], np.empty(0, dtype=np.int64)) if asked.any() else None
+
+
+def _measure_widths(
+    pool: Pool, run: Run, direction: str, judged: Judgments, score: Score, pairs: IntArray
+) -> FloatArray:
+    """(P,) how far a label of each pair moves one model's number in one direction.
+
+    What a label does below the depth that the metric looks at with one positive more does not depend on where.
+    """
+    depth = int(needed_depth(score, np.unique(judged.n_positives) + 1).max())
+    images, captions = pool.pairs.ids(pool.closed)
+    top = TopOfKnown(judged, (images, captions) if direction == "i2t" else (captions, images), depth)
+    similarity = find_similarity(run)
+    ranks = ranks_of_run(run, {"": (direction, judged)}, readers={direction: top.readers}, similarity=similarity)[""]
+    retrieved = top.retrieved(ranks.ranks if isinstance(ranks, GivenRanks) else ranks)
+    near, far = _move(retrieved, score)
+    images, captions = pool.pairs.ids(pairs)
+    queries, items = (images, captions) if direction == "i2t" else (captions, images)
+    rows, asked = positions_of(queries, judged.query_ids)
+    size = judged.gallery_ids.size
+    listed = np.arange(len(near))[:, None] * size + positions_of(retrieved.ids, judged.gallery_ids)[0]
+    order = np.argsort(listed, axis=None)
+    wanted = rows * size + positions_of(items, judged.gallery_ids)[0]
+    places = order[np.minimum(np.searchsorted(listed.ravel()[order], wanted), order.size - 1)]
+    moved = np.where(listed.ravel()[places] == wanted, near.ravel()[places], far[rows])
+    return np.asarray(np.where(asked, moved, 0.0) / len(near))
+
+
+def _move(retrieved: Retrieved, score: Score) -> tuple[FloatArray, FloatArray]:
+    """How far a label moves the value of each query: (Q, D) of each unjudged item of the top, (Q,) of one below it."""
+    ranks, base, near = retrieved.ranks, score(retrieved.ranks), []
+    for place, flags in enumerate(retrieved.unjudged.T):
+        label = np.zeros_like(retrieved.unjudged)
+        label[:, place] = flags
+        near.append(np.abs(score(retrieved.relabel(label)) - base))
+    below = score(replace(ranks, n_positives=ranks.n_positives + 1))
+    return np.stack(near, axis=1), np.abs(below - base)
+
+
+STRATEGY = Strategy(
+    name="bounds",
+    title="what would move a number",
+    rule="the top 25 of every query and model; first the pair whose label moves the metric most: the absolute "
+    "difference between the pair positive and not, summed over the models and the two directions",
+    choose=choose,
+    depth=25,
+    takes=("queries", "metric"),
+)

@@ -1,0 +1,28 @@
+"""ECCV Caption: what any of several models retrieves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.studies.annotation.proposing.pool import Pool
+from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen, Strategy
+
+__all__ = ["STRATEGY"]
+
+
+def choose(pool: Pool) -> Chosen:
+    """Every pair of the lists once; first the one whose reciprocal ranks sum up to most."""
+    pairs, places = pool.retrieved
+    summed = np.bincount(places, 1 / pool.entries.ranks, minlength=pairs.size)
+    return Chosen(pairs, np.asarray(summed, dtype=np.float64), pool.entries)
+
+
+STRATEGY = Strategy(
+    name="eccv",
+    title="what models retrieve",
+    rule="the top 5 of every query and model, each pair once; first the pair whose 1 / rank sums up to most over the "
+    "lists that have it",
+    choose=choose,
+    depth=5,
+    citation="Chun et al., ECCV Caption, ECCV 2022, arXiv:2204.03359, section 3.2",
+)

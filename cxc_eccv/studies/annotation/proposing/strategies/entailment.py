@@ -1,0 +1,51 @@
+"""The multi-modal entailment paper: one of the best captions of each image, and some pairs by chance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.studies.annotation.proposing.pool import Entries, Pool
+from cxc_eccv.studies.annotation.proposing.strategies.random import draw_pairs
+from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen, Strategy
+from cxc_eccv.types import DIRECTIONS
+
+__all__ = ["RANDOM_SHARE", "STRATEGY"]
+
+RANDOM_SHARE = 0.1
+"""Share of the pairs that are drawn from all. The paper says no more than "a small part"."""
+
+
+def choose(pool: Pool) -> Chosen:
+    """Of the model's top 30 captions of each image an open one, drawn, images in a drawn order; and pairs by chance.
+
+    A tenth of the budget, or of all pairs where there is none, goes to the latter, and they stand anywhere among the
+    others. An image whose captions are all closed has none.
+    """
+    lists = next(iter(pool.lists.values()))["i2t"][:, : pool.depth]
+    images = pool.random.permutation(pool.queries[0])
+    chances = np.where(pool.is_open(lists[images]), pool.random.random((images.size, lists.shape[1])), -1.0)
+    places = chances.argmax(axis=1)
+    able = np.flatnonzero(chances.max(axis=1) >= 0)
+    most = round(able.size / (1 - RANDOM_SHARE))
+    total = most if pool.budget is None else min(pool.budget, most)
+    n_random = round(total * RANDOM_SHARE)
+    able = able[: total - n_random]
+    rows, places = images[able], places[able]
+    drawn = lists[rows, places]
+    by_chance = draw_pairs(pool, n_random + drawn.size, images, images[:0])
+    by_chance = by_chance[~np.isin(by_chance, drawn)][:n_random]
+    pairs = pool.random.permutation(np.concatenate([drawn, by_chance]))
+    of_list = np.zeros_like(drawn)
+    return Chosen(pairs, None, Entries(drawn, of_list, of_list + DIRECTIONS.index("i2t"), places + 1))
+
+
+STRATEGY = Strategy(
+    name="entailment",
+    title="one of the best captions of each image",
+    rule="one caption, drawn, of the top 30 of each image; and a tenth of all pairs by chance; in a drawn order",
+    choose=choose,
+    depth=30,
+    models=(1, 1),
+    directions=("i2t",),
+    citation="Yan et al., Findings of ACL 2023, section 5",
+)

@@ -1,0 +1,251 @@
+"""What a report on an annotation says: what came back, how good it is, how far people agree, and what it changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.errors import DataError
+from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels
+from cxc_eccv.studies.annotation.labelling.changes import LabelChanges
+from cxc_eccv.studies.annotation.labelling.settling import keep_last, settle, weigh_workers
+from cxc_eccv.studies.annotation.project import LABELS, Project
+from cxc_eccv.studies.annotation.reported import DRAWN, RANKS, AnnotationReport, Answered, Told
+from cxc_eccv.studies.asking.quality.agreement import (
+    Together,
+    classify,
+    compare_with_labels,
+    compare_workers,
+    measure_agreement,
+)
+from cxc_eccv.studies.asking.quality.sheets import (
+    BY_HAND,
+    Checks,
+    accept,
+    group_workers,
+    judge_sheets,
+    judge_workers,
+    keep_sheets,
+    read_checks,
+)
+from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
+from cxc_eccv.studies.asking.schemes import Scheme
+from cxc_eccv.types import IntArray
+
+__all__ = ["report_annotation", "report_project"]
+
+NO_MODEL = "No model was named: cxc-eccv annotate report FOLDER MODELS... shows what the labels change for them."
+NOT_MERGED = "No labels are merged yet: cxc-eccv annotate merge makes them of the answers."
+
+
+def report_project(
+    project: Project, changes: LabelChanges | None = None, command: str | None = None
+) -> AnnotationReport:
+    """The report on an annotation project as it is now.
+
+    Args:
+        project: with or without answers.
+        changes: what its labels do to models; None where no model was given.
+        command: recorded as it is.
+    """
+    content, path = project.library.karpathy(project.split), project.folder / LABELS
+    labels = read_labels(path) if path.is_file() else None
+    answers, checks = project.answers(), read_checks(project.folder)
+    rule = "majority" if labels is None else labels.facts["rule"]
+    cautions = []
+    if labels is not None:
+        counted = accept(answers, judge_sheets(answers, checks))
+        try:
+            settled = settle(counted, project.scheme, rule, least_answers=labels.facts.get("least_answers", 1))
+        except DataError:  # nothing that was accepted is left to be settled
+            settled = LABELS_SCHEMA.empty_table()
+        if not settled.equals(labels.table):
+            cautions.append(
+                "The merged labels are not what the answers say by now: answers came, or sheets were decided, since. "
+                "cxc-eccv annotate merge makes them anew."
+            )
+    why = NOT_MERGED if labels is None else NO_MODEL
+    facts = provenance_of(project.library, split=project.split, **({"command": command} if command else {}))
+    return report_annotation(
+        answers,
+        project.candidates(),
+        project.scheme,
+        name=project.name,
+        sheets_asked=len(project.questions()),
+        captions=dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)),
+        changes=why if changes is None else changes,
+        checks=checks,
+        rule=rule,
+        folder=str(project.folder),
+        cautions=cautions,
+        provenance=facts,
+    )
+
+
+def report_annotation(
+    answers: pa.Table,
+    candidates: pa.Table,
+    scheme: Scheme,
+    *,
+    name: str,
+    sheets_asked: int,
+    captions: Mapping[int, str],
+    changes: LabelChanges | str,
+    checks: Checks | None = None,
+    rule: str = "majority",
+    folder: str = "",
+    cautions: Sequence[str] = (),
+    provenance: Mapping[str, Any] | None = None,
+) -> AnnotationReport:
+    """Judge sheets and workers, and count what accepted sheets say.
+
+    Args:
+        answers: of :func:`cxc_eccv.studies.asking.answers.read_answers`; no row before people answered.
+        candidates: of :data:`cxc_eccv.studies.annotation.proposing.candidates.CANDIDATES`: all that is asked about.
+        scheme: how people were asked.
+        name: of the labels that the answers become.
+        sheets_asked: how many there are.
+        captions: caption id to its text.
+        changes: what the labels do to models, or the reason why that is not known.
+        checks: the least time of a sheet, and what was decided by hand.
+        rule: by which the answers are settled.
+        folder: of the project, for commands to copy.
+        cautions: what else to know.
+        provenance: recorded as it is.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, appendices B.2 and B.3, Tables B.1 to B.3.
+    """
+    checks = checks or Checks()
+    judged = judge_sheets(answers, checks)
+    accepted = keep_last(accept(answers, judged).filter(pc.field("role") == CANDIDATE))
+    classes, codes = classify(accepted, scheme)
+    with_label, reliability, unknown = _weigh(accepted, scheme, rule)
+    rows, listed = _find_lists(accepted, candidates)
+    return AnnotationReport(
+        name=name,
+        scheme=scheme,
+        folder=folder,
+        candidates=candidates.num_rows,
+        sheets_asked=sheets_asked,
+        golds={role: _count_sheets(answers.filter(pc.field("role") == role)) for role in (POSITIVE, NEGATIVE)},
+        least_seconds=checks.least_seconds,
+        rule=rule,
+        sheets=tuple(judged),
+        workers=tuple(judge_workers(judged)),
+        activity=tuple(group_workers(judged)) if judged else (),
+        classes=classes,
+        agreement=measure_agreement(accepted, scheme),
+        by_pair=tuple(compare_workers(accepted)),
+        with_label=with_label,
+        reliability=reliability,
+        by_rank=tuple(_count_by_rank(codes, rows, listed, len(classes))),
+        details={
+            own.label: (tuple(own.choices), tuple(_count_ticks(accepted, rows, listed, own.name, own.choices)))
+            for own in scheme.details
+        },
+        to_check=tuple(_tell(keep_sheets(answers, judged, BY_HAND), captions)),
+        remarks=tuple(_tell(answers.filter(pc.field("remark") != ""), captions)),
+        changes=changes,
+        cautions=(*cautions, *unknown),
+        provenance=provenance or {},
+    )
+
+
+def _weigh(
+    accepted: pa.Table, scheme: Scheme, rule: str
+) -> tuple[tuple[Together, ...], dict[str, float], tuple[str, ...]]:
+    """Every worker beside the settled labels, how reliable each is, and why that is not known where it is not."""
+    if not accepted.num_rows:
+        return (), {}, ()
+    with_label: tuple[Together, ...] = ()
+    reliability: dict[str, float] = {}
+    unknown: dict[str, str] = {}
+    try:
+        with_label = tuple(compare_with_labels(accepted, settle(accepted, scheme, rule)))
+    except DataError as error:  # one model of workers finds none; the rest of the report is as good as ever
+        unknown["agreement with the labels"] = str(error)
+    try:
+        reliability = weigh_workers(accepted, scheme) if len(pc.unique(accepted["worker"])) > 1 else {}
+    except DataError as error:
+        unknown["reliability of workers"] = str(error)
+    return with_label, reliability, tuple(f"Not known, {what}: {why}." for what, why in unknown.items())
+
+
+def _count_sheets(answers: pa.Table) -> int:
+    return len(set(zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True)))
+
+
+def _find_lists(answers: pa.Table, candidates: pa.Table) -> tuple[IntArray, list[tuple[str, int]]]:
+    """An answer and a list that holds its pair, as often as there are such lists: its row, model and rank."""
+    lists = {
+        (row["image_id"], row["caption_id"]): [(one["model"], one["rank"]) for one in row["proposals"]]
+        for row in candidates.select(["image_id", "caption_id", "proposals"]).to_pylist()
+    }
+    pairs = zip(answers["image_id"].to_pylist(), answers["caption_id"].to_pylist(), strict=True)
+    found = [(row, listed) for row, pair in enumerate(pairs) for listed in lists.get(pair, ()) or [(DRAWN, 0)]]
+    return np.array([row for row, _ in found], dtype=np.int64), [listed for _, listed in found]
+
+
+def _count_by_rank(
+    codes: IntArray, rows: IntArray, listed: Sequence[tuple[str, int]], n_classes: int
+) -> Iterable[Answered]:
+    """Table B.2: of every model the answers by rank, then all of them; and each answer once."""
+
+    def count(own: Sequence[int]) -> tuple[int, ...]:
+        return tuple(np.bincount(codes[rows[list(own)]], minlength=n_classes).tolist())
+
+    places: dict[str, dict[int, list[int]]] = {}
+    for place, (model, rank) in enumerate(listed):
+        places.setdefault(model, {}).setdefault(rank if rank <= RANKS else 0, []).append(place)
+    for model in sorted(places, key=lambda model: (model == DRAWN, model)):
+        ranks = places[model]
+        if model != DRAWN:
+            yield from (
+                Answered(model, rank, count(ranks[rank])) for rank in sorted(ranks, key=lambda rank: rank or 999)
+            )
+        yield Answered(model, None, count([place for own in ranks.values() for place in own]))
+    if places:
+        yield Answered("", None, tuple(np.bincount(codes, minlength=n_classes).tolist()))
+
+
+def _count_ticks(
+    answers: pa.Table, rows: IntArray, listed: Sequence[tuple[str, int]], group: str, choices: Iterable[str]
+) -> Iterable[Answered]:
+    """Table B.3: how often each choice was ticked, by model; and of each answer once."""
+    names = list(choices)
+    ticks = np.zeros((answers.num_rows, len(names)), dtype=np.int64)
+    for row, details in enumerate(answers["details"].to_pylist()):
+        ticks[row, [names.index(tick) for tick in json.loads(details).get(group, ())]] = 1
+    models = np.array([model for model, _ in listed])
+    for model in sorted(set(models.tolist()), key=lambda model: (model == DRAWN, model)):
+        yield Answered(model, None, tuple(ticks[rows[models == model]].sum(axis=0).tolist()))
+    if len(listed):
+        yield Answered("", None, tuple(ticks.sum(axis=0).tolist()))
+
+
+def _tell(answers: pa.Table, captions: Mapping[int, str]) -> Iterable[Told]:
+    for row in answers.to_pylist():
+        answer = json.loads(row["answer"])
+        if isinstance(answer, dict):
+            answer = " and ".join(name for name, holds in answer.items() if holds) or "none"
+        told = str(answer).replace("_", " ")
+        ticks = [tick.replace("_", " ") for own in json.loads(row["details"]).values() for tick in own]
+        yield Told(
+            row["sheet"],
+            row["worker"],
+            row["image_id"],
+            row["caption_id"],
+            " ".join(captions[row["caption_id"]].split()),
+            row["role"],
+            f"{told}: {', '.join(ticks)}" if ticks else told,
+            row["positive"],
+            row["seconds"],
+            row["remark"],
+        )

@@ -1,0 +1,338 @@
+"""The rounds of an annotation project as files: what was proposed at once, and what people said of it.
+
+Every file is read as if somebody had changed it. JSON carries a checksum of its content, not of its bytes, as version
+control may change line ends; tables are known by hashes in ``round.json``; and stored answers are checked against the
+questions once more, as when they came.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.parquet import write_parquet
+from cxc_eccv.sources.reading import (
+    check_content,
+    parse_metadata,
+    read_json,
+    read_table,
+    require_keys,
+    sha256_of,
+    shown,
+)
+from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
+from cxc_eccv.studies.asking.answers import SCHEMA as ANSWERS
+from cxc_eccv.studies.asking.answers import read_answers
+from cxc_eccv.studies.asking.exchange import formats
+from cxc_eccv.studies.asking.questionnaire import questionnaire_id
+from cxc_eccv.studies.asking.questions import QUESTIONS, Question, sheets_from_table, sheets_to_table
+from cxc_eccv.studies.asking.schemes import Scheme
+from cxc_eccv.types.shapes import COUNT, MAPPING, OR_NOTHING, TEXT, Each, Shape
+from cxc_eccv.types.strict_json import decode_json
+from cxc_eccv.writing import replaced_file, replaced_folder
+
+__all__ = [
+    "RESTORE",
+    "Round",
+    "add_answers",
+    "read_round",
+    "round_numbers",
+    "seal",
+    "unseal",
+    "write_round",
+    "write_sorted",
+]
+
+FORMAT = 1
+
+FACTS = b"cxc_eccv"
+"""Metadata key of the facts of stored answers, in JSON."""
+
+ROUNDS, ROUND, STORED = "rounds", "round.json", "answers.parquet"
+TABLES = ("candidates", "known", "questions")
+
+STORED_ANSWERS = ANSWERS.append(pa.field("origin", pa.string()))
+"""Answers, each with the file and the place in it that it was imported from."""
+
+RESTORE = "restore it, from version control for example"
+
+PROPOSAL = {
+    "strategy": TEXT,
+    "options": MAPPING,
+    "counts": Each(COUNT),
+    "models": Each({"run": MAPPING, "similarity": OR_NOTHING}),
+}
+SAID_OF_ROUND = {
+    "project": TEXT,
+    "round": COUNT,
+    "request": OR_NOTHING,
+    "questionnaire": TEXT,
+    "files": {f"{name}.parquet": TEXT for name in TABLES},
+    "proposal": PROPOSAL,
+}
+"""What round.json says."""
+
+KEY = ("sheet", "worker", "pair_id")
+SAID = ("answer", "details", "remark")
+
+Key = tuple[int, str, str]
+"""What there is one answer of: sheet, worker and question."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """What was proposed at once, and what people said of it.
+
+    Attributes:
+        number: from 1 on.
+        folder: where its files are.
+        facts: the content of ``round.json``: what was requested, what the strategy says of it, and hashes.
+        candidates, known: tables of :data:`cxc_eccv.studies.annotation.proposing.candidates.CANDIDATES`.
+        sheets: what is asked, numbered from 0.
+        answers: of :data:`cxc_eccv.studies.asking.answers.SCHEMA`, sheets numbered as above; no row before an import.
+    """
+
+    number: int
+    folder: Path
+    facts: Mapping[str, Any]
+    candidates: pa.Table
+    known: pa.Table
+    sheets: list[list[Question]]
+    answers: pa.Table
+
+    @property
+    def open_sheets(self) -> list[int]:
+        """Those that nobody has answered."""
+        answered = set(self.answers["sheet"].to_pylist())
+        return [number for number in range(len(self.sheets)) if number not in answered]
+
+
+def round_folder(folder: Path, number: int) -> Path:
+    """Where the files of a round are."""
+    return folder / ROUNDS / str(number)
+
+
+def round_numbers(folder: Path) -> list[int]:
+    """Of the rounds of a project, whole or not, in order.
+
+    Raises:
+        SourceMissing: one is missing before others.
+    """
+    found = sorted(int(path.name) for path in (folder / ROUNDS).glob("[1-9]*") if path.name.isdecimal())
+    for number in range(1, len(found) + 1):
+        if number not in found:
+            raise SourceMissing(f"{round_folder(folder, number)} is missing, and a later round is there; {RESTORE}")
+    return found
+
+
+def write_round(
+    folder: Path,
+    number: int,
+    project: str,
+    scheme: Scheme,
+    tables: tuple[pa.Table, pa.Table, Sequence[Sequence[Question]]],
+    **facts: Any,  # noqa: ANN401 - written as JSON
+) -> None:
+    """Write a round that is not there yet, by one rename.
+
+    Args:
+        folder: of the project.
+        number: of the round.
+        project: checksum of ``annotation.json``.
+        scheme: how people are asked.
+        tables: candidates, known pairs, and the sheets.
+        **facts: further content of ``round.json``.
+    """
+    candidates, known, sheets = tables
+    with replaced_folder(round_folder(folder, number)) as place:
+        for name, table in zip(TABLES, (candidates, known, sheets_to_table(sheets)), strict=True):
+            write_parquet(table, place / f"{name}.parquet")
+        questionnaire = questionnaire_id(sheets, scheme)
+        own = {
+            "project": project,
+            "round": number,
+            "sheets": len(sheets),
+            "questionnaire": questionnaire,
+            "files": {f"{name}.parquet": sha256_of(place / f"{name}.parquet") for name in TABLES},
+        }
+        write_sorted(place / ROUND, seal(own | facts))
+        # From the beginning, so that answers that were lost are no round that nobody answered.
+        _store(place / STORED, [], questionnaire)
+
+
+def read_round(folder: Path, number: int, project: str, scheme: Scheme) -> Round:
+    """A round with all that was answered, every file of it checked.
+
+    Args:
+        folder: of the project.
+        number: of the round.
+        project: checksum of ``annotation.json``.
+        scheme: how people are asked.
+    """
+    place = round_folder(folder, number)
+    for path in (place / ROUND, place / STORED, *(place / f"{name}.parquet" for name in TABLES)):
+        if not path.is_file():
+            raise SourceMissing(f"{path} is missing; {RESTORE}")
+    facts = unseal(place / ROUND, SAID_OF_ROUND)
+    if (facts["project"], facts["round"]) != (project, number):
+        found = (
+            f"round {facts['round']} of another project" if facts["project"] != project else f"round {facts['round']}"
+        )
+        raise MalformedSource(place / ROUND, "", found, f"round {number} of this one; {RESTORE}")
+    for name, expected in ((f"{name}.parquet", facts["files"][f"{name}.parquet"]) for name in TABLES):
+        if sha256_of(place / name) != expected:
+            raise MalformedSource(place / name, "", "a table that was changed", f"the one that was written; {RESTORE}")
+    candidates, known, questions = (
+        _read_own(place / f"{name}.parquet", QUESTIONS if name == "questions" else CANDIDATES) for name in TABLES
+    )
+    sheets = sheets_from_table(questions)
+    if questionnaire_id(sheets, scheme) != facts["questionnaire"]:
+        found = shown(facts["questionnaire"])
+        raise MalformedSource(place / ROUND, "questionnaire", found, "that of its questions, as this version asks them")
+    answers = _read_stored(place / STORED, facts["questionnaire"]).select(ANSWERS.names)
+    _check_answers(place / STORED, answers, sheets, scheme)
+    return Round(number, place, facts, candidates, known, sheets, answers)
+
+
+def _read_own(path: Path, schema: pa.Schema) -> pa.Table:
+    """A table without nulls, but that a strategy may have no priority."""
+    table = read_table(path, "a table of this round")
+    if not table.schema.equals(schema) or any(table[name].null_count for name in schema.names if name != "priority"):
+        raise MalformedSource(path, "", "other columns, or nulls", f"what was written; {RESTORE}")
+    return table
+
+
+def _check_answers(path: Path, answers: pa.Table, sheets: Sequence[Sequence[Question]], scheme: Scheme) -> None:
+    """Stored answers are to questions that were asked, as they could be given, and one of a worker to each."""
+    asked = {(number, one.pair_id): one for number, sheet in enumerate(sheets) for one in sheet}
+    seen = set()
+    for row, answer in enumerate(answers.to_pylist()):
+        question = asked.get((answer["sheet"], answer["pair_id"]))
+        try:
+            said = decode_json(answer["answer"])
+            gain = scheme.gain_of(said)
+            scheme.check_details(said, decode_json(answer["details"]))
+        except (ValueError, TypeError, AttributeError, InvalidOption):  # a null is no text
+            gain = None
+        key = (answer["sheet"], answer["pair_id"], answer["worker"])
+        positive = gain is not None and scheme.is_positive(gain)
+        pair = question and (question.image_id, question.caption_id, question.role, gain, positive)
+        if not (
+            gain is not None
+            and key not in seen
+            and isinstance(answer["worker"], str)
+            and isinstance(answer["remark"], str)
+            and pair == tuple(answer[name] for name in ("image_id", "caption_id", "role", "gain", "positive"))
+        ):
+            raise MalformedSource(path, f"row {row}", "what is no answer to a question of this round", RESTORE)
+        seen.add(key)
+
+
+def add_answers(own: Round, scheme: Scheme, files: Iterable[Path], form: str) -> int:
+    """Store the answers in files beside those that are there, by one rename; gives how many are new.
+
+    Args:
+        own: the round.
+        scheme: how people were asked.
+        files: in any order; a file may have what another or an earlier import has.
+        form: name of their format.
+    """
+    stored = _read_stored(own.folder / STORED, own.facts["questionnaire"])
+    said = dict(zip(_keys(stored), stored.to_pylist(), strict=True))
+    before = len(said)
+    for file in files:
+        new = read_answers([file], own.sheets, scheme, form)
+        places = {_key(record): where for where, record in formats()[form].read(file, scheme)}
+        _add(said, new, places, file)
+    if len(said) > before:
+        places_of = {
+            (number, question.pair_id): place
+            for number, sheet in enumerate(own.sheets)
+            for place, question in enumerate(sheet)
+        }
+        order = sorted(said, key=lambda key: (key[0], key[1], places_of[key[0], key[2]]))
+        _store(own.folder / STORED, [said[key] for key in order], own.facts["questionnaire"])
+    return len(said) - before
+
+
+def _keys(answers: pa.Table) -> list[Key]:
+    return list(zip(*(answers[name].to_pylist() for name in KEY), strict=True))
+
+
+def _key(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(record.get(name) for name in KEY)
+
+
+def _add(said: dict[Key, dict[str, Any]], new: pa.Table, places: Mapping[Any, str], file: Path) -> None:
+    """Put answers beside those of before. Who said the same may have taken longer: the first time counts."""
+    for key, row in zip(_keys(new), new.to_pylist(), strict=True):
+        before = said.setdefault(key, row | {"origin": f"{file.name}, {places[key]}"})
+        if any(before[name] != row[name] for name in SAID):
+            raise MalformedSource(
+                file,
+                places[key],
+                f"another answer of {shown(row['worker'])} about {row['pair_id']} than the one from {before['origin']}",
+                "one answer of a worker to a question: remove one of the two, or undo the import of the other",
+            )
+
+
+def _store(path: Path, rows: list[dict[str, Any]], questionnaire: str) -> None:
+    table = pa.Table.from_pylist(rows, schema=STORED_ANSWERS)
+    facts = seal({"questionnaire": questionnaire, "rows": _checksum(rows)})
+    with replaced_file(path) as part:
+        write_parquet(table.replace_schema_metadata({FACTS: json.dumps(facts, sort_keys=True)}), part)
+
+
+def _read_stored(path: Path, questionnaire: str) -> pa.Table:
+    """The answers imported so far, and where each came from."""
+    expected = f"a table of answers, as import wrote it; {RESTORE}"
+    table = read_table(path, expected)
+    facts = _check_seal(path, parse_metadata(path, table, FACTS, expected))
+    if facts.get("questionnaire") != questionnaire:
+        raise MalformedSource(path, "", "answers to other questions", f"those of this round; {RESTORE}")
+    if table.schema.remove_metadata() != STORED_ANSWERS or facts.get("rows") != _checksum(table.to_pylist()):
+        raise MalformedSource(path, "", "answers that were changed after their import", f"what import wrote; {RESTORE}")
+    return table.replace_schema_metadata()
+
+
+def seal(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content with its schema, and a checksum that tells whether it was changed."""
+    sealed = json.loads(json.dumps({"schema": FORMAT, **content}, allow_nan=False))
+    return {**sealed, "checksum": _checksum(sealed)}
+
+
+def unseal(path: Path, shape: Shape) -> dict[str, Any]:
+    """The content of a file that was sealed, with its checksum.
+
+    Raises:
+        MalformedSource: no JSON, of another version of this package, changed, or of another shape.
+    """
+    content = _check_seal(path, read_json(path))
+    check_content(path, content, shape)
+    return content
+
+
+def _check_seal(path: Path, read: object) -> dict[str, Any]:
+    content = require_keys(path, "", read, ("schema", "checksum"))
+    if content["schema"] != FORMAT:
+        raise MalformedSource(path, "schema", shown(content["schema"]), f"{FORMAT}, which this version reads")
+    if content["checksum"] != _checksum({name: value for name, value in content.items() if name != "checksum"}):
+        raise MalformedSource(path, "", "content that was changed after it was written", f"what was written; {RESTORE}")
+    return content
+
+
+def _checksum(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def write_sorted(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON that version control can compare line by line; equal content gives equal bytes."""
+    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8", newline="\n")

@@ -1,0 +1,550 @@
+"""How much a strategy finds: simulated people are asked about pairs whose truth is known, or known labels are hidden.
+
+- :func:`simulate` goes through the rounds of a project, with its own proposals, sheets, quality control and rules, and
+  with people who err at rates of their own. It needs data of which all that is true is known, as of the embedded
+  sample. The truth answers questions and counts what was found; models and strategies learn from answers alone.
+- :func:`search_hidden` takes real data: it hides positives that people verified, and counts how many of them a strategy
+  asks about. Other pairs that it asks about are unknown there, not negative.
+
+Both give sums over rounds for every seed, of which :func:`summarise` makes numbers with intervals.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.evaluation.report import choose_similarity, provenance_of
+from cxc_eccv.evaluation.score import interval
+from cxc_eccv.judgments.evidence import official_sources
+from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.runs.rankings import RankedLists
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import LABELS_SCHEMA, KarpathySplit, read_positives
+from cxc_eccv.studies.annotation.labelling.settling import RULES, settle
+from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, propose
+from cxc_eccv.studies.annotation.proposing.pool import Pairs, rank_lists
+from cxc_eccv.studies.annotation.proposing.strategies import strategies
+from cxc_eccv.studies.asking.answers import SCHEMA
+from cxc_eccv.studies.asking.quality.sheets import BY_HAND, Checks, accept, judge_sheets
+from cxc_eccv.studies.asking.questions import CANDIDATE, Question, build_sheets, sheets_to_table
+from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.types import FloatArray, IntArray, check_whole, positions_of
+
+__all__ = [
+    "COUNTS",
+    "ERROR_RATES",
+    "MEASURES",
+    "Annotators",
+    "Measured",
+    "Retrain",
+    "Simulation",
+    "Truth",
+    "answer_sheets",
+    "search_hidden",
+    "simulate",
+    "summarise",
+]
+
+SCHEME = "eccv"
+"""How people are asked; they answer its first answer or its last."""
+
+ERROR_RATES = (0.02, 0.05, 0.05, 0.1, 0.1, 0.15, 0.2, 0.3)
+"""Of eight people: how often each of them errs."""
+
+SEARCHED = ("random", "eccv", "disagreement", "bounds")
+"""Strategies that are compared unless others are named, beside the one that takes probabilities."""
+
+CANDIDATES_A_SHEET, QUESTIONS_A_SHEET = 18, 20
+
+COUNTS = pa.schema(
+    [
+        ("strategy", pa.string()),
+        ("seed", pa.int64()),
+        ("round", pa.int32()),
+        ("questions", pa.int64()),
+        ("candidates", pa.int64()),
+        ("positives", pa.int64()),
+        ("found", pa.int64()),
+        ("to_find", pa.int64()),
+    ]
+)
+"""Sums up to a round: questions that people answered, known pairs and rejected sheets among them; pairs that were asked
+about; those that became positive, null where nobody answers; those of them that are new and true; all of these."""
+
+MEASURES = {
+    "recall": ("found", "to_find"),
+    "precision": ("found", "positives"),
+    "cost": ("questions", "found"),
+    "yield": ("found", "questions"),
+}
+"""A sum of :data:`COUNTS` over all seeds, divided by another: ``cost`` in questions for each new true positive."""
+
+DRAWS = 10_000
+
+DEPTH = 100
+"""Items of a list: twice as many as the longest list that a strategy or a metric of theirs looks at."""
+
+Annotators = tuple[Mapping[str, Run], pa.Table]
+"""Models that propose, by name; and a table of ``image_id``, ``caption_id``, ``probability`` for ``uncertainty``."""
+
+Retrain = Callable[[pa.Table, int], Annotators]
+"""The labels so far, as :data:`cxc_eccv.sources.readers.LABELS_SCHEMA`, and a seed, to the models of a round."""
+
+IdPairs = tuple[IntArray, IntArray]
+"""(P,) image ids and (P,) caption ids."""
+
+Measured = tuple[float, float | None, float | None]
+"""A number, and both ends of its interval."""
+
+CONFIDENCE = 0.95
+BASELINE = "eccv"
+"""The strategy of the paper, which others are compared with."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simulation:
+    """What was found.
+
+    Attributes:
+        counts: of :data:`COUNTS`, by strategy, seed and round.
+        facts: JSON-able: options, models, and the data.
+    """
+
+    counts: pa.Table
+    facts: Mapping[str, Any]
+
+
+class Truth:
+    """Which captions of a split are true of which images.
+
+    Args:
+        library: an edition of the data that knows it: its catalog has a file ``truth``, ``{image id: [caption ids]}``.
+        split: of COCO.
+
+    Raises:
+        DataError: the edition knows no truth.
+
+    Example:
+        >>> truth = Truth(Library("sample"), "validation")
+        >>> content = truth.content
+        >>> int(truth((content.caption_image_ids, content.caption_ids)).sum()), truth.total
+        (298, 613)
+    """
+
+    def __init__(self, library: Library, split: str) -> None:
+        if not library.has(["truth"]):
+            raise DataError(
+                f"nobody knows all captions that are true of the images of these data (edition {library.edition}): "
+                "simulate rounds on the sample (--data-dir sample), or hide labels that are known (--hide eccv)"
+            )
+        self.content: KarpathySplit = library.karpathy(split)
+        table = library.read("truth", read_positives)
+        own = positions_of(np.asarray(table["query_id"]), self.content.image_ids)[1]
+        images, captions = (np.asarray(table[name])[own] for name in ("query_id", "item_id"))
+        self.pairs = Pairs(self.content)
+        self._true = self.pairs.of_ids(images, captions, "the truth")
+
+    def __call__(self, pairs: IdPairs) -> NDArray[np.bool_]:
+        """(P,) whether the caption of each pair is true of its image."""
+        return np.isin(self.pairs.of_ids(*pairs, "the truth"), self._true)
+
+    @property
+    def total(self) -> int:
+        """How many pairs are true."""
+        return self._true.size
+
+
+def simulate(
+    library: Library,
+    retrain: Retrain,
+    *,
+    split: str = "validation",
+    strategies: Sequence[str] = (*SEARCHED, "uncertainty"),
+    rounds: int = 3,
+    budget: int = 180,
+    error_rates: Sequence[float] = ERROR_RATES,
+    answers: int = 3,
+    rule: str = "majority",
+    sources: Sequence[str] = ("coco",),
+    seeds: int = 10,
+) -> Simulation:
+    """Propose, ask, settle and retrain, round after round, where the truth is known.
+
+    Args:
+        library: the raw sources, of an edition that knows its truth (:class:`Truth`).
+        retrain: makes the models of a round of the labels so far, those of the first one of none.
+        split: whose pairs are proposed.
+        strategies: by which they are; each has all rounds to itself.
+        rounds: how many.
+        budget: candidates of a round.
+        error_rates: of people, a rate for each: how often an answer is wrong.
+        answers: people whose accepted answers each question needs.
+        rule: how answers become labels, see :mod:`cxc_eccv.studies.annotation.labelling.settling`.
+        sources: whose positives are known before the first round; nobody is asked about them.
+        seeds: how often all of it is repeated, with other draws.
+
+    Raises:
+        InvalidOption: an error rate outside [0, 1], fewer people than answers, a number below 1, no strategy, or one
+            that is named twice.
+        DataError: nobody knows the truth of these data, or a strategy has nothing left to propose.
+
+    Example:
+        >>> found = simulate(
+        ...     Library("sample"), lambda labels, seed: ({}, None), strategies=["random"], rounds=2, budget=36,
+        ...     error_rates=[0, 0, 0], seeds=1
+        ... )
+        >>> [(row["round"], row["questions"], row["candidates"]) for row in found.counts.to_pylist()]
+        [(1, 120, 36), (2, 240, 72)]
+    """
+    for name, number in {"rounds": rounds, "budget": budget, "answers": answers, "seeds": seeds}.items():
+        check_whole(name, number)
+    _check_people(error_rates, answers)
+    _check_names(strategies, rule)
+    truth = Truth(library, split)
+    known = truth.pairs.ids(_judged_pairs(truth.pairs, library, split, sources))
+    to_find, models = truth.total - int(truth(known).sum()), dict[str, None]()
+
+    def fit(labels: pa.Table, draw: int) -> Annotators:
+        found = retrain(labels, draw)
+        models.update(dict.fromkeys(found[0]))
+        return found
+
+    chosen: dict[str, Any] = {"budget": budget, "error_rates": error_rates, "answers": answers, "rule": rule}
+    rows = []
+    for seed, strategy in product(range(seeds), strategies):
+        draws = range(seed * rounds + 1, (seed + 1) * rounds + 1)
+        sums = _go_through_rounds(library, split, truth, known, fit, strategy, draws, sources=sources, **chosen)
+        rows += [(strategy, seed, number, *own, to_find) for number, own in enumerate(sums, start=1)]
+    facts = {
+        "experiment": "rounds",
+        "split": split,
+        "strategies": list(strategies),
+        "rounds": rounds,
+        **chosen,
+        "error_rates": list(error_rates),
+        "sources": list(sources),
+        "seeds": seeds,
+        "models": list(models),
+        "to_find": to_find,
+    }
+    return Simulation(_count_table(rows), provenance_of(library, **facts))
+
+
+def _go_through_rounds(
+    library: Library,
+    split: str,
+    truth: Truth,
+    known: IdPairs,
+    fit: Retrain,
+    strategy: str,
+    draws: Sequence[int],
+    *,
+    budget: int,
+    error_rates: Sequence[float],
+    answers: int,
+    rule: str,
+    sources: Sequence[str],
+) -> Iterator[tuple[int, int, int, int]]:
+    """Questions, candidates, positives and true ones among these, all up to a round; a draw for each round."""
+    told, asked, labels, questions = SCHEMA.empty_table(), CANDIDATES.empty_table(), LABELS_SCHEMA.empty_table(), 0
+    for number, draw in enumerate(draws, start=1):
+        runs, probabilities = fit(labels, draw)
+        options: dict[str, Any] = {"strategy": strategy, **_take_further(strategy, probabilities)}
+        proposal = propose(runs, library, split, budget=budget, sources=sources, asked=asked, seed=draw, **options)
+        if not proposal.candidates.num_rows:
+            raise DataError(f"{strategy} has nothing to propose in round {number}; ask for fewer rounds or pairs")
+        # As a project's: what people were asked about before is no pair that is known not to match.
+        images, captions = (np.concatenate(ids) for ids in zip(known, _to_pairs(asked), strict=True))
+        matches, is_near = (images, captions), proposal.is_near
+        sheets = build_sheets(proposal.candidates, truth.content, positive=matches, is_near=is_near, seed=draw)
+        given, accepted = answer_sheets(sheets, truth, error_rates, answers=answers, seed=draw)
+        told, asked = pa.concat_tables([told, accepted]), pa.concat_tables([asked, proposal.candidates])
+        questions += given.num_rows
+        labels = settle(told, schemes()[SCHEME], rule) if told.num_rows else labels
+        right = truth(_to_pairs(labels.filter(labels["positive"])))
+        yield questions, asked.num_rows, right.size, int(right.sum())
+
+
+def answer_sheets(
+    sheets: Sequence[Sequence[Question]],
+    is_true: Callable[[IdPairs], NDArray[np.bool_]],
+    error_rates: Sequence[float],
+    *,
+    answers: int = 3,
+    seed: int = 0,
+) -> tuple[pa.Table, pa.Table]:
+    """What simulated people answer, and what of it is accepted.
+
+    A sheet goes to so many people in a drawn order, and to another one for each who is not accepted, until nobody is
+    left. Quality control is that of ``quality``. Whoever checks doubtful sheets by hand accepts
+    those on which both known pairs are answered truly: known pairs may be known wrongly, and of a sheet without a
+    match every answer is the same.
+
+    Args:
+        sheets: of :func:`cxc_eccv.studies.asking.questions.build_sheets`.
+        is_true: whether the caption of each pair is true of its image.
+        error_rates: of people, a rate for each.
+        answers: people whose accepted answers each question needs.
+        seed: of who is asked, and who errs where.
+
+    Returns:
+        All answers, and those of accepted sheets, as :data:`cxc_eccv.studies.asking.answers.SCHEMA`.
+    """
+    _check_people(error_rates, answers)
+    # Not the draws of the sheets themselves, which are often made with the same seed.
+    random = np.random.default_rng([seed, len(error_rates), answers])
+    rates, questions = np.asarray(error_rates), sheets_to_table(sheets)
+    truth, numbers = is_true(_to_pairs(questions)), np.asarray(questions["sheet"])
+    is_golden = np.asarray(questions["role"]) != CANDIDATE
+    waiting, lacking = [random.permutation(rates.size).tolist() for _ in sheets], [answers] * len(sheets)
+    given, accepted = [], []
+    while due := [sheet for sheet, people in enumerate(waiting) if people and lacking[sheet]]:
+        people = {sheet: waiting[sheet].pop() for sheet in due}
+        rows = np.flatnonzero(np.isin(numbers, due))
+        workers = np.array([people[sheet] for sheet in numbers[rows].tolist()])
+        errs = random.random(rows.size) < rates[workers]
+        given.append(_make_answers(questions.take(rows), workers, truth[rows] ^ errs))
+        careless = set(numbers[rows[errs & is_golden[rows]]].tolist())
+        doubtful = [(own.sheet, own.worker) for own in judge_sheets(given[-1]) if own.verdict == BY_HAND]
+        checks = Checks(by_hand={key: key[0] not in careless for key in doubtful})
+        accepted.append(accept(given[-1], judge_sheets(given[-1], checks)))
+        for sheet in set(accepted[-1]["sheet"].to_pylist()):
+            lacking[sheet] -= 1
+    return pa.concat_tables(given), pa.concat_tables(accepted)
+
+
+def _make_answers(asked: pa.Table, workers: IntArray, said: NDArray[np.bool_]) -> pa.Table:
+    """An answer to every question, without a remark and in no time."""
+    best, *_, worst = schemes()[SCHEME].answers
+    gains = np.where(said, best.gain, worst.gain)
+    columns: dict[str, Any] = {name: asked[name] for name in ("sheet", "pair_id", "image_id", "caption_id", "role")}
+    columns |= {
+        "worker": [f"person {worker + 1}" for worker in workers.tolist()],
+        "answer": np.where(said, json.dumps(best.name), json.dumps(worst.name)),
+        "gain": gains,
+        "positive": gains >= schemes()[SCHEME].positive,
+        "details": ["{}"] * said.size,
+        "remark": [""] * said.size,
+        "seconds": np.zeros(said.size),
+    }
+    return pa.table(columns, schema=SCHEMA)
+
+
+def search_hidden(
+    runs: Mapping[str, Run],
+    library: Library,
+    *,
+    strategies: Sequence[str] | None = None,
+    questions: Sequence[int] = (1_000, 5_000, 10_000),
+    share: float = 0.5,
+    probabilities: pa.Table | None = None,
+    seeds: int = 10,
+) -> Simulation:
+    """Hide a part of ECCV Caption's positives, and count how many of them each strategy asks about.
+
+    Hidden is a drawn share of what ECCV Caption alone knows: positives of the test split, of either direction, that no
+    other official source judged. What remains of ECCV Caption counts as asked about. Its queries are the
+    queries: no other one has a positive that could be hidden.
+
+    Args:
+        runs: name of each model to its run, of the test split's images and captions.
+        library: the raw sources.
+        strategies: by which pairs are proposed; None for random, eccv, disagreement and bounds, and for uncertainty
+            where there are probabilities.
+        questions: after how many of them is counted; of 20, 18 are about candidates, the others about known pairs.
+        share: of the positives, to be hidden.
+        probabilities: for ``uncertainty``, a table with ``image_id``, ``caption_id`` and ``probability``.
+        seeds: how often all of it is repeated, with another draw of what is hidden.
+
+    Raises:
+        InvalidOption: a share that is not between 0 and 1 or hides no positive, too few questions for a sheet, no
+            strategy or number of questions, or one that is named twice.
+
+    Example:
+        >>> found = search_hidden({}, Library("sample"), strategies=["random"], questions=[40], seeds=1)
+        >>> [(row["questions"], row["candidates"], row["to_find"]) for row in found.counts.to_pylist()]
+        [(40, 36, 78)]
+    """
+    check_whole("seeds", seeds)
+    _refuse_twice("questions", questions)
+    for number in questions:
+        check_whole("questions", number, QUESTIONS_A_SHEET)
+    if strategies is None:
+        strategies = [*SEARCHED, *(["uncertainty"] if probabilities is not None else [])]
+    _check_names(strategies)
+    pairs, others = Pairs(library.karpathy("test")), [name for name in official_sources() if name != "eccv"]
+    verified = _judged_pairs(pairs, library, "test", ["eccv"])
+    own = np.setdiff1d(verified, _judged_pairs(pairs, library, "test", others, turned_down=True))
+    hides = _count_hidden(share, own.size)
+    tables = [library.eccv("eccv", direction) for direction in ("i2t", "t2i")]
+    queries = tuple(np.unique(np.asarray(table["query_id"])) for table in tables)
+    ranked, stops, rows = {name: _rank_once(run, pairs) for name, run in runs.items()}, sorted(questions), []
+    options: dict[str, Any] = {"budget": _candidates_of(stops[-1]), "sources": others, "queries": queries}
+    for seed in range(seeds):
+        hidden = np.sort(np.random.default_rng(seed).choice(own, hides, replace=False))
+        options |= {"seed": seed, "asked": _to_table(pairs.ids(np.setdiff1d(verified, hidden)))}
+        for strategy in strategies:
+            further = _take_further(strategy, probabilities)
+            proposal = propose(ranked, library, "test", strategy=strategy, **options, **further)
+            is_hidden = np.isin(pairs.of_ids(*_to_pairs(proposal.candidates), "a candidate"), hidden)
+            rows += [
+                (strategy, seed, number, *_count_found(is_hidden, stop), hides)
+                for number, stop in enumerate(stops, start=1)
+            ]
+    facts = {
+        "experiment": "hidden",
+        "split": "test",
+        "strategies": list(strategies),
+        "questions": stops,
+        "share": share,
+        "seeds": seeds,
+        "models": list(runs),
+        "runs": {name: run.facts() for name, run in runs.items()},
+        "verified": verified.size,
+        "known_to_eccv_alone": own.size,
+        "to_find": hides,
+    }
+    return Simulation(_count_table(rows), provenance_of(library, **facts))
+
+
+def _count_hidden(share: float, n_known: int) -> int:
+    if not 0 < share < 1:
+        raise InvalidOption(f"share={share}: hide a share between 0 and 1")
+    if not round(share * n_known):
+        raise InvalidOption(f"share={share}: of {n_known:,} positives that is none; hide more of them")
+    return round(share * n_known)
+
+
+def _count_found(is_hidden: NDArray[np.bool_], questions: int) -> tuple[int, int, None, int]:
+    """Questions, candidates and hidden ones among these, of candidates in their order; who asks less has no more."""
+    asked = min(_candidates_of(questions), is_hidden.size)
+    spent = min(questions, math.ceil(is_hidden.size * QUESTIONS_A_SHEET / CANDIDATES_A_SHEET))
+    return spent, asked, None, int(is_hidden[:asked].sum())
+
+
+def _rank_once(run: Run, pairs: Pairs) -> RankingsRun:
+    """The lists of a run to a depth that every strategy is content with, so that no seed scores all pairs again."""
+    lists = rank_lists(run, pairs, DEPTH, choose_similarity(run, similarity=None)["similarity"])
+    items = {direction: pairs.ids(own.ravel())[direction == "i2t"] for direction, own in lists.items()}
+    queries = {"i2t": pairs.image_ids, "t2i": pairs.caption_ids}
+    ends = {direction: np.arange(0, own.size + 1, own.shape[1]) for direction, own in lists.items()}
+    return RankingsRun({way: RankedLists(queries[way], ends[way], items[way]) for way in lists})
+
+
+def summarise(simulation: Simulation) -> Iterator[dict[str, Any]]:
+    """The numbers of every strategy and round over all seeds, with 95% intervals: a bootstrap over the seeds.
+
+    Of a single seed there is no interval: low and high are None.
+
+    Yields:
+        ``strategy``, ``round``, the means of ``questions``, ``candidates`` and ``found``; each of :data:`MEASURES` as
+        value, low and high, or None where there is nothing to divide by; and ``ahead``, how many more are found than
+        by the strategy ``eccv`` of the same seeds and round, likewise, or None where it was not tried.
+
+    Example:
+        >>> rows = [("eccv", seed, 1, 40, 36, 10, 8, 80) for seed in range(3)]
+        >>> columns = list(zip(*rows, strict=True))
+        >>> found = next(summarise(Simulation(pa.table(columns, schema=COUNTS), {})))
+        >>> found["recall"], found["cost"], found["ahead"]
+        ((0.1, 0.1, 0.1), (5.0, 5.0, 5.0), (0.0, 0.0, 0.0))
+    """
+    table = simulation.counts
+    steps = {
+        key: table.filter((pc.field("strategy") == key[0]) & (pc.field("round") == key[1])).sort_by("seed")
+        for key in dict.fromkeys(zip(table["strategy"].to_pylist(), table["round"].to_pylist(), strict=True))
+    }
+    for (strategy, number), own in steps.items():
+        draws = np.random.default_rng(0).integers(own.num_rows, size=(DRAWS, own.num_rows))
+        sums = {name: own[name].to_numpy().astype(np.float64) for name in COUNTS.names[3:]}
+        means = {name: float(sums[name].mean()) for name in ("questions", "candidates", "found")}
+        ratios = {name: _ratio(sums[upper], sums[lower], draws) for name, (upper, lower) in MEASURES.items()}
+        other, ahead = steps.get((BASELINE, number)), None
+        if other is not None:
+            more = sums["found"] - other["found"].to_numpy()
+            ahead = (float(more.mean()), *_interval(more[draws].mean(axis=1), more.size))
+        yield {"strategy": strategy, "round": number, **means, **ratios, "ahead": ahead}
+
+
+def _ratio(upper: FloatArray, lower: FloatArray, draws: IntArray) -> Measured | None:
+    """A sum over seeds divided by another, and its interval; None where a draw of seeds divides by nothing."""
+    below = lower[draws].sum(axis=1)
+    if np.isnan(below).any() or not below.all():
+        return None
+    return float(upper.sum() / lower.sum()), *_interval(upper[draws].sum(axis=1) / below, lower.size)
+
+
+def _interval(samples: FloatArray, n_seeds: int) -> tuple[float, float] | tuple[None, None]:
+    return interval(samples, CONFIDENCE) if n_seeds > 1 else (None, None)
+
+
+def _check_people(error_rates: Sequence[float], answers: int) -> None:
+    for rate in error_rates:
+        if not 0 <= rate <= 1:
+            raise InvalidOption(f"error rate {rate}: how often somebody errs is between 0 and 1")
+    if len(error_rates) < answers:
+        raise InvalidOption(
+            f"{len(error_rates)} people cannot give {answers} answers to a question; give more error rates, or ask for "
+            "fewer answers"
+        )
+
+
+def _check_names(chosen: Sequence[str], rule: str = "majority") -> None:
+    _refuse_twice("strategies", chosen)
+    for strategy in chosen:
+        if strategy not in strategies():
+            raise UnknownName("strategy", strategy, strategies())
+    if rule not in RULES:
+        raise UnknownName("rule", rule, RULES)
+
+
+def _refuse_twice(name: str, chosen: Sequence[object]) -> None:
+    """None, or one twice: sums over seeds would count it twice."""
+    if not chosen or len(set(chosen)) < len(chosen):
+        told = f"named twice among {', '.join(map(str, chosen))}" if chosen else "none is named"
+        raise InvalidOption(f"{name}: {told}; name each once")
+
+
+def _take_further(strategy: str, probabilities: pa.Table | None) -> dict[str, Any]:
+    """The probabilities, for a strategy that looks at some."""
+    return {"probabilities": probabilities} if "probabilities" in strategies()[strategy].takes else {}
+
+
+def _judged_pairs(
+    pairs: Pairs, library: Library, split: str, sources: Sequence[str], *, turned_down: bool = False
+) -> IntArray:
+    """Numbers, ascending, of all pairs that sources call positive in either direction, and of those they turn down."""
+    found = []
+    for direction in ("i2t", "t2i"):
+        merged = merge(library, split, direction, sources=sources)
+        sides = (merged.queries, merged.items) if direction == "i2t" else (merged.items, merged.queries)
+        found.append(pairs.number(*sides)[merged.positive | turned_down])
+    return np.unique(np.concatenate(found))
+
+
+def _candidates_of(questions: int) -> int:
+    """How many candidates are among so many questions."""
+    return questions * CANDIDATES_A_SHEET // QUESTIONS_A_SHEET
+
+
+def _to_pairs(table: pa.Table) -> IdPairs:
+    return np.asarray(table["image_id"]), np.asarray(table["caption_id"])
+
+
+def _to_table(pairs: IdPairs) -> pa.Table:
+    return pa.table(dict(zip(("image_id", "caption_id"), pairs, strict=True)))
+
+
+def _count_table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    return pa.table(list(zip(*rows, strict=True)), schema=COUNTS)

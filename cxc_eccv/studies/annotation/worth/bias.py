@@ -1,0 +1,290 @@
+"""Annotator bias: what a model gains from being among those whose proposals people verified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched, list_proposals
+from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, positions_of
+
+__all__ = [
+    "Bias",
+    "Gain",
+    "ProposedLabels",
+    "bias_by_size",
+    "join_proposals",
+    "measure_bias",
+    "measure_gains",
+    "score_sets",
+]
+
+MOST = 8
+"""Annotators: N have 2 to the power of N sets, each with scores of its own for every query and model."""
+
+Scores = Mapping[str, "float | FloatArray"]
+"""Model to its score, or to (S,) samples of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """How far scores on labels from some models' proposals are from those on labels from all.
+
+    Attributes:
+        all: mean over all models.
+        own: mean over the models whose proposals were verified.
+        others: mean over the others; None where there are none.
+    """
+
+    all: float | FloatArray
+    own: float | FloatArray
+    others: float | FloatArray | None
+
+
+def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> Bias:
+    r"""The bias that the choice of annotators brings into scores.
+
+    .. math:: B_\Theta = \frac{1}{|\mathrm{All}|} \sum_{\phi \in \mathrm{All}} |s_\Theta(\phi) - s_{\mathrm{All}}(\phi)|
+
+    and the same mean over :math:`\phi \in \Theta` alone (self-bias) and over the others (non-self-bias).
+
+    Args:
+        scores: of every model on the labels from the annotators' proposals.
+        full: of every model on the labels from all models' proposals.
+        annotators: the models whose proposals make the labels.
+
+    Raises:
+        DataError: the two are of different models, or an annotator is none of them.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, appendix E.3, equations E.5 and E.6.
+
+    Example:
+        >>> measure_bias({"a": 0.5, "b": 0.25}, {"a": 0.5, "b": 0.75}, ["a"])
+        Bias(all=0.25, own=0.0, others=0.5)
+    """
+    if scores.keys() != full.keys() or not annotators or not set(annotators) <= full.keys():
+        raise DataError(
+            f"scores of {', '.join(scores)} and of {', '.join(full)}, annotators {', '.join(annotators) or 'none'}: "
+            "give both scores of the same models, and annotators among them"
+        )
+    gaps: dict[str, Any] = {model: abs(scores[model] - full[model]) for model in full}
+    own = [gap for model, gap in gaps.items() if model in annotators]
+    others = [gap for model, gap in gaps.items() if model not in annotators]
+    return Bias(_mean([*own, *others]), _mean(own), _mean(others) if others else None)
+
+
+def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[int, Bias]:
+    """Number of annotators to the mean bias over all sets of so many, without that of all models.
+
+    Args:
+        models: all of them.
+        score: the scores of all models on the labels from a set of models' proposals.
+
+    Example:
+        >>> found = bias_by_size("ab", lambda own: {model: 1.0 if model in own else 0.5 for model in "ab"})
+        >>> found[1]
+        Bias(all=0.25, own=0.0, others=0.5)
+    """
+    full = score(frozenset(models))
+    sizes: dict[int, Bias] = {}
+    for size in range(1, len(models)):
+        sets = [frozenset(own) for own in combinations(sorted(models), size)]
+        found = [measure_bias(score(own), full, own) for own in sets]
+        others = [bias.others for bias in found if bias.others is not None]
+        sizes[size] = Bias(_mean([bias.all for bias in found]), _mean([bias.own for bias in found]), _mean(others))
+    return sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What joining the annotators does to scores, as a mean over all sets that a model can join.
+
+    Attributes:
+        own: to the model's own.
+        others: to those of the other models; None where there are none.
+    """
+
+    own: float | FloatArray
+    others: float | FloatArray | None
+
+
+def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[str, Gain]:
+    r"""Annotator to what its joining the annotators does to scores, with its sign.
+
+    .. math:: g(\phi, \psi) = \frac{1}{2^{n-1} - 1} \sum_{\Theta \not\ni \phi, \Theta \ne \emptyset}
+              s_{\Theta \cup \{\phi\}}(\psi) - s_\Theta(\psi)
+
+    for a model itself (:math:`\psi = \phi`), and as a mean over the other models. Where a bias is a distance from the
+    labels of all, a gain says who is favoured.
+
+    Args:
+        annotators: two or more.
+        score: as of :func:`bias_by_size`.
+
+    Example:
+        >>> measure_gains("ab", lambda own: {model: 1.0 if model in own else 0.5 for model in "ab"})["a"]
+        Gain(own=0.5, others=0.0)
+    """
+    names, gains = sorted(annotators), {}
+    if len(names) < 2:
+        raise DataError("give two or more annotators: a single one joins none")
+    for model in names:
+        rest = [other for other in names if other != model]
+        sets = [frozenset(own) for size in range(1, len(names)) for own in combinations(rest, size)]
+        changes: dict[str, list[float | FloatArray]] = {}
+        for own in sets:
+            before, after = score(own), score(own | {model})
+            for other in before:
+                changes.setdefault(other, []).append(after[other] - before[other])
+        others = [_mean(change) for other, change in changes.items() if other != model]
+        gains[model] = Gain(_mean(changes[model]), _mean(others) if others else None)
+    return gains
+
+
+def _mean(values: Collection[float | FloatArray]) -> float | FloatArray:
+    return sum(values) / len(values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProposedLabels:
+    """The verified positives of one direction, and whose proposals they are.
+
+    Attributes:
+        judgments: with gains, none of them 0.
+        proposers: (P,) annotators of each entry of ``judgments.indices``, as bits: 1 for the first, 2 for the second.
+        annotators: their names.
+        n_unproposed: verified positives that no model proposed, which are in no set's labels.
+        n_unanswered: proposals of which nobody knows whether they match; they count as no match.
+    """
+
+    judgments: Judgments
+    proposers: IntArray
+    annotators: tuple[str, ...]
+    n_unproposed: int
+    n_unanswered: int
+
+    def members(self, number: int) -> frozenset[str]:
+        """The annotators of a set, by the number that its bits make."""
+        return frozenset(name for bit, name in enumerate(self.annotators) if number >> bit & 1)
+
+    @property
+    def sizes(self) -> IntArray:
+        """(T, Q) R of every query under the labels of each set of annotators, the set of bits t + 1."""
+        numbers = np.arange(1, 2 ** len(self.annotators))
+        rows = self.judgments.rows
+        return np.stack(
+            [np.bincount(rows[(self.proposers & n) > 0], minlength=self.judgments.query_ids.size) for n in numbers]
+        )
+
+
+def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArray, direction: str) -> ProposedLabels:
+    """Verified positives with the annotators whose proposals they are, whichever direction these looked in.
+
+    Args:
+        verified: what is known of pairs, those that were known to match among them.
+        proposals: tables of ``CANDIDATES``, joined.
+        gallery_ids: all items of the direction.
+        direction: ``i2t`` or ``t2i``.
+
+    Raises:
+        InvalidOption: too many annotators.
+        DataError: nobody proposed anything, or no proposal was verified.
+    """
+    annotators, pairs, bits = _list_proposers(proposals, direction)
+    every = np.concatenate([pairs, np.stack([verified.queries, verified.items])], axis=1)
+    pairs, place = np.unique(every, axis=1, return_inverse=True)
+    proposed, said = np.split(place.ravel(), [bits.size])
+    proposers, gain = np.zeros(pairs.shape[1], np.int64), np.zeros(pairs.shape[1])
+    np.bitwise_or.at(proposers, proposed, bits)
+    gain[said] = verified.gains
+    kept = (gain > 0) & (proposers > 0)
+    if not kept.any():
+        raise DataError(
+            "no pair that a model proposed was verified: there are no labels that models could be scored on"
+        )
+    found = np.unique(pairs[0, kept])
+    judgments = Judgments.from_pairs(found, gallery_ids, *pairs[:, kept], gains=gain[kept])
+    if judgments.unreachable.any():
+        raise DataError(f"query {found[judgments.unreachable.argmax()]} has a verified item outside the gallery")
+    ordered = np.lexsort((positions_of(pairs[1, kept], gallery_ids)[0], positions_of(pairs[0, kept], found)[0]))
+    return ProposedLabels(
+        judgments,
+        proposers[kept][ordered],
+        annotators,
+        int(((gain > 0) & (proposers == 0)).sum()),
+        int((~np.isin(np.arange(proposers.size), said)).sum()),
+    )
+
+
+def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...], IntArray, IntArray]:
+    """Names of all who proposed; (2, P) searched queries and their items; (P,) who proposed each pair, as bits."""
+    rows, models, _ = list_proposals(proposals)
+    annotators, numbers = np.unique(models, return_inverse=True)
+    if annotators.size > MOST:
+        raise InvalidOption(
+            f"{annotators.size} annotators have {2**annotators.size - 1:,} sets: {MOST} can be told apart"
+        )
+    if not annotators.size:
+        raise DataError("no model proposed a pair: nobody can be biased")
+    bits = np.zeros(proposals.num_rows, np.int64)
+    np.bitwise_or.at(bits, rows, 1 << numbers)
+    names = ("image_id", "caption_id") if direction == "i2t" else ("caption_id", "image_id")
+    pairs = np.stack([np.asarray(proposals[name]) for name in names])
+    own = np.isin(pairs[0], find_searched(proposals, direction)) & (bits > 0)
+    return tuple(annotators.tolist()), pairs[:, own], bits[own]
+
+
+def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
+    r"""Graded R@1 and R-Precision of a model, on the labels of every set of annotators.
+
+    .. math:: R@1 = m_1(x) \qquad \text{R-P} = \frac{1}{R(x)} \sum_{i=1}^{R(x)} m_i(x)
+
+    with the gain :math:`m_i` of the item at rank i, 0 where the set's labels do not have it, and the number R of items
+    that they have. The queries are those with a positive in the labels of all annotators, whatever the set: one of
+    which a set verified nothing counts 0, as no item matches there. So a model's R@1 on the labels of its own
+    proposals is its R@1 on those of all, as its first item was looked at in both. In Table E.1 that holds, up to
+    rounding, of PVSE, VSRN and PCME; of ViLT and CLIP it does not, and the paper does not say why.
+
+    Args:
+        top: the best items of the queries of ``labels``, in their order, as deep as the largest R. Of items with equal
+            scores those with a lower gain stand first under the labels of all, for every set.
+        labels: Q queries.
+
+    Returns:
+        ``recall_at_1`` and ``r_precision``, (T, Q) values for the sets of bits 1 to T.
+
+    Raises:
+        DataError: other queries, or too shallow.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, appendix E, equations E.2 to E.4 and Table E.1.
+    """
+    judgments = labels.judgments
+    deepest = int(judgments.n_positives.max())
+    if not np.array_equal(top.query_ids, judgments.query_ids) or top.depth < min(deepest, judgments.gallery_ids.size):
+        raise DataError(
+            f"a top of {top.depth} items of {top.query_ids.size} queries: need {deepest}, of the labels' queries"
+        )
+    columns = positions_of(top.ids, judgments.gallery_ids)[0]
+    size = judgments.gallery_ids.size
+    listed = judgments.rows * size + judgments.indices  # ascending
+    wanted = np.arange(top.query_ids.size)[:, None] * size + columns
+    places = np.minimum(np.searchsorted(listed, wanted), listed.size - 1)
+    there = listed[places] == wanted
+    gains = np.where(there, np.asarray(judgments.gains)[places], 0.0)
+    proposers = np.where(there, labels.proposers[places], 0)
+    sizes = labels.sizes
+    first, precision = np.zeros(sizes.shape), np.zeros(sizes.shape)
+    for row, counts in enumerate(sizes):
+        own = np.where(proposers & (row + 1), gains, 0.0)
+        first[row] = own[:, 0]
+        found = np.where(np.arange(top.depth) < counts[:, None], own, 0.0).sum(axis=1)
+        np.divide(found, counts, out=precision[row], where=counts > 0)
+    return {"recall_at_1": first, "r_precision": precision}

@@ -1,0 +1,253 @@
+"""An appraisal as tables, for a console, Markdown and a page, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TypeVar
+
+from cxc_eccv.studies.annotation.worth.appraisal import (
+    DEPTH,
+    Appraisal,
+    Biases,
+    BiasOfSet,
+    Estimate,
+    Likeness,
+    SetCounts,
+    SetWorth,
+)
+from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.types.reported import group_by_reason
+
+__all__ = ["METRICS", "PARTS", "SECTIONS", "appraisal_to_json", "appraisal_to_tables", "say_lacking"]
+
+SCHEMA = 1
+
+SECTIONS = {
+    "counts": "How many positives",
+    "worth": "Precision and recall",
+    "bias": "Annotator bias",
+    "diversity": "Diversity of the models",
+    "preferences": "Preferences",
+}
+"""Anchor to title, in their order."""
+
+METRICS = {"recall_at_1": "R@1", "r_precision": "R-Precision"}
+ITEMS = {"t2i": "images", "i2t": "captions"}
+
+SEEN = (
+    "Over the pairs that {name} judged. Precision: over queries with a labelled positive among them. Recall: over "
+    "those that also have a verified positive. Left out: queries without such a label; nothing is known of what else "
+    "is labelled for them. Sets with {name} in them are not shown."
+)
+UNSEEN = (
+    "{name} lists positives alone: what people were asked about and turned down was not published, so that precision "
+    "cannot be computed, and recall is the share of what {name} lists. Sets with {name} in them are not shown."
+)
+KNOWN = (
+    "{n:,} proposed pairs that were known to match count as verified for recall, and not at all for precision: nobody "
+    "was asked about them. Queries are those for which a model looked for items."
+)
+PARTS = {"all": "bias", "own": "self-bias", "others": "non-self-bias"}
+LIKE = {
+    "correlation": (
+        "Kendall's tau-b",
+        "Of the items that both have among their first {depth}; queries with fewer than two such items are left out.",
+    ),
+    "place": (
+        "Mean rank of the row's first item in the column's list",
+        "Over the queries where it is among the column's first {depth}; the table below has their share.",
+    ),
+    "found": ("Queries where the column has the row's first item among its first {depth}", ""),
+}
+
+
+def appraisal_to_tables(found: Appraisal) -> dict[str, list[Table]]:
+    """Section to its tables, without sections that have none."""
+    tables = {
+        "counts": [*_count_tables(found)],
+        "worth": [*_worth_tables(found.worth)],
+        "bias": [table for own in _by(found.bias, "direction").values() for table in _bias_tables(own)],
+        "diversity": [*_diversity_tables(found.diversity)],
+        "preferences": _preference_tables(found),
+    }
+    return {name: own for name, own in tables.items() if own}
+
+
+def appraisal_to_json(found: Appraisal, *, command: str | None = None) -> str:
+    """The text of ``labels.json``: every number that the tables show, and those of all sets of annotators."""
+    content = {"schema": SCHEMA, **asdict(found)}
+    if command is not None:
+        content["provenance"]["command"] = command
+    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def say_lacking(found: Appraisal) -> list[str]:
+    """What could not be computed, a sentence for each reason."""
+    return [
+        f"Not computed: {', '.join(names)}: {reason}." for reason, names in group_by_reason(found.not_computed).items()
+    ]
+
+
+Row = TypeVar("Row", SetCounts, SetWorth, Biases, Likeness)
+
+
+def _by(rows: Sequence[Row], *names: str) -> dict[tuple[str, ...], list[Row]]:
+    found: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
+    return found
+
+
+def _count_tables(found: Appraisal) -> Iterator[Table]:
+    header = [("labels",), ("positives",), ("times COCO's",), ("queries",), ("mean R",), ("quartiles",), ("largest",)]
+    for (direction,), rows in _by(found.counts, "direction").items():
+        cells = [
+            (
+                row.labels,
+                f"{row.counts.n_positives:,}",
+                f"{row.times_original:.2f}",
+                f"{row.counts.n_queries:,}",
+                _cell(row.mean, "{:.2f}"),
+                " / ".join(f"{value:g}" for value in row.counts.quartiles),
+                f"{row.counts.largest:,}",
+            )
+            for row in rows
+        ]
+        counted = f"queries of {found.queries}" if found.queries else "all queries"
+        notes = ["R: positives of a query; its mean, quartiles and largest value are over the queries with a positive."]
+        yield Table(
+            header,
+            cells,
+            f"Positive {ITEMS[direction]}, {direction}",
+            f"{found.split} split, {counted}",
+            notes,
+            stacked=([(0,), (1, 2), (3, 4), (5, 6)],),
+        )
+
+
+def _worth_tables(worth: Sequence[SetWorth]) -> Iterator[Table]:
+    for (name, direction), rows in _by(worth, "verified", "direction").items():
+        seen = rows[0].asked
+        header = [
+            ("labels",),
+            *([("precision, %",), ("queries",)] if seen else []),
+            ("recall, %",),
+            ("queries",),
+            ("left out",),
+        ]
+        cells = [
+            (
+                row.labels,
+                *((_cell(row.precision, "{:.1f}", 100), f"{row.n_precision:,}") if seen else ()),
+                _cell(row.recall, "{:.1f}", 100),
+                f"{row.n_recall:,}",
+                f"{row.n_unlabelled:,}",
+            )
+            for row in rows
+        ]
+        notes = [(SEEN if seen else UNSEEN).format(name=name)]
+        notes += [KNOWN.format(n=rows[0].n_known)] if rows[0].n_known else []
+        stacked = ([(0,), (1, 2), (3, 4), (5,)],) if seen else ()
+        yield Table(header, cells, f"Precision and recall beside {name}, {direction}", notes=notes, stacked=stacked)
+
+
+def _bias_tables(both: Sequence[Biases]) -> list[Table]:
+    """Of one direction, with a section for each metric."""
+    return [_score_table(both), _bias_table(both), _gain_table(both)]
+
+
+def _score_table(both: Sequence[Biases]) -> Table:
+    first = both[0]
+    alone = [row.annotators[0] for row in _ends(first)[:-1]]
+    lines: list[Sequence[str | Cell]] = [("without a label", *(f"{row.n_without:,}" for row in _ends(first)))]
+    for own in both:
+        models = _ends(own)[0].scores
+        lines.append((METRICS[own.metric],))
+        lines += [(name, *(_cell(row.scores[name], "{:.1f}", 100) for row in _ends(own))) for name in models]
+    return Table(
+        [("model",), *((name,) for name in alone), ("all",)],
+        lines,
+        f"Graded scores on the labels of one annotator's proposals, {first.direction}",
+        f"{first.n_positives:,} labels of {first.n_queries:,} queries",
+        [
+            "Queries without a label among an annotator's proposals count 0, as no item matches. "
+            f"{first.n_unanswered:,} proposals without an answer count as no match; {first.n_unproposed:,} verified "
+            "pairs that no model proposed are in no set."
+        ],
+    )
+
+
+def _ends(own: Biases) -> list[BiasOfSet]:
+    """Each annotator alone, and all of them."""
+    return [row for row in own.sets if len(row.annotators) in (1, len(own.sets[-1].annotators))]
+
+
+def _bias_table(both: Sequence[Biases]) -> Table:
+    lines: list[Sequence[str | Cell]] = []
+    for own in both:
+        lines.append((METRICS[own.metric],))
+        lines += [(row.annotators[0], *_points(row.bias, PARTS)) for row in _ends(own)[:-1]]
+        sizes = [(size, bias) for size, bias in own.by_size.items() if size > 1]
+        lines += [(f"mean over sets of {size}", *_points(bias, PARTS)) for size, bias in sizes]
+    return Table(
+        [("annotators",), *((title,) for title in PARTS.values())],
+        lines,
+        f"Bias of the annotators, {both[0].direction}",
+        notes=["Mean distance of scores from those on the labels of all annotators, in points (equation E.5)."],
+    )
+
+
+def _gain_table(both: Sequence[Biases]) -> Table:
+    lines: list[Sequence[str | Cell]] = []
+    for own in both:
+        lines.append((METRICS[own.metric],))
+        lines += [(name, *_points(gain, ("own", "others"), "{:+.2f}")) for name, gain in own.gains.items()]
+    return Table(
+        [("joining annotator",), ("its own score",), ("others' scores",)],
+        lines,
+        f"Gain from joining the annotators, {both[0].direction}",
+        notes=["Mean over all sets of annotators that it can join, in points."],
+    )
+
+
+def _points(parts: Mapping[str, Estimate | None], names: Iterable[str], form: str = "{:.2f}") -> list[str | Cell]:
+    return [_cell(parts[name], form, 100) for name in names]
+
+
+def _diversity_tables(likenesses: Sequence[Likeness]) -> Iterator[Table]:
+    for (direction,), rows in _by(likenesses, "direction").items():
+        cells = {(row.one, row.other): row for row in rows}
+        models = list(dict.fromkeys(row.one for row in rows))
+        for part, (title, note) in LIKE.items():
+            lines = [(one, *(_like(cells.get((one, other)), part) for other in models)) for one in models]
+            notes = [note.format(depth=DEPTH)] if note else []
+            yield Table(
+                [("",), *((name,) for name in models)], lines, f"{title.format(depth=DEPTH)}, {direction}", notes=notes
+            )
+
+
+def _like(row: Likeness | None, part: str) -> str | Cell:
+    if row is None:
+        return MISSING
+    if part == "found":
+        return f"{100 * row.n_placed / row.n_queries:.1f}%"
+    return _cell(row.correlation, "{:.3f}") if part == "correlation" else _cell(row.place, "{:.2f}")
+
+
+def _preference_tables(found: Appraisal) -> list[Table]:
+    if not found.preferences:
+        return []
+    rows = [
+        (row.name, Cell(f"{row.value:.2f}", interval=f"[{row.low:.2f}, {row.high:.2f}]")) for row in found.preferences
+    ]
+    note = "Strengths of the Bradley-Terry model, which sum to 100; intervals over drawn choices."
+    return [Table([("",), ("strength, %",)], rows, "Preferences", notes=[note])]
+
+
+def _cell(own: Estimate | None, form: str, times: float = 1) -> str | Cell:
+    if own is None:
+        return MISSING
+    text, low, high = (form.format(times * value) for value in (own.value, own.low, own.high))
+    return Cell(text, interval=f"[{low}, {high}]")

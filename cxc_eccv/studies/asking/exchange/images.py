@@ -1,0 +1,96 @@
+"""Where a person's tool finds the images: at COCO, at addresses of a pattern, or within what is exported."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from string import Formatter
+
+from PIL import Image
+
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.errors import InvalidOption, SourceMissing
+from cxc_eccv.sources.library import COCO_IMAGES, Library
+from cxc_eccv.studies.asking.questions import Question
+
+__all__ = ["COCO", "find_images"]
+
+COCO = "coco"
+"""Names the official addresses."""
+
+LONGEST_FORM = 4
+"""Characters of a format, as ``012d``: COCO writes ids with twelve digits."""
+
+FIELDS = ("image_id", "file_name", "folder")
+"""What a pattern of addresses may hold."""
+
+
+def find_images(
+    given: str | Path, sheets: Sequence[Sequence[Question]], library: Library, split: str
+) -> dict[str, str]:
+    """File name to address, for every image that is asked about.
+
+    Args:
+        given: ``coco`` for the official addresses; a pattern such as ``https://example.org/{folder}/{file_name}``,
+            ``images/{file_name}`` (relative to the page) or ``/data/local-files/?d=coco/{image_id}.jpg``; or a folder
+            of images, which are embedded as they are.
+        sheets: of :func:`cxc_eccv.studies.asking.questions.build_sheets`.
+        library: raw files.
+        split: that of the sheets.
+
+    Raises:
+        InvalidOption: images of another edition, which COCO has not; a pattern with other fields, or with none that
+            tells images apart; no such folder.
+        SourceMissing: the folder lacks an image.
+        MalformedSource: an image is damaged.
+
+    Example:
+        >>> from cxc_eccv.studies.asking.questions import CANDIDATE, Question
+        >>> library = Library("sample")
+        >>> image = library.images("test").to_pylist()[0]
+        >>> asked = Question("p0", image["image_id"], 1, image["file_name"], "A dog.", CANDIDATE, ())
+        >>> find_images("images/{file_name}", [[asked]], library, "test")
+        {'COCO_val2014_000000764118.jpg': 'images/COCO_val2014_000000764118.jpg'}
+    """
+    names = {own.file_name for sheet in sheets for own in sheet}
+    text = str(given)
+    if text == COCO:
+        if library.edition != "official":
+            raise InvalidOption(
+                f"the images of the edition {library.edition!r} are not at COCO; name their folder, or a pattern of "
+                "addresses such as images/{file_name}"
+            )
+        text = f"{COCO_IMAGES}/{{folder}}/{{file_name}}"
+    if "{" not in text:
+        return _embed(ImageFolder(given), names)
+    _check_pattern(text)
+    rows = library.images(split).to_pylist()
+    return {row["file_name"]: text.format_map(row) for row in rows if row["file_name"] in names}
+
+
+def _check_pattern(text: str) -> None:
+    try:
+        parts = [part for part in Formatter().parse(text) if part[1] is not None]
+        fields = {name for _, name, _, _ in parts}
+        # A width of a hundred million digits would be an address of a hundred megabytes.
+        is_plain = all(len(form or "") <= LONGEST_FORM and "{" not in (form or "") for _, _, form, _ in parts)
+        if is_plain:
+            text.format(image_id=1, file_name="a.jpg", folder="b")
+    except (ValueError, LookupError, AttributeError):
+        fields, is_plain = set(), False
+    if not is_plain or not fields <= set(FIELDS) or not fields & {"image_id", "file_name"}:
+        raise InvalidOption(f"pattern {text}: give {{file_name}} or {{image_id}}, and {{folder}} where it matters")
+
+
+def _embed(folder: ImageFolder, names: set[str]) -> dict[str, str]:
+    images = {}
+    for name in sorted(names):
+        content = folder.read(name)
+        if content is None:
+            raise SourceMissing(f"{name} is not in {folder.folder}; name a folder with all images that are asked about")
+        with Image.open(BytesIO(content["bytes"])) as image:
+            kind = image.get_format_mimetype()
+        images[name] = f"data:{kind};base64,{base64.b64encode(content['bytes']).decode()}"
+    return images

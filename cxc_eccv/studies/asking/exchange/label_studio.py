@@ -1,0 +1,195 @@
+"""Label Studio: tasks to import and the configuration of their interface, and both of its JSON exports read back.
+
+In the export "JSON" a task has a list of annotations, in "JSON-MIN" every annotation is one flat object. What an
+annotator skipped is in the first alone, and no answer.
+
+References:
+    Label Studio, task format and tags, https://labelstud.io/guide/task_format and https://labelstud.io/tags.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.reading import read_json, require_keys, shown
+from cxc_eccv.studies.asking.exchange.format import Format, Record, join_criteria, name_answers
+from cxc_eccv.studies.asking.questionnaire import Asked
+from cxc_eccv.studies.asking.schemes import Details, Scheme
+
+STEP = 1 / 8
+"""Of the slider. Label Studio takes a value only where the rest of its division by the step is exactly 0."""
+
+QUESTION = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "caption")
+VALUES = ("choices", "number", "text")
+"""What the value of a control stands under, by its type."""
+
+
+def render(asked: Sequence[Asked], scheme: Scheme) -> Mapping[str, str]:
+    """The tasks, and the configuration."""
+    tasks = [{"data": {name: _text(value) for name, value in question.items()}} for question in asked]
+    return {
+        "tasks.json": json.dumps(tasks, ensure_ascii=False, indent=1) + "\n",
+        "labeling_config.xml": _configuration(scheme),
+    }
+
+
+def _text(value: object) -> object:
+    return "\n".join(value) if isinstance(value, list) else value
+
+
+def _configuration(scheme: Scheme) -> str:
+    view = ET.Element("View")
+    ET.SubElement(view, "Header", value=scheme.title)
+    for paragraph in scheme.instructions:
+        ET.SubElement(view, "Header", value=paragraph, size="5")
+    ET.SubElement(view, "Image", name="image", value="$image")
+    if scheme.shows_captions:
+        ET.SubElement(view, "Text", name="captions", value="$captions")
+    ET.SubElement(view, "Header", value="The sentence:", size="5")
+    ET.SubElement(view, "Text", name="caption", value="$caption")
+    ET.SubElement(view, "Header", value=scheme.question)
+    if scheme.criteria:
+        for name, label in scheme.criteria.items():
+            ET.SubElement(view, "Header", value=label, size="5")
+            _choices(view, name, {"yes": "yes", "no": "no"})
+    elif scheme.scale:
+        _slider(view, scheme)
+    else:
+        _choices(view, "answer", {own.name: own.label for own in scheme.answers})
+        parts = {"answer": view}
+        for own in scheme.details:
+            condition = _condition(own, scheme)
+            parts[own.name] = part = ET.SubElement(parts[condition["whenTagName"]], "View", condition)
+            ET.SubElement(part, "Header", value=own.label, size="5")
+            # On the choices as well: what is ticked in a view that is hidden again would be sent.
+            _choices(part, own.name, own.choices, choice="multiple", **condition)
+    ET.SubElement(view, "Header", value="Remark (not needed)", size="5")
+    ET.SubElement(view, "TextArea", name="remark", toName="image", maxSubmissions="1", editable="true")
+    ET.indent(view)
+    return ET.tostring(view, encoding="unicode") + "\n"
+
+
+def _choices(part: ET.Element, name: str, labels: Mapping[str, str], choice: str = "single-radio", **more: str) -> None:
+    """Radio buttons or boxes that say the labels and export the names."""
+    attributes = {"name": name, "toName": "image", "choice": choice, "required": "true", **more}
+    choices = ET.SubElement(part, "Choices", attributes, showInline="false", requiredMessage="Answer every question.")
+    for alias, label in labels.items():
+        ET.SubElement(choices, "Choice", value=label, alias=alias)
+
+
+def _slider(view: ET.Element, scheme: Scheme) -> None:
+    low, high = scheme.scale or (0.0, 0.0)
+    for number, text in reversed(list(enumerate(scheme.marks))):
+        ET.SubElement(view, "Header", value=f"{low + number:g}: {text}", size="5")
+    bounds = {"min": f"{low:g}", "max": f"{high:g}", "step": f"{STEP:g}"}
+    ET.SubElement(view, "Number", bounds, name="answer", toName="image", slider="true", required="true")
+
+
+def _condition(own: Details, scheme: Scheme) -> dict[str, str]:
+    """When a group is shown. The values are parted by commas, which the names lack and the labels may have."""
+    if own.after:
+        tag, values = next(other.name for other in scheme.details if own.after in other.choices), own.after
+    else:
+        tag, values = "answer", ",".join(answer.name for answer in scheme.answers if answer.asks)
+    return {"visibleWhen": "choice-selected", "whenTagName": tag, "whenChoiceValue": values}
+
+
+def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
+    """Every annotation that was not skipped."""
+    tasks = read_json(path)
+    if not isinstance(tasks, list) or not tasks:
+        raise MalformedSource(path, "", shown(tasks), "a list of tasks: export as JSON or JSON-MIN")
+    for number, task in enumerate(tasks):
+        place = f"[{number}]"
+        task = require_keys(path, place, task, ())
+        if "data" in task and "annotations" not in task:
+            raise MalformedSource(
+                path, place, "a task without annotations", "the project's export, as JSON or JSON-MIN"
+            )
+        task = require_keys(path, place, task, ("id",))
+        where = f"{place}, task {shown(task['id'])}"
+        if "data" not in task:
+            yield f"{where}, annotation {shown(task.get('annotation_id'))}", _of_flat(path, where, task, scheme)
+            continue
+        data = require_keys(path, f"{where}, data", task["data"], QUESTION)
+        if not isinstance(task["annotations"], list):
+            raise MalformedSource(path, f"{where}, annotations", shown(task["annotations"]), "a list")
+        for annotation in task["annotations"]:
+            own = require_keys(path, f"{where}, annotations", annotation, ("id", "completed_by", "result"))
+            if not own.get("was_cancelled"):
+                place = f"{where}, annotation {shown(own['id'])}"
+                values = _results(path, place, own["result"], scheme)
+                yield place, _record(data, values, own["completed_by"], own.get("lead_time"), scheme)
+
+
+def _of_flat(path: Path, where: str, task: dict[str, Any], scheme: Scheme) -> Record:
+    """The record of an object of JSON-MIN."""
+    own = require_keys(path, where, task, (*QUESTION, "annotator", "lead_time"))
+    values = {name: _values(own[name]) for name in name_answers(scheme) if name in own}
+    return _record(own, values, own["annotator"], own["lead_time"], scheme)
+
+
+def _results(path: Path, where: str, results: object, scheme: Scheme) -> dict[str, list[Any]]:
+    """Control to its values."""
+    if not isinstance(results, list):
+        raise MalformedSource(path, f"{where}, result", shown(results), "a list")
+    values: dict[str, list[Any]] = {}
+    for result in results:
+        own = require_keys(path, f"{where}, result", result, ("from_name", "value"))
+        name = own["from_name"]
+        if name not in name_answers(scheme):
+            expected = f"one of {', '.join(name_answers(scheme))}: label with the configuration that was exported"
+            raise MalformedSource(path, f"{where}, from_name", shown(name), expected)
+        values.setdefault(name, []).extend(_values(own["value"]))
+    return values
+
+
+def _values(value: object) -> list[Any]:
+    """What was chosen or typed, as both exports have it: in a list, under the name of its type, or alone.
+
+    The reader of JSON bounds how deep lists are nested.
+    """
+    if isinstance(value, list):
+        return [one for part in value for one in _values(part)]
+    if isinstance(value, dict):
+        return [one for name in VALUES if name in value for one in _values(value[name])]
+    return [value]
+
+
+def _record(
+    data: Mapping[str, Any], values: Mapping[str, list[Any]], worker: object, seconds: object, scheme: Scheme
+) -> Record:
+    if isinstance(worker, dict):
+        worker = worker.get("email")  # As JSON-MIN has it: a person is one in both.
+    said = {name: _single(values[name]) for name in scheme.criteria or () if values.get(name)}
+    answer = join_criteria(said) if scheme.criteria else _single(values.get("answer", []))
+    # What is ticked in a group that was hidden again may be sent, and is not what anybody sees.
+    shown_groups = scheme.wanted_details(answer, values)
+    return {
+        **{name: data[name] for name in QUESTION},
+        "worker": str(worker) if type(worker) is int else worker,
+        "answer": answer,
+        "details": {own.name: values.get(own.name, []) for own in shown_groups},
+        "remark": "\n".join(map(str, values.get("remark", []))),
+        "seconds": seconds,
+    }
+
+
+def _single(values: list[Any]) -> object:
+    return values[0] if len(values) == 1 else values or None
+
+
+FORMAT = Format(
+    name="label_studio",
+    title="Label Studio",
+    exported="tasks to import and the labeling configuration of their project",
+    answered="the project's export, as JSON or JSON-MIN",
+    endings=(".json",),
+    render=render,
+    read=read,
+)

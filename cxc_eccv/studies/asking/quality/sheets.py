@@ -1,0 +1,336 @@
+"""Quality of answers: known pairs answered wrongly, haste, one answer throughout; by sheet and by worker."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.errors import InvalidOption, MalformedSource
+from cxc_eccv.sources.reading import integer, read_json, require_keys, shown, text
+from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
+from cxc_eccv.writing import write_json
+
+__all__ = [
+    "ACCEPTED",
+    "BY_HAND",
+    "CHECKS",
+    "REJECTED",
+    "Activity",
+    "Checks",
+    "SheetQuality",
+    "WorkerQuality",
+    "accept",
+    "answer_value",
+    "group_workers",
+    "judge_sheets",
+    "judge_workers",
+    "keep_sheets",
+    "read_checks",
+    "write_checks",
+]
+
+ACCEPTED, BY_HAND, REJECTED = "accepted", "to be checked by hand", "rejected"
+
+CHECKS = "checks.json"
+"""File of a project with what people decided about sheets."""
+
+GROUPS = (1, 5, 10, 15, 25)
+"""Sheets of a worker up to which the groups of Table B.1 reach; the last has no end."""
+
+FEWEST_STRAIGHT = 3
+"""Candidates from which on the same answer for all of a sheet tells something."""
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What decides about sheets beside their answers.
+
+    Attributes:
+        least_seconds: time below which a sheet is too hasty; 0 for no limit.
+        by_hand: sheet and worker to whether somebody who looked at the answers found them good.
+    """
+
+    least_seconds: float = 0.0
+    by_hand: Mapping[tuple[int, str], bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.least_seconds < np.inf:
+            raise InvalidOption(f"least_seconds={self.least_seconds}: give seconds of at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class SheetQuality:
+    """One worker's answers to one sheet.
+
+    Attributes:
+        sheet: its number.
+        worker: who answered.
+        seconds: the answers took together; None where that is not known of all of them.
+        missed_positive: a known positive was answered as none.
+        missed_negative: a known negative was answered as a positive.
+        straight: all candidates got the same answer, and there are three or more.
+        verdict: :data:`ACCEPTED`, :data:`BY_HAND` or :data:`REJECTED`.
+        hasty: the answers took less than the least time; never where the time is not known.
+        checked: somebody decided it by hand.
+    """
+
+    sheet: int
+    worker: str
+    seconds: float | None
+    missed_positive: bool
+    missed_negative: bool
+    straight: bool
+    verdict: str
+    hasty: bool = False
+    checked: bool = False
+
+    @property
+    def doubts(self) -> list[str]:
+        """What speaks against it, in words."""
+        found = {
+            "the known positive was answered as none": self.missed_positive,
+            "the known negative was answered as a positive": self.missed_negative,
+            "the same answer to all candidates": self.straight,
+            "less than the least time": self.hasty,
+        }
+        return [doubt for doubt, holds in found.items() if holds]
+
+
+def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQuality]:
+    """A verdict on every worker's sheet, in the order of sheets and workers.
+
+    Both known pairs answered wrongly: rejected. One of them, or the same answer for all candidates, or less time than
+    the least: to be checked by hand, as the paper did with every failed sheet; the outcome is in ``checks``.
+
+    Args:
+        answers: of :func:`cxc_eccv.studies.asking.answers.read_answers`.
+        checks: the least time, and what was decided by hand; None for neither.
+
+    Raises:
+        InvalidOption: a decision about a sheet that is not among the answers, or that finds one good whose known pairs
+            were both answered wrongly.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, section 3.2 and appendix B.2.
+    """
+    checks = checks or Checks()
+    sheets: defaultdict[tuple[int, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in answers.to_pylist():
+        sheets[row["sheet"], row["worker"]].append(row)
+    judged = {key: _judge(*key, rows, checks.least_seconds) for key, rows in sorted(sheets.items())}
+    for key, good in checks.by_hand.items():
+        judged[key] = _decide(key, judged.get(key), good=good)
+    return list(judged.values())
+
+
+def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], least_seconds: float) -> SheetQuality:
+    missed = {
+        role: any(row["role"] == role and row["positive"] is not wanted for row in rows)
+        for role, wanted in ((POSITIVE, True), (NEGATIVE, False))
+    }
+    given = Counter(answer_value(row["answer"]) for row in rows if row["role"] == CANDIDATE)
+    straight = len(given) == 1 and given.total() >= FEWEST_STRAIGHT
+    times = [row["seconds"] for row in rows]
+    seconds = None if None in times else float(sum(times))
+    hasty = seconds is not None and seconds < least_seconds
+    doubts = straight or hasty or any(missed.values())
+    verdict = REJECTED if all(missed.values()) else BY_HAND if doubts else ACCEPTED
+    return SheetQuality(sheet, worker, seconds, missed[POSITIVE], missed[NEGATIVE], straight, verdict, hasty)
+
+
+def _decide(key: tuple[int, str], own: SheetQuality | None, *, good: bool) -> SheetQuality:
+    if own is None:
+        raise InvalidOption(
+            f"sheet {key[0]} of {shown(key[1])} is not among the answers: nobody can decide about it. Name one that "
+            f"is, here and in {CHECKS}"
+        )
+    if good and own.missed_positive and own.missed_negative:
+        raise InvalidOption(
+            f"sheet {key[0]} of {shown(key[1])} is rejected: both its known pairs were answered wrongly, and only "
+            f"sheets that are to be checked by hand are accepted by hand, here and in {CHECKS}"
+        )
+    return replace(own, verdict=ACCEPTED if good else REJECTED, checked=True)
+
+
+def answer_value(answer: str) -> object:
+    """What a column ``answer`` says, as something that can be counted: 3 and 3.0 are one answer.
+
+    Example:
+        >>> answer_value("3") == answer_value("3.0"), answer_value('{"b": true, "a": false}')
+        (True, (('a', False), ('b', True)))
+    """
+    value = json.loads(answer)
+    return tuple(sorted(value.items())) if isinstance(value, dict) else value
+
+
+def accept(answers: pa.Table, judged: Iterable[SheetQuality]) -> pa.Table:
+    """The answers of accepted sheets.
+
+    Args:
+        answers: as of :func:`judge_sheets`.
+        judged: of :func:`judge_sheets`.
+    """
+    return keep_sheets(answers, judged, ACCEPTED)
+
+
+def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], verdict: str) -> pa.Table:
+    """The answers of the sheets with a verdict; arguments as of :func:`accept`."""
+    kept = {(own.sheet, own.worker) for own in judged if own.verdict == verdict}
+    keys = zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True)
+    return answers.filter(pa.array([key in kept for key in keys], pa.bool_()))
+
+
+def read_checks(folder: Path) -> Checks:
+    """What was decided about the sheets of a project; nothing where no file says it.
+
+    People may edit the file: it has no checksum, and every field of it is checked.
+
+    Raises:
+        MalformedSource: no such content; the message names the decision and its field.
+    """
+    path = folder / CHECKS
+    if not path.is_file():
+        return Checks()
+    content = require_keys(path, "", read_json(path), ("schema", "least_seconds", "by_hand"))
+    least, rows = content["least_seconds"], content["by_hand"]
+    if type(content["schema"]) is not int or content["schema"] != SCHEMA:
+        raise MalformedSource(path, "schema", shown(content["schema"]), f"{SCHEMA}, which this version reads")
+    if type(least) not in (int, float) or not 0 <= least <= sys.float_info.max:
+        raise MalformedSource(path, "least_seconds", shown(least), "seconds, from 0 on")
+    if not isinstance(rows, list):
+        raise MalformedSource(path, "by_hand", shown(rows), "a list of decisions")
+    found: dict[tuple[int, str], bool] = {}
+    for number, row in enumerate(rows):
+        place = f"by_hand[{number}]"
+        key, good = _read_decision(path, place, row)
+        if key in found:
+            raise MalformedSource(path, place, f"sheet {key[0]} of {shown(key[1])} again", "one decision about a sheet")
+        found[key] = good
+    return Checks(float(least), found)
+
+
+def _read_decision(path: Path, place: str, row: object) -> tuple[tuple[int, str], bool]:
+    own = require_keys(path, place, row, ("sheet", "worker", "accepted"))
+    key = integer(path, f"{place}, sheet", own["sheet"]), text(path, f"{place}, worker", own["worker"])
+    if type(own["accepted"]) is not bool:
+        raise MalformedSource(path, f"{place}, accepted", shown(own["accepted"]), "true or false")
+    return key, own["accepted"]
+
+
+def write_checks(folder: Path, checks: Checks) -> Path:
+    """Write what was decided, whole or not at all."""
+    rows = [
+        {"sheet": sheet, "worker": worker, "accepted": good} for (sheet, worker), good in sorted(checks.by_hand.items())
+    ]
+    return write_json(folder / CHECKS, {"schema": SCHEMA, "least_seconds": checks.least_seconds, "by_hand": rows})
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerQuality:
+    """All sheets of one worker.
+
+    Attributes:
+        worker: a name.
+        submitted, accepted, rejected: sheets; those of neither are to be checked by hand.
+        missed_positives, missed_negatives: sheets whose known positive, or known negative, was answered wrongly.
+        straight, hasty: sheets with one answer throughout, and with less than the least time.
+        median_seconds: of the sheets whose time is known; None where it is of none.
+    """
+
+    worker: str
+    submitted: int
+    accepted: int
+    rejected: int
+    missed_positives: int
+    missed_negatives: int
+    straight: int
+    hasty: int
+    median_seconds: float | None
+
+
+def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
+    """Sums over the sheets of each worker, those with the most sheets first.
+
+    Example:
+        >>> done = [SheetQuality(n, "w", 60 + n, n == 0, False, False, ACCEPTED if n else BY_HAND) for n in range(3)]
+        >>> (own,) = judge_workers(done)
+        >>> own.submitted, own.accepted, own.missed_positives, own.median_seconds
+        (3, 2, 1, 61.0)
+    """
+    sheets: defaultdict[str, list[SheetQuality]] = defaultdict(list)
+    for own in judged:
+        sheets[own.worker].append(own)
+    return [
+        WorkerQuality(
+            worker,
+            len(own),
+            sum(one.verdict == ACCEPTED for one in own),
+            sum(one.verdict == REJECTED for one in own),
+            sum(one.missed_positive for one in own),
+            sum(one.missed_negative for one in own),
+            sum(one.straight for one in own),
+            sum(one.hasty for one in own),
+            _find_median(own),
+        )
+        for worker, own in sorted(sheets.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
+
+
+def _find_median(sheets: Iterable[SheetQuality]) -> float | None:
+    """Seconds that a sheet takes; None where the time is not known of any."""
+    known = [own.seconds for own in sheets if own.seconds is not None]
+    return float(np.median(known)) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """The workers who did about as many sheets, as a row of Table B.1.
+
+    Attributes:
+        least, most: sheets of a worker of this group; None for no end.
+        workers: how many.
+        submitted: their sheets.
+        approved: those that were accepted.
+    """
+
+    least: int
+    most: int | None
+    workers: int
+    submitted: int
+    approved: int
+
+    @property
+    def ratio(self) -> float | None:
+        """Share of sheets that were accepted; None without a sheet."""
+        return self.approved / self.submitted if self.submitted else None
+
+
+def group_workers(judged: Sequence[SheetQuality]) -> list[Activity]:
+    """Workers, sheets and accepted sheets, by how many sheets a worker did.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, Table B.1.
+
+    Example:
+        >>> done = [SheetQuality(n, "w", 60, False, False, False, ACCEPTED) for n in range(3)]
+        >>> [(own.least, own.most, own.submitted) for own in group_workers(done) if own.workers]
+        [(2, 5, 3)]
+    """
+    submitted = Counter(own.worker for own in judged)
+    approved = Counter(own.worker for own in judged if own.verdict == ACCEPTED)
+    rows = []
+    for least, most in zip((1, *(end + 1 for end in GROUPS)), (*GROUPS, None), strict=True):
+        workers = [worker for worker, number in submitted.items() if least <= number <= (most or np.inf)]
+        counts = (sum(found[worker] for worker in workers) for found in (submitted, approved))
+        rows.append(Activity(least, most, len(workers), *counts))
+    return rows

@@ -1,0 +1,23 @@
+"""How people are asked about a pair: one ``SCHEME`` per file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+
+from cxc_eccv.discovery import find_declared
+from cxc_eccv.studies.asking.schemes.scheme import Answer, Details, Scheme
+
+__all__ = ["Answer", "Details", "Scheme", "schemes"]
+
+
+@cache
+def schemes() -> Mapping[str, Scheme]:
+    """All that are declared, by name.
+
+    Example:
+        >>> list(schemes())
+        ['cxc', 'eccv', 'entailment']
+    """
+    return find_declared(sys.modules[__name__], "SCHEME", Scheme)

@@ -1,0 +1,218 @@
+"""Machine annotators at hand: light models that are fitted to labels in seconds, and scorers that read captions alone.
+
+Who reads captions alone places an image where its captions are, at the mean of their vectors: a caption is as near to
+an image as to what people wrote of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from PIL import Image
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import norm as sparse_norm
+
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.demo.bag_of_words import TfIdf
+from cxc_eccv.demo.ridge import RidgeModel
+from cxc_eccv.errors import MissingIds, SourceMissing
+from cxc_eccv.ranking.scores import to_unit_length
+from cxc_eccv.runs import EmbeddingsRun, Run, ScoresRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.types import Embeddings, FloatArray, IntArray, positions_of
+
+__all__ = ["SCORERS", "fit_anew", "place_images"]
+
+WEIGHT = 1e-3
+"""Of the squared norm of the coefficients, beside the mean loss of a pair: classes that part exactly have an end."""
+
+ROWS_AT_ONCE = 256
+NOISE, NOISE_WIDTH = 0.9, 16
+
+
+def fit_anew(
+    library: Library, split: str, images: str | Path
+) -> Callable[[pa.Table, int], tuple[dict[str, Run], pa.Table]]:
+    """What makes three models and their chances out of labels, as a loop of annotation does round after round.
+
+    All three know the links of ``train`` and of the split that is annotated, and what the labels call positive, as
+    captions of their image; they see no other split. ``ridge`` is the ridge regression from pixels to words,
+    ``ridge_bag`` the same from images drawn with replacement, ``tfidf`` reads captions alone. The chance of a pair is
+    a logistic regression on their three cosines, over labelled pairs as soon as there are some of both kinds, and
+    before over links and as many drawn pairs.
+
+    Args:
+        library: the raw sources.
+        split: whose pairs are labelled.
+        images: folder of the image files.
+
+    Returns:
+        A function from labels, with ``image_id``, ``caption_id`` and ``positive``, and a seed to the models by name and
+        a table of ``image_id``, ``caption_id`` and ``probability`` of every pair of the split.
+    """
+    parts = [library.karpathy(name) for name in ("train", split)]
+    content, pictures = parts[1], _read_pictures(parts, images)
+    told, texts = (part.captions["text"].to_pylist() for part in parts)
+    described = _texts_of(_is_own(parts[0]), told)
+    vectors = TfIdf.fit([*told, *texts]).encode(texts)
+    links, shape = _is_own(content), (content.image_ids.size, content.caption_ids.size)
+    every = {"image_id": np.repeat(content.image_ids, shape[1]), "caption_id": np.tile(content.caption_ids, shape[0])}
+
+    def fit(labels: pa.Table, seed: int) -> tuple[dict[str, Run], pa.Table]:
+        random, classes = np.random.default_rng(seed), np.asarray(labels["positive"])
+        rows = positions_of(np.asarray(labels["image_id"]), content.image_ids)[0]
+        columns = positions_of(np.asarray(labels["caption_id"]), content.caption_ids)[0]
+        added = csr_array((np.ones(int(classes.sum()), np.float32), (rows[classes], columns[classes])), shape=shape)
+        known = (links + added).sign()
+        ridges = _fit_ridges(pictures, [*described, *_texts_of(known, texts)], random)
+        seen = {
+            name: (model.encode_images(pictures[-shape[0] :]), model.encode_captions(texts))
+            for name, model in ridges.items()
+        }
+        sides = {**seen, "tfidf": ((_mean_of(known) @ vectors).toarray(), vectors.toarray())}
+        scores = np.stack([_cosines(*both).ravel() for both in sides.values()], axis=1)
+        pairs = rows * shape[1] + columns
+        if not 0 < classes.sum() < classes.size:
+            linked = np.flatnonzero(links.toarray())
+            pairs = np.append(linked, random.choice(scores.shape[0], linked.size, replace=False))
+            classes = np.isin(pairs, linked)
+        runs: dict[str, Run] = {name: _run_of(content, *both) for name, both in sides.items()}
+        return runs, pa.table(every | {"probability": _chances(scores, pairs, classes)})
+
+    return fit
+
+
+def _fit_ridges(
+    pictures: Sequence[Image.Image], captions: Sequence[list[str]], random: np.random.Generator
+) -> dict[str, RidgeModel]:
+    drawn = random.integers(len(pictures), size=len(pictures))
+    return {
+        "ridge": RidgeModel.fit(pictures, captions),
+        "ridge_bag": RidgeModel.fit([pictures[row] for row in drawn], [captions[row] for row in drawn]),
+    }
+
+
+def _run_of(content: KarpathySplit, images: NDArray[np.float32], captions: NDArray[np.float32]) -> EmbeddingsRun:
+    sides = Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions)
+    return EmbeddingsRun(*sides, similarity="cosine")
+
+
+def _texts_of(known: csr_array, texts: Sequence[str]) -> list[list[str]]:
+    """The captions that each image is known by."""
+    return [[texts[column] for column in known.indices[start:end]] for start, end in pairwise(known.indptr)]
+
+
+def _read_pictures(parts: Sequence[KarpathySplit], images: str | Path) -> list[Image.Image]:
+    files, pictures = ImageFolder(images), []
+    for name in (name for content in parts for name in content.images["file_name"].to_pylist()):
+        found = files.read(name)
+        if found is None:
+            raise SourceMissing(f"{files.folder}: there is no {name}; name the folder that holds it")
+        pictures.append(Image.open(BytesIO(found["bytes"])).convert("RGB"))
+    return pictures
+
+
+def _chances(features: FloatArray, rows: NDArray[np.int64], classes: NDArray[np.bool_]) -> FloatArray:
+    """(P,) chance of every pair by a logistic regression over some, on features of mean 0 and deviation 1."""
+    from scipy.optimize import minimize  # not at the top: every command imports all baselines
+
+    scaled = np.column_stack([(features - features.mean(axis=0)) / features.std(axis=0), np.ones(len(features))])
+    known, signs = scaled[rows], np.where(classes, -1.0, 1.0)
+
+    def loss(weights: FloatArray) -> tuple[float, FloatArray]:
+        margins = signs * (known @ weights)
+        slopes = signs / (1 + np.exp(-margins)) / len(known)
+        return np.logaddexp(0, margins).mean() + WEIGHT * weights @ weights, known.T @ slopes + 2 * WEIGHT * weights
+
+    weights = minimize(loss, np.zeros(scaled.shape[1]), jac=True, method="L-BFGS-B").x
+    return np.asarray(1 / (1 + np.exp(-scaled @ weights)))
+
+
+def _cosines(left: NDArray[np.float32], right: NDArray[np.float32]) -> FloatArray:
+    return np.asarray(to_unit_length(left) @ to_unit_length(right).T, dtype=np.float64)
+
+
+def score_tfidf(content: KarpathySplit) -> ScoresRun:
+    """Cosine of TF-IDF bags of words; document frequencies are those of the split's own captions."""
+    texts = content.captions["text"].to_pylist()
+    return _score_bags(content, TfIdf.fit(texts).encode(texts), "TF-IDF of the captions")
+
+
+def score_overlap(content: KarpathySplit) -> ScoresRun:
+    """Cosine of sets of words, all of which weigh the same."""
+    texts = content.captions["text"].to_pylist()
+    bags = TfIdf.fit(texts).encode(texts)
+    sizes = np.diff(bags.indptr)
+    bags.data[:] = np.repeat(1 / np.sqrt(np.maximum(sizes, 1)), sizes)
+    return _score_bags(content, bags, "word overlap of the captions")
+
+
+def score_noise(content: KarpathySplit, seed: int = 0) -> EmbeddingsRun:
+    """Drawn vectors of images with captions near their own: it knows the links, and nothing else."""
+    random = np.random.default_rng(seed)
+    images = random.standard_normal((content.image_ids.size, NOISE_WIDTH))
+    captions = images[_owners(content)] + NOISE * random.standard_normal((content.caption_ids.size, NOISE_WIDTH))
+    left, right = (own.astype(np.float32) for own in (images, captions))
+    sides = Embeddings(content.image_ids, left), Embeddings(content.caption_ids, right)
+    return EmbeddingsRun(*sides, model=f"noise about the links, seed {seed}")
+
+
+SCORERS: Mapping[str, Callable[[KarpathySplit], Run]] = {
+    "tfidf": score_tfidf,
+    "overlap": score_overlap,
+    "noise": score_noise,
+    "noise_1": partial(score_noise, seed=1),
+}
+"""Names to what makes a run of a split out of its links and the words of its captions."""
+
+
+def place_images(run: EmbeddingsRun, content: KarpathySplit) -> EmbeddingsRun:
+    """A run of captions alone with every image at the mean of its captions' vectors, each of length 1.
+
+    Raises:
+        MissingIds: the run lacks a caption of the split.
+    """
+    captions = cast("Embeddings", run.captions)
+    rows, there = positions_of(content.caption_ids, captions.ids)
+    if not there.all():
+        raise MissingIds(
+            f"{run.path or 'run'}: lacks {int((~there).sum()):,} captions of the split, among them "
+            f"{content.caption_ids[~there][0]}; encode all of them"
+        )
+    vectors = to_unit_length(captions.vectors[rows])
+    images = Embeddings(content.image_ids, np.asarray(_mean_of(_is_own(content)) @ vectors))
+    return replace(run, images=images, captions=Embeddings(content.caption_ids, vectors), similarity="cosine")
+
+
+def _score_bags(content: KarpathySplit, bags: csr_array, model: str) -> ScoresRun:
+    images = _mean_of(_is_own(content)) @ bags
+    images = images.multiply(1 / sparse_norm(images, axis=1)[:, None]).tocsr()
+    turned, scores = bags.T.tocsr(), np.empty((content.image_ids.size, content.caption_ids.size), dtype=np.float32)
+    for start in range(0, len(scores), ROWS_AT_ONCE):
+        scores[start : start + ROWS_AT_ONCE] = (images[start : start + ROWS_AT_ONCE] @ turned).toarray()
+    return ScoresRun(content.image_ids, content.caption_ids, scores, model=model)
+
+
+def _owners(content: KarpathySplit) -> IntArray:
+    return positions_of(content.caption_image_ids, content.image_ids)[0]
+
+
+def _is_own(content: KarpathySplit) -> csr_array:
+    """(N, M) whether each caption was written of each image."""
+    shape = content.image_ids.size, content.caption_ids.size
+    return csr_array((np.ones(shape[1], dtype=np.float32), (_owners(content), np.arange(shape[1]))), shape=shape)
+
+
+def _mean_of(is_known: csr_array) -> csr_array:
+    """(N, M) weights that give the mean over the captions that each image is known by."""
+    return diags_array(1 / is_known.sum(axis=1)).tocsr().astype(np.float32) @ is_known

@@ -1,0 +1,263 @@
+"""Training rows: several captions of one image as characters, its features where there are some, in batches."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from torch.utils.data import Dataset, Sampler
+from transformers import PreTrainedTokenizerFast
+
+from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
+from cxc_eccv.runs import load_embeddings
+from cxc_eccv.sources.reading import first_duplicate
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
+from cxc_eccv.studies.baselines.training import token_ids
+from cxc_eccv.types import Embeddings, IntArray, positions_of
+
+__all__ = [
+    "CoCaptions",
+    "ImageFeatures",
+    "Row",
+    "SharedBatches",
+    "character_tokenizer",
+    "coco_text",
+    "collate",
+    "hold_out",
+]
+
+Row = dict[str, Any]
+
+Draw = tuple[int, int, int]
+"""Epoch, image, and which of the image's rows."""
+
+PADDING, UNKNOWN = "<pad>", "<unk>"
+
+WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+class CoCaptions(Dataset[Row]):
+    """Rows of an image: so many of its captions each, and over an epoch every caption once.
+
+    The captions of an image are dealt out anew every epoch, in an order that depends on the seed, the epoch and the
+    image alone. Where they do not divide evenly, the last row is filled up with captions of its first. An index is a
+    triple of epoch, image and row, as ``SharedBatches`` gives; ``rows`` is the number of rows of each image. Features
+    are (images, F), in the order of the groups.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[CaptionGroup],
+        tokenizer: Any,  # noqa: ANN401 - untyped in transformers
+        views: int,
+        image_features: NDArray[np.float32] | None = None,
+        seed: int = 0,
+    ) -> None:
+        if views < 1:
+            raise InvalidOption(f"a row takes {views} captions of an image; ask for at least one")
+        few = [group for group in groups if len(group.texts) < views]
+        if few or not groups:
+            found = f"{len(few)} images have fewer, the first: {few[0].image_id}" if few else "there is no image"
+            raise InvalidOption(f"a row takes {views} captions of an image, but {found}. Ask for fewer per row")
+        if image_features is not None and len(image_features) != len(groups):
+            raise InvalidOption(f"{len(image_features)} image features for {len(groups)} images")
+        self.views, self.image_features, self.seed = views, image_features, seed
+        ids = iter(token_ids(tokenizer, [text for group in groups for text in group.texts]))
+        self.ids = [list(islice(ids, len(group.texts))) for group in groups]
+        self.rows = [math.ceil(len(own) / views) for own in self.ids]
+
+    def __len__(self) -> int:
+        return sum(self.rows)
+
+    def __getitem__(self, draw: Draw) -> Row:
+        epoch, image, number = draw
+        ids = self.ids[image]
+        order = np.random.default_rng([self.seed, epoch, image]).permutation(len(ids)).tolist()
+        # Past the end the captions of the first row follow, which are others: there are as many as a row takes.
+        places = (order + order)[number * self.views : (number + 1) * self.views]
+        row: Row = {"input_ids": [ids[place] for place in places]}
+        return row if self.image_features is None else row | {"image_features": self.image_features[image]}
+
+
+def collate(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
+    """Rows to a batch, padded on the right.
+
+    ``input_ids`` and ``attention_mask`` are (N, V, T) int64; ``image_features`` (N, F) float32 where rows have them.
+    """
+    longest = max(len(ids) for row in rows for ids in row["input_ids"])
+    shape = len(rows), len(rows[0]["input_ids"]), longest
+    input_ids, mask = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
+    for place, row in enumerate(rows):
+        for view, ids in enumerate(row["input_ids"]):
+            input_ids[place, view, : len(ids)] = torch.tensor(ids)
+            mask[place, view, : len(ids)] = 1
+    batch = {"input_ids": input_ids, "attention_mask": mask}
+    if "image_features" in rows[0]:
+        batch["image_features"] = torch.from_numpy(np.stack([row["image_features"] for row in rows]))
+    return batch
+
+
+def hold_out(groups: Sequence[CaptionGroup], count: int) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
+    """Groups to train on, and ``count`` others spread evenly over all, to select snapshots by."""
+    if not 0 < count < len(groups):
+        raise InvalidOption(
+            f"{count} of {len(groups)} images held out; hold out at least one, and keep one to train on"
+        )
+    places = {place * len(groups) // count for place in range(count)}
+    train = [group for place, group in enumerate(groups) if place not in places]
+    return train, [groups[place] for place in sorted(places)]
+
+
+class SharedBatches(Sampler[list[Draw]]):
+    """The batches of an epoch, of which this process yields its part: every row of every image once.
+
+    An epoch has rounds, as the paper's own code has: in the first round every image gives its first row, in the second
+    every image with two rows its second, and so on. So no batch holds an image twice, whose captions would count as
+    mismatches of each other. An image that a round leaves over joins the batch before it, as it has no negative alone.
+
+    Which rows a batch holds depends on the seed and the epoch alone, not on the number of processes. But the last batch
+    of a round is cut to a multiple of that number, and left out where fewer images remain than processes, or one alone;
+    its rows are in other batches of other epochs.
+
+    ``rows`` is the number of rows of each image, ``size`` the images of a batch over all processes; ``epoch`` is to be
+    set before each pass.
+
+    Example:
+        >>> both = [SharedBatches([1] * 7, 4, rank=rank, processes=2) for rank in range(2)]
+        >>> [[len(batch) for batch in part] for part in both]
+        [[2, 1], [2, 1]]
+        >>> sorted((image, row) for batch in SharedBatches([2, 2, 1], 2) for _, image, row in batch)
+        [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
+    """
+
+    def __init__(self, rows: Sequence[int], size: int, seed: int = 0, *, rank: int = 0, processes: int = 1) -> None:
+        if size < 2 or size % processes:
+            raise InvalidOption(
+                f"a batch of {size} images for {processes} processes; take at least two images, and a multiple of the "
+                "processes"
+            )
+        counts = torch.tensor(rows, dtype=torch.int64)
+        self._rounds = [(counts > row).nonzero().flatten() for row in range(max(rows, default=0))]
+        self.size, self.seed, self.epoch = size, seed, 0
+        self.rank, self.processes = rank, processes
+        if not len(self):
+            raise InvalidOption(f"{len(rows)} images make no batch for {processes} processes; train on more")
+
+    def __len__(self) -> int:
+        return sum(self._share(count) > 0 for images in self._rounds for count in self._sizes(len(images)))
+
+    def __iter__(self) -> Iterator[list[Draw]]:
+        generator = torch.Generator().manual_seed(self.seed + self.epoch)
+        for row, images in enumerate(self._rounds):
+            order = images[torch.randperm(len(images), generator=generator)]
+            for batch in order.split(self._sizes(len(images))):
+                share = self._share(len(batch))
+                own = batch[self.rank * share : (self.rank + 1) * share]
+                if share:
+                    yield [(self.epoch, image, row) for image in own.tolist()]
+
+    def _sizes(self, images: int) -> list[int]:
+        """Images of each batch of a round, over all processes."""
+        full, left = divmod(images, self.size)
+        sizes = [self.size] * full + [left] * (left > 0)
+        return [*sizes[:-2], sizes[-2] + 1] if left == 1 and full else sizes
+
+    def _share(self, images: int) -> int:
+        """Images of a batch that each process takes; 0 where a batch of two cannot be made of it."""
+        share = images // self.processes
+        return share if share * self.processes > 1 else 0
+
+
+def character_tokenizer(texts: Iterable[str], max_length: int = 512) -> PreTrainedTokenizerFast:
+    """A tokenizer of all characters that occur in the texts, capitals and punctuation included.
+
+    Example:
+        >>> tokenizer = character_tokenizer(["A dog."])
+        >>> tokenizer.tokenize("God?"), tokenizer("a dog")["input_ids"][1:]
+        (['<unk>', 'o', 'd', '<unk>'], [2, 5, 7, 6])
+    """
+    known = sorted(set().union(*map(set, texts)))
+    if not known:
+        raise InvalidOption("character_tokenizer needs at least one text that is not empty")
+    vocabulary = {token: place for place, token in enumerate([PADDING, UNKNOWN, *known])}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token=PADDING,
+        unk_token=UNKNOWN,
+        model_max_length=max_length,
+        model_input_names=["input_ids", "attention_mask"],
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def coco_text(text: str) -> str:
+    """A COCO caption as the paper enters it: the tokens of the Karpathy file joined by blanks, and a full stop.
+
+    Those tokens are the words in lower case without ASCII punctuation.
+    """
+    return f"{' '.join(text.lower().translate(WITHOUT_PUNCTUATION).split())}."
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFeatures:
+    """Precomputed features of images, looked up by image id.
+
+    Example:
+        >>> features = ImageFeatures(Embeddings([7, 8], [[1, 2], [3, 4]]))
+        >>> features.of_ids(np.array([8])).tolist(), features.width
+        ([[3.0, 4.0]], 2)
+    """
+
+    embeddings: Embeddings
+
+    @classmethod
+    def read(cls, path: str | Path) -> ImageFeatures:
+        """From an embeddings file with ``image_ids`` and ``image_embeddings``; MalformedRun where it holds none."""
+        images = load_embeddings(Path(path)).images
+        if images is None:
+            raise MalformedRun(f"{path} holds no image_ids and image_embeddings; features of images are needed")
+        return cls(images)
+
+    @property
+    def width(self) -> int:
+        """Numbers per image."""
+        return int(self.embeddings.vectors.shape[1])
+
+    def of(self, groups: Sequence[CaptionGroup]) -> NDArray[np.float32]:
+        """(groups, F) features of the groups' images; InvalidOption where two collections have the same image id."""
+        image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
+        twice = first_duplicate(image_ids)
+        if twice is not None:
+            raise InvalidOption(
+                f"image id {image_ids[twice]} is one of COCO and one of Flickr, and features are looked up by id; "
+                "train on one of the two"
+            )
+        return self.of_ids(image_ids)
+
+    def of_ids(self, image_ids: IntArray) -> NDArray[np.float32]:
+        """(N, F) features; MissingIds names the first image that has none."""
+        places, known = positions_of(image_ids, self.embeddings.ids)
+        if not known.all():
+            missing = image_ids[~known]
+            raise MissingIds(
+                f"the features lack {missing.size} of {image_ids.size} images, the first: {missing[0]}; add them to "
+                "the file, which cxc-eccv features makes of all parts that are named"
+            )
+        return self.embeddings.vectors[places]
+
+    def encode(self, model: Any, image_ids: IntArray) -> NDArray[np.float32]:  # noqa: ANN401 - any with get_image_features
+        """(N, D) vectors that a model makes of the features."""
+        with torch.inference_mode():
+            vectors = model.get_image_features(torch.from_numpy(self.of_ids(image_ids)).to(model.device)).pooler_output
+        return np.asarray(vectors.float().cpu().numpy())

@@ -1,0 +1,297 @@
+"""The character GRU, its configuration and loss: captions and precomputed image features to vectors of one space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+from transformers.utils.generic import ModelOutput
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
+from cxc_eccv.types import check_whole
+
+__all__ = [
+    "AttentionPooling",
+    "BidirectionalLayer",
+    "CharGruConfig",
+    "CharGruModel",
+    "CharGruOutput",
+    "MaxPooling",
+    "hinge_loss",
+    "hinge_loss_of_views",
+]
+
+UNITS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
+CHOICES = {"recurrent_unit": tuple(UNITS), "pooling": ("attention", "max")}
+SIZES = {"vocab_size": 1, "character_size": 1, "hidden_size": 1, "attention_size": 1, "image_feature_size": 0}
+"""Option to its least value."""
+
+ROWS = 128
+"""Captions that are encoded at once."""
+
+
+class CharGruConfig(PreTrainedConfig):
+    """Sizes of the model; the defaults are the paper's.
+
+    Args:
+        vocab_size: number of characters, padding and the unknown character included.
+        character_size: width of a character's embedding.
+        recurrent_unit: ``gru`` or ``lstm``.
+        hidden_size: units per direction; an embedding has twice as many dimensions.
+        pooling: ``attention`` or ``max``.
+        attention_size: hidden units of the attention layer.
+        image_feature_size: width of the precomputed image features; 0 for a model of captions alone.
+        margin: of the hinge loss.
+        pad_token_id: the padding's id.
+        **kwargs: what every configuration takes.
+
+    Raises:
+        InvalidOption: no such unit or pooling, a size below 1, a margin that is not positive.
+
+    Example:
+        >>> CharGruConfig().embedding_size, CharGruConfig(hidden_size=8).embedding_size
+        (2048, 16)
+    """
+
+    model_type = "cxc_eccv_char_gru"
+
+    def __init__(
+        self,
+        vocab_size: int = 128,
+        character_size: int = 20,
+        recurrent_unit: str = "gru",
+        hidden_size: int = 1024,
+        pooling: str = "attention",
+        attention_size: int = 128,
+        image_feature_size: int = 2048,
+        margin: float = 0.2,
+        pad_token_id: int = 0,
+        **kwargs: Any,  # noqa: ANN401 - handed on
+    ) -> None:
+        self.vocab_size, self.character_size = vocab_size, character_size
+        self.recurrent_unit, self.hidden_size = recurrent_unit, hidden_size
+        self.pooling, self.attention_size = pooling, attention_size
+        self.image_feature_size, self.margin = image_feature_size, margin
+        self.pad_token_id = pad_token_id
+        self._check()
+        super().__init__(**kwargs)
+
+    @property
+    def embedding_size(self) -> int:
+        """Width of a caption's or an image's embedding."""
+        return 2 * self.hidden_size
+
+    def _check(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise InvalidOption(f"{name} is {getattr(self, name)!r}, expected one of {', '.join(choices)}")
+        for name, least in SIZES.items():
+            check_whole(name, getattr(self, name), least)
+        if not self.margin > 0:
+            raise InvalidOption(f"margin is {self.margin}, expected a positive number")
+
+
+@dataclass
+class CharGruOutput(ModelOutput):
+    """What the model returns.
+
+    Attributes:
+        loss: () the hinge loss over the images given, or None with fewer than two views or rows.
+        text_embeds: (N, V, D) unit vectors of V captions of N images.
+        image_embeds: (N, D) unit vectors, or None.
+    """
+
+    loss: Tensor | None = None
+    text_embeds: Tensor | None = None
+    image_embeds: Tensor | None = None
+
+    @property
+    def views(self) -> list[Tensor]:
+        """(N, D) unit vectors of every caption of an image, and of the image where it is given."""
+        captions = [] if self.text_embeds is None else [*self.text_embeds.unbind(dim=1)]
+        return captions if self.image_embeds is None else [*captions, self.image_embeds]
+
+
+class CharGruModel(PreTrainedModel):
+    """Character embeddings, a bidirectional recurrent layer, attention pooling; images by one linear layer.
+
+    Args:
+        config: the sizes.
+
+    References:
+        Merkx and Frank, Learning semantic sentence representations from visually grounded language without lexical
+        knowledge, 2019, arXiv:1903.11393.
+
+    Example:
+        >>> config = CharGruConfig(vocab_size=9, hidden_size=4, attention_size=3, image_feature_size=0)
+        >>> ids, mask = torch.tensor([[2, 3, 0]]), torch.tensor([[1, 1, 0]])
+        >>> CharGruModel(config).get_text_features(ids, mask).pooler_output.shape
+        torch.Size([1, 8])
+    """
+
+    config_class = CharGruConfig
+    main_input_name = "input_ids"
+
+    def __init__(self, config: CharGruConfig) -> None:
+        super().__init__(config)
+        width = config.embedding_size
+        self.characters = nn.Embedding(config.vocab_size, config.character_size, padding_idx=config.pad_token_id)
+        self.recurrent = BidirectionalLayer(config.recurrent_unit, config.character_size, config.hidden_size)
+        self.pooling = AttentionPooling(width, config.attention_size) if config.pooling == "attention" else MaxPooling()
+        self.image_projection = nn.Linear(config.image_feature_size, width) if config.image_feature_size else None
+        self.post_init()  # type: ignore[no-untyped-call] # transformers' own
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, image_features: Tensor | None = None
+    ) -> CharGruOutput:
+        """Embeddings and, where there are two views of two images, the loss.
+
+        Args:
+            input_ids: (N, V, T) int64: V captions of N images; or (N, T), one caption each.
+            attention_mask: likewise, 1 at characters and 0 at padding; None for no padding.
+            image_features: (N, F), or None.
+        """
+        captions = input_ids if input_ids.dim() == 3 else input_ids[:, None]
+        ids = captions.flatten(0, 1)
+        mask = torch.ones_like(ids) if attention_mask is None else attention_mask.reshape(ids.shape)
+        texts = encode_by_length(self._text_vectors, ids, mask, ROWS).reshape(*captions.shape[:2], -1)
+        images = None if image_features is None else self.get_image_features(image_features).pooler_output
+        found = CharGruOutput(text_embeds=texts, image_embeds=images)
+        if len(found.views) > 1 and len(captions) > 1:
+            found.loss = hinge_loss_of_views(found.views, self.config.margin)
+        return found
+
+    def get_text_features(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> BaseModelOutputWithPooling:
+        """Captions, (N, T) int64 padded on the right, to unit vectors, ``pooler_output`` (N, D) float32.
+
+        Raises:
+            InvalidOption: a caption without a character, or padding on the left.
+        """
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        return BaseModelOutputWithPooling(pooler_output=self._text_vectors(input_ids, mask))
+
+    def _text_vectors(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        present = attention_mask.bool()
+        if not present[:, 0].all():
+            raise InvalidOption("a caption has no character, or is padded on the left; pad on the right")
+        states = self.recurrent(self.characters(input_ids), present.sum(dim=1))
+        return normalize(self.pooling(states, present).float(), dim=-1)
+
+    def get_image_features(self, image_features: Tensor) -> BaseModelOutputWithPooling:
+        """Precomputed (N, F) features to unit vectors, ``pooler_output`` (N, D).
+
+        Raises:
+            InvalidOption: the model has no image side, or takes features of another width.
+        """
+        width = self.config.image_feature_size
+        if self.image_projection is None:
+            raise InvalidOption("this character GRU was made without an image side (image_feature_size is 0)")
+        if image_features.shape[-1] != width:
+            raise InvalidOption(f"image features of width {image_features.shape[-1]}; the model takes {width}")
+        return BaseModelOutputWithPooling(
+            pooler_output=normalize(self.image_projection(image_features).float(), dim=-1)
+        )
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """PyTorch's own initialisation, as the paper's code has it."""
+        if isinstance(module, (nn.Embedding, nn.Linear, nn.GRU, nn.LSTM)):
+            module.reset_parameters()
+
+
+class BidirectionalLayer(nn.Module):
+    """One recurrent layer read in both directions, states side by side.
+
+    The layer from right to left starts at a sequence's own last step. This equals packed sequences, which are several
+    times slower on a processor.
+    """
+
+    def __init__(self, unit: str, input_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.left_to_right = UNITS[unit](input_size, hidden_size, batch_first=True)
+        self.right_to_left = UNITS[unit](input_size, hidden_size, batch_first=True)
+
+    def forward(self, steps: Tensor, lengths: Tensor) -> Tensor:
+        """(N, T, input size) steps to (N, T, 2 x hidden size) states; those past a length mean nothing."""
+        onward = self.left_to_right(steps)[0]
+        back = self.right_to_left(_reverse_within(steps, lengths))[0]
+        return torch.cat([onward, _reverse_within(back, lengths)], dim=-1)
+
+
+def _reverse_within(states: Tensor, lengths: Tensor) -> Tensor:
+    """(N, T, D) states, every sequence turned round within its own length; what follows stays where it is."""
+    places = torch.arange(states.shape[1], device=states.device).expand(states.shape[:2])
+    last = lengths[:, None] - 1
+    source = torch.where(places <= last, last - places, places)
+    return states.gather(1, source[:, :, None].expand_as(states))
+
+
+class AttentionPooling(nn.Module):
+    """Vectorial self-attention: every feature has its own weights over the steps.
+
+    ``a_t = softmax_t(V tanh(W h_t + b_w) + b_v)`` and ``Att(h) = sum_t a_t * h_t``, element by element.
+
+    References:
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.1.2.
+    """
+
+    def __init__(self, state_size: int, attention_size: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(state_size, attention_size)
+        self.weights = nn.Linear(attention_size, state_size)
+
+    def forward(self, states: Tensor, present: Tensor) -> Tensor:
+        """(N, T, D) states and their (N, T) mask to (N, D) vectors."""
+        weights = self.weights(torch.tanh(self.hidden(states))).float()
+        attention = weights.masked_fill(~present[:, :, None], -torch.inf).softmax(dim=1)
+        pooled: Tensor = (attention * states).sum(dim=1)
+        return pooled
+
+
+class MaxPooling(nn.Module):
+    """The largest value of every feature over the steps."""
+
+    def forward(self, states: Tensor, present: Tensor) -> Tensor:
+        """(N, T, D) states and their (N, T) mask to (N, D) vectors."""
+        return states.masked_fill(~present[:, :, None], -torch.inf).amax(dim=1)
+
+
+def hinge_loss(left: Tensor, right: Tensor, margin: float = 0.2) -> Tensor:
+    r"""Mean over the ordered pairs of two different rows of a batch, in float32.
+
+    ``max(0, cos(l_i, r_j) - cos(l_i, r_i) + margin) + max(0, cos(r_i, l_j) - cos(r_i, l_i) + margin)`` for ``i != j``,
+    where row i of one side, (N, D) unit vectors, belongs to row i of the other. The paper prints the sum; the mean
+    differs by a factor that Adam's steps do not feel, and does not grow with the batch.
+
+    References:
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.1.2.
+
+    Example:
+        >>> left = torch.eye(2)
+        >>> round(float(hinge_loss(left, left)), 3), round(float(hinge_loss(left, left.flip(0))), 3)
+        (0.0, 2.4)
+    """
+    similarity = left.float() @ right.float().T
+    match = similarity.diagonal()
+    onward = (similarity - match[:, None] + margin).clamp(min=0)
+    back = (similarity - match[None, :] + margin).clamp(min=0)
+    different = ~torch.eye(len(similarity), dtype=torch.bool, device=similarity.device)
+    return (onward + back)[different].mean()
+
+
+def hinge_loss_of_views(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
+    """Mean over all pairs of views: (N, D) unit vectors of a caption of each of N images, or of the images."""
+    losses = [hinge_loss(left, right, margin) for left, right in combinations(views, 2)]
+    return torch.stack(losses).mean()
+
+
+AutoConfig.register(CharGruConfig.model_type, CharGruConfig, exist_ok=True)
+AutoModel.register(CharGruConfig, CharGruModel, exist_ok=True)

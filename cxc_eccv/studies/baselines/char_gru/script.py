@@ -1,0 +1,325 @@
+"""Train the character GRU: arguments, data, Trainer, the ensemble of its best snapshots, report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+from torch.utils.data import DataLoader
+from transformers import AutoTokenizer, TrainingArguments, set_seed
+
+from cxc_eccv.encoding import encode
+from cxc_eccv.encoding.checkpoints import load_part
+from cxc_eccv.encoding.distributed.processes import Processes
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.runs import Run
+from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sts.evaluation import Encoder
+from cxc_eccv.sts.tasks import task_names
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
+from cxc_eccv.studies.baselines.char_gru.arguments import CharGruArguments, parse_arguments
+from cxc_eccv.studies.baselines.char_gru.data import (
+    CoCaptions,
+    ImageFeatures,
+    Row,
+    SharedBatches,
+    character_tokenizer,
+    coco_text,
+    collate,
+    hold_out,
+)
+from cxc_eccv.studies.baselines.char_gru.ensemble import CharGruEnsemble
+from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruModel, hinge_loss_of_views
+from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
+from cxc_eccv.studies.baselines.training import (
+    EpochCallback,
+    FiniteTrainer,
+    Trained,
+    gather,
+    last_checkpoint,
+    process_count,
+    process_rank,
+    show_progress,
+    without_places,
+)
+from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
+from cxc_eccv.types import Embeddings, Report
+from cxc_eccv.writing import explained
+
+__all__ = ["cyclic_cosine", "cyclic_cosine_rate", "hinge_loss_of_processes", "train"]
+
+REPORTS: Mapping[str, tuple[Collection, str]] = MappingProxyType(
+    {
+        "val": (COCO, "validation"),
+        "validation": (COCO, "validation"),
+        "test": (COCO, "test"),
+        "flickr8k/dev": (FLICKR8K, "validation"),
+        "flickr8k/test": (FLICKR8K, "test"),
+    }
+)
+"""What ``--report-on`` may name."""
+
+
+def train(command: Sequence[str]) -> Trained:
+    """Train, save the ensemble of the best snapshots, and score the split that ``--report-on`` names.
+
+    Checkpoints of the same run in its output folder are gone on from. Under torchrun the processes share the batches
+    and the captions to encode, and train as one would; the first one writes, and all return the same, report included.
+    """
+    arguments = parse_arguments(command)
+    _check_report(arguments)
+    library, folder = Library(arguments.data_dir), Path(arguments.output_dir)
+    similarity = None
+    if arguments.curve_sts:
+        similarity = partial(sts_correlations, library=library, tasks=task_names(arguments.curve_sts))
+    groups, selecting = _parts(library, arguments)
+    features = ImageFeatures.read(arguments.image_features) if arguments.image_features else None
+    with explained(folder):
+        trainer = _trainer(groups, selecting, arguments, features, similarity)
+        show_progress(trainer)
+        is_first = trainer.is_world_process_zero()
+        options: dict[str, Any] = {"resume": arguments.resume, "is_first": is_first}
+        checkpoint = last_checkpoint(folder / "checkpoints", arguments.identity, **options)
+        trainer.train(resume_from_checkpoint=checkpoint)
+        processes = Processes(process_rank(), process_count())
+        if processes.rank == 0:
+            _save_ensemble(folder, arguments.ensemble)
+    processes.wait()
+    trained = _describe(folder, library, arguments)
+    if arguments.report_on is None:
+        return trained
+    report, run = _score(trained.model, library, arguments, features)
+    return trained.scored(report, run)
+
+
+LOADING = """\
+from transformers import AutoModel, AutoTokenizer
+
+import cxc_eccv.studies.baselines.models  # AutoModel knows the model by it
+
+model = AutoModel.from_pretrained("FOLDER")
+tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+inputs = tokenizer(["A dog runs."], return_tensors="pt")
+vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
+"""
+OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "report_on", "intervals", "curve_sts", "resume")
+"""Options that do not shape the ensemble."""
+
+
+def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Trained:
+    has_images = arguments.image_features is not None
+    pairs = "captions with image features" if has_images else "captions of the same image"
+    settings = {name: value for name, value in asdict(arguments).items() if name not in OF_NO_WEIGHT}
+    return Trained(
+        kind="char-gru",
+        about=f"A character GRU trained on {pairs}, as of Merkx and Frank (arXiv 1903.11393).",
+        output=folder,
+        model=folder / "ensemble",
+        has_images=has_images,
+        base_models=(),
+        parts=arguments.train_on if library.edition == OFFICIAL else (),
+        settings=without_places({**settings, "processes": process_count()}),
+        loading=LOADING,
+        # Captions of COCO are entered as tokens, which cxc-eccv encode does not know of.
+        scoring=(),
+        library=library,
+    )
+
+
+def _check_report(arguments: CharGruArguments) -> None:
+    Settings(intervals=arguments.intervals)
+    if arguments.report_on is None:
+        return
+    if arguments.report_on not in REPORTS:
+        raise UnknownName("split", arguments.report_on, REPORTS)
+    if REPORTS[arguments.report_on][0] is FLICKR8K and arguments.image_features is None:
+        raise InvalidOption(
+            f"--report-on {arguments.report_on} is retrieval between images and captions: give --image-features, or "
+            "report on COCO, whose captions are ranked by themselves too"
+        )
+
+
+def _parts(library: Library, arguments: CharGruArguments) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
+    """What is trained on, and what selects."""
+    groups = _groups(library, arguments.train_on, arguments)
+    if arguments.report_on is not None:
+        collection, split = REPORTS[arguments.report_on]
+        kind = "coco" if collection is COCO else "flickr"
+        reported = {(kind, number) for number in collection.content(library, split).image_ids.tolist()}
+        _refuse_seen(groups, reported, f"--report-on {arguments.report_on}")
+    if arguments.select_on is None:
+        return hold_out(groups, arguments.held_out)
+    selecting = _groups(library, arguments.select_on, arguments)
+    _refuse_seen(groups, {(group.collection, group.image_id) for group in selecting}, "--select-on")
+    return groups, selecting
+
+
+def _groups(library: Library, names: Sequence[str], arguments: CharGruArguments) -> list[CaptionGroup]:
+    groups = caption_groups(library, names)
+    if not arguments.coco_tokens:
+        return groups
+    return [
+        replace(group, texts=tuple(map(coco_text, group.texts))) if group.collection == "coco" else group
+        for group in groups
+    ]
+
+
+def _refuse_seen(groups: Sequence[CaptionGroup], others: Set[tuple[str, int]], option: str) -> None:
+    both = [group.image_id for group in groups if (group.collection, group.image_id) in others]
+    if both:
+        raise InvalidOption(
+            f"{len(both)} images are in --train-on and in {option}, the first: {both[0]}; name parts that share none"
+        )
+
+
+class CharGruTrainer(FiniteTrainer):
+    """Trainer with the hinge loss over the images of all processes, which is a mean over the batch."""
+
+    loss_is_scaled_for_ga = False
+
+    def __init__(self, *, batches: SharedBatches, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
+        self.batches = batches
+        super().__init__(**options)
+        self.add_callback(EpochCallback(batches))
+
+    def get_train_dataloader(self) -> DataLoader[Row]:
+        """The batches as they are: they are shared already."""
+        rows: Any = self.train_dataset
+        return DataLoader(rows, batch_sampler=self.batches, collate_fn=collate)
+
+    def compute_loss(
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Any:  # noqa: ANN401 - as Trainer says
+        """The loss of the whole batch, the same on every process."""
+        outputs = model(**inputs)
+        loss = hinge_loss_of_processes(outputs.views, self.accelerator.unwrap_model(model).config.margin)
+        return (loss, outputs) if return_outputs else loss
+
+
+def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
+    """The loss of the batch that all processes share: every process computes the whole of it from its own views.
+
+    The gathered vectors collect the gradients of all processes, and data-parallel training takes their mean: so weights
+    get the gradient of one process with the whole batch.
+    """
+    return hinge_loss_of_views(gather(torch.stack(list(views), dim=1)).unbind(dim=1), margin)
+
+
+def _trainer(
+    groups: Sequence[CaptionGroup],
+    selecting: Sequence[CaptionGroup],
+    arguments: CharGruArguments,
+    features: ImageFeatures | None,
+    similarity: Callable[[Encoder], Mapping[str, float]] | None,
+) -> CharGruTrainer:
+    set_seed(arguments.seed)
+    folder = Path(arguments.output_dir)
+    options = _trainer_arguments(arguments, folder)  # joins the processes
+    tokenizer = character_tokenizer(text for group in groups for text in group.texts)
+    of_images = None if features is None else features.of(groups)
+    place = {"rank": options.process_index, "processes": options.world_size}
+    rows = CoCaptions(groups, tokenizer, arguments.captions, of_images, arguments.seed)
+    batches = SharedBatches(rows.rows, arguments.images, arguments.seed, **place)
+    options.logging_steps = max(10, len(batches) // 20)
+    sizes = {name: getattr(arguments, name) for name in ("recurrent_unit", "hidden_size", "pooling", "margin")}
+    width = 0 if features is None else features.width
+    model = CharGruModel(CharGruConfig(vocab_size=len(tokenizer), image_feature_size=width, **sizes))
+    cycle = arguments.cycle_epochs * len(batches)
+    measure = HeldOut(selecting, tokenizer, features, similarity)
+    optimizer = torch.optim.Adam(model.parameters(), lr=arguments.highest_rate)
+    return CharGruTrainer(
+        model=model,
+        args=options,
+        batches=batches,
+        train_dataset=rows,
+        optimizers=(optimizer, cyclic_cosine(optimizer, cycle, arguments.lowest_rate)),
+        callbacks=[EpochRecord(folder, len(batches), arguments.cycle_epochs, measure, tokenizer)],
+    )
+
+
+def _trainer_arguments(arguments: CharGruArguments, folder: Path) -> TrainingArguments:
+    options: dict[str, Any] = {"remove_unused_columns": False, "report_to": []}
+    return TrainingArguments(
+        output_dir=str(folder / "checkpoints"),
+        num_train_epochs=arguments.epochs,
+        per_device_train_batch_size=arguments.images,  # of all processes: SharedBatches shares it
+        bf16=arguments.bf16,
+        use_cpu=not torch.cuda.is_available(),
+        seed=arguments.seed,
+        save_strategy="epoch",
+        save_total_limit=1,
+        ddp_find_unused_parameters=False,
+        max_grad_norm=0.0,  # the paper clips nothing
+        **options,
+    )
+
+
+def cyclic_cosine(optimizer: Optimizer, cycle: int, lowest: float) -> LambdaLR:
+    """The schedule for an optimiser whose learning rate is the upper bound, with cycles of so many steps."""
+    highest = float(optimizer.defaults["lr"])
+    if cycle < 1 or not 0 <= lowest <= highest or highest == 0:
+        raise InvalidOption(
+            f"a learning rate between {lowest} and {highest} in cycles of {cycle} steps: the lower bound must not "
+            "exceed the upper one, the upper one must be positive, and a cycle has at least one step"
+        )
+    return LambdaLR(optimizer, lambda step: cyclic_cosine_rate(step, cycle, highest, lowest) / highest)
+
+
+def cyclic_cosine_rate(step: int, cycle: int, highest: float, lowest: float) -> float:
+    """The learning rate after ``step`` optimiser steps.
+
+    ``0.5 (highest - lowest) (1 + cos(pi (1 + 2 step / cycle))) + lowest``: the lowest rate at the start and end of a
+    cycle, the highest in its middle. The paper prints ``0.5 step x mb`` inside the cosine, where ``step`` is the number
+    of batches of a cycle and ``mb`` those processed; only ``mb / (0.5 step)`` makes a cycle that long.
+
+    References:
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.3; after Smith, Cyclical learning rates, WACV 2017.
+
+    Example:
+        >>> [round(cyclic_cosine_rate(step, 4, 1.0, 0.0), 2) for step in range(6)]
+        [0.0, 0.5, 1.0, 0.5, 0.0, 0.5]
+    """
+    return 0.5 * (highest - lowest) * (1 + math.cos(math.pi * (1 + 2 * step / cycle))) + lowest
+
+
+def _save_ensemble(folder: Path, count: int) -> None:
+    """The ensemble of the best snapshots of a run, with their tokenizer."""
+    chosen, target = best_snapshots(folder / "snapshots", count), folder / "ensemble"
+    CharGruEnsemble.of([load_part(CharGruModel, path) for path in chosen]).save_pretrained(target)
+    load_part(AutoTokenizer, chosen[0]).save_pretrained(target)
+
+
+def _score(
+    model: Path, library: Library, arguments: CharGruArguments, features: ImageFeatures | None
+) -> tuple[Report, Run]:
+    """Retrieval on a split, and on COCO's all that captions and images allow, similarity among it."""
+    assert arguments.report_on is not None  # noqa: S101 - asked by train
+    collection, split = REPORTS[arguments.report_on]
+    ensemble = load_part(CharGruEnsemble, model)
+    content = collection.content(library, split)
+    texts = content.captions["text"].to_pylist()
+    entered = [coco_text(text) for text in texts] if collection is COCO and arguments.coco_tokens else texts
+    captions = zip(content.caption_ids.tolist(), entered, strict=True)
+    tokenizer = load_part(AutoTokenizer, model)
+    run = encode(ensemble, captions=captions, processor=tokenizer, batch_size=256, progress=False)
+    if features is not None:
+        run = replace(run, images=Embeddings(content.image_ids, features.encode(ensemble, content.image_ids)))
+    tasks = "all" if collection is COCO else "flickr8k"
+    options: dict[str, Any] = {"split": split, "data_dir": library, "intervals": arguments.intervals}
+    return evaluate(run, tasks, **options, per_query=True), run

@@ -1,0 +1,165 @@
+"""Snapshots of a run: the model is measured after every epoch, saved after every cycle, and the best are chosen."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transformers import TrainerCallback
+
+from cxc_eccv.encoding import text_encoder
+from cxc_eccv.errors import DataError
+from cxc_eccv.metrics.recall_at_k import recall_at_k
+from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sts import evaluate_sts
+from cxc_eccv.sts.evaluation import Encoder
+from cxc_eccv.sts.tasks import SPLITS
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
+from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures
+from cxc_eccv.studies.baselines.training import Progress, token_ids
+from cxc_eccv.types import Embeddings
+from cxc_eccv.writing import replaced_file
+
+__all__ = ["EpochRecord", "HeldOut", "best_snapshots", "read_curves", "sts_correlations"]
+
+SCORES = "snapshots.json"
+CURVES = "curves.csv"
+SELECTION = "selection"
+"""Name of the measure that snapshots are selected by."""
+
+DEPTHS = (1, 5, 10)
+
+
+class HeldOut:
+    """Measures a model on held-out images: R@1, R@5 and R@10, and the measure that selects.
+
+    Text-text retrieval for a model of captions alone; with image features, both directions between images and captions.
+    ``selection`` is the mean of R@10 over the directions, as the paper selects. ``similarity`` gives further measures
+    of the text encoder. How many captions are cut is warned of, as in training.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[CaptionGroup],
+        tokenizer: Any,  # noqa: ANN401 - untyped in transformers
+        features: ImageFeatures | None = None,
+        similarity: Callable[[Encoder], Mapping[str, float]] | None = None,
+    ) -> None:
+        self.texts = [text for group in groups for text in group.texts]
+        token_ids(tokenizer, self.texts, "held-out captions")
+        owners = np.repeat(np.arange(len(groups)), [len(group.texts) for group in groups])
+        directions = ("t2t",) if features is None else ("i2t", "t2i")
+        self.judgments = {direction: link_judgments(owners, direction) for direction in directions}
+        self.tokenizer, self.features, self.similarity = tokenizer, features, similarity
+        self.image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
+
+    def __call__(self, model: Any) -> dict[str, float]:  # noqa: ANN401 - likewise
+        """Name to value, recalls and correlations as fractions."""
+        was_training = model.training
+        encoder = text_encoder(model, processor=self.tokenizer, batch_size=256)
+        images = None
+        if self.features is not None:
+            images = Embeddings(np.arange(self.image_ids.size), self.features.encode(model, self.image_ids))
+        run = EmbeddingsRun(images, Embeddings(np.arange(len(self.texts)), encoder(self.texts)))
+        found: dict[str, float] = {}
+        for direction, judgments in self.judgments.items():
+            ranks = positive_ranks(run, judgments, direction)
+            found |= {f"{direction}/recall_at_{k}": float(recall_at_k(ranks, k=k).mean()) for k in DEPTHS}
+        selection = float(np.mean([found[f"{direction}/recall_at_10"] for direction in self.judgments]))
+        further = {} if self.similarity is None else self.similarity(encoder)
+        model.train(was_training)
+        return {SELECTION: selection, **found, **further}
+
+
+def sts_correlations(encoder: Encoder, *, library: Library, tasks: Sequence[str]) -> dict[str, float]:
+    """Task to Pearson's r: of the cosine for the STS Benchmark and SICK, the mean over the subtasks for a year.
+
+    With all five years, ``sts`` is the mean over their 24 subtasks.
+    """
+    report = evaluate_sts(encoder, library, tasks, classifier=False)
+    kinds = {task: "cosine" if task in SPLITS else "mean" for task in report.tasks}
+    return {f"{task}/pearson": report.row(task, kind).pearson for task, kind in kinds.items()}
+
+
+class EpochRecord(TrainerCallback):
+    """Measures the model after every epoch, and saves it with its tokenizer where the learning rate is lowest.
+
+    Rows of ``curves.csv`` are ``epoch``, ``step`` and what was measured; epoch 0 is the untrained model. A run that
+    goes on writes the epochs that it repeats anew. Each snapshot is ``snapshots/step-N`` below the run's folder, their
+    scores are in ``snapshots/snapshots.json``. ``measure`` gives the measures of a model, among them ``selection``,
+    higher is better; ``epoch_steps`` are optimiser steps.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        epoch_steps: int,
+        cycle_epochs: int,
+        measure: Callable[[Any], Mapping[str, float]],
+        tokenizer: Any,  # noqa: ANN401 - untyped in transformers
+    ) -> None:
+        self.folder, self.epoch_steps, self.cycle_epochs = folder, epoch_steps, cycle_epochs
+        self.measure, self.tokenizer = measure, tokenizer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **others: Any) -> None:  # noqa: ANN401
+        """Measure the untrained model."""
+        if state.global_step == 0 and state.is_world_process_zero:
+            self._note(0, 0, self.measure(model))
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **others: Any) -> None:  # noqa: ANN401
+        """Where an epoch ends, measure; where a cycle ends, save as well."""
+        epoch, within = divmod(state.global_step, self.epoch_steps)
+        if within or not state.is_world_process_zero:
+            return
+        found = self.measure(model)
+        self._note(epoch, state.global_step, found)
+        if epoch % self.cycle_epochs == 0:
+            self._save(f"step-{state.global_step:06d}", model, found[SELECTION])
+
+    def _note(self, epoch: int, step: int, found: Mapping[str, float]) -> None:
+        row = {"epoch": str(epoch), "step": str(step), **{name: f"{value:.6f}" for name, value in found.items()}}
+        rows = [*(known for known in read_curves(self.folder) if int(known["epoch"]) < epoch), row]
+        columns = dict.fromkeys(name for line in rows for name in line)
+        with replaced_file(self.folder / CURVES) as part, part.open("w", encoding="utf-8", newline="") as lines:
+            writer = csv.DictWriter(lines, columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        Progress.tell(f"epoch {epoch}: R@10 {100 * found[SELECTION]:.1f} on the selection images")
+
+    def _save(self, name: str, model: Any, score: float) -> None:  # noqa: ANN401
+        folder = self.folder / "snapshots"
+        model.save_pretrained(folder / name)
+        self.tokenizer.save_pretrained(folder / name)
+        scores = _read_scores(folder) | {name: score}
+        with replaced_file(folder / SCORES) as part:
+            part.write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+
+
+def read_curves(folder: Path) -> list[dict[str, str]]:
+    """The rows of a run's ``curves.csv``, by epoch; empty before the first."""
+    path = folder / CURVES
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def _read_scores(folder: Path) -> dict[str, float]:
+    """Name of each snapshot to its score; empty before the first."""
+    path = folder / SCORES
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def best_snapshots(folder: Path, count: int = 2) -> list[Path]:
+    """Folders of the snapshots with the highest scores, the best first; of equal ones the later."""
+    scores = _read_scores(folder)
+    if len(scores) < count:
+        raise DataError(f"{folder} holds {len(scores)} scored snapshots, {count} are asked for; train for more cycles")
+    ranked = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
+    return [folder / name for name in ranked[:count]]

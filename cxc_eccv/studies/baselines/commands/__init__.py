@@ -1,0 +1,1 @@
+"""Commands that train models, and those without training."""

@@ -1,0 +1,51 @@
+"""``cxc-eccv baseline``: score a reference model on the real data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cxc_eccv.cli.choices import AllowModified, DataDir, split_name
+from cxc_eccv.cli.output import check_output, deliver
+
+
+def baseline(
+    name: Annotated[str, typer.Argument(help="bow, random, word_vectors or image_features.")],
+    split: Annotated[str, typer.Option(help="Split to score: val or test.")] = "test",
+    vectors: Annotated[Path | None, typer.Option(help="word_vectors: text file as GloVe's, a word per line.")] = None,
+    features: Annotated[Path | None, typer.Option(help="image_features: file with image_embeddings.")] = None,
+    model: Annotated[str | None, typer.Option(help="image_features: Hub id or folder of an image model.")] = None,
+    images: Annotated[Path | None, typer.Option(help="image_features: folder with the images, for --model.")] = None,
+    central_crop: Annotated[
+        float | None, typer.Option(help="image_features: share of an image's area to keep; the CxC paper's is 0.875.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="random: seed of the vectors. Default: 0.")] = None,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+    output: Annotated[Path | None, typer.Option(help="Folder for report.json and its pages.")] = None,
+) -> None:
+    """Score a baseline that needs no training.
+
+    bow: TF-IDF bag of words with document frequencies of the validation captions; text-text retrieval on CxC.
+    random: random vectors for images and captions; every task.
+    word_vectors: the mean of a caption's word vectors, read from a file of yours; text-text retrieval and similarity.
+    image_features: pooled features of an image model, or of a file of yours; image-image retrieval and similarity.
+
+    Examples:
+      cxc-eccv baseline bow --split test
+      cxc-eccv baseline random --output random
+      cxc-eccv baseline word_vectors --vectors glove.6B.300d.txt
+      cxc-eccv baseline image_features --model google/vit-base-patch16-224 --images val2014
+    """
+    from cxc_eccv.report.folder import FILES
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
+
+    check_output(output, FILES)
+    score = baseline_named(name)
+    library = Library(data_dir, allow_modified=allow_modified)
+    inputs = Inputs(vectors, features, model, images, central_crop, seed)
+    report, run = score(library, split_name(split), inputs)
+    deliver(report, output, run, library)

@@ -1,0 +1,121 @@
+"""``cxc-eccv train``: train a baseline; one subcommand per baseline."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from cxc_eccv.cli.extras import needs_train_extra
+from cxc_eccv.cli.help import ScriptCommand
+from cxc_eccv.cli.output import COMMAND, deliver, say_written, show_command
+from cxc_eccv.terminal import print_shown, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cxc_eccv.studies.baselines.training import ScoredPairs, Trained
+
+train = typer.Typer(no_args_is_help=True, help="Train a baseline. Under torchrun, on several processes.")
+
+# Options are those of dataclasses, transformers' TrainingArguments among them, and are read by their own parser.
+OTHER_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+@train.command("dual-encoder", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
+def dual_encoder(context: typer.Context) -> None:
+    """Train a dual encoder of the CxC paper: text-text, image-text, or both; or fine-tune CLIP and its kin.
+
+    The options are those of the script; --help lists them.
+
+    Example: cxc-eccv train dual-encoder --no-pretraining --data-dir sample --images sample --text-model sample
+    --image-model sample --train-text-model --extra-layers 0 --per-device-train-batch-size 30 --report-on test
+    """
+    with needs_train_extra():
+        from cxc_eccv.studies.baselines.dual_encoder.script import train as run
+
+    _finish(_quietly(run, context.args))
+
+
+@train.command("char-gru", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
+def char_gru(context: typer.Context) -> None:
+    """Train the character GRU on captions of the same image, or on captions with precomputed image features.
+
+    The options are those of the script; --help lists them.
+
+    Example: cxc-eccv train char-gru --data-dir sample --train-on coco/train coco/val --held-out 10 --hidden-size 8
+    --epochs 2 --cycle-epochs 1 --output-dir char_gru --report-on test
+    """
+    with needs_train_extra():
+        from cxc_eccv.studies.baselines.char_gru.script import train as run
+
+    _finish(_quietly(run, context.args))
+
+
+@train.command("entailment-classifier", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
+def entailment_classifier(context: typer.Context) -> None:
+    """Train a classifier of entailment: does an image with its captions entail a sentence?
+
+    The options are those of the script; --help lists them.
+
+    Example: cxc-eccv train entailment-classifier --data-dir sample --images sample --train-on cxc/val coco/val
+    --text-model sample --visual-text-model sample --image-model sample --learning-rate 1e-3 --report-on cxc/test
+    """
+    with needs_train_extra():
+        from cxc_eccv.studies.baselines.entailment_classifier.script import train as run
+
+    _finish(_quietly(run, context.args))
+
+
+def _quietly(run: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> Trained:
+    """Without the bars of transformers for each file that it writes or reads."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    return run(arguments)
+
+
+def _finish(trained: Trained) -> None:
+    """Every process has what was trained; the first one writes its report and its card, and prints the scores."""
+    if os.environ.get("RANK", "0") != "0":
+        return
+    from cxc_eccv.evaluation.report_files import REPORT_FOLDER
+    from cxc_eccv.studies.baselines.model_card import write_model_card
+
+    command, output = _training_command(trained.kind), trained.output / REPORT_FOLDER
+    if trained.report is not None:
+        deliver(trained.report, output, trained.run, trained.library, trained.images)
+    elif trained.pairs is not None:
+        _deliver_pairs(trained.pairs, output)
+    elif output.exists():
+        warnings.warn(f"{output} is of an earlier run; --report-on scores the model anew", stacklevel=2)
+    again = f"{command} --report-on test" if trained.report is None and trained.pairs is None else command
+    scoring = "\n".join(map(show_command, trained.scoring)) or again
+    say_written([trained.model, write_model_card(trained, command, scoring)])
+    if trained.report is None and trained.pairs is None:
+        lines = [shlex.join(["cxc-eccv", *line]) for line in trained.scoring]
+        say("\n  ".join(["score it:", *(lines or ["the same command with --report-on test"])]))
+    if trained.push is not None:
+        trained.push()
+
+
+def _deliver_pairs(scored: ScoredPairs, output: Path) -> None:
+    """Write and print a classifier's report."""
+    from cxc_eccv.studies.entailment.page import write_classifier_folder
+    from cxc_eccv.tables import tables_to_console
+
+    written = write_classifier_folder(output, *scored, COMMAND.get())
+    print_shown(tables_to_console(scored.report.tables()))
+    say_written(written)
+
+
+def _training_command(kind: str) -> str:
+    """The command line, as torchrun has it where there are several processes."""
+    plain, processes = f"cxc-eccv train {kind}", os.environ.get("WORLD_SIZE", "1")
+    command = COMMAND.get() or plain
+    module = f"-m cxc_eccv.studies.baselines.{kind.replace('-', '_')}"
+    return command if processes == "1" else command.replace(plain, f"torchrun --nproc-per-node {processes} {module}", 1)

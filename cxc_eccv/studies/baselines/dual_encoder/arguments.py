@@ -1,0 +1,174 @@
+"""What a training run is asked for: model, data and objective; the rest are transformers' TrainingArguments."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from transformers import TrainingArguments
+
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.studies.baselines.training import SHAPING, ScriptArguments
+
+__all__ = ["DataArguments", "DualEncoderTrainingArguments", "ModelArguments", "ObjectiveArguments", "run_identity"]
+
+LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
+"""Stage to the rate at the start, of the CxC paper's appendix."""
+
+PRETRAINING_STEPS = 30_000
+"""After which the paper stops to pre-train."""
+
+SMALL_BATCH = 128
+"""Pairs over all processes in the paper's ablation with a small batch."""
+
+
+@dataclass
+class ModelArguments:
+    """Which model is trained."""
+
+    _argument_group_name = "model"
+
+    pretrained: str | None = field(
+        default=None, metadata={"help": "Dual encoder to go on from: our own, CLIP, SigLIP, VisionTextDualEncoder."}
+    )
+    no_pretraining: bool = field(default=False, metadata={"help": "Start from the two backbones instead."})
+    text_model: str = field(
+        default="google-bert/bert-base-uncased", metadata={"help": "Text backbone; sample: a tiny one for the sample."}
+    )
+    image_model: str = field(default="google/efficientnet-b4", metadata={"help": "Image backbone; sample: likewise."})
+    resnet: bool = field(default=False, metadata={"help": "ResNet-152 as image backbone, as in the paper's ablation."})
+    train_text_model: bool = field(default=False, metadata={"help": "Train the text backbone; frozen otherwise."})
+    extra_layers: int = field(default=3, metadata={"help": "Trainable transformer layers above the text backbone."})
+    extra_heads: int = field(default=8, metadata={"help": "Attention heads of these layers."})
+    extra_feed_forward: int = field(default=3072, metadata={"help": "Width of their hidden layer."})
+    extra_dropout: float = field(default=0.1, metadata={"help": "Dropout of these layers."})
+    pooling: str = field(default="first_token", metadata={"help": "first_token or mean."})
+    image_pooling: str = field(default="backbone", metadata={"help": "backbone: as the backbone does it; or max."})
+    normalize: bool = field(default=False, metadata={"help": "Features of unit length; dot products otherwise."})
+    scale: float = field(default=1.0, metadata={"help": "What similarities are multiplied by in the loss."})
+    learned_scale: bool = field(default=False, metadata={"help": "Train the scale."})
+
+
+@dataclass
+class ObjectiveArguments:
+    """What is minimised."""
+
+    _argument_group_name = "objective"
+
+    mode: str | None = field(
+        default=None, metadata={"help": "t2t, i2t or t2t+i2t; by default i2t to pre-train, t2t+i2t to fine-tune."}
+    )
+    loss: str = field(
+        default="paper",
+        metadata={
+            "help": "paper: the positive is not in the denominator; softmax; triplet_all (VSE0), triplet_semi_hard, "
+            "triplet_hardest (VSE++): hinges over all negatives of the batch, or the one that matters most."
+        },
+    )
+    margin: float = field(default=0.2, metadata={"help": "Of the triplet losses; mind --normalize, as VSE has it."})
+    text_weight: float = field(default=1.0, metadata={"help": "c, the weight of text-text losses beside image-text."})
+    judged_positives: str | None = field(
+        default=None, metadata={"help": "val or test: pairs rated similar in this split are positives as well."}
+    )
+    weak_positives_as: str = field(
+        default="extra_batch",
+        metadata={
+            "help": "extra_batch: after each batch one of weak positives, at --alpha times the learning rate; weight: "
+            "their loss times --alpha is added; multi_positive: those within a batch are positives. They are nobody's "
+            "negatives in any case."
+        },
+    )
+    alpha: float = field(default=0.3, metadata={"help": "Weight of weak positives, or of the learning rate, 0 to 1."})
+
+
+@dataclass
+class DataArguments:
+    """What the model is trained and scored on."""
+
+    _argument_group_name = "data"
+
+    train_on: list[str] = field(
+        default_factory=lambda: ["coco/train"],
+        metadata={"help": "coco/train, coco/restval, coco/val, flickr30k/train, flickr8k/all, ..."},
+    )
+    pairs_file: str | None = field(
+        default=None, metadata={"help": "Lines of image file, tab, caption, to pre-train on, in place of --train-on."}
+    )
+    weak_positives: list[str] = field(
+        default_factory=list,
+        metadata={"help": "Files of cxc-eccv mine, one for each split: captions that describe other images, too."},
+    )
+    data_dir: str | None = field(default=None, metadata={"help": "Folder with the raw files; 'sample' for the sample."})
+    images: str | None = field(
+        default=None, metadata={"help": "Folder with the images, at any depth; 'sample' for the sample's."}
+    )
+    held_out: int | None = field(
+        default=None,
+        metadata={
+            "help": "Images taken out of the training data, whose R@10 selects the checkpoint in place of COCO val; by "
+            "default 5000 of --pairs-file, but at most a tenth, and none of --train-on."
+        },
+    )
+    recolour: bool = field(
+        default=False, metadata={"help": "Augment the embedded sample: colours change in pictures and captions alike."}
+    )
+    report_on: str | None = field(
+        default=None, metadata={"help": "val or test: score the trained model there, and write OUTPUT-DIR/report."}
+    )
+
+
+@dataclass
+class DualEncoderTrainingArguments(ScriptArguments):
+    """The paper's training: Adam, 64 pairs per process, no clipping, the checkpoint best in R@10."""
+
+    output_dir: str = field(default="dual_encoder", metadata={"help": "Folder for checkpoints, model and report."})
+    stage: str = field(default="finetune", metadata={"help": "pretrain: from 1e-4; finetune: from 5e-6."})
+    learning_rate: float | None = field(default=None, metadata={"help": "At the start; the stage's by default."})  # type: ignore[assignment] # Trainer sees a number
+    schedule: str = field(
+        default="staircase", metadata={"help": "staircase: 0.1%% less every 1000 steps; else --lr-scheduler-type."}
+    )
+    num_train_epochs: float | None = field(  # type: ignore[assignment] # Trainer sees a number
+        default=None, metadata={"help": "By default 3; to pre-train, as many as --max-steps 30000 takes."}
+    )
+    max_grad_norm: float = field(default=0.0, metadata={"help": "Clip gradients at this norm; 0: do not clip."})
+    small_batch: bool = field(default=False, metadata={"help": "128 pairs over all processes."})
+    weight_decay: float = 0.0
+    per_device_train_batch_size: int = 64
+    dataloader_drop_last: bool = True
+    metric_for_best_model: str = "recall_at_10"
+
+    def __post_init__(self) -> None:
+        """Check the choices, and fill in what depends on them."""
+        if self.stage not in LEARNING_RATES:
+            raise UnknownName("stage", self.stage, LEARNING_RATES)
+        if self.schedule not in ("staircase", "other"):
+            raise UnknownName("schedule", self.schedule, ("staircase", "other"))
+        if self.learning_rate is None:
+            self.learning_rate = LEARNING_RATES[self.stage]
+        if self.num_train_epochs is None:
+            self.num_train_epochs = 3.0
+            if self.stage == "pretrain" and self.max_steps < 0:
+                self.max_steps = PRETRAINING_STEPS
+        super().__post_init__()
+        if self.small_batch:
+            if SMALL_BATCH % self.world_size:
+                raise InvalidOption(
+                    f"--small-batch: {SMALL_BATCH} pairs do not divide among {self.world_size} processes; take a "
+                    "number of processes that divides them"
+                )
+            self.per_device_train_batch_size = SMALL_BATCH // self.world_size
+
+
+def run_identity(
+    model: ModelArguments, objective: ObjectiveArguments, data: DataArguments, training: TrainingArguments
+) -> dict[str, Any]:
+    """What the weights of a run depend on; where its data and images lie, and what is reported, do not count."""
+    elsewhere = {"data_dir", "images", "report_on"}
+    shaping = {key: getattr(training, key) for key in (*SHAPING, "schedule")}
+    given = {**asdict(model), **asdict(objective), **asdict(data), **shaping}
+    unused = elsewhere | (set() if objective.loss.startswith("triplet") else {"margin"})
+    if not data.weak_positives:
+        unused |= {"weak_positives", "weak_positives_as", "alpha"}
+    found: dict[str, Any] = json.loads(json.dumps({key: given[key] for key in given if key not in unused}))
+    return found

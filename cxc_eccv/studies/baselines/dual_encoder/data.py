@@ -1,0 +1,184 @@
+"""The training data of a run: groups of captions, their tokens and images, and batches of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.demo.run import sample_images
+from cxc_eccv.encoding.distributed.processes import Processes
+from cxc_eccv.encoding.towers.images import open_picture, picture_mode
+from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing, TowerMissing
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import read_lines
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, part_images
+from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
+from cxc_eccv.studies.baselines.training import process_count, process_rank, token_ids
+
+__all__ = [
+    "LoadedItems",
+    "PairCollator",
+    "image_paths",
+    "image_processor_of",
+    "pairs_from_file",
+    "tokenizer_of",
+    "training_pairs",
+    "warn_of_conversion",
+]
+
+
+def training_pairs(
+    library: Library,
+    names: Sequence[str],
+    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
+    *,
+    mode: str,
+    images: str | None,
+    seed: int,
+) -> TrainingPairs:
+    """Pairs of parts of the data, named as for :func:`caption_groups`; ``images`` is needed unless the mode is t2t."""
+    groups = caption_groups(library, names)
+    paths = None
+    if mode != "t2t":
+        files = part_images(library, names)
+        paths = image_paths([files[group.collection, group.image_id] for group in groups], images)
+    return _pairs(groups, paths, processing, mode, seed)
+
+
+def pairs_from_file(path: Path, processing: Any, *, mode: str, images: str | None, seed: int) -> TrainingPairs:  # noqa: ANN401 - likewise
+    """Pairs of a text file with lines of image file, tab, caption, as of Conceptual Captions.
+
+    Lines of one image file become one group. MalformedSource names a line of another form.
+    """
+    found: dict[str, list[str]] = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        name, tab, text = line.partition("\t")
+        if not (name and tab and text.strip()):
+            raise MalformedSource(path, f"line {number}", repr(line[:60]), "an image file, a tab, a caption")
+        found.setdefault(name, []).append(text)
+    rows = enumerate(found.values())
+    groups = [CaptionGroup("pairs", row, tuple(range(len(texts))), tuple(texts)) for row, texts in rows]
+    return _pairs(groups, image_paths(list(found), images) if mode != "t2t" else None, processing, mode, seed)
+
+
+def _pairs(
+    groups: Sequence[CaptionGroup],
+    paths: list[Path] | None,
+    processing: Any,  # noqa: ANN401 - likewise
+    mode: str,
+    seed: int,
+) -> TrainingPairs:
+    if paths is not None:
+        warn_of_conversion(paths)
+    tokens = token_ids(tokenizer_of(processing), [text for group in groups for text in group.texts])
+    return TrainingPairs(groups, tokens, co_captions="t2t" in mode, image_paths=paths, seed=seed)
+
+
+def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
+    """The image files of these names below a folder; ``sample`` is that of the embedded sample.
+
+    InvalidOption without a folder; SourceMissing names the first that is missing, and how many are.
+    """
+    if folder == "sample":
+        folder = str(sample_images())
+    if folder is None:
+        raise InvalidOption("training on images needs their folder: name it with --images")
+    files = ImageFolder(folder)
+    paths = [files.find(name) for name in file_names]
+    missing = [name for name, path in zip(file_names, paths, strict=True) if path is None]
+    if missing:
+        raise SourceMissing(f"{len(missing)} of {len(paths)} images are not below {folder}, the first: {missing[0]}")
+    return [path for path in paths if path is not None]
+
+
+def warn_of_conversion(paths: Sequence[Path]) -> None:
+    """Say how many images are of which other modes than RGB, once, on the first process, before they are converted.
+
+    Counting while training would lose what the data loader's workers count, and tell of a 16-bit image only when its
+    turn comes. A header takes about 30 microseconds; processes share the files. MalformedSource names a file that is no
+    image, or has more than 8 bits a channel.
+    """
+    processes = Processes(process_rank(), process_count())
+    own = Counter(picture_mode(path) for path in paths[processes.rank :: processes.count])
+    modes = sum(processes.gather(own), Counter[str]())
+    modes.pop("RGB", None)
+    if modes and processes.rank == 0:
+        named = ", ".join(f"{mode} {count}" for mode, count in sorted(modes.items()))
+        warnings.warn(
+            f"{modes.total()} of {len(paths)} training images are not RGB and are converted: {named}", stacklevel=2
+        )
+
+
+def tokenizer_of(processing: Any) -> Any:  # noqa: ANN401 - tokenizers share no type
+    """The tokenizer, alone or in a processor; TowerMissing where there is none."""
+    tokenizer = getattr(processing, "tokenizer", processing)
+    if not hasattr(tokenizer, "pad"):
+        raise TowerMissing(f"{type(processing).__name__} holds no tokenizer: the model has no text side")
+    return tokenizer
+
+
+def image_processor_of(processing: Any) -> Any:  # noqa: ANN401 - image processors share no type
+    """The image processor in a processor; TowerMissing where there is none."""
+    processor = getattr(processing, "image_processor", None)
+    if processor is None:
+        raise TowerMissing(f"{type(processing).__name__} holds no image processor: the model has no image side")
+    return processor
+
+
+class LoadedItems(NamedTuple):
+    """Items, and the pixels of their images where they have any."""
+
+    items: Sequence[dict[str, Any]]
+    pixel_values: torch.Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairCollator:
+    """Pads captions and loads images.
+
+    A batch of K items has ``input_ids`` and ``attention_mask`` of K captions, or of the 2 K captions of text pairs: K
+    left ones, then K right ones; ``text_index`` of the same length; ``image_index`` (K,); ``pixel_values`` where items
+    have images.
+
+    Attributes:
+        tokenizer: pads token ids.
+        image_processor: resizes and normalises images; None without images.
+        length: tokens that every caption is padded to; None for those of the longest in the batch.
+    """
+
+    tokenizer: Any
+    image_processor: Any = None
+    length: int | None = None
+
+    def __call__(self, items: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        """The batch; an image that is missing, broken, or of 16 bits a channel is named by the error."""
+        return self.collate([self.load(items)])
+
+    def load(self, items: Sequence[dict[str, Any]]) -> LoadedItems:
+        """Some items of a batch, with the pixels of their images."""
+        if "image_path" not in items[0]:
+            return LoadedItems(items, None)
+        images = [item["image"] if "image" in item else open_picture(item["image_path"]).image for item in items]
+        bare = [{name: value for name, value in item.items() if name != "image"} for item in items]
+        return LoadedItems(bare, self.image_processor(images, return_tensors="pt")["pixel_values"])
+
+    def collate(self, parts: Sequence[LoadedItems]) -> dict[str, torch.Tensor]:
+        """The batch of items that were loaded in parts."""
+        items = [item for part in parts for item in part.items]
+        sides = range(len(items[0]["texts"]))
+        captions = [{"input_ids": item["texts"][side]} for side in sides for item in items]
+        padding = "longest" if self.length is None else "max_length"
+        batch: dict[str, torch.Tensor] = dict(
+            self.tokenizer.pad(captions, padding=padding, max_length=self.length, return_tensors="pt")
+        )
+        batch["text_index"] = torch.tensor([item["text_index"][side] for side in sides for item in items])
+        batch["image_index"] = torch.tensor([item["image_index"] for item in items])
+        pixels = [part.pixel_values for part in parts if part.pixel_values is not None]
+        return {**batch, "pixel_values": torch.cat(pixels)} if pixels else batch

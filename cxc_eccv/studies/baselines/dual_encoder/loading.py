@@ -1,0 +1,164 @@
+"""The model a run starts from, with what prepares its inputs; small backbones for the sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from transformers import (
+    AutoImageProcessor,
+    AutoModel,
+    AutoProcessor,
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    BitConfig,
+    BitModel,
+    ConvNextImageProcessorPil,
+    PreTrainedTokenizerFast,
+    VisionTextDualEncoderProcessor,
+)
+
+from cxc_eccv.encoding.checkpoints import load_part
+from cxc_eccv.encoding.models import from_checkpoint
+from cxc_eccv.encoding.text_input import context_length, in_lower_case, never_saw_capitals, padded_length
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, TowerMissing
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.dual_encoder.arguments import ModelArguments
+from cxc_eccv.studies.baselines.dual_encoder.data import tokenizer_of
+from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
+
+__all__ = ["RESNET", "SAMPLE", "image_backbone", "starting_model", "text_backbone"]
+
+RESNET = "microsoft/resnet-152"
+SAMPLE = "sample"
+LONGEST = 512
+"""Tokens of a caption where a tokenizer names no limit."""
+
+OPTIONS = (
+    "extra_layers",
+    "extra_heads",
+    "extra_feed_forward",
+    "extra_dropout",
+    "pooling",
+    "image_pooling",
+    "normalize",
+    "scale",
+    "learned_scale",
+)
+"""Model arguments that are options of the config by the same name."""
+
+
+def starting_model(arguments: ModelArguments, mode: str) -> tuple[Any, Any]:
+    """The model, and its tokenizer (texts alone) or processor, for a mode of ``Objective``.
+
+    TowerMissing where the model lacks a side that the mode needs, ModelError where it cannot be loaded.
+    """
+    if (arguments.pretrained is None) != arguments.no_pretraining:
+        raise InvalidOption("give either --pretrained, a dual encoder to go on from, or --no-pretraining")
+    if arguments.pretrained is not None:
+        return _pretrained(arguments.pretrained, mode)
+    text, tokenizer = _text_backbone(arguments.text_model)
+    image, image_processor = (None, None) if mode == "t2t" else _image_backbone(arguments)
+    options = {name: getattr(arguments, name) for name in OPTIONS}
+    model = DualEncoderModel.from_backbones(text, image, freeze_text=not arguments.train_text_model, **options)
+    processing = tokenizer if image is None else VisionTextDualEncoderProcessor(image_processor, tokenizer)
+    return model, _with_limit(processing, model)
+
+
+def _text_backbone(source: str) -> tuple[Any, Any]:
+    if source == SAMPLE:
+        return text_backbone(Library(SAMPLE))
+    return _backbone(source, "input_ids", "text"), load_part(AutoTokenizer, source)
+
+
+def _image_backbone(arguments: ModelArguments) -> tuple[Any, Any]:
+    source = RESNET if arguments.resnet else arguments.image_model
+    if source == SAMPLE:
+        return image_backbone()
+    return _backbone(source, "pixel_values", "image"), load_part(AutoImageProcessor, source)
+
+
+def _backbone(source: str, takes: str, side: str) -> Any:  # noqa: ANN401 - any model
+    model, found = load_part(AutoModel, source, output_loading_info=True)
+    if model.main_input_name != takes:
+        raise TowerMissing(f"{source} ({type(model).__name__}) has no {side} side: it takes {model.main_input_name}")
+    missing = sorted(key for key in found["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise CheckpointMismatch(
+            f"{source}: the checkpoint lacks {len(missing)} weights of {type(model).__name__}, the first: {missing[0]}"
+        )
+    return model
+
+
+def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
+    model = from_checkpoint(source, torch.float32, ())
+    has_images = hasattr(model, "get_image_features") and getattr(model.config, "has_images", True)
+    if not hasattr(model, "get_text_features"):
+        raise TowerMissing(f"{source} ({type(model).__name__}) is no dual encoder; give it as --text-model")
+    if mode != "t2t" and not has_images:
+        raise TowerMissing(f"{source} has no image tower, which mode {mode} needs; choose --mode t2t")
+    if mode == "t2t" and has_images:
+        raise InvalidOption(f"{source} has an image tower, which mode t2t would leave as it is; choose another mode")
+    processing = load_part(AutoProcessor if has_images else AutoTokenizer, source)
+    if has_images and never_saw_capitals(tokenizer_of(processing), model):
+        processing.tokenizer = in_lower_case(processing.tokenizer)
+    return model, _with_limit(processing, model)
+
+
+def _with_limit(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processors and dual encoders share no type
+    """The tokenizer or processor with the model's context where its own files name none or a longer one.
+
+    Without it a longer caption would not be cut and counted, but end the run at its batch. Padding comes after the text
+    as in encoding, so that first tokens stay first.
+    """
+    tokenizer = tokenizer_of(processing)
+    tokenizer.model_max_length = context_length(tokenizer, model) or LONGEST
+    if padded_length(tokenizer, model) is None:
+        tokenizer.padding_side = "right"
+    return processing
+
+
+SPECIAL = ("[PAD]", "[UNK]")
+
+
+def text_backbone(library: Library) -> tuple[BertModel, PreTrainedTokenizerFast]:
+    """A BERT of one layer and no dropout, with a tokenizer of the words of the sample's train split."""
+    tokenizer = word_tokenizer(library.captions("train")["text"].to_pylist())
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        intermediate_size=256,
+        max_position_embeddings=64,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    return BertModel(config), tokenizer
+
+
+def image_backbone() -> tuple[BitModel, ConvNextImageProcessorPil]:
+    """A ResNet of three stages with group normalisation, so that a batch may be split over processes."""
+    config = BitConfig(embedding_size=32, hidden_sizes=[96, 192, 256], depths=[1, 1, 1], num_groups=8)
+    return BitModel(config), ConvNextImageProcessorPil(size={"shortest_edge": 64}, crop_pct=1.0)
+
+
+def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """A tokenizer of whole words in lower case, without punctuation.
+
+    Example:
+        >>> word_tokenizer(["A red heart."])("a heart")["input_ids"]
+        [2, 3]
+    """
+    normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace(".", " ")])
+    splitter = pre_tokenizers.Whitespace()
+    words = {word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))}
+    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *sorted(words)])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIAL[1]))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token=SPECIAL[0], unk_token=SPECIAL[1], model_max_length=64
+    )

@@ -1,0 +1,177 @@
+"""In-batch losses of dual encoders: over a similarity matrix, by who matches whom, over all processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from cxc_eccv.contrastive import in_batch_softmax, mean_of_positives
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives
+from cxc_eccv.studies.baselines.training import gather, process_rank
+
+__all__ = ["MODES", "SOFTMAXES", "TRIPLETS", "Objective", "softmax_without_positive", "triplet_loss"]
+
+
+def softmax_without_positive(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
+    r"""The CxC paper's loss as printed (arXiv 2004.15020, eq. 1): the denominator leaves out what is positive.
+
+    :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} S_{ip} + \log \sum_{j \notin P_i} e^{S_{ij}}`. It has no lower bound.
+    Shapes as of :func:`in_batch_softmax`; what is ignored has a similarity of minus infinity, and a row that has
+    nothing else left a loss of 0. InvalidOption where a row has no negative, as in a batch of one pair.
+    """
+    if positives.all(1).any():
+        raise InvalidOption("a row of the batch has no negative; take batches of at least two pairs")
+    negatives = similarities.masked_fill(positives, float("-inf"))
+    lonely = negatives.isneginf().all(1)
+    losses = negatives.masked_fill(lonely[:, None], 0).logsumexp(1) - mean_of_positives(similarities, positives)
+    return losses.masked_fill(lonely, 0)
+
+
+def triplet_loss(similarities: torch.Tensor, positives: torch.Tensor, *, margin: float, negatives: str) -> torch.Tensor:
+    r"""The hinge losses that the models of ECCV Caption's appendix D.2 were trained with.
+
+    A positive p and a negative n of row i cost :math:`[m - S_{ip} + S_{in}]_+`; a positive's loss is their sum over
+    ``all`` negatives (VSE0), the cost of the ``hardest``, the most similar one (VSE++, arXiv 1707.05612, eq. 6), or
+    that of the most similar one among those less similar than the positive, the ``semi_hard`` ones (arXiv
+    1503.03832, section 3.2), and 0 where there are none. (K,) means over the positives of each row, of (K, N)
+    similarities; what is ignored has one of minus infinity.
+    """
+    rows, columns = positives.nonzero(as_tuple=True)
+    matched = similarities[rows, columns, None]
+    others = similarities.masked_fill(positives, float("-inf"))[rows]
+    if negatives == "semi_hard":
+        others = others.masked_fill(others >= matched, float("-inf"))
+    costs = (margin - matched + others).clamp(min=0)
+    found = costs.sum(1) if negatives == "all" else costs.amax(1)
+    return torch.zeros_like(similarities[:, 0]).index_add(0, rows, found) / positives.sum(1)
+
+
+SOFTMAXES = {"softmax": in_batch_softmax, "paper": softmax_without_positive}
+TRIPLETS = {"triplet_all": "all", "triplet_semi_hard": "semi_hard", "triplet_hardest": "hardest"}
+"""Name on the command line to the loss of each row, and to the negatives of a triplet loss."""
+
+
+Match = Callable[..., torch.Tensor]
+"""A method of BatchPositives, not yet bound to one."""
+
+MODES = {"t2t": "DE_T2T", "i2t": "DE_I2T", "t2t+i2t": "DE_T2T+I2T"}
+"""Name on the command line to the model's name in the CxC paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What is minimised (arXiv 2004.15020, eq. 2): ``i2t + t2i + c * t2t``.
+
+    Attributes:
+        mode: ``t2t``, ``i2t`` or ``t2t+i2t``.
+        loss: ``paper`` or ``softmax``; or ``triplet_all``, ``triplet_semi_hard`` or ``triplet_hardest``.
+        text_weight: c, the weight of the text-text losses beside the image-text ones.
+        margin: of the triplet losses, in units of the dot product; the scale does not multiply these.
+        positives: which items of a batch match.
+        ignored: which items of a batch are no negatives of each other, though they may not match.
+
+    Raises:
+        UnknownName: no such mode or loss.
+        InvalidOption: a weight or a margin that is not positive.
+    """
+
+    mode: str = "t2t+i2t"
+    loss: str = "paper"
+    text_weight: float = 1.0
+    margin: float = 0.2
+    positives: BatchPositives = field(default_factory=BatchPositives)
+    ignored: BatchPositives = field(default_factory=BatchPositives)
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise UnknownName("mode", self.mode, MODES)
+        if self.loss not in {**SOFTMAXES, **TRIPLETS}:
+            raise UnknownName("loss", self.loss, {**SOFTMAXES, **TRIPLETS})
+        if not self.text_weight > 0:
+            raise InvalidOption(
+                f"text_weight={self.text_weight}: need a weight above 0; mode i2t has no text-text loss"
+            )
+        if not self.margin > 0:
+            raise InvalidOption(f"margin={self.margin}: need a margin above 0")
+
+    @property
+    def has_images(self) -> bool:
+        """Whether pairs of images and captions are trained."""
+        return "i2t" in self.mode
+
+    @property
+    def has_text_pairs(self) -> bool:
+        """Whether pairs of captions are trained."""
+        return "t2t" in self.mode
+
+    def __call__(
+        self,
+        texts: torch.Tensor,
+        images: torch.Tensor | None,
+        scale: torch.Tensor,
+        text_index: torch.Tensor,
+        image_index: torch.Tensor,
+    ) -> torch.Tensor:
+        """Loss of this process's rows against the items of all processes; its mean over these is the whole batch's.
+
+        ``texts`` are the (K, D) features of captions, or (2 K, D), left ones first, where there are pairs of captions;
+        ``images`` (K, D), or None; ``scale`` multiplies dot products. The indices are positions of the captions and
+        (K,) of the images among all training ones.
+        """
+        count, total = len(image_index), texts.new_zeros((), dtype=torch.float32)
+        left, left_index = texts[:count], text_index[:count]
+        if images is not None:
+            matches = BatchPositives.images_texts, BatchPositives.texts_images
+            total = total + self._both_ways(images, left, image_index, left_index, scale, matches)
+        if self.has_text_pairs:
+            weight = self.text_weight if images is not None else 1.0
+            matches = BatchPositives.texts, BatchPositives.texts
+            right, right_index = texts[count:], text_index[count:]
+            total = total + weight * self._both_ways(left, right, left_index, right_index, scale, matches)
+        return total
+
+    def _both_ways(
+        self,
+        left: torch.Tensor,
+        right: torch.Tensor,
+        left_index: torch.Tensor,
+        right_index: torch.Tensor,
+        scale: torch.Tensor,
+        matches: tuple[Match, Match],
+    ) -> torch.Tensor:
+        """Left ones as queries and right ones of all processes as items, and the other way round."""
+        offset = process_rank() * len(left)
+        forth = self._masks(matches[0], left_index, gather(right_index), offset)
+        back = self._masks(matches[1], right_index, gather(left_index), offset)
+        return self.one_way(left, gather(right), scale, *forth) + self.one_way(right, gather(left), scale, *back)
+
+    def _masks(
+        self, match: Match, rows: torch.Tensor, columns: torch.Tensor, offset: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Who matches whom, and who else is no negative."""
+        positives = match(self.positives, rows, columns, offset=offset)
+        return positives, match(self.ignored, rows, columns, offset=offset) & ~positives
+
+    def one_way(
+        self,
+        queries: torch.Tensor,
+        items: torch.Tensor,
+        scale: torch.Tensor,
+        positives: torch.Tensor,
+        ignored: torch.Tensor,
+    ) -> torch.Tensor:
+        """Mean loss of one direction, the half of eq. 1: (K, D) queries against (N, D) items, those of all processes.
+
+        ``positives`` and ``ignored`` are (K, N) bool and share nothing.
+        """
+        # Logits and their sums of exponentials need single precision also where features are bf16.
+        similarities = queries.float() @ items.float().T
+        if self.loss in SOFTMAXES:
+            similarities = scale.float() * similarities
+        similarities = similarities.masked_fill(ignored, float("-inf"))
+        if self.loss in TRIPLETS:
+            return triplet_loss(similarities, positives, margin=self.margin, negatives=TRIPLETS[self.loss]).mean()
+        return SOFTMAXES[self.loss](similarities, positives).mean()

@@ -1,0 +1,120 @@
+"""Augmentation for the embedded sample: scenes and captions whose colours change together, mirrored and moved.
+
+A scene stays true to its caption when a colour is exchanged in both, and when the picture is mirrored and left is
+exchanged with right in the caption. So a hundred drawings teach shapes apart from colours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from torch.utils.data import Dataset
+
+from cxc_eccv.encoding.towers.images import open_picture
+from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
+from cxc_eccv.studies.baselines.training import token_ids
+
+__all__ = ["COLOURS", "RecolouredPairs", "nearest_colours", "recolour", "reword"]
+
+COLOURS = {
+    "red": (208, 52, 58),
+    "orange": (242, 140, 40),
+    "yellow": (248, 208, 56),
+    "green": (62, 152, 84),
+    "blue": (48, 108, 196),
+    "purple": (126, 74, 164),
+    "pink": (244, 150, 186),
+    "black": (46, 48, 60),
+    "cream": (250, 236, 196),
+    "grey": (190, 192, 196),
+    "mint": (172, 234, 206),
+    "lilac": (214, 198, 244),
+}
+"""Colours of the sample's shapes, then of its backgrounds."""
+
+SHAPES = 8
+"""How many of them are colours of shapes; these change among each other, and so do those of backgrounds."""
+
+NEAR = 43
+"""Pixels further than this from all colours, such as edges, stay as they are."""
+
+FARTHEST = 5
+"""Pixels by which a picture is moved in each direction."""
+
+MIRRORED = {"left": "right", "right": "left"}
+VALUES = np.array(list(COLOURS.values()), dtype=np.int64)
+
+
+class RecolouredPairs(Dataset[dict[str, Any]]):
+    """Training pairs of the embedded sample, augmented; what is drawn depends on the seed, epoch and image alone."""
+
+    def __init__(self, pairs: TrainingPairs, tokenizer: Any) -> None:  # noqa: ANN401 - tokenizers share no type
+        self.pairs, self.groups, self._tokenizer = pairs, pairs.groups, tokenizer
+        self._texts = [text for group in pairs.groups for text in group.texts]
+        self._pictures: dict[int, tuple[NDArray[np.uint8], NDArray[np.int64]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, draw: tuple[int, ...]) -> dict[str, Any]:
+        item = self.pairs[draw]
+        random = np.random.default_rng([self.pairs.seed, *draw, 1])
+        order = np.concatenate([random.permutation(SHAPES), SHAPES + random.permutation(len(COLOURS) - SHAPES)])
+        mirror, shift = bool(random.integers(2)), random.integers(-FARTHEST, FARTHEST + 1, size=2)
+        names = list(COLOURS)
+        words = {name: names[new] for name, new in zip(names, order.tolist(), strict=True)}
+        texts = [reword(self._texts[position], words | (MIRRORED if mirror else {})) for position in item["text_index"]]
+        pixels = recolour(*self._picture(item), order)
+        image = Image.fromarray(_move(pixels[:, ::-1] if mirror else pixels, *shift.tolist()))
+        return item | {"texts": token_ids(self._tokenizer, texts), "image": image}
+
+    def _picture(self, item: dict[str, Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        index = item["image_index"]
+        if index not in self._pictures:
+            pixels = np.asarray(open_picture(item["image_path"]).image)
+            self._pictures[index] = pixels, nearest_colours(pixels)
+        return self._pictures[index]
+
+
+def nearest_colours(pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """(H, W) position in :data:`COLOURS` of the colour of each of (H, W, 3) RGB pixels; -1 where it is none of them."""
+    distances = np.linalg.norm(pixels[:, :, None].astype(np.float64) - VALUES, axis=-1)
+    return np.where(distances.min(axis=-1) < NEAR, distances.argmin(axis=-1), -1)
+
+
+def recolour(pixels: NDArray[np.uint8], colours: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """(H, W, 3) the picture with colour ``i`` of :data:`COLOURS` exchanged for colour ``order[i]``, a permutation.
+
+    ``colours`` are those of :func:`nearest_colours`.
+    """
+    changes = np.concatenate([VALUES[order] - VALUES, [[0, 0, 0]]])
+    return np.asarray(np.clip(pixels + changes[colours], 0, 255).astype(np.uint8))
+
+
+def reword(text: str, words: Mapping[str, str]) -> str:
+    """The text with words exchanged, capitals kept, and ``a`` or ``an`` as the next word needs.
+
+    Example:
+        >>> reword("A red heart left of an orange star.", {"red": "orange", "orange": "red", "left": "right"})
+        'An orange heart right of a red star.'
+    """
+
+    def exchange(found: re.Match[str]) -> str:
+        word = words.get(found[0].lower(), found[0].lower())
+        return word.capitalize() if found[0][0].isupper() else word
+
+    text = re.sub(r"[A-Za-z]+", exchange, text)
+    text = re.sub(r"\b([Aa])n (?=[^aeiou])", r"\1 ", text)
+    return re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", text)
+
+
+def _move(pixels: NDArray[np.uint8], across: int, down: int) -> NDArray[np.uint8]:
+    """The picture moved by whole pixels; its border is repeated."""
+    height, width = pixels.shape[:2]
+    rows, columns = (np.clip(np.arange(size) - step, 0, size - 1) for size, step in ((height, down), (width, across)))
+    return np.ascontiguousarray(pixels[rows][:, columns])

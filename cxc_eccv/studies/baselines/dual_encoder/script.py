@@ -1,0 +1,344 @@
+"""Train a dual encoder: arguments, data, model, Trainer, report; and what selects its checkpoint."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence, Set
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transformers import MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING, set_seed
+
+from cxc_eccv.demo.run import sample_images
+from cxc_eccv.encoding import encode
+from cxc_eccv.encoding.text_input import padded_length
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.evaluation.report_files import REPORT_FOLDER
+from cxc_eccv.metrics.recall_at_k import recall_at_k
+from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import sha256_of
+from cxc_eccv.studies.baselines.caption_groups import link_judgments, parts_of
+from cxc_eccv.studies.baselines.command_line import read_arguments
+from cxc_eccv.studies.baselines.dual_encoder.arguments import (
+    DataArguments,
+    DualEncoderTrainingArguments,
+    ModelArguments,
+    ObjectiveArguments,
+    run_identity,
+)
+from cxc_eccv.studies.baselines.dual_encoder.data import (
+    PairCollator,
+    image_paths,
+    image_processor_of,
+    pairs_from_file,
+    tokenizer_of,
+    training_pairs,
+)
+from cxc_eccv.studies.baselines.dual_encoder.loading import RESNET, SAMPLE, starting_model
+from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
+from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
+from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
+from cxc_eccv.studies.baselines.dual_encoder.seen import record_seen, splits_seen, tell_seen
+from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer
+from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
+from cxc_eccv.studies.baselines.training import Trained, last_checkpoint, show_progress, without_places
+from cxc_eccv.studies.entailment.quality import warn_of_training_data
+from cxc_eccv.writing import explained
+
+__all__ = ["train"]
+
+SPLITS = {"val": "validation", "validation": "validation", "test": "test"}
+ABOUT = "Train a dual encoder of the CxC paper, or fine-tune CLIP and its kin."
+HELD_OUT = 5000
+"""Images of a file of pairs that select the checkpoint, as many as COCO's validation split has; at most a tenth."""
+KINDS = (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingArguments)
+
+TRAINED = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2t")}
+"""Mode to the directions whose mean R@10 selects the best checkpoint."""
+
+DESCRIBED = {
+    "t2t": "pairs of captions of an image",
+    "i2t": "images with their captions",
+    "t2t+i2t": "images with their captions and pairs of captions of an image",
+}
+
+
+def train(command: Sequence[str]) -> Trained:
+    """Train, save model and processor, and score the split that ``--report-on`` names.
+
+    Checkpoints of the same run in its output folder are gone on from. Every process returns the same, report included.
+    """
+    model_arguments, objective_arguments, data, training = read_arguments("dual-encoder", ABOUT, KINDS, command)
+    library = Library(data.data_dir, mined=data.weak_positives)
+    # The paper pre-trains on images with one caption each.
+    mode = objective_arguments.mode or ("i2t" if training.stage == "pretrain" else "t2t+i2t")
+    # A wrong name is told before anything is loaded.
+    objective = Objective(mode, objective_arguments.loss, objective_arguments.text_weight, objective_arguments.margin)
+    check_weak_positives(objective_arguments, data)
+    split = None if data.report_on is None else _split_named(data.report_on)
+    _refuse_to_recolour(data, mode)
+    set_seed(training.seed)
+    model, processing = starting_model(model_arguments, mode)
+    encode_it = partial(_encode_split, library=library, mode=mode, processing=processing, images=data.images)
+    pairs, score = _split_pairs(library, data, training, processing, mode, encode_it)
+    record = record_seen(library, pairs.groups, getattr(model.config, "training_data", None))
+    model.config.training_data = record
+    _warn_of_leaks(data, training, splits_seen(record))
+    _refuse_too_few(pairs, training)
+    objective, weak = _match(objective, library, pairs, data, objective_arguments)
+    trainer = _trainer(model, processing, pairs, objective, weak, score, data, training)
+    identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
+    if data.weak_positives:
+        identity["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
+    folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
+    with explained(folder):
+        checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
+        trainer.train(resume_from_checkpoint=checkpoint)
+        trainer.save_model()
+        trainer.save_state()
+    trained = _describe(folder, library, model_arguments, data, identity, trainer.model)
+    if training.push_to_hub:
+        trained = replace(trained, push=partial(trainer.push_to_hub, "Report and card"))
+    if split is None:
+        return trained
+    run = encode_it(trainer.model, split=split)
+    report = evaluate(run, split=split, data_dir=library, per_query=True, progress=False)
+    return trained.scored(report, run, training_data=record)
+
+
+def _split_pairs(
+    library: Library,
+    data: DataArguments,
+    training: DualEncoderTrainingArguments,
+    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
+    mode: str,
+    encode_it: Callable[..., EmbeddingsRun],
+) -> tuple[TrainingPairs, Callable[[Any], dict[str, float]]]:
+    """What is trained on, and what scores a checkpoint: COCO's validation split, or images that are held out."""
+    pairs = _read_pairs(library, data, processing, mode, training.seed)
+    data.held_out = _count_held_out(data, training, len(pairs))
+    if not data.held_out:
+        return pairs, partial(_score_validation, encode_it=encode_it, library=library, mode=mode)
+    pairs, held = pairs.hold_out(data.held_out)
+    return pairs, partial(_score_held_out, held=held, mode=mode, processing=processing)
+
+
+def _match(
+    objective: Objective, library: Library, pairs: TrainingPairs, data: DataArguments, arguments: ObjectiveArguments
+) -> tuple[Objective, WeakPositives | None]:
+    """The objective that knows who matches whom, and the weak positives, if any."""
+    if arguments.judged_positives is not None:
+        judged = BatchPositives.judged(library, _split_named(arguments.judged_positives), pairs.groups)
+        objective = replace(objective, positives=judged)
+    if not data.weak_positives:
+        return objective, None
+    weak = WeakPositives.read(library, data, pairs.groups, arguments)
+    return weak.spare(objective), weak
+
+
+def _trainer(
+    model: Any,  # noqa: ANN401 - any dual encoder
+    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
+    pairs: TrainingPairs,
+    objective: Objective,
+    weak: WeakPositives | None,
+    score: Callable[[Any], dict[str, float]],
+    data: DataArguments,
+    training: DualEncoderTrainingArguments,
+) -> DualEncoderTrainer:
+    tokenizer = tokenizer_of(processing)
+    image_processor = image_processor_of(processing) if objective.has_images else None
+    collate = PairCollator(tokenizer, image_processor, padded_length(tokenizer, model))
+    dataset = RecolouredPairs(pairs, tokenizer) if data.recolour else pairs
+    batches = {"size": training.train_batch_size, "seed": training.seed}
+    trainer = DualEncoderTrainer(
+        model=model,
+        args=training,
+        objective=objective,
+        score=score,
+        paper_schedule=training.schedule == "staircase",
+        train_dataset=dataset,
+        data_collator=collate,
+        processing_class=processing,
+        **({} if weak is None else weak.batches(dataset, collate, **batches)),
+    )
+    show_progress(trainer, TRAINED[objective.mode])
+    return trainer
+
+
+LOADING = """\
+from transformers import AutoModel, {processor}
+{import_models}
+model = AutoModel.from_pretrained("FOLDER")
+processor = {processor}.from_pretrained("FOLDER")
+inputs = processor(text=["A dog runs."], return_tensors="pt")
+vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
+"""
+ABOUT_MODEL = "A dual encoder trained on {}, as in Crisscrossed Captions (arXiv 2004.15020)."
+IMPORT_MODELS = "\nimport cxc_eccv.studies.baselines.models  # AutoModel knows the model by it\n"
+
+
+def _describe(
+    folder: Path,
+    library: Library,
+    arguments: ModelArguments,
+    data: DataArguments,
+    identity: dict[str, Any],
+    model: Any,  # noqa: ANN401 - any dual encoder
+) -> Trained:
+    """What was trained from what, how it is loaded, and how it is scored."""
+    mode = identity["mode"]
+    has_images = mode != "t2t"
+    towers = [arguments.text_model, *([RESNET if arguments.resnet else arguments.image_model] if has_images else [])]
+    started = towers if arguments.pretrained is None else [arguments.pretrained]
+    unused = {*asdict(arguments)} - {"pretrained"} if arguments.pretrained else {"image_model"} - {*towers}
+    images = sample_images() if data.images == SAMPLE else Path(data.images or ".")
+    raw = ["--data-dir", data.data_dir] if data.data_dir else []
+    shown = ["--images", str(images)] if has_images else ["--only", "captions"]
+    vectors, report = str(folder / "test.npz"), str(folder / REPORT_FOLDER)
+    return Trained(
+        kind="dual-encoder",
+        about=" ".join([ABOUT_MODEL.format(DESCRIBED[mode]), *_tell(model, library, data)]),
+        output=folder,
+        model=folder,
+        has_images=has_images,
+        base_models=[name for name in started if name != SAMPLE and not Path(name).exists()],
+        parts=data.train_on if data.pairs_file is None and library.edition == OFFICIAL else (),
+        settings=without_places({name: value for name, value in identity.items() if name not in unused}),
+        loading=LOADING.format(
+            processor="AutoProcessor" if has_images else "AutoTokenizer",
+            import_models=IMPORT_MODELS if isinstance(model, DualEncoderModel) else "",
+        ),
+        scoring=[
+            ["encode", "--model", str(folder), *shown, *raw, "--output", vectors],
+            ["evaluate", vectors, *raw, "--output", report],
+        ],
+        library=library,
+        images=images if has_images else None,
+        pipeline=_pipeline_of(model),
+    )
+
+
+def _pipeline_of(model: Any) -> str | None:  # noqa: ANN401 - any dual encoder
+    """The pipeline of transformers that runs the model, if any does."""
+    if isinstance(model, DualEncoderModel):
+        return "feature-extraction"
+    known = type(model.config) in MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING
+    return "zero-shot-image-classification" if known else None
+
+
+def _tell(model: Any, library: Library, data: DataArguments) -> list[str]:  # noqa: ANN401 - any dual encoder
+    """What it has seen of val and test, by itself and through the classifier of its weak positives."""
+    mined = [library.mined(split, name) for name, split in parts_of(data.train_on)] if data.weak_positives else []
+    records = [found.facts["classifier"].get("training_data") for found in mined if found is not None]
+    cautions = [caution for record in records for caution in warn_of_training_data(record)]
+    return tell_seen(model.config.training_data) + [f"The classifier of its weak positives: {it}" for it in cautions]
+
+
+def _read_pairs(
+    library: Library,
+    data: DataArguments,
+    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
+    mode: str,
+    seed: int,
+) -> TrainingPairs:
+    if data.pairs_file is not None:
+        return pairs_from_file(Path(data.pairs_file), processing, mode=mode, images=data.images, seed=seed)
+    return training_pairs(library, data.train_on, processing, mode=mode, images=data.images, seed=seed)
+
+
+def _count_held_out(data: DataArguments, training: DualEncoderTrainingArguments, count: int) -> int:
+    """Images to hold out, of so many; pairs of a file have no validation split beside them."""
+    if data.held_out is not None:
+        return data.held_out
+    return min(HELD_OUT, count // 10) if data.pairs_file and training.eval_strategy != "no" else 0
+
+
+def _split_named(name: str) -> str:
+    if name not in SPLITS:
+        raise UnknownName("split", name, SPLITS)
+    return SPLITS[name]
+
+
+def _refuse_too_few(pairs: TrainingPairs, training: DualEncoderTrainingArguments) -> None:
+    batch = training.train_batch_size * training.world_size
+    if len(pairs) < batch:
+        raise InvalidOption(
+            f"{len(pairs)} images make no batch of {batch}; take a smaller --per-device-train-batch-size"
+        )
+
+
+def _refuse_to_recolour(data: DataArguments, mode: str) -> None:
+    is_sample = data.images == SAMPLE and mirror_folder(data.data_dir) == mirror_folder(SAMPLE)
+    if data.recolour and (mode == "t2t" or not is_sample):
+        raise InvalidOption("--recolour knows the embedded sample's drawings alone: --data-dir sample --images sample")
+
+
+def _warn_of_leaks(data: DataArguments, training: DualEncoderTrainingArguments, seen: Set[str]) -> None:
+    """Say where a split that the model has seen, in this run or before it, selects it or is reported."""
+    if "coco/val" in seen and training.load_best_model_at_end and not data.held_out:
+        message = (
+            "coco/val is trained on and selects the checkpoint; hold images out (--held-out 1000), or add "
+            "--eval-strategy no --no-load-best-model-at-end"
+        )
+        warnings.warn(message, stacklevel=3)
+    if data.report_on is not None and f"coco/{data.report_on}".replace("validation", "val") in seen:
+        warnings.warn(f"coco/{data.report_on} is trained on and reported", stacklevel=3)
+
+
+def _encode_split(
+    model: Any,  # noqa: ANN401 - any dual encoder
+    split: str,
+    *,
+    library: Library,
+    mode: str,
+    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
+    images: str | None,
+) -> EmbeddingsRun:
+    """Every caption of the split, and every image unless the model is of texts alone."""
+    content, files = library.karpathy(split), None
+    if mode != "t2t":
+        paths = image_paths(content.images["file_name"].to_pylist(), images)
+        files = zip(content.image_ids.tolist(), paths, strict=True)
+    return encode(model, images=files, captions=content.captions, processor=processing, batch_size=128, progress=False)
+
+
+def _score_validation(
+    model: Any,  # noqa: ANN401 - any dual encoder
+    *,
+    encode_it: Callable[..., EmbeddingsRun],
+    library: Library,
+    mode: str,
+) -> dict[str, float]:
+    """Report keys to values, and ``recall_at_10``, the mean over the directions that are trained."""
+    parts = ("t2t", "sts") if mode == "t2t" else ("i2t", "t2i", "t2t", "sts", "sits")
+    options: dict[str, Any] = {"split": "validation", "data_dir": library, "confidence": None, "progress": False}
+    scores = evaluate(encode_it(model, "validation"), [f"cxc/{part}" for part in parts], **options).scores
+    trained = [scores[f"cxc/{direction}/recall_at_10"] for direction in TRAINED[mode]]
+    return {**scores, "recall_at_10": sum(trained) / len(trained)}
+
+
+def _score_held_out(model: Any, *, held: TrainingPairs, mode: str, processing: Any) -> dict[str, float]:  # noqa: ANN401 - likewise
+    """R@10 of every direction that is trained, and ``recall_at_10``, their mean.
+
+    Retrieval among held-out training images and their captions, by which captions were written for which image.
+    """
+    texts = [text for group in held.groups for text in group.texts]
+    owners = np.repeat(np.arange(len(held)), np.diff(held.starts))
+    images = None if held.image_paths is None else enumerate(held.image_paths)
+    captions = list(enumerate(texts))
+    run = encode(model, images=images, captions=captions, processor=processing, batch_size=128, progress=False)
+    found = {}
+    for direction in TRAINED[mode]:
+        ranks = positive_ranks(run, link_judgments(owners, direction), direction)
+        found[f"held_out/{direction}/recall_at_10"] = float(recall_at_k(ranks, k=10).mean())
+    return {**found, "recall_at_10": sum(found.values()) / len(found)}

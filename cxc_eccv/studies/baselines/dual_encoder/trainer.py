@@ -1,0 +1,137 @@
+"""DualEncoderTrainer: negatives from all processes, weak positives, the paper's schedule, the library's metrics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from torch.utils.data import Sampler
+from transformers.trainer_utils import speed_metrics
+
+from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.dual_encoder.pairs import EpochSampler
+from cxc_eccv.studies.baselines.training import EpochCallback, WholeTrainer
+from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
+
+__all__ = ["DualEncoderTrainer", "staircase"]
+
+Metrics = dict[str, float]
+
+
+def staircase(step: int) -> float:
+    """The paper's factor of the learning rate: 0.1% less after every 1000 steps."""
+    return float(0.999 ** (step // 1000))
+
+
+class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
+    """Trains a model with ``text_embeds`` and ``image_embeds`` in its output.
+
+    ``score`` gives the library's metrics of a model, None for no evaluation; ``paper_schedule`` decays by
+    :func:`staircase`, else the arguments name the schedule. ``added_batches`` are of weak positives whose loss, times
+    the ``weight`` that such a batch holds, is added to that of each batch. The other options are ``EnhancedTrainer``'s.
+    """
+
+    # The loss is a mean over the batch: Trainer divides it where it accumulates gradients.
+    loss_is_scaled_for_ga = False
+
+    objective: Objective
+    score: Callable[[Any], Metrics] | None
+    paper_schedule: bool
+
+    def __init__(
+        self,
+        *,
+        objective: Objective,
+        score: Callable[[Any], Metrics] | None = None,
+        paper_schedule: bool = True,
+        added_batches: WeakBatches | None = None,
+        **options: Any,  # noqa: ANN401 - Trainer's own
+    ) -> None:
+        self.objective, self.score, self.paper_schedule = objective, score, paper_schedule
+        # Trainer asks for data to evaluate on; evaluate scores a split of the library instead.
+        super().__init__(**{"eval_dataset": options.get("train_dataset"), **options})
+        self._adds_batches = added_batches is not None
+        self.weak_batches = added_batches or self.weak_batches
+
+    def images_of(self, inputs: dict[str, Any]) -> list[int]:
+        """The positions of the batch's images."""
+        found: list[int] = inputs["image_index"].tolist()
+        return found
+
+    def step_of_extra_batch(self) -> int | None:
+        """As EnhancedTrainer's; weak positives that are added to each batch are drawn for it."""
+        return self.state.global_step if self._adds_batches else super().step_of_extra_batch()
+
+    def training_step(
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, Any],
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> torch.Tensor:
+        """The gradient of one batch, and of the weak positives that are added to it; the loss is that of the batch."""
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        if self._adds_batches:
+            self.train_on_weak_positives()
+        return loss
+
+    def compute_loss(
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> Any:  # noqa: ANN401 - as Trainer says
+        """The objective on one batch, against the batches of all processes."""
+        indices = {name: inputs.pop(name) for name in ("text_index", "image_index")}
+        weight = inputs.pop("weight", 1.0)
+        outputs = model(**inputs)
+        images = outputs.image_embeds if self.objective.has_images else None
+        loss = weight * self.objective(outputs.text_embeds, images, self._scale(outputs), **indices)
+        return (loss, outputs) if return_outputs else loss
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Optimizer | None = None) -> LRScheduler:
+        """The paper's staircase, or what the arguments name."""
+        if not self.paper_schedule:
+            return super().create_scheduler(num_training_steps, optimizer)
+        if self.lr_scheduler is None:
+            chosen: Any = self.optimizer if optimizer is None else optimizer
+            self.lr_scheduler = LambdaLR(chosen, staircase)
+            self._created_lr_scheduler = True
+        return self.lr_scheduler
+
+    def evaluate(
+        self,
+        eval_dataset: Any = None,  # noqa: ANN401 - as Trainer says
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> Metrics:
+        """The library's metrics on the whole validation split, under ``eval_`` and their report keys."""
+        if self.score is None:
+            return {}
+        started = time.time()
+        found = self.score(self.accelerator.unwrap_model(self.model))
+        metrics = {f"{metric_key_prefix}_{key}": value for key, value in found.items()}
+        metrics |= speed_metrics(metric_key_prefix, started)
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def create_model_card(self, *_arguments: Any, **_options: Any) -> None:  # noqa: ANN401 - as Trainer says
+        """None: whoever asked for the training writes the card, from what came of it."""
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[Any]:  # noqa: ANN401 - as Trainer says
+        dataset: Any = self.train_dataset if train_dataset is None else train_dataset
+        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+        sampler = EpochSampler(len(dataset), seed)
+        self.add_callback(EpochCallback(sampler))
+        return sampler
+
+    def _scale(self, outputs: Any) -> torch.Tensor:  # noqa: ANN401 - our output or a CLIP-like one
+        # CLIP and its kin hold the logarithm of the factor, and return features of unit length.
+        model = self.accelerator.unwrap_model(self.model)
+        found: torch.Tensor = outputs.scale if "scale" in outputs else model.logit_scale.exp()
+        return found

@@ -1,0 +1,129 @@
+"""The classifier a run starts from, with its processor; small encoders for the sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tokenizers.processors import TemplateProcessing
+from transformers import (
+    AutoConfig,
+    AutoImageProcessor,
+    AutoModel,
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    BlipForImageTextRetrieval,
+    PreTrainedTokenizerFast,
+    ViTConfig,
+    ViTImageProcessorPil,
+    ViTModel,
+)
+
+from cxc_eccv.encoding.checkpoints import load_part
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.dual_encoder.loading import SAMPLE, word_tokenizer
+from cxc_eccv.studies.baselines.entailment_classifier.arguments import ModelArguments, ObjectiveArguments
+from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
+from cxc_eccv.studies.entailment.processing import EntailmentProcessor
+from cxc_eccv.studies.entailment.scoring import load_classifier
+
+__all__ = ["SAMPLE", "starting_model"]
+
+BLIP = "blip"
+"""``model_type`` of a checkpoint that AutoModel would load as a dual encoder, without its image-grounded encoder."""
+
+LONGEST = 128
+"""Tokens of the sample's premises and hypotheses together, and some more."""
+
+
+def starting_model(
+    arguments: ModelArguments, objective: ObjectiveArguments
+) -> tuple[EntailmentClassifier, EntailmentProcessor]:
+    """The classifier and its processor; ModelError where a part cannot be loaded."""
+    masked = objective.mask_share if objective.masking else 0
+    if arguments.pretrained is not None:
+        found = load_classifier(arguments.pretrained, device="cpu")
+        found.model.config.mask_ratio = objective.mask_ratio
+        found.model.config.mask_share = masked if found.model.image_model is not None else 0
+        return found.model, found.processor
+    has_text = arguments.branches != "visual" and not arguments.shared_text_encoder
+    text, tokenizer = _text_encoder(arguments.text_model) if has_text else (None, None)
+    reader, reader_tokenizer, image, image_processor = None, tokenizer, None, None
+    if arguments.branches != "text":
+        reader, reader_tokenizer, image, image_processor = _visual_encoders(arguments)
+    model = EntailmentClassifier.from_parts(
+        text,
+        image_model=image,
+        visual_text_model=reader,
+        shared_text=arguments.shared_text_encoder,
+        head=arguments.head,
+        head_dropout=arguments.head_dropout,
+        mask_ratio=objective.mask_ratio,
+        mask_share=masked if reader is not None else 0,
+    )
+    tokenizer = reader_tokenizer if tokenizer is None else tokenizer
+    options = {"visual_tokenizer": reader_tokenizer, "image_processor": image_processor}
+    return model, EntailmentProcessor.for_model(model, tokenizer, **options)
+
+
+def _text_encoder(source: str) -> tuple[Any, Any]:
+    if source == SAMPLE:
+        return _sample_bert()
+    return load_part(AutoModel, source), load_part(AutoTokenizer, source)
+
+
+def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
+    """Text encoder, its tokenizer, the image encoder where it is another model, and the image processor."""
+    source, image = arguments.visual_text_model, arguments.image_model
+    if (source == SAMPLE) != (image == SAMPLE):
+        raise InvalidOption("--visual-text-model sample and --image-model sample go together")
+    if source == SAMPLE:
+        return *_sample_bert(), *_sample_vit()
+    reader = _reader(source)
+    tokenizer = load_part(AutoTokenizer, source)
+    if image is None:
+        return reader, tokenizer, None, load_part(AutoImageProcessor, source)
+    return reader, tokenizer, load_part(AutoModel, image), load_part(AutoImageProcessor, image)
+
+
+def _reader(source: str) -> Any:  # noqa: ANN401 - any model
+    is_blip = load_part(AutoConfig, source).model_type == BLIP
+    return load_part(BlipForImageTextRetrieval if is_blip else AutoModel, source)
+
+
+def _sample_bert() -> tuple[BertModel, PreTrainedTokenizerFast]:
+    """A BERT of two layers and no dropout, with a tokenizer of the words of the sample's train split."""
+    tokenizer = word_tokenizer(Library(SAMPLE).captions("train")["text"].to_pylist())
+    tokenizer.add_special_tokens({"cls_token": "[CLS]", "sep_token": "[SEP]"})
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(name, tokenizer.convert_tokens_to_ids(name)) for name in ("[CLS]", "[SEP]")],
+    )
+    tokenizer.model_max_length = LONGEST
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=128,
+        max_position_embeddings=LONGEST,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    return BertModel(config), tokenizer
+
+
+def _sample_vit() -> tuple[ViTModel, ViTImageProcessorPil]:
+    config = ViTConfig(
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=128,
+        image_size=64,
+        patch_size=16,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    return ViTModel(config), ViTImageProcessorPil(size={"height": 64, "width": 64})

@@ -1,0 +1,122 @@
+"""EntailmentTrainer: Trainer with a learning rate of the new layers, batches of like lengths, and held-out measures."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+from torch.optim import Optimizer
+from torch.utils.data import DataLoader, Sampler
+from transformers.trainer_utils import speed_metrics
+
+from cxc_eccv.studies.baselines.entailment_classifier.data import LengthSampler, PairItems
+from cxc_eccv.studies.baselines.training import EpochCallback, WholeTrainer
+from cxc_eccv.studies.entailment.measures import RATES, choose_threshold, measure_classifier
+from cxc_eccv.types import FloatArray
+
+__all__ = ["EntailmentTrainer", "lead_of"]
+
+NEW = ("text_head", "visual_head", "joint_head", "text_gate", "visual_gate", "visual_projection", "image_projection")
+"""Modules that no checkpoint of an encoder has."""
+
+
+class EntailmentTrainer(WholeTrainer):
+    """Trains a classifier of entailment.
+
+    Args:
+        held: pairs, with labels 0 and 1 as targets, whose measures at the best threshold choose the checkpoint; None
+            for no evaluation.
+        threshold_for: the measure for which that threshold is chosen.
+        options: ``transformers.Trainer``'s.
+    """
+
+    def __init__(self, *, held: PairItems | None, threshold_for: str, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
+        self.held, self.threshold_for = held, threshold_for
+        # Trainer asks for data to evaluate on; evaluate scores the held-out pairs by its own measures.
+        super().__init__(**{"eval_dataset": held, **options})
+
+    def create_optimizer(self, model: Any = None) -> Optimizer:  # noqa: ANN401 - as Trainer says
+        """AdamW with a group of its own for the new layers; biases and norms do not decay, as Trainer has it."""
+        if self.optimizer is None:
+            own: Any = self.model
+            rate = getattr(self.args, "head_learning_rate", None) or self.args.learning_rate
+            decayed = set(self.get_decay_parameter_names(own))
+            groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
+            for name, parameter in own.named_parameters():
+                if parameter.requires_grad:
+                    groups.setdefault((name.startswith(NEW), name in decayed), []).append(parameter)
+            kind, options = self.get_optimizer_cls_and_kwargs(self.args, own)
+            self.optimizer = kind(
+                [
+                    {
+                        "params": parameters,
+                        "lr": rate if new else self.args.learning_rate,
+                        "weight_decay": self.args.weight_decay if decays else 0.0,
+                    }
+                    for (new, decays), parameters in groups.items()
+                ],
+                **options,
+            )
+        return self.optimizer
+
+    def evaluate(
+        self,
+        eval_dataset: Any = None,  # noqa: ANN401 - as Trainer says
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
+        """Accuracy, precision, recall and F0.5 on the held-out pairs, at the threshold that is best for them."""
+        if self.held is None:
+            return {}
+        started = time.time()
+        leads, labels = self.leads(self.held), np.asarray(self.held.targets)
+        threshold = choose_threshold(leads, labels, for_=self.threshold_for)
+        rates = {rate.name: rate.value for rate in measure_classifier(labels, leads, threshold)}
+        metrics = {f"{metric_key_prefix}_{name}": rates[name] for name in RATES}
+        metrics |= speed_metrics(metric_key_prefix, started)
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def leads(self, items: PairItems) -> FloatArray:
+        """(N,) the entailed logit minus the other, without calibration, in the precision that scores are given in."""
+        model: Any = self.accelerator.unwrap_model(self.model)
+        was_training, found = model.training, np.empty(len(items))
+        model.eval()
+        order = np.argsort(items.lengths, kind="stable").tolist()
+        loader = DataLoader(
+            items,
+            batch_size=self.args.per_device_eval_batch_size,
+            sampler=order,
+            collate_fn=self.data_collator,
+            num_workers=self.args.dataloader_num_workers,
+        )
+        done = 0
+        with torch.inference_mode():
+            for batch in loader:
+                batch.pop("labels")
+                # The class's own forward: --bf16 and --fp16 wrap the instance's.
+                logits = type(model).forward(model, **self._prepare_inputs(batch)).logits
+                rows = order[done : done + len(logits)]
+                found[rows] = lead_of(logits)
+                done += len(rows)
+        model.train(was_training)
+        return found
+
+    def create_model_card(self, *_arguments: Any, **_options: Any) -> None:  # noqa: ANN401 - as Trainer says
+        """None: whoever asked for the training writes the card, from what came of it."""
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:  # noqa: ANN401 - as Trainer says
+        dataset: Any = self.train_dataset if train_dataset is None else train_dataset
+        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+        sampler = LengthSampler(dataset.lengths, self.args.train_batch_size * self.args.world_size, seed)
+        self.add_callback(EpochCallback(sampler))
+        return sampler
+
+
+def lead_of(logits: torch.Tensor) -> FloatArray:
+    """(N,) float64 differences of (N, 2) logits, from which calibration starts."""
+    found: FloatArray = (logits[:, 1].double() - logits[:, 0].double()).cpu().numpy()
+    return found

@@ -1,0 +1,175 @@
+"""The card of a model that this package trained: what it is, of what, how good, and how to use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import EvalResult, ModelCardData
+
+import cxc_eccv
+from cxc_eccv.builders.markdown import fence, table
+from cxc_eccv.comparison.labels import list_names, metric_name, show_value, task_name
+from cxc_eccv.hub.card import CARD, join_card, merge_card
+from cxc_eccv.hub.leaderboard import NAME
+from cxc_eccv.shown import code_span, markdown_text
+from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.studies.baselines.training import ScoredPairs, Trained
+from cxc_eccv.types import Report, Result
+from cxc_eccv.writing import replaced_file
+
+__all__ = ["write_model_card"]
+
+OWNED = ("base_model", "datasets", "model-index")
+"""Keys of the front matter that describe the run; the others stay as somebody wrote them."""
+
+CLASSIFIER = "entailment-classifier"
+
+KINDS = {
+    (False, True): "image-text-retrieval",
+    (False, False): "text-retrieval",
+    (True, True): "visual-entailment",
+    (True, False): "textual-entailment",
+}
+"""Whether it is a classifier and whether it has images, to its kind."""
+
+
+def write_model_card(trained: Trained, command: str, scoring: str) -> Path:
+    """Write ``README.md`` beside the model; what somebody wrote around the generated part is kept.
+
+    Args:
+        trained: what the run left.
+        command: by which it was trained.
+        scoring: by which commands it can be scored.
+
+    Raises:
+        HubConflict: somebody edited the generated part; says what to do.
+    """
+    path = trained.model / CARD
+    before = path.read_text(encoding="utf-8") if path.is_file() else None
+    card = merge_card(_write_card(trained, command, scoring), before, OWNED, str(path))
+    with replaced_file(path) as part:
+        part.write_text(card, encoding="utf-8", newline="\n")
+    return path
+
+
+def _write_card(trained: Trained, command: str, scoring: str) -> str:
+    folder = trained.model.resolve().name
+    sections = [
+        f"# {markdown_text(trained.name)}",
+        trained.about,
+        *_results(trained.report),
+        *_pair_results(trained.pairs),
+        "## Training",
+        _data(trained),
+        fence(command, "sh"),
+        f"Version {cxc_eccv.__version__} of `cxc_eccv`, seed {trained.settings['seed']}. All settings:",
+        table(("option", "value"), _settings(trained)),
+        "## Use",
+        f"`pip install 'cxc_eccv[train]'`, then, with its path or its name on the Hub in place of `{folder}`:",
+        fence(trained.loading.replace("FOLDER", folder).strip(), "python"),
+        "Its scores come from:",
+        fence(scoring, "sh"),
+    ]
+    return join_card(_front_matter(trained), "\n\n".join(sections))
+
+
+def _front_matter(trained: Trained) -> str:
+    kind = KINDS[trained.kind == CLASSIFIER, trained.has_images]
+    data = ModelCardData(
+        language="en",
+        license="unknown",
+        library_name="transformers",
+        pipeline_tag=trained.pipeline,
+        base_model=list(trained.base_models) or None,
+        datasets=list(dict.fromkeys(part.partition("/")[0] for part in trained.parts)) or None,
+        tags=["cxc_eccv", trained.kind, kind],
+        model_name=trained.name,
+        eval_results=_index(trained.report, kind) or None,
+    )
+    return str(data.to_yaml())
+
+
+def _index(report: Report | None, kind: str) -> list[EvalResult]:
+    """The report as rows of a ``model-index``."""
+    if report is None:
+        return []
+    data: dict[str, Any] = report.provenance["data"]
+    common = {
+        "task_type": kind,
+        "dataset_type": "cxc_eccv",
+        "dataset_name": NAME if data["edition"] == OFFICIAL else f"{NAME}, {data['edition']}",
+        "dataset_split": report.provenance["split"],
+        "dataset_args": {"version": data["version"], "fingerprint": data["fingerprint"]},
+    }
+    return [
+        EvalResult(
+            **common,
+            dataset_config=result.task,
+            metric_type=result.metric,
+            metric_name=result.key,
+            metric_value=result.value,
+        )
+        for result in report.results
+    ]
+
+
+def _results(report: Report | None) -> Iterable[str]:
+    if report is None:
+        return
+    data = report.provenance["data"]
+    rows = [
+        (task_name(result.task), result.direction or "whole", metric_name(result.metric), *_cells(result))
+        for result in report.results
+    ]
+    yield "## Results"
+    yield (
+        f"On {report.provenance['split']}, version {markdown_text(data['version'])} of the "
+        f"{markdown_text(data['edition'])} data; fractions in percent."
+    )
+    yield table(("task", "direction", "metric", "value", "interval", "queries"), rows)
+
+
+def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
+    """What a classifier of entailment reached, and what it has seen."""
+    if scored is None:
+        return
+    report = scored.report
+    data = report.provenance["data"]
+    rows = [
+        (
+            rate.name.replace("f_half", "F0.5"),
+            f"{100 * rate.value:.1f}",
+            f"{100 * rate.low:.1f} to {100 * rate.high:.1f}",
+        )
+        for rate in report.rates
+    ]
+    yield "## Results"
+    yield (
+        f"On `{report.pairs}`, {report.n_pairs:,} pairs of which {report.n_positive:,} are entailed, version "
+        f"{markdown_text(data['version'])} of the {markdown_text(data['edition'])} data; in percent, at threshold "
+        f"{report.threshold:.4f}."
+    )
+    yield table(("measure", "value", "interval"), rows)
+
+
+def _cells(result: Result) -> tuple[str, str, int]:
+    bounds = [show_value(result.metric, bound) for bound in (result.low, result.high) if bound is not None]
+    return show_value(result.metric, result.value), " to ".join(bounds), result.n_queries
+
+
+def _data(trained: Trained) -> str:
+    """What it was trained on, as far as that can be told to others."""
+    on = list_names(f"`{part}`" for part in trained.parts) if trained.parts else "data of its trainer's, as named below"
+    if trained.library.edition != OFFICIAL:
+        on = f"the {markdown_text(trained.library.edition)} edition of the data"
+    started = list_names(code_span(name) for name in trained.base_models)
+    return f"Trained on {on}{f', from {started}' if started else ''}."
+
+
+def _settings(trained: Trained) -> list[tuple[str, str]]:
+    return [
+        (code_span(name.replace("_", "-")), code_span(", ".join(value) if isinstance(value, list) else value))
+        for name, value in sorted(trained.settings.items())
+    ]

@@ -1,0 +1,16 @@
+"""Trained baselines for ``AutoModel``: importing this module is all that ``from_pretrained`` needs to know them.
+
+Example:
+    >>> import cxc_eccv.studies.baselines.models
+    >>> from transformers import AutoConfig
+    >>> AutoConfig.for_model("cxc_eccv_char_gru").embedding_size
+    2048
+"""
+
+from cxc_eccv.studies.baselines.char_gru.ensemble import CharGruEnsemble
+from cxc_eccv.studies.baselines.char_gru.model import CharGruModel
+from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
+from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
+from cxc_eccv.studies.entailment.processing import EntailmentProcessor
+
+__all__ = ["CharGruEnsemble", "CharGruModel", "DualEncoderModel", "EntailmentClassifier", "EntailmentProcessor"]

@@ -1,0 +1,54 @@
+"""Bags of words as text encoders for the tasks of semantic textual similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cxc_eccv.demo.bag_of_words import TfIdf, words
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sts import FittedPerTask, StsReport, evaluate_sts
+from cxc_eccv.sts.tasks import task_names, task_texts
+from cxc_eccv.studies.baselines.untrained import AveragedVectors, read_word_vectors
+
+__all__ = ["STS_BASELINES", "sts_of_baseline"]
+
+STS_BASELINES = ("bow", "word_vectors")
+
+
+def sts_of_baseline(
+    name: str, library: Library, tasks: Sequence[str] | None = None, *, vectors: Path | None = None
+) -> StsReport:
+    """Correlations of a bag of words with human scores.
+
+    ``bow``: TF-IDF, whose vocabulary and document frequencies are those of the distinct sentences of each task; the
+    scores are not seen. It has a dimension per word, so that the STS Benchmark and SICK have its cosine and no
+    classifier. ``word_vectors``: the mean of the vectors of a sentence's words, in lower case.
+
+    ``vectors`` is a text file as GloVe's, of ``word_vectors`` alone; tasks are as of ``evaluate_sts``.
+    """
+    if name not in STS_BASELINES:
+        raise UnknownName("baseline for sentences", name, STS_BASELINES)
+    if (vectors is None) == (name == "word_vectors"):
+        advice = "needs --vectors FILE, for example GloVe's glove.840B.300d.txt"
+        raise InvalidOption(f"the baseline {name} {advice if vectors is None else 'reads no vectors'}")
+    wanted = task_names(tasks)
+    if vectors is None:
+        return evaluate_sts(
+            FittedPerTask(TfIdf.fit),
+            library,
+            wanted,
+            model="TF-IDF bag of words",
+            classifier=False,
+            fitted_on="the distinct sentences of each task, without their scores: vocabulary and document frequencies",
+        )
+    asked = {word for task in wanted for text in task_texts(library, task) for word in words(text)}
+    found = read_word_vectors(vectors, asked)
+    return evaluate_sts(
+        AveragedVectors(found),
+        library,
+        wanted,
+        model=f"averaged word vectors of {vectors.name}",
+        fitted_on=f"nothing; {len(found):,} of the {len(asked):,} words of the sentences have a vector",
+    )

@@ -1,0 +1,384 @@
+"""What the training scripts share: tokens, processes, epochs, progress, checkpoints, and what a run leaves."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import distributed
+from torch.distributed.nn.functional import all_gather
+from tqdm.auto import tqdm
+from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments
+
+from cxc_eccv.encoding.checkpoints import open_checkpoint
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
+
+if TYPE_CHECKING:
+    from cxc_eccv.runs import Run
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.entailment.labelled import LabelledPairs
+    from cxc_eccv.studies.entailment.quality import ClassifierReport
+    from cxc_eccv.types import FloatArray, Report
+
+__all__ = [
+    "SHAPING",
+    "EpochCallback",
+    "FiniteTrainer",
+    "Progress",
+    "ScoredPairs",
+    "ScriptArguments",
+    "Trained",
+    "WholeTrainer",
+    "gather",
+    "last_checkpoint",
+    "process_count",
+    "process_rank",
+    "show_progress",
+    "token_ids",
+    "without_places",
+]
+
+CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
+"""Files of a checkpoint; the state is written last."""
+
+
+SHAPING = (
+    "learning_rate",
+    "lr_scheduler_type",
+    "warmup_steps",
+    "optim",
+    "adam_beta1",
+    "adam_beta2",
+    "adam_epsilon",
+    "max_grad_norm",
+    "weight_decay",
+    "per_device_train_batch_size",
+    "gradient_accumulation_steps",
+    "num_train_epochs",
+    "max_steps",
+    "seed",
+    "data_seed",
+    "bf16",
+    "fp16",
+    "world_size",
+)
+"""Training arguments that the resulting weights depend on."""
+
+
+class ScoredPairs(NamedTuple):
+    """A classifier's report, and what it says of which labelled pairs."""
+
+    report: ClassifierReport
+    labelled: LabelledPairs
+    probabilities: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a training run leaves, as its report and its card tell of it.
+
+    Attributes:
+        kind: ``dual-encoder``, ``char-gru`` or ``entailment-classifier``.
+        about: what it is, in a sentence.
+        output: the run's folder.
+        model: the folder of the model and of what prepares its inputs; ``output`` or one within.
+        has_images: whether it embeds images.
+        base_models: the checkpoints on the Hub that it started from.
+        parts: of the data that it was trained on; none for a file of the user's own, or the sample.
+        settings: option to value of what its weights depend on.
+        loading: Python that loads it and embeds a caption, with FOLDER for its folder.
+        scoring: arguments of the ``cxc-eccv`` commands that score it; none where only its own command does, repeated.
+        library: the raw files.
+        report, run: what it scored, and by which vectors; None where no report was asked for.
+        pairs: what a classifier of entailment scored.
+        images: the folder of the images that the report shows.
+        push: uploads the folder; None where it stays here.
+        pipeline: the pipeline of transformers that runs the model; None where there is none, as of a classifier, whose
+            premise is an image with its captions.
+    """
+
+    kind: str
+    about: str
+    output: Path
+    model: Path
+    has_images: bool
+    base_models: Sequence[str]
+    parts: Sequence[str]
+    settings: Mapping[str, Any]
+    loading: str
+    scoring: Sequence[Sequence[str]]
+    library: Library
+    report: Report | None = None
+    run: Run | None = None
+    pairs: ScoredPairs | None = None
+    images: Path | None = None
+    push: Callable[[], Any] | None = None
+    pipeline: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The folder's name, by which reports call the model."""
+        return self.output.resolve().name
+
+    def scored(self, report: Report, run: Run, **others: Any) -> Trained:  # noqa: ANN401 - recorded as they are
+        """The same with its report, which says whose it is, and what others say of it."""
+        facts = {**report.provenance, "model": self.name, "training": dict(self.settings), **others}
+        return replace(self, report=replace(report, provenance=facts), run=run)
+
+
+def token_ids(tokenizer: Any, texts: Sequence[str], kind: str = "captions") -> list[list[int]]:  # noqa: ANN401 - tokenizers share no type
+    """Token ids of every text, cut to the tokenizer's ``model_max_length``; the first process warns of how many."""
+    whole: list[list[int]] = tokenizer(list(texts), return_attention_mask=False, verbose=False)["input_ids"]
+    context = int(tokenizer.model_max_length)
+    longer = [row for row, ids in enumerate(whole) if len(ids) > context]
+    if longer:
+        message = f"{len(longer)} of {len(whole)} {kind} are longer than the context of {context} tokens and are cut"
+        if process_rank() == 0:
+            warnings.warn(message, stacklevel=2)
+        cut = tokenizer([texts[row] for row in longer], return_attention_mask=False, truncation=True)["input_ids"]
+        for row, ids in zip(longer, cut, strict=True):
+            whole[row] = ids
+    return whole
+
+
+def process_count() -> int:
+    """Processes of this run; 1 without torchrun."""
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+
+
+def process_rank() -> int:
+    """Number of this process, from 0."""
+    return distributed.get_rank() if process_count() > 1 else 0
+
+
+def gather(values: torch.Tensor) -> torch.Tensor:
+    """(processes x K, ...) the (K, ...) values of all processes, by rank, so that each serves the others as negatives.
+
+    The gradient of what other processes compute from this process's values is summed into them. As data-parallel
+    training averages gradients over processes, K rows of loss per process train exactly as all rows on one would.
+    InvalidOption where K differs.
+    """
+    if process_count() == 1:
+        return values
+    sizes = [torch.zeros(1, dtype=torch.long, device=values.device) for _ in range(process_count())]
+    distributed.all_gather(sizes, torch.tensor([len(values)], device=values.device))
+    if len({int(size) for size in sizes}) > 1:
+        raise InvalidOption(f"batches of {[int(size) for size in sizes]} items on the processes; they must be equal")
+    if values.requires_grad:
+        return torch.cat(all_gather(values))
+    parts = [torch.empty_like(values) for _ in range(process_count())]
+    distributed.all_gather(parts, values.contiguous())
+    return torch.cat(parts)
+
+
+class FiniteTrainer(Trainer):
+    """Trainer that ends where the loss is no number: Trainer's own shows 0 in its place, and saves what comes of it."""
+
+    def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
+        """As Trainer's; ModelError where the loss is not finite."""
+        loss: torch.Tensor = super().training_step(*arguments, **options)
+        if not loss.isfinite():
+            raise ModelError(
+                f"step {self.state.global_step + 1}: the loss is {loss.item():g}. Begin a new run with a lower "
+                "learning rate, with clipped gradients, or without --fp16"
+            )
+        return loss
+
+
+class WholeTrainer(FiniteTrainer):
+    """Trainer that takes up checkpoints by ``from_pretrained``.
+
+    ``save_pretrained`` writes some backbones' weights under the names of older versions (ViT's are), which
+    ``from_pretrained`` knows and ``load_state_dict`` does not: Trainer's own way warns, and leaves those weights as
+    they are.
+    """
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ANN401 - as Trainer says
+        """Take up the weights of a checkpoint, all of them."""
+        target: Any = self.accelerator.unwrap_model(self.model if model is None else model)
+        target.load_state_dict(open_checkpoint(type(target), resume_from_checkpoint).state_dict())
+
+    def _load_best_model(self) -> None:
+        """Take up the weights of the best checkpoint."""
+        self._load_from_checkpoint(str(self.state.best_model_checkpoint))
+
+
+@dataclass
+class ScriptArguments(TrainingArguments):
+    """What the scripts take over of ``TrainingArguments``, and what they have otherwise."""
+
+    _argument_group_name = "training, with all of transformers' TrainingArguments"
+
+    resume: bool | None = field(
+        default=None,
+        metadata={"help": "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."},
+    )
+    resume_from_checkpoint: str | None = field(default=None, metadata={"help": "Refused: see --resume."})
+    dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
+    remove_unused_columns: bool = False
+    eval_strategy: str = "epoch"
+    save_strategy: str = "epoch"
+    logging_steps: float = 50
+    load_best_model_at_end: bool = True
+    report_to: str = "none"
+
+    def __post_init__(self) -> None:
+        """Refuse the path of a checkpoint, which these scripts find by themselves."""
+        if self.resume_from_checkpoint is not None:
+            raise InvalidOption(
+                "--resume-from-checkpoint: a run goes on from the newest checkpoint of its --output-dir, as --resume "
+                "demands; to begin another run from the weights of a checkpoint, give it as --pretrained"
+            )
+        super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
+
+
+class EpochCallback(TrainerCallback):
+    """Tells a sampler its ``epoch``, also in a run that goes on in the middle of one."""
+
+    def __init__(self, sampler: Any) -> None:  # noqa: ANN401 - samplers with an epoch share no type
+        self.sampler = sampler
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
+        """Where an epoch begins, before its first batch is drawn."""
+        self.sampler.epoch = math.floor((state.epoch or 0) + 1e-6)
+
+
+def without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that were made, as others may see them: files and folders keep their name and lose their place.
+
+    Example:
+        >>> without_places({"pretrained": None, "seed": 0})
+        {'seed': 0}
+    """
+    return {
+        name: Path(value).name if isinstance(value, str) and os.sep in value and Path(value).exists() else value
+        for name, value in settings.items()
+        if value is not None
+    }
+
+
+class Progress(TrainerCallback):
+    """A line for every log and evaluation, above a bar where standard error is a terminal; on the first process.
+
+    ``selecting`` are the directions whose mean R@10 is the ``recall_at_10`` of an evaluation.
+    """
+
+    def __init__(self, selecting: Collection[str] = ()) -> None:
+        self.selecting = selecting
+        self.bar: Any = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
+        """A bar over all steps, those of an earlier run among them."""
+        if state.is_world_process_zero and not args.disable_tqdm and sys.stderr.isatty():
+            options: dict[str, Any] = {"initial": state.global_step, "dynamic_ncols": True, "leave": False}
+            self.bar = tqdm(desc="training", total=state.max_steps, unit="step", **options)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401
+        """One step on."""
+        if self.bar is not None:
+            self.bar.update()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any) -> None:  # noqa: ANN401
+        """A line where there is something to tell."""
+        if state.is_world_process_zero and (told := describe_log(logs, self.selecting)):
+            width = len(str(state.max_steps))
+            self.tell(f"step {state.global_step:{width}}/{state.max_steps}  epoch {state.epoch:.2f}  {told}")
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401
+        """The bar goes, the lines stay."""
+        if self.bar is not None:
+            self.bar.close()
+
+    @staticmethod
+    def tell(line: str) -> None:
+        """Print a line above whatever bar there is."""
+        tqdm.write(line)
+        sys.stdout.flush()
+
+
+def show_progress(trainer: Trainer, selecting: Collection[str] = ()) -> None:
+    """Progress as lines and a bar, in place of the dictionaries that Trainer prints."""
+    for kind in (PrinterCallback, ProgressCallback):
+        trainer.remove_callback(kind)
+    trainer.add_callback(Progress(selecting))
+
+
+EVALUATED = re.compile(r"eval_\w+/(\w+)/recall_at_10")
+
+
+def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> str:
+    """What Trainer logs, in words; empty for what is no news.
+
+    Example:
+        >>> describe_log({"loss": 1.8312, "learning_rate": 5e-05, "grad_norm": 7.4})
+        'loss 1.8312  learning rate 5.00e-05'
+        >>> scores = {"eval_recall_at_10": 0.42, "eval_cxc/i2t/recall_at_10": 0.5, "eval_cxc/t2i/recall_at_10": 0.34}
+        >>> describe_log(scores, ["i2t", "t2i"])
+        'validation R@10 42.0 (i2t 50.0, t2i 34.0)'
+        >>> describe_log({"train_runtime": 93.4})
+        'done in 93 s'
+        >>> describe_log({"eval_f_half": 0.812, "eval_accuracy": 0.8})
+        'held out: F0.5 81.2  accuracy 80.0'
+    """
+    if "loss" in logs:
+        return f"loss {logs['loss']:.4f}  learning rate {logs['learning_rate']:.2e}"
+    if "train_runtime" in logs:
+        return f"done in {logs['train_runtime']:.0f} s"
+    if "eval_f_half" in logs:
+        return f"held out: F0.5 {100 * logs['eval_f_half']:.1f}  accuracy {100 * logs['eval_accuracy']:.1f}"
+    if "eval_recall_at_10" not in logs:
+        return ""
+    found = {match[1]: value for key, value in logs.items() if (match := EVALUATED.fullmatch(key))}
+    each = ", ".join(f"{way} {100 * found[way]:.1f}" for way in selecting)
+    return f"validation R@10 {100 * logs['eval_recall_at_10']:.1f}{f' ({each})' if len(selecting) > 1 else ''}"
+
+
+def last_checkpoint(
+    folder: Path, identity: dict[str, Any], *, resume: bool | None = None, is_first: bool = True
+) -> str | None:
+    """The newest complete checkpoint below a run's folder, or None; the first process notes down whose folder it is.
+
+    ``identity`` is what the weights of the run depend on; CheckpointMismatch names what was different in the run that
+    the folder is of. A checkpoint that was being written as that run was interrupted is left aside, with a warning.
+    InvalidOption where ``resume`` is True and there is none, or False and there is one.
+    """
+    record = folder / "run.json"
+    checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
+    complete = [path for path in checkpoints if all((path / name).is_file() for name in CHECKPOINT_FILES)]
+    if resume is True and not complete:
+        raise InvalidOption(f"--resume: {folder} holds no complete checkpoint. Leave the option out to begin a new run")
+    if resume is False and complete:
+        raise InvalidOption(
+            f"--no-resume: {folder} holds {complete[-1].name}. Remove the folder, or choose another --output-dir"
+        )
+    if checkpoints:
+        _refuse_another_run(record, identity)
+    elif is_first:
+        folder.mkdir(parents=True, exist_ok=True)
+        record.write_text(json.dumps(identity, indent=1), encoding="utf-8")
+    for path in checkpoints:
+        if path not in complete:
+            warnings.warn(f"{path} is incomplete and is left aside", stacklevel=2)
+    return str(complete[-1]) if complete else None
+
+
+def _refuse_another_run(record: Path, identity: dict[str, Any]) -> None:
+    then = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
+    different = [key for key in sorted({*then, *identity}) if then.get(key) != identity.get(key)]
+    if different:
+        key, more = different[0], len(different) - 1
+        change = f"{key} was {then.get(key)!r} and is {identity.get(key)!r}"
+        others = f", and {more} more arguments differ" if more else ""
+        raise CheckpointMismatch(
+            f"{record.parent} is of another run: {change}{others}. Repeat its arguments to go on, or choose another "
+            "--output-dir."
+        )

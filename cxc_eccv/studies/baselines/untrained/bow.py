@@ -1,0 +1,48 @@
+"""TF-IDF bag of words: text-text retrieval by shared words."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.demo.bag_of_words import TfIdf
+from cxc_eccv.evaluation import report_of_ranks
+from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.ranking.rank import ranks_from_scores
+from cxc_eccv.registry import task
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
+from cxc_eccv.types import IntArray, Report
+
+__all__ = ["BASELINE", "evaluate_bow"]
+
+
+def run(library: Library, split: str, _inputs: Inputs) -> tuple[Report, None]:
+    """Text-text retrieval on Crisscrossed Captions."""
+    return evaluate_bow(library, split), None
+
+
+BASELINE = Baseline(
+    name="bow",
+    summary="TF-IDF bag of words with document frequencies of the validation captions; text-text retrieval on CxC",
+    run=run,
+)
+
+
+def evaluate_bow(library: Library, split: str = "test") -> Report:
+    """Rank the captions of a split against each other by TF-IDF cosine; document frequencies are validation's.
+
+    The report of task ``cxc``, direction ``t2t``, has the value of every query.
+    """
+    model = TfIdf.fit(library.captions("validation")["text"].to_pylist())
+    content = library.karpathy(split)
+    vectors = model.encode(content.captions["text"].to_pylist())
+    transposed = vectors.T.tocsr()
+
+    def score_rows(rows: IntArray) -> NDArray[np.float32]:
+        return np.asarray((vectors[rows] @ transposed).toarray(), dtype=np.float32)
+
+    judgments = task("cxc").judgments(library, split, "t2t")
+    ranks = ranks_from_scores(score_rows, content.caption_ids, content.caption_ids, {"cxc/t2t": judgments})
+    settings, ranked = Settings(per_query=True), {"cxc/t2t": (judgments, ranks["cxc/t2t"])}
+    return report_of_ranks(ranked, library, split, settings=settings, model="TF-IDF bag of words")

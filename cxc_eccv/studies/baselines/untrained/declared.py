@@ -1,0 +1,80 @@
+"""What a baseline declares, and the baselines that are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+import cxc_eccv.studies.baselines.untrained
+from cxc_eccv.discovery import find_declared
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.runs import Run
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Report
+
+__all__ = ["Baseline", "Inputs", "baseline_named", "baselines"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a user may hand to a baseline.
+
+    Attributes:
+        vectors: text file of word vectors, as GloVe's.
+        features: embeddings file with image features.
+        model: Hub id or folder of an image model.
+        images: folder with the images.
+        central_crop: share of an image's area that the model sees.
+        seed: of random numbers.
+    """
+
+    vectors: Path | None = None
+    features: Path | None = None
+    model: str | None = None
+    images: Path | None = None
+    central_crop: float | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A model that needs no training.
+
+    Attributes:
+        name: the file's name.
+        summary: one sentence for the command line.
+        run: library, split and inputs to a report, and the run it was computed from or None.
+        takes: inputs that it reads; any other is refused.
+    """
+
+    name: str
+    summary: str
+    run: Callable[[Library, str, Inputs], tuple[Report, Run | None]]
+    takes: tuple[str, ...] = ()
+
+    def __call__(self, library: Library, split: str, inputs: Inputs) -> tuple[Report, Run | None]:
+        """Score the baseline; InvalidOption for an input that it does not read."""
+        for field in fields(inputs):
+            if getattr(inputs, field.name) is not None and field.name not in self.takes:
+                takes = ", ".join(map(_option, self.takes)) or "no option of its own"
+                raise InvalidOption(f"the baseline {self.name} does not read {_option(field.name)}; it takes {takes}")
+        return self.run(library, split, inputs)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+@cache
+def baselines() -> Mapping[str, Baseline]:
+    """Every declared baseline by name."""
+    return find_declared(cxc_eccv.studies.baselines.untrained, "BASELINE", Baseline)
+
+
+def baseline_named(name: str) -> Baseline:
+    """The baseline of this name; UnknownName suggests the nearest."""
+    if name not in baselines():
+        raise UnknownName("baseline", name, baselines())
+    return baselines()[name]

@@ -1,0 +1,61 @@
+"""Pooled features of an image model, or of a file: image-image retrieval without captions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import EmbeddingsRun, load_embeddings
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
+from cxc_eccv.types import Report
+
+__all__ = ["BASELINE"]
+
+
+def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:
+    """Image-image retrieval and similarity on Crisscrossed Captions."""
+    if (inputs.features is None) == (inputs.model is None) or (inputs.model is None) != (inputs.images is None):
+        raise InvalidOption(
+            "the baseline image_features needs either --features FILE with image_ids and image_embeddings, or --model "
+            "ID_OR_PATH together with --images DIR"
+        )
+    if inputs.features is not None and inputs.central_crop is not None:
+        raise InvalidOption("--central-crop is for the images of --model; the features of a file are as they are")
+    found = load_embeddings(inputs.features) if inputs.features else _encode(library, split, inputs)
+    if found.images is None:
+        raise MalformedRun(f"{inputs.features} holds no image_ids and image_embeddings")
+    # A file of yours may say what its features are meant for.
+    images = replace(found, captions=None, similarity=found.similarity or "cosine")
+    report = evaluate(images, ["cxc/i2i", "cxc/sis"], split=split, data_dir=library, per_query=True)
+    name = f"pooled image features of {inputs.model or inputs.features.name}"  # type: ignore[union-attr] # one is given
+    facts = {"model": name} | ({} if inputs.central_crop is None else {"central_crop": inputs.central_crop})
+    return replace(report, provenance={**report.provenance, **facts}), images
+
+
+def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
+    # Only here: a file of features needs neither torch nor a folder.
+    from cxc_eccv.builders.images import ImageFolder
+    from cxc_eccv.encoding import encode
+
+    assert inputs.images is not None  # noqa: S101 - checked by run
+    folder, table = ImageFolder(inputs.images), library.images(split)
+    names = table["file_name"].to_pylist()
+    places = [folder.find(name) for name in names]
+    absent = [name for name, place in zip(names, places, strict=True) if place is None]
+    if absent:
+        raise MissingIds(
+            f"{len(absent)} of {len(names)} images of the {split} split are not below {inputs.images}, the first: "
+            f"{absent[0]}"
+        )
+    pairs = zip(table["image_id"].to_pylist(), places, strict=True)
+    return encode(inputs.model, images=pairs, central_crop=inputs.central_crop)
+
+
+BASELINE = Baseline(
+    name="image_features",
+    summary="pooled features of an image model, or of a file of yours; image-image retrieval and similarity",
+    run=run,
+    takes=("features", "model", "images", "central_crop"),
+)

@@ -1,0 +1,114 @@
+"""Averaged word vectors from a user's file: a caption is the mean of its words."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.demo.bag_of_words import words
+from cxc_eccv.errors import InvalidOption, MalformedSource
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
+from cxc_eccv.types import Embeddings, Report
+
+__all__ = ["BASELINE", "AveragedVectors", "read_word_vectors"]
+
+Vector = NDArray[np.float32]
+
+
+def read_word_vectors(path: Path, keep: Collection[str]) -> dict[str, Vector]:
+    r"""The vectors of some words, read line by line: the published files are larger than memory.
+
+    Each line is a word and D numbers, parted by blanks, as in GloVe's files; a first line of two whole numbers, as
+    word2vec writes it, is passed over. MalformedSource names a line of another form.
+    """
+    found: dict[str, Vector] = {}
+    width = 0
+    if not path.is_file():
+        raise MalformedSource(path, "", "no file", "word vectors, a word and its numbers per line")
+    with path.open(encoding="utf-8", errors="strict", newline="\n") as lines:
+        for number, line in enumerate(lines, start=1):
+            cells = line.rstrip("\r\n").rstrip(" ").split(" ")
+            if number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells):
+                continue
+            width = width or len(cells) - 1
+            # A few words of the large files hold blanks themselves; the last D cells are the numbers.
+            word = " ".join(cells[:-width]) if width else ""
+            if not word:
+                raise MalformedSource(
+                    path, f"line {number}", f"{len(cells)} cells", f"a word and {width or 'its'} numbers"
+                )
+            if word in keep:
+                found[word] = _numbers(path, number, cells[-width:])
+    if not found:
+        raise MalformedSource(path, "", f"none of {len(keep):,} words", "vectors of words of the captions")
+    return found
+
+
+def _numbers(path: Path, line: int, cells: Sequence[str]) -> Vector:
+    try:
+        vector = np.array(cells, dtype=np.float32)
+    except ValueError:
+        vector = np.full(1, np.nan, dtype=np.float32)
+    if not np.isfinite(vector).all():
+        raise MalformedSource(path, f"line {line}", repr(" ".join(cells))[:60], "finite numbers")
+    return vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AveragedVectors:
+    """A text encoder: the mean of the (D,) vectors of a text's known words in lower case, each as often as it occurs.
+
+    Example:
+        >>> AveragedVectors({"dog": np.array([1, 0], "f4"), "cat": np.array([0, 1], "f4")})(["Dog, cat!"]).tolist()
+        [[0.5, 0.5]]
+    """
+
+    vectors: dict[str, Vector]
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(N, D) means; a text of unknown words only has the mean of all words, and a warning counts these.
+
+        A zero vector has no direction. GloVe's authors give an unknown word the mean of all words.
+        """
+        every = np.mean(list(self.vectors.values()), axis=0)
+        result = np.empty((len(texts), every.size), dtype=np.float32)
+        empty = 0
+        for place, text in enumerate(texts):
+            known = [self.vectors[word] for word in words(text) if word in self.vectors]
+            result[place] = np.mean(known, axis=0) if known else every
+            empty += not known
+        if empty:
+            warnings.warn(
+                f"{empty} of {len(texts)} texts hold no word with a vector; theirs is the mean of all words",
+                stacklevel=2,
+            )
+        return result
+
+
+def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:
+    """Every task that captions alone allow."""
+    if inputs.vectors is None:
+        raise InvalidOption("the baseline word_vectors needs --vectors FILE, for example GloVe's glove.6B.300d.txt")
+    captions = library.captions(split)
+    texts = captions["text"].to_pylist()
+    encoder = AveragedVectors(read_word_vectors(inputs.vectors, {word for text in texts for word in words(text)}))
+    averaged = EmbeddingsRun(None, Embeddings(captions["caption_id"].to_numpy(), encoder(texts)), similarity="cosine")
+    report = evaluate(averaged, split=split, data_dir=library, per_query=True)
+    name = f"averaged word vectors of {inputs.vectors.name}"
+    return replace(report, provenance={**report.provenance, "model": name}), averaged
+
+
+BASELINE = Baseline(
+    name="word_vectors",
+    summary="the mean of a caption's word vectors, read from a file of yours; text-text retrieval and similarity",
+    run=run,
+    takes=("vectors",),
+)

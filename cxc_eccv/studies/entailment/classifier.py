@@ -1,0 +1,569 @@
+"""EntailmentConfig and EntailmentClassifier: does an image with its captions entail a sentence?
+
+The multi-modal entailment classifier of "Revising Image-Text Retrieval via Multi-Modal Entailment": a text branch reads
+the captions with the sentence, a visual branch the image with the sentence, and a gate joins what both found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers.utils.generic import ModelOutput
+
+from cxc_eccv.encoding.towers.images import check_image_encoder
+from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
+from cxc_eccv.studies.entailment.encoders import (
+    as_config,
+    ask_for_cross_attention,
+    build_encoder,
+    check_reader,
+    check_sees_all,
+    check_text_encoder,
+    copy_config,
+    copy_weights,
+    cross_widths,
+    first_states,
+    spread_positions,
+)
+from cxc_eccv.studies.entailment.masking import blank_attended, check_attends
+
+__all__ = ["KINDS", "EntailmentClassifier", "EntailmentConfig", "EntailmentOutput", "soft_cross_entropy"]
+
+KINDS = ("text", "visual", "multimodal")
+"""What the premise of a pair is made of; the number of a kind is its place here."""
+
+TEXT, VISUAL, MULTIMODAL = range(3)
+
+HEADS = ("softmax", "sigmoid")
+
+TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+CODE = "cxc_eccv_entailment"
+"""The file beside the weights by which transformers finds these classes where nobody imported them."""
+
+Tensors = dict[str, torch.Tensor]
+
+
+class EntailmentConfig(PreTrainedConfig):
+    """Two branches, or one of them: what is not given is not there, and a model without any has a BERT for text.
+
+    Args:
+        text_config: config of the text branch's encoder, or its dictionary; None for none.
+        image_config: config of the image encoder, or its dictionary; None where a fusion model reads the pixels.
+        visual_text_config: config of the text encoder that attends to the image (BLIP's, or BERT's), or of a fusion
+            model (ViLT, BridgeTower); None for no visual branch.
+        shared_text: the text branch, too, is the visual branch's text encoder, without the image ("w/o BERT").
+        head: ``softmax`` over two values, or ``sigmoid`` of one.
+        head_widths: units of the two hidden layers of every head; None for as many as the state has.
+        head_dropout: dropout before every layer of the heads.
+        mask_share: share of a batch's pairs with an image that the masking augmentation copies; 0 for no masking.
+        mask_ratio: share of the patches that it blanks.
+        threshold: probability from which on a pair counts as entailed.
+        calibration_scale: Platt's factor of the logits' difference.
+        calibration_offset: Platt's offset.
+
+    Raises:
+        InvalidOption: numbers out of range, or parts that do not go together.
+        UnknownName: no such head.
+
+    Example:
+        >>> from transformers import BertConfig
+        >>> config = EntailmentConfig(BertConfig(hidden_size=64))
+        >>> config.has_text, config.has_visual, config.widths
+        (True, False, (64,))
+    """
+
+    model_type = "cxc_eccv_entailment"
+    sub_configs: ClassVar[dict[str, Any]] = dict.fromkeys(
+        ("text_config", "image_config", "visual_text_config"), AutoConfig
+    )
+
+    def __init__(
+        self,
+        text_config: PreTrainedConfig | dict[str, Any] | None = None,
+        image_config: PreTrainedConfig | dict[str, Any] | None = None,
+        visual_text_config: PreTrainedConfig | dict[str, Any] | None = None,
+        *,
+        shared_text: bool = False,
+        head: str = "softmax",
+        head_widths: tuple[int, int] | list[int] | None = None,
+        head_dropout: float = 0.0,
+        mask_share: float = 0.25,
+        mask_ratio: float = 0.4,
+        threshold: float = 0.5,
+        calibration_scale: float = 1.0,
+        calibration_offset: float = 0.0,
+        **options: Any,  # noqa: ANN401 - what every config takes
+    ) -> None:
+        # A config without arguments is what transformers compares with when it writes one.
+        if text_config is None and visual_text_config is None:
+            text_config = {"model_type": "bert"}
+        self.text_config = as_config(text_config)
+        self.image_config = as_config(image_config)
+        self.visual_text_config = as_config(visual_text_config)
+        self.shared_text, self.head, self.head_dropout = shared_text, head, head_dropout
+        self.head_widths = None if head_widths is None else list(head_widths)
+        self.mask_share, self.mask_ratio = mask_share, mask_ratio
+        self.threshold, self.calibration_scale = threshold, calibration_scale
+        self.calibration_offset = calibration_offset
+        self._check()
+        options["auto_map"] = {"AutoConfig": f"{CODE}.EntailmentConfig", "AutoModel": f"{CODE}.EntailmentClassifier"}
+        super().__init__(**options)
+
+    @classmethod
+    def register_for_auto_class(cls, auto_class: Any = "AutoConfig") -> None:  # noqa: ANN401 - transformers' own
+        """Nothing: what :meth:`EntailmentClassifier.save_pretrained` writes leads to the installed package."""
+
+    @property
+    def has_text(self) -> bool:
+        """Whether there is a text branch."""
+        return self.text_config is not None or self.shared_text
+
+    @property
+    def has_visual(self) -> bool:
+        """Whether there is a visual branch."""
+        return self.visual_text_config is not None
+
+    @property
+    def is_fusion(self) -> bool:
+        """Whether one model reads both pixels and text."""
+        return self.has_visual and self.image_config is None
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Features of the state of each branch that is there, the text branch first."""
+        text = self.visual_text_config if self.shared_text else self.text_config
+        return tuple(int(one.hidden_size) for one in (text, self.visual_text_config) if one is not None)
+
+    def _check(self) -> None:
+        if self.head not in HEADS:
+            raise UnknownName("head", self.head, HEADS)
+        if self.head_widths is not None and (len(self.head_widths) != 2 or min(self.head_widths) < 1):
+            raise InvalidOption(f"head_widths={self.head_widths}: give the units of two hidden layers")
+        if not 0 <= self.mask_share <= 1:
+            raise InvalidOption(f"mask_share={self.mask_share}: give a share of the batch from 0, no masking, to 1")
+        if not 0 < self.mask_ratio < 1:
+            raise InvalidOption(f"mask_ratio={self.mask_ratio}: give a share of the patches above 0 and below 1")
+        if not 0 <= self.threshold <= 1:
+            raise InvalidOption(f"threshold={self.threshold}: a probability is in [0, 1]")
+        if not all(map(math.isfinite, (self.calibration_scale, self.calibration_offset))):
+            raise InvalidOption(f"calibration {self.calibration_scale}, {self.calibration_offset}: give finite numbers")
+        if self.image_config is not None and not self.has_visual:
+            raise InvalidOption("an image encoder without a text encoder that attends to it: give visual_text_config")
+        if self.shared_text and (self.text_config is not None or self.image_config is None):
+            raise InvalidOption(
+                "shared_text: the visual branch needs an image encoder and a text encoder of its own, which then is "
+                "that of the text branch, too; leave out text_config"
+            )
+        if self.is_fusion and self.mask_share:
+            raise InvalidOption(
+                f"masking needs the attention of an image encoder's first token, and {_kind(self.visual_text_config)} "
+                "has no image encoder apart from the text; give mask_share=0"
+            )
+
+
+def _kind(config: PreTrainedConfig | None) -> str:
+    return "none" if config is None else config.model_type
+
+
+@dataclass
+class EntailmentOutput(ModelOutput):
+    """What a forward pass gives.
+
+    Attributes:
+        loss: scalar, or None without labels.
+        logits: (N, 2) for "not entailed" and "entailed": the joint head's where the premise is an image with text and
+            the model has both branches, else those of the branch that there is.
+    """
+
+    loss: torch.Tensor | None = None
+    logits: torch.Tensor | None = None
+
+
+@dataclass
+class _Batch:
+    """Pairs: tensors of a row per pair, and images to which the pairs' indices point, None for each its own."""
+
+    texts: Tensors
+    images: Tensors
+    index: torch.Tensor | None
+    kinds: torch.Tensor
+
+    @classmethod
+    def of(cls, texts: Tensors, images: Tensors, index: torch.Tensor | None, kinds: torch.Tensor | None) -> _Batch:
+        """Without kinds, every pair has all that is given."""
+        if kinds is None:
+            if not texts:
+                raise InvalidOption("give input_ids, or pixel_values with visual_input_ids")
+            first = next(iter(texts.values()))
+            kind = VISUAL if "input_ids" not in texts else MULTIMODAL if images else TEXT
+            kinds = torch.full((len(first),), kind, device=first.device)
+        return cls(texts, images, index, kinds)
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def select(self, rows: torch.Tensor) -> _Batch:
+        """These pairs, with those images alone that they need."""
+        wanted, index = (rows if self.index is None else self.index[rows]).unique(return_inverse=True)
+        images = {name: tensor[wanted] for name, tensor in self.images.items()}
+        return _Batch({name: tensor[rows] for name, tensor in self.texts.items()}, images, index, self.kinds[rows])
+
+    def extend(self, other: _Batch) -> _Batch:
+        """These pairs, and others with images of their own after them."""
+        places, after = (
+            torch.arange(len(b), device=b.kinds.device) if b.index is None else b.index for b in (self, other)
+        )
+        texts, images = (
+            {name: torch.cat([tensor, theirs[name]]) for name, tensor in ours.items()}
+            for ours, theirs in ((self.texts, other.texts), (self.images, other.images))
+        )
+        index = torch.cat([places, after + len(self.images["pixel_values"])])
+        return _Batch(texts, images, index, torch.cat([self.kinds, other.kinds]))
+
+    def spread(self, of_images: Tensors) -> Tensors:
+        """What is made of the images, for each pair that of its own."""
+        return of_images if self.index is None else {name: tensor[self.index] for name, tensor in of_images.items()}
+
+
+class EntailmentClassifier(PreTrainedModel):
+    """Text branch, visual branch, gate, and a head of two hidden ReLU layers on each of the three states.
+
+    With h_t the state of the first token of (premise text, hypothesis), equation 1, and h_v that of the hypothesis
+    that attends to the image, equation 3 (of BridgeTower, its text side's)::
+
+        g_t = sigmoid(W_t h_t + b_t)      g_v = sigmoid(W_v h_v + b_v)      h_m = g_t * h_t + g_v * h_v     (5 to 7)
+
+    Equation 7 adds the states, so where those of the branches differ in size, and only there, h_v goes through a linear
+    layer to the size of h_t before the gate; the visual head still takes h_v itself.
+
+    **Loss** (equations 9 to 12): a pair with text alone counts for the text head, one with an image alone for the
+    visual head, one with both for all three. The paper sums over the pairs; here the sum is divided by the number of
+    pairs in the batch, so that a learning rate means the same whatever the batch size, while the pairs of a batch
+    weigh against each other as in the paper. A branch works on those rows only that its head or the joint head
+    needs: a plain black image or an empty premise fills the others' place in the tensors, and costs nothing.
+
+    **Masking** (section 3.2), in training with labels: entailed pairs with an image (label at least 0.5), drawn at
+    random, are copied with the most attended patches blanked; see
+    ``blank_attended``. There are as many copies as ``mask_share`` of the batch's pairs
+    with an image, or as there are entailed ones. The default is that of Table 2, which counts 132.3k masked images
+    beside 529.5k visual pairs and 148.8k beside 595.4k multi-modal ones: a quarter. (Section 3.2 speaks of "up to 4
+    images" a batch, but not of how many pairs.) The copies are further rows, as the paper "supplies negative samples"
+    and counts them beside the pairs they are from. They are not entailed for the visual head and, where there
+    is text, for the joint head: Table 2 counts masked images under visual and under multi-modal entailment. The text
+    head does not see them again, for the captions still entail the sentence.
+
+    **Labels** are 0 or 1, or in between (a rating): cross-entropy against (1 - y, y).
+
+    Args:
+        config: the architecture.
+
+    References:
+        Revising Image-Text Retrieval via Multi-Modal Entailment, section 3.
+
+    Example:
+        >>> from transformers import BertConfig
+        >>> size = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=9)
+        >>> model = EntailmentClassifier(EntailmentConfig(BertConfig(**size))).eval()
+        >>> found = model(input_ids=torch.tensor([[1, 2, 3]]), labels=torch.tensor([1]))
+        >>> found.logits.shape, model.probabilities(found.logits).shape
+        (torch.Size([1, 2]), torch.Size([1]))
+    """
+
+    config_class = EntailmentConfig
+    config: EntailmentConfig
+    base_model_prefix = "entailment"
+    main_input_name = "input_ids"
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config: EntailmentConfig) -> None:
+        super().__init__(config)
+        self.text_model = build_encoder(config.text_config)
+        self.image_model = build_encoder(config.image_config)
+        self.visual_text_model = build_encoder(config.visual_text_config)
+        self.image_projection = _project(*cross_widths(config.image_config, config.visual_text_config))
+        text, visual = (config.widths[0] if config.has_text else 0), config.widths[-1]
+        self.text_head = _head(text, config) if config.has_text else None
+        self.visual_head = _head(visual, config) if config.has_visual else None
+        self.joint_head = None
+        if config.has_text and config.has_visual:
+            self.visual_projection = _project(visual, text)
+            self.text_gate, self.visual_gate = nn.Linear(text, text), nn.Linear(text, text)
+            self.joint_head = _head(text, config)
+        self.post_init()  # type: ignore[no-untyped-call] # transformers' own
+
+    @classmethod
+    def from_parts(
+        cls,
+        text_model: PreTrainedModel | None = None,
+        *,
+        image_model: Any = None,  # noqa: ANN401 - models with two towers share no type
+        visual_text_model: Any = None,  # noqa: ANN401 - likewise
+        **options: Any,  # noqa: ANN401 - config's
+    ) -> Self:
+        """A model whose encoders hold the given weights, and whose gate and heads are new.
+
+        Args:
+            text_model: any encoder whose first token sees the whole text; None for no text branch, or with
+                ``shared_text=True``.
+            image_model: any image encoder; of a model with two towers its image tower.
+            visual_text_model: a text encoder that can attend to an image, whose cross-attention is new where its
+                weights have none; or, without ``image_model``, ViLT, BridgeTower or BLIP's matching model.
+            options: those of :class:`EntailmentConfig`.
+
+        Raises:
+            InvalidOption: a part that cannot do what is asked of it.
+            CheckpointMismatch: weights that do not fit their config.
+        """
+        if image_model is None and hasattr(visual_text_model, "text_encoder"):
+            image_model, visual_text_model = visual_text_model.vision_model, visual_text_model.text_encoder
+        if hasattr(getattr(image_model, "config", None), "vision_config"):
+            image_model = image_model.vision_model
+        parts: dict[str, Any] = {
+            "text_model": text_model if text_model is None else text_model.base_model,
+            "image_model": image_model,
+            "visual_text_model": visual_text_model if visual_text_model is None else visual_text_model.base_model,
+        }
+        configs: dict[str, Any] = {
+            f"{name.removesuffix('_model')}_config": copy_config(part) for name, part in parts.items()
+        }
+        if text_model is not None:
+            check_text_encoder(text_model)
+        if image_model is not None:
+            check_image_encoder(image_model)
+        if visual_text_model is not None:
+            check_reader(visual_text_model, fuses=image_model is None)
+            if image_model is not None:
+                ask_for_cross_attention(configs["visual_text_config"])
+        model = cls(EntailmentConfig(**configs, **options))
+        model.train(False)
+        for name, part in parts.items():
+            if part is not None:
+                copy_weights(part, getattr(model, name))
+        model._check_parts()
+        return model
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        pixel_values: torch.Tensor | None = None,
+        pixel_mask: torch.Tensor | None = None,
+        visual_input_ids: torch.Tensor | None = None,
+        visual_attention_mask: torch.Tensor | None = None,
+        visual_token_type_ids: torch.Tensor | None = None,
+        image_index: torch.Tensor | None = None,
+        kinds: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+    ) -> EntailmentOutput:
+        """Logits of N pairs, and with labels the loss.
+
+        Args:
+            input_ids: (N, L) premise texts with hypotheses, for the text branch.
+            attention_mask: (N, L), 0 for padding.
+            token_type_ids: (N, L), of encoders that have types of tokens.
+            pixel_values: (I, 3, H, W) images, each of which is encoded once; black where there is none.
+            pixel_mask: (I, H, W), of ViLT and BridgeTower.
+            visual_input_ids: (N, M) hypotheses, for the visual branch.
+            visual_attention_mask: (N, M), 0 for padding.
+            visual_token_type_ids: (N, M), of encoders that have types of tokens.
+            image_index: (N,) which of the images is a pair's; None where I is N and each is its own pair's.
+            kinds: (N,) places in :data:`KINDS`; None where all pairs have all that is given.
+            labels: (N,) in [0, 1].
+
+        Raises:
+            TowerMissing: a pair has only what this model has no branch for.
+            InvalidOption: a label outside [0, 1].
+        """
+        texts = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        texts |= {"visual_input_ids": visual_input_ids, "visual_attention_mask": visual_attention_mask}
+        texts |= {"visual_token_type_ids": visual_token_type_ids}
+        images = {"pixel_values": pixel_values, "pixel_mask": pixel_mask}
+        batch = _Batch.of(_drop_none(texts), _drop_none(images), image_index, kinds)
+        self._refuse(batch, labels)
+        if labels is None:
+            return EntailmentOutput(logits=_join(self._logits(batch), len(batch)))
+        pairs = len(batch)
+        batch, labels = self._add_masked(batch, labels.float())
+        found = self._logits(batch)
+        logits, rows = found["text"]
+        kept = rows < pairs  # the text head does not see masked copies
+        counted = found | {"text": (logits[kept], rows[kept])}
+        losses = [soft_cross_entropy(logits, labels[rows]).sum() for logits, rows in counted.values()]
+        return EntailmentOutput(loss=torch.stack(losses).sum() / len(batch), logits=_join(found, len(batch))[:pairs])
+
+    def probabilities(self, logits: torch.Tensor) -> torch.Tensor:
+        """(N,) calibrated probabilities that a pair is entailed, of (N, 2) logits.
+
+        sigmoid(scale (logit 1 - logit 0) + offset), in float64; without calibration that is the softmax.
+        """
+        lead = logits[:, 1].double() - logits[:, 0].double()
+        return torch.sigmoid(self.config.calibration_scale * lead + self.config.calibration_offset)
+
+    def save_pretrained(self, save_directory: str | PathLike[Any], *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - transformers' own
+        """As every model does, with a line of Python by which the Auto classes find this one.
+
+        ``AutoModel.from_pretrained(folder, trust_remote_code=True)`` then needs no import but an installed package.
+        """
+        write_code(Path(save_directory))
+        super().save_pretrained(save_directory, *arguments, **options)
+
+    def _refuse(self, batch: _Batch, labels: torch.Tensor | None) -> None:
+        """Raise where a branch is missing, or what it reads, or a label is none."""
+        kinds = batch.kinds
+        for only, other, head, branch, reads in (
+            (TEXT, VISUAL, self.text_head, "text", "input_ids" in batch.texts),
+            (VISUAL, TEXT, self.visual_head, "visual", "pixel_values" in batch.images),
+        ):
+            rows = int((kinds == only).sum())
+            if rows and head is None:
+                raise TowerMissing(
+                    f"{rows} of {len(kinds)} pairs have only {'text' if only == TEXT else 'an image'} as premise, and "
+                    f"this classifier has no {branch} branch; leave them out, or load one that has it"
+                )
+            if head is not None and not reads and bool((kinds != other).any()):
+                raise InvalidOption(f"kinds names pairs for the {branch} branch, and nothing is given that it reads")
+        if labels is not None and not bool(((labels >= 0) & (labels <= 1)).all()):
+            wrong = labels[~((labels >= 0) & (labels <= 1))][0]
+            raise InvalidOption(f"label {wrong:g}: give 0, 1 or what lies between them")
+
+    def _add_masked(self, batch: _Batch, labels: torch.Tensor) -> tuple[_Batch, torch.Tensor]:
+        """The batch with masked copies of some entailed pairs after it."""
+        image_model = self.image_model
+        if not (self.training and self.config.mask_share) or image_model is None:
+            return batch, labels
+        has_image = batch.kinds != TEXT
+        # Half a pair counts as one: two pairs with an image have a copy at the default share.
+        most = int(self.config.mask_share * int(has_image.sum()) + 0.5)
+        entailed = ((labels >= 0.5) & has_image).nonzero()[:, 0]
+        drawn = entailed[torch.randperm(len(entailed))[:most].to(entailed.device)]
+        if not len(drawn):
+            return batch, labels
+        copies = batch.select(drawn)
+        copies.images["pixel_values"] = blank_attended(
+            image_model, copies.images["pixel_values"], self.config.mask_ratio
+        )
+        return batch.extend(copies), torch.cat([labels, torch.zeros_like(labels[drawn])])
+
+    def _logits(self, batch: _Batch) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+        """Of every head its logits and the rows they are of; the joint head comes last."""
+        found, states, rows = {}, {}, {}
+        branches = (("text", self.text_head, self._read_text, VISUAL), ("visual", self.visual_head, self._look, TEXT))
+        for branch, head, encode, other in branches:
+            own = batch.kinds != other if head is not None else torch.zeros_like(batch.kinds, dtype=torch.bool)
+            rows[branch] = own.nonzero()[:, 0]
+            found[branch] = torch.empty(0, 2, device=batch.kinds.device), rows[branch]
+            if head is not None and len(rows[branch]):
+                states[branch] = encode(batch if own.all() else batch.select(rows[branch]))
+                found[branch] = _two(head(states[branch])), rows[branch]
+        both = (batch.kinds == MULTIMODAL).nonzero()[:, 0]
+        if self.joint_head is not None and len(both):
+            text, visual = (states[name][torch.isin(rows[name], both)] for name in ("text", "visual"))
+            found["joint"] = _two(self.joint_head(self._gate(text, visual))), both
+        return found
+
+    def _gate(self, text: torch.Tensor, visual: torch.Tensor) -> torch.Tensor:
+        """Equations 5 to 7: (N, D) joint states."""
+        visual = self.visual_projection(visual)
+        joined: torch.Tensor = self.text_gate(text).sigmoid() * text + self.visual_gate(visual).sigmoid() * visual
+        return joined
+
+    def _read_text(self, batch: _Batch) -> torch.Tensor:
+        """(N, D) states of the first token of premise and hypothesis (equation 1)."""
+        reader: Any = self.visual_text_model if self.config.shared_text else self.text_model
+        return first_states(reader, {name: batch.texts[name] for name in TEXT_INPUTS if name in batch.texts})
+
+    def _look(self, batch: _Batch) -> torch.Tensor:
+        """(N, D) states of the first token of the hypothesis that attends to the image (equation 3)."""
+        text = {name: batch.texts[f"visual_{name}"] for name in TEXT_INPUTS if f"visual_{name}" in batch.texts}
+        if self.image_model is None:
+            return first_states(self.visual_text_model, text | batch.spread(batch.images))
+        seen = spread_positions(self.image_model(pixel_values=batch.images["pixel_values"]).last_hidden_state)
+        attended = batch.spread({"encoder_hidden_states": self.image_projection(seen)})
+        return first_states(self.visual_text_model, text | attended)
+
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear):
+            # PyTorch's own, whose spread goes by the width: transformers' 0.02 would hardly let a narrow head speak.
+            module.reset_parameters()
+
+    def _check_parts(self) -> None:
+        """Raise where the parts that were put together cannot do their work."""
+        tokens = {"input_ids": torch.tensor([[5, 6, 7], [5, 6, 8]])}
+        with torch.no_grad():
+            if self.config.has_text:
+                check_sees_all(self._read_text(_Batch.of(tokens, {}, None, None)), "text")
+            if self.image_model is not None:
+                width = cross_widths(self.config.image_config, self.config.visual_text_config)[1]
+                image = {"encoder_hidden_states": torch.ones(2, 1, width)}
+                check_sees_all(first_states(self.visual_text_model, tokens | image), "visual")
+            if self.image_model is not None and self.config.mask_share:
+                check_attends(self.image_model)
+
+
+def soft_cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """(N,) cross-entropies of (N, 2) logits against (1 - y, y), for (N,) labels y in [0, 1].
+
+    Example:
+        >>> soft_cross_entropy(torch.zeros(2, 2), torch.tensor([1.0, 0.5]))
+        tensor([0.6931, 0.6931])
+    """
+    logs = functional.log_softmax(logits, dim=1)
+    return -((1 - labels) * logs[:, 0] + labels * logs[:, 1])
+
+
+def write_code(folder: Path) -> None:
+    """Write the file that ``auto_map`` of config and processor names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{CODE}.py").write_text(
+        '"""By this file transformers finds the classes, which are those of the installed package cxc_eccv."""\n\n'
+        "from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig\n"
+        "from cxc_eccv.studies.entailment.processing import EntailmentProcessor\n",
+        encoding="utf-8",
+    )
+
+
+def _project(width: int, wanted: int) -> nn.Module:
+    return nn.Identity() if width == wanted else nn.Linear(width, wanted)
+
+
+def _head(width: int, config: EntailmentConfig) -> nn.Sequential:
+    """Two hidden ReLU layers and the output."""
+    first, second = config.head_widths or (width, width)
+    layers: list[nn.Module] = []
+    for inside, outside in ((width, first), (first, second)):
+        layers += [nn.Dropout(config.head_dropout), nn.Linear(inside, outside), nn.ReLU()]
+    outputs = 2 if config.head == "softmax" else 1
+    return nn.Sequential(*layers, nn.Dropout(config.head_dropout), nn.Linear(second, outputs))
+
+
+def _drop_none(inputs: Mapping[str, torch.Tensor | None]) -> Tensors:
+    return {name: tensor for name, tensor in inputs.items() if tensor is not None}
+
+
+def _two(values: torch.Tensor) -> torch.Tensor:
+    """(N, 2) float32 logits; a sigmoid's is that of "entailed" against 0."""
+    return functional.pad(values.float(), (2 - values.shape[1], 0))
+
+
+def _join(found: Mapping[str, tuple[torch.Tensor, torch.Tensor]], pairs: int) -> torch.Tensor:
+    """(N, 2) logits, of each pair those of the last head that has it."""
+    parts = [logits for logits, _ in found.values()]
+    joined = parts[0].new_zeros(pairs, 2)
+    for logits, rows in found.values():
+        joined = joined.index_copy(0, rows, logits)
+    return joined
+
+
+AutoConfig.register(EntailmentConfig.model_type, EntailmentConfig, exist_ok=True)
+AutoModel.register(EntailmentConfig, EntailmentClassifier, exist_ok=True)

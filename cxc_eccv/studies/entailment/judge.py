@@ -1,0 +1,307 @@
+"""A classifier of entailment as the judge of pairs that nobody judged, with its answers kept.
+
+What it is asked about is known by its content: the premise, the image file and the hypothesis. So an answer is good for
+every run, split and edition in which the same pair turns up, and a pair is scored once, whoever retrieves it.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from hashlib import blake2b
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, WriteFailed
+from cxc_eccv.evaluation.settings import Judge
+from cxc_eccv.parquet import read_parquet, write_parquet
+from cxc_eccv.sources.download import answers_folder
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment.quality import warn_of_training_data
+from cxc_eccv.tasks.task import COCO, Collection
+from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.writing import is_plain, replaced_file
+
+if TYPE_CHECKING:
+    from cxc_eccv.studies.entailment.scoring import Announced, Classifier
+
+__all__ = ["ClassifierJudge", "PairJudge"]
+
+PAIRS_AT_ONCE = 2048
+"""What is kept together, and lost when a run is killed."""
+
+SCHEMA = pa.schema([("pair", pa.string()), ("probability", pa.float64())])
+
+
+class ClassifierJudge(Judge):
+    """A classifier of entailment that labels the pairs that an evaluation finds without a label.
+
+    The premise is the image's captions, joined by a blank; a classifier that looks at images gets the image too. A pair
+    is entailed where its calibrated probability reaches the classifier's threshold. Probabilities are kept in the
+    folder ``answers`` of the download cache, by the classifier's fingerprint and the content of the pair: what was
+    asked before is not scored again, a killed run goes on where it was, and several processes may ask at once.
+
+    Args:
+        classifier: what ``load_classifier`` gave, or the folder or Hub id to load.
+        images: folder with the image files, at any depth; for a classifier that looks at images.
+        batch_size: pairs at once.
+        device: a torch device to load the classifier on; None for a GPU where there is one.
+        progress: show a bar when standard error is a terminal.
+
+    Raises:
+        ModelError: its config is not that of a classifier; its weights are loaded when it is first asked.
+        InvalidOption: it looks at images, and their folder is not given; or the folder does not exist.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> class Length:
+        ...     name, fingerprint = "length", "1"
+        ...     model = SimpleNamespace(config=SimpleNamespace(threshold=0.5, has_visual=False))
+        ...     def score_and_count(self, premises, images, hypotheses, **options):
+        ...         return np.array([len(text.split()) > 4 for text in hypotheses], float), 0
+        >>> judge = ClassifierJudge(Length(), progress=False)
+        >>> on_test = judge.on(library := Library("sample"), "test")
+        >>> captions = library.captions("test")[:2]
+        >>> answers = on_test.judge_pairs(captions.select(["image_id", "caption_id"]))
+        >>> answers.column_names, answers["probability"].to_pylist()
+        (['image_id', 'caption_id', 'probability'], [1.0, 1.0])
+    """
+
+    def __init__(
+        self,
+        classifier: Classifier | str | Path,
+        images: str | Path | None = None,
+        *,
+        batch_size: int = 64,
+        device: str | None = None,
+        progress: bool = True,
+    ) -> None:
+        self._load: Callable[[], Classifier] = lambda: cast("Classifier", classifier)
+        own: Classifier | Announced
+        if isinstance(classifier, str | Path):
+            from cxc_eccv.studies.entailment.scoring import announce, load_classifier  # needs torch
+
+            own, self._load = announce(classifier), partial(load_classifier, classifier, device=device)
+        else:
+            own = classifier
+        config = own.model.config
+        if config.has_visual and images is None:
+            raise InvalidOption(f"{own.name} looks at images: give their folder with images (--images)")
+        self.threshold = float(config.threshold)
+        self.images = ImageFolder(images) if config.has_visual and images is not None else None
+        self._options = {"batch_size": batch_size}
+        self._progress = progress
+        self._lock = Lock()
+
+    @cached_property
+    def classifier(self) -> Classifier:
+        """The classifier; one that was named is loaded when it is first asked."""
+        return self._load()
+
+    @cached_property
+    def _answers(self) -> _Answers:
+        return _Answers(self.classifier)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What a report says of it."""
+        own = self.classifier
+        data = getattr(own.model.config, "training_data", None)
+        return {
+            "model": own.name,
+            "fingerprint": own.fingerprint,
+            "threshold": self.threshold,
+            "looks_at": "captions" if self.images is None else "captions and image",
+            "trained_on": None if data is None else dict(data["holds"]),
+            "cautions": list(warn_of_training_data(data)),
+        }
+
+    def on(self, library: Library, split: str, collection: Collection = COCO) -> PairJudge:
+        """The judge of pairs of one split of one collection.
+
+        Args:
+            library: has its images and captions.
+            split: of the collection.
+            collection: COCO, where nothing else is said.
+        """
+        content = collection.content(library, split)
+        own = np.argsort(content.caption_image_ids, kind="stable")
+        texts = content.captions["text"].combine_chunks().take(pa.array(own)).to_pylist()
+        premises: dict[int, list[str]] = {}
+        for image, text in zip(content.caption_image_ids[own].tolist(), texts, strict=True):
+            premises.setdefault(image, []).append(text.strip())
+        where = f"the {split} split of {collection.name}"
+        return PairJudge(
+            self,
+            where,
+            {image: " ".join(captions) for image, captions in premises.items()},
+            dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)),
+            dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True)),
+        )
+
+    def find_image(self, file_name: str) -> Path | None:
+        """The image's file, or None for a classifier of texts alone."""
+        if self.images is None:
+            return None
+        path = self.images.find(file_name)
+        if path is None:
+            raise SourceMissing(
+                f"no image {file_name} below {self.images.folder}, and {self.classifier.name} looks at images. Add the "
+                "file, or name the folder that holds all images of the split."
+            )
+        return path
+
+    def score(
+        self, premises: Sequence[str], images: Sequence[Path | None], hypotheses: Sequence[str]
+    ) -> NDArray[np.float64]:
+        """(P,) calibrated probabilities of (P,) pairs, each distinct one scored once, and kept."""
+        keys = np.array([_key(*pair) for pair in zip(premises, images, hypotheses, strict=True)], dtype=str)
+        distinct, first, back = np.unique(keys, return_index=True, return_inverse=True)
+        with self._lock:
+            found = self._answers.read(distinct)
+            asked = np.flatnonzero(np.isnan(found))
+            asked, cut = asked[np.argsort(first[asked])], 0  # as they came, so that pairs of an image stay together
+            for rows in self._groups(asked):
+                pairs = [(premises[row], images[row], hypotheses[row]) for row in first[rows].tolist()]
+                found[rows], shortened = self._ask(pairs)
+                self._answers.write(distinct[rows], found[rows])
+                cut += shortened
+        if cut:
+            warnings.warn(
+                f"{cut:,} of {asked.size:,} pairs are longer than the context of {self.classifier.name}; the ends of "
+                "their premises were cut",
+                stacklevel=2,
+            )
+        return np.asarray(found[back])
+
+    def _groups(self, asked: IntArray) -> Iterator[IntArray]:
+        with tqdm(
+            total=asked.size, desc="judging", unit="pair", leave=False, disable=None if self._progress else True
+        ) as bar:
+            for start in range(0, asked.size, PAIRS_AT_ONCE):
+                rows = asked[start : start + PAIRS_AT_ONCE]
+                yield rows
+                bar.update(rows.size)
+
+    def _ask(self, pairs: Sequence[tuple[str, Path | None, str]]) -> tuple[FloatArray, int]:
+        """Probabilities, and how many pairs were cut at the end of the context."""
+        premises, images, hypotheses = (list(part) for part in zip(*pairs, strict=True))
+        seen = None if self.images is None else images
+        scores, cut = self.classifier.score_and_count(premises, seen, hypotheses, progress=False, **self._options)
+        found = np.asarray(scores)
+        if found.shape != (len(pairs),) or not ((found >= 0) & (found <= 1)).all():
+            raise DataError(
+                f"{self.classifier.name} gave no {len(pairs)} probabilities between 0 and 1 for as many pairs"
+            )
+        return found, cut
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairJudge:
+    """A judge on one split: the texts and files behind the ids that it is asked about.
+
+    Attributes:
+        judge: who answers.
+        where: what messages call the split.
+        premises: image id to its captions, joined.
+        hypotheses: caption id to text.
+        files: image id to file name.
+    """
+
+    judge: ClassifierJudge
+    where: str
+    premises: Mapping[int, str]
+    hypotheses: Mapping[int, str]
+    files: Mapping[int, str]
+
+    def judge_pairs(self, pairs: pa.Table) -> pa.Table:
+        """Calibrated probabilities that images entail captions.
+
+        Args:
+            pairs: ``image_id`` and ``caption_id``, both int64, in any order, repeated or not.
+
+        Returns:
+            ``image_id``, ``caption_id`` as they were given, and ``probability`` (float64).
+
+        Raises:
+            DataError: an id is not of the split, or an image's file is missing.
+        """
+        image_ids, caption_ids = (np.asarray(pairs[name], dtype=np.int64) for name in ("image_id", "caption_id"))
+        probability = self.probabilities(image_ids, caption_ids)
+        return pa.table({"image_id": image_ids, "caption_id": caption_ids, "probability": probability})
+
+    def probabilities(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.float64]:
+        """(P,) calibrated probabilities of (P,) images with (P,) captions."""
+        images, captions = image_ids.tolist(), caption_ids.tolist()
+        for name, ids, known in (("image", images, self.premises), ("caption", captions, self.hypotheses)):
+            unknown = next((number for number in ids if number not in known), None)
+            if unknown is not None:
+                raise DataError(f"{name} {unknown} is not in {self.where}: only pairs of it are judged")
+        paths = {image: self.judge.find_image(self.files[image]) for image in dict.fromkeys(images)}
+        return self.judge.score(
+            [self.premises[image] for image in images],
+            [paths[image] for image in images],
+            [self.hypotheses[caption] for caption in captions],
+        )
+
+    def __call__(self, query_ids: IntArray, item_ids: IntArray) -> NDArray[np.int64]:
+        """(P,) labels of (P,) images with (P,) captions: 1 where the probability reaches the threshold, else 0."""
+        entailed = self.probabilities(query_ids, item_ids) >= self.judge.threshold
+        return entailed.astype(np.int64)
+
+
+def _key(premise: str, image: Path | None, hypothesis: str) -> str:
+    """Of a pair's content; of an image file name, size and time."""
+    seen = ""
+    if image is not None:
+        from cxc_eccv.encoding.distributed.shards import image_identity  # needs torch
+
+        seen = repr(image_identity(image))
+    return blake2b("\0".join((premise, seen, hypothesis)).encode(), digest_size=16).hexdigest()
+
+
+class _Answers:
+    """What a classifier answered, in files that are written once and never changed.
+
+    Processes need no lock: each writes files of its own, named by the pairs in them, and reads those of all.
+    """
+
+    def __init__(self, classifier: Classifier) -> None:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", classifier.name.rstrip("/").rpartition("/")[2])
+        self.folder = answers_folder() / f"{name}-{classifier.fingerprint[:16]}"
+
+    def read(self, pairs: NDArray[np.str_]) -> NDArray[np.float64]:
+        """(P,) probabilities, NaN where a pair was not asked about."""
+        found = np.full(pairs.size, np.nan)
+        for path in sorted(self.folder.glob("*.parquet")):
+            if not path.is_file():  # a pipe would be waited for
+                continue
+            try:
+                table = read_parquet(path).cast(SCHEMA)
+            except (pa.ArrowException, OSError, ValueError):
+                continue  # damaged: its pairs are asked about again
+            answered = pc.index_in(pa.array(table["pair"].combine_chunks()), value_set=pa.array(pairs))
+            said = np.asarray(table["probability"])
+            known = np.asarray(answered.is_valid()) & (said >= 0) & (said <= 1)
+            found[np.asarray(answered.filter(pa.array(known)))] = said[known]
+        return found
+
+    def write(self, pairs: NDArray[np.str_], probabilities: FloatArray) -> None:
+        """Keep answers, where anything can be kept."""
+        path = self.folder / f"{blake2b(pairs.tobytes(), digest_size=16).hexdigest()}.parquet"
+        with suppress(WriteFailed):
+            if is_plain(path):
+                with replaced_file(path, wait=0) as part:
+                    write_parquet(pa.table([pairs, probabilities], schema=SCHEMA), part)

@@ -1,0 +1,270 @@
+"""Labelled pairs that a classifier is measured on: a user's file, or a part of the corpora; and what it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_entailment, read_labels
+from cxc_eccv.sources.reading import read_table, shown
+from cxc_eccv.studies.entailment.training_data import SCHEMA, captions_of_images, keys, load_training_data, part_of
+from cxc_eccv.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from cxc_eccv.studies.entailment.scoring import Announced, Classifier
+
+__all__ = ["LabelledPairs", "Questions", "find_images", "find_labelled", "read_labelled"]
+
+SUFFIXES = (".parquet", ".csv", ".jsonl")
+PAIR_IDS = ("image_id", "caption_id")
+
+
+class Questions(NamedTuple):
+    """Pairs to score, by their rows among distinct premises and hypotheses.
+
+    Attributes:
+        premises: captions joined by a blank.
+        files: the image of every premise, or None for a classifier of texts alone.
+        hypotheses: sentences.
+        rows: (P,) places among the premises.
+        columns: (P,) places among the hypotheses.
+    """
+
+    premises: Sequence[str]
+    files: Sequence[Path | None] | None
+    hypotheses: Sequence[str]
+    rows: IntArray
+    columns: IntArray
+
+    def part(self, part: slice) -> tuple[list[str], list[Path | None] | None, list[str]]:
+        """What a classifier takes of some of the pairs."""
+        rows = self.rows[part].tolist()
+        files = None if self.files is None else [self.files[row] for row in rows]
+        return (
+            [self.premises[row] for row in rows],
+            files,
+            [self.hypotheses[row] for row in self.columns[part].tolist()],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledPairs:
+    """Labelled pairs of one name.
+
+    Attributes:
+        name: of a part (``cxc/val``) or of the file.
+        table: of :data:`cxc_eccv.studies.entailment.training_data.SCHEMA`.
+        left_out: rule to the number of rows that are not in it.
+    """
+
+    name: str
+    table: pa.Table
+    left_out: Mapping[str, int]
+
+    @property
+    def labels(self) -> IntArray:
+        """(N,) 1 or 0."""
+        return np.asarray(self.table["label"], dtype=np.int64)
+
+    @property
+    def images(self) -> NDArray[np.object_]:
+        """(N,) what keeps pairs together: the key of the image, else its file, else the premise."""
+        columns = (self.table[name] for name in ("image_key", "image", "premise"))
+        return np.asarray(pc.coalesce(*columns).to_pylist(), dtype=object)
+
+    def align(self, said: pa.Table, path: Path) -> FloatArray:
+        """(N,) of the column ``probability`` of a table of the same pairs.
+
+        They are told apart by ``image_id`` and ``caption_id`` where the table has both; else its rows are those of the
+        pairs in their order, and whatever it says of them has to agree.
+        """
+        probabilities = np.asarray(said["probability"], dtype=np.float64)
+        if {"image_id", "caption_id"} <= set(said.column_names):
+            keys = (pc.binary_join_element_wise("coco", pc.cast(said[name], pa.string()), "/") for name in PAIR_IDS)
+            known: dict[tuple[str, str], int] = {}
+            for row, pair in enumerate(zip(*(column.to_pylist() for column in keys), strict=True)):
+                if known.setdefault(pair, row) != row:
+                    raise DataError(f"{path}: row {row} has the pair of row {known[pair]} again; give every pair once")
+            wanted = zip(*(self.table[name].to_pylist() for name in ("image_key", "caption_key")), strict=True)
+            rows = [known.get(pair) for pair in wanted]
+            lacking = [place for place, row in enumerate(rows) if row is None]
+            if lacking:
+                raise DataError(
+                    f"{path}: no probability of {len(lacking)} of {len(rows)} pairs, the first in row {lacking[0]}"
+                )
+            return np.asarray(probabilities[np.array(rows, dtype=np.int64)])
+        if said.num_rows != self.table.num_rows:
+            raise DataError(f"{path}: {said.num_rows:,} probabilities of {self.table.num_rows:,} pairs of {self.name}")
+        for name in ("image_key", "caption_key", "premise", "hypothesis"):
+            if name in said.column_names and said[name].to_pylist() != self.table[name].to_pylist():
+                raise DataError(f"{path}: its {name} is not that of the pairs of {self.name}, in their order")
+        return probabilities
+
+    def ask(self, classifier: Classifier, images: str | Path | None) -> Questions:
+        """The pairs as a classifier is asked about them."""
+        rows = np.arange(self.table.num_rows)
+        files = find_images(classifier, self.table["image"].to_pylist(), images)
+        return Questions(self.table["premise"].to_pylist(), files, self.table["hypothesis"].to_pylist(), rows, rows)
+
+
+def find_labelled(name: str) -> Path | None:
+    """The file of labelled pairs that is meant, or None for a part of the corpora; nothing is read.
+
+    Raises:
+        SourceMissing: no such file.
+        UnknownName: no such part.
+
+    Example:
+        >>> find_labelled("cxc/test") is None
+        True
+    """
+    path = Path(name)
+    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
+    if not suffixes or suffixes[-1] not in SUFFIXES:
+        part_of(name)
+        return None
+    if not path.is_file():
+        raise SourceMissing(
+            f"{path} is no file. Name labelled pairs ({', '.join(SUFFIXES)}), or a part such as cxc/test"
+        )
+    return path
+
+
+def read_labelled(name: str, library: Library, *, images: str | Path | None = None) -> LabelledPairs:
+    """Labelled pairs of a file, or of a part of the corpora.
+
+    A file is a table (``.parquet``) with ``hypothesis``, ``label`` and ``premise`` or ``image``, and whatever else
+    training data have; a label file of ``cxc-eccv annotate merge`` (``.parquet``); or one of the layouts of entailment
+    labels (``.csv``, ``.jsonl``). A part may be of test data: nothing is trained here.
+
+    Args:
+        name: of the file, or as ``cxc/test``.
+        library: the raw sources.
+        images: folder with the image files, for a part whose premises shall have them.
+
+    Raises:
+        DataError: no such file, a malformed row, a label other than 0 and 1, or raw files that are not at hand.
+        UnknownName: no such part.
+
+    Example:
+        >>> pairs = read_labelled("cxc/test", Library("sample"))
+        >>> pairs.table.num_rows, sorted(set(pairs.labels.tolist()))
+        (80, [0, 1])
+    """
+    path = find_labelled(name)
+    if path is None:
+        data = load_training_data(library, [name], images=images, allow_test_data=True)
+        left_out = {rule: n for part in data.provenance["sources"].values() for rule, n in part["left_out"].items()}
+        return LabelledPairs(name, data.pairs, left_out)
+    if path.suffix == ".parquet":
+        return LabelledPairs(path.name, _read_pairs(path, library), {})
+    found = read_entailment(path)
+    return LabelledPairs(path.name, _of_labels(found.table), found.left_out)
+
+
+def _read_pairs(path: Path, library: Library) -> pa.Table:
+    table = read_table(path, "a table of labelled pairs")
+    names = set(table.column_names)
+    if set(LABELS_SCHEMA.names) <= names:
+        return _of_people(read_labels(path), library)
+    if not {"hypothesis", "label"} <= names or not {"premise", "image"} & names:
+        expected = "hypothesis, label, and premise or image among them"
+        raise MalformedSource(path, "", f"the columns {', '.join(table.column_names)}", expected)
+    _check_labels(path, table["label"])
+    columns = []
+    for field in SCHEMA:
+        given = table[field.name] if field.name in names else pa.nulls(table.num_rows, field.type)
+        try:
+            columns.append(given.cast(field.type))
+        except pa.ArrowException as error:
+            raise MalformedSource(path, field.name, str(error).partition("\n")[0], str(field.type)) from None
+    found = pa.table(columns, schema=SCHEMA)
+    found = found.set_column(0, "premise", pc.fill_null(found["premise"], ""))
+    asked = pc.and_(
+        pc.is_valid(found["hypothesis"]), pc.or_(pc.not_equal(found["premise"], ""), pc.is_valid(found["image"]))
+    )
+    lacking = np.flatnonzero(~np.asarray(asked))
+    if lacking.size:
+        raise MalformedSource(
+            path, f"row {lacking[0]}", "no hypothesis, or neither premise nor image", "a pair in every row"
+        )
+    if not found.num_rows:
+        raise MalformedSource(path, "", "no labelled pair", "at least one")
+    return found
+
+
+def _check_labels(path: Path, labels: pa.ChunkedArray) -> None:
+    for row, label in enumerate(labels.to_pylist()):
+        if label not in (0, 1):
+            raise MalformedSource(path, f"row {row}, label", shown(label), "1 (entailed) or 0")
+
+
+def _of_people(labels: LabelFile, library: Library) -> pa.Table:
+    """Pairs of a label file with the words of the split that they are of."""
+    library.check_labels(labels)
+    content = library.karpathy(labels.split)
+    images, captions = (np.asarray(labels.table[name]) for name in ("image_id", "caption_id"))
+    premises = captions_of_images(content, images).to_pylist()
+    given = {
+        "premise": pa.array([" ".join(text.strip() for text in texts) for texts in premises]),
+        "image": pa.array(file_names(library, labels.split, images), pa.string()),
+        "hypothesis": pa.array(caption_texts(library, labels.split, captions), pa.string()),
+        "label": labels.table["positive"].cast(pa.int8()),
+        "kind": pa.array(["multimodal"] * images.size),
+        "source": pa.array([labels.name] * images.size),
+        "image_key": pa.array(keys("coco", images)),
+        "caption_key": pa.array(keys("coco", captions)),
+    }
+    return pa.table([given.get(field.name, pa.nulls(images.size, field.type)) for field in SCHEMA], schema=SCHEMA)
+
+
+def _of_labels(table: pa.Table) -> pa.Table:
+    """Pairs of one of the layouts of entailment labels, in the schema of all."""
+    premises = [" ".join(text.strip() for text in texts) for texts in table["premise"].to_pylist()]
+    ids, names = table["image_id"].to_pylist(), [Path(name).name for name in table["image"].to_pylist()]
+    keys = [f"image/{name}" if number is None else f"coco/{number}" for number, name in zip(ids, names, strict=True)]
+    captions = [
+        f"coco/{caption}" if key.startswith("coco/") and caption is not None else None
+        for key, caption in zip(keys, table["hypothesis_id"].to_pylist(), strict=True)
+    ]
+    given = {
+        "premise": pa.array(premises),
+        "image": pa.array(names),
+        "hypothesis": table["hypothesis"],
+        "label": table["label"],
+        "kind": pa.array(["multimodal" if premise else "visual" for premise in premises]),
+        "source": pa.array(["entailment"] * len(names)),
+        "image_key": pa.array(keys),
+        "caption_key": pa.array(captions, pa.string()),
+    }
+    return pa.table([given.get(field.name, pa.nulls(table.num_rows, field.type)) for field in SCHEMA], schema=SCHEMA)
+
+
+def find_images(
+    classifier: Classifier | Announced, names: Sequence[str | None], folder: str | Path | None
+) -> list[Path | None] | None:
+    """The file of every name, None where there is no name; None in all for a classifier that reads texts alone."""
+    if not classifier.model.config.has_visual:
+        return None
+    if folder is None:
+        raise InvalidOption(f"{classifier.name} looks at images: give their folder with images (--images)")
+    files = ImageFolder(folder)
+    found = {name: files.find(name) for name in dict.fromkeys(names) if name is not None}
+    missing = [name for name, path in found.items() if path is None]
+    if missing:
+        raise SourceMissing(
+            f"{len(missing)} of {len(found)} images are not below {files.folder}, the first: {missing[0]}. Add the "
+            "files, or name the folder that holds all of them."
+        )
+    return [None if name is None else found[name] for name in names]

@@ -1,0 +1,329 @@
+"""EntailmentProcessor: premises, images and hypotheses become what EntailmentClassifier takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from transformers import AutoImageProcessor, AutoProcessor, AutoTokenizer, BatchFeature, ProcessorMixin
+
+from cxc_eccv.encoding.checkpoints import Origin, open_checkpoint
+from cxc_eccv.encoding.text_input import context_length, text_config
+from cxc_eccv.encoding.towers.images import open_picture
+from cxc_eccv.errors import InvalidOption, TowerMissing
+from cxc_eccv.studies.entailment.classifier import (
+    CODE,
+    MULTIMODAL,
+    TEXT,
+    VISUAL,
+    EntailmentClassifier,
+    EntailmentConfig,
+    write_code,
+)
+
+__all__ = ["EntailmentProcessor", "Prepared"]
+
+LONGEST = 512
+"""Tokens of a pair where neither tokenizer nor model names a limit."""
+
+SPECIAL = 8
+"""More special tokens than any tokenizer adds to a pair."""
+
+COUNTED = 1024
+"""Pairs whose tokens are counted at once."""
+
+Mask = NDArray[np.bool_]
+
+BLACK = (64, 64)
+"""Width and height of the black image that fills a missing one's place."""
+
+
+class Prepared(NamedTuple):
+    """Inputs of a batch, and how many of its texts are longer than the model's context and were cut."""
+
+    inputs: BatchFeature
+    cut: int
+
+
+class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] # transformers' own
+    """Two tokenizers and an image processor in one, each there where the classifier has its branch.
+
+    Args:
+        tokenizer: of the text branch, or None.
+        visual_tokenizer: of the visual branch, or None.
+        image_processor: of the visual branch, or None.
+
+    Raises:
+        InvalidOption: an image processor without tokenizer, or the other way round; none at all.
+
+    Example:
+        >>> from transformers import BertTokenizer
+        >>> words = {word: place for place, word in enumerate("[PAD] [UNK] [CLS] [SEP] [MASK] a dog runs".split())}
+        >>> processor = EntailmentProcessor(BertTokenizer(vocab=words, model_max_length=8))
+        >>> batch = processor(["a dog runs"], None, ["a dog"])
+        >>> batch["input_ids"], batch["kinds"]
+        (tensor([[2, 5, 6, 7, 3, 5, 6, 3]]), tensor([0]))
+    """
+
+    def __init__(self, tokenizer: Any = None, visual_tokenizer: Any = None, image_processor: Any = None) -> None:  # noqa: ANN401 - transformers' own
+        if (visual_tokenizer is None) != (image_processor is None) or (tokenizer is None and image_processor is None):
+            raise InvalidOption(
+                "give a tokenizer for the text branch, or visual_tokenizer and image_processor for the visual branch, "
+                "or all three"
+            )
+        self.tokenizer, self.visual_tokenizer = tokenizer, visual_tokenizer
+        self.image_processor, self.chat_template = image_processor, None
+        self.auto_map = {"AutoProcessor": f"{CODE}.EntailmentProcessor"}
+
+    @classmethod
+    def for_model(
+        cls,
+        model: EntailmentClassifier,
+        tokenizer: Any = None,  # noqa: ANN401 - tokenizers share no public type
+        *,
+        visual_tokenizer: Any = None,  # noqa: ANN401 - likewise
+        image_processor: Any = None,  # noqa: ANN401 - likewise
+    ) -> Self:
+        """The processor of a model, which keeps to its contexts: copies of the tokenizers, with their limits set.
+
+        Args:
+            model: the classifier.
+            tokenizer: of its text branch.
+            visual_tokenizer: of its visual branch; None where that is the text branch's.
+            image_processor: of its visual branch.
+
+        Raises:
+            InvalidOption: what a branch needs is missing, or a tokenizer has more tokens than its encoder.
+        """
+        has_text, has_visual = model.config.has_text, model.config.has_visual
+        visual_tokenizer = tokenizer if visual_tokenizer is None else visual_tokenizer
+        if (has_text and tokenizer is None) or (has_visual and image_processor is None):
+            raise InvalidOption("a text branch needs a tokenizer, a visual branch a tokenizer and an image processor")
+        reader = model.visual_text_model if model.config.shared_text else model.text_model
+        return cls(
+            _limited(tokenizer, reader) if has_text else None,
+            _limited(visual_tokenizer, model.visual_text_model) if has_visual else None,
+            image_processor if has_visual else None,
+        )
+
+    def __call__(
+        self,
+        premises: Sequence[str],
+        images: Sequence[Image.Image | None] | None,
+        hypotheses: Sequence[str],
+        labels: Sequence[float] | None = None,
+    ) -> BatchFeature:
+        """The inputs of N pairs: :meth:`prepare` without the count."""
+        inputs = self.prepare(premises, images, hypotheses).inputs
+        if labels is not None:
+            inputs["labels"] = torch.tensor(labels, dtype=torch.float32)
+        return inputs
+
+    def prepare(
+        self, premises: Sequence[str], images: Sequence[Image.Image | None] | None, hypotheses: Sequence[str]
+    ) -> Prepared:
+        """The inputs of N pairs, and how many were cut.
+
+        A pair of more tokens than the context loses the end of its premise, and a hypothesis is only cut where it
+        alone is too long.
+
+        Args:
+            premises: the captions of each image, joined by blanks; empty where there are none.
+            images: each one, or None; None where there are none. They may be of any mode of 8 bits a channel.
+            hypotheses: the sentences.
+
+        Returns:
+            ``input_ids`` and what else the text branch takes, ``visual_input_ids`` and so on with ``pixel_values`` for
+            the visual branch if any pair has an image, and ``kinds``. An image that several pairs share is there once,
+            with ``image_index`` to say whose it is, and one black image stands for all that are missing.
+
+        Raises:
+            InvalidOption: lists of different lengths, an empty hypothesis, or a pair without any premise.
+            TowerMissing: pairs that have only what this processor's model does not read.
+            MalformedSource: an image with more than 8 bits a channel.
+        """
+        images = [None] * len(premises) if images is None else list(images)
+        kinds = self.kinds(premises, images, hypotheses)
+        tokens, cut = self._tokenize(premises, hypotheses, kinds)
+        pixels = self._pixels(images) if "visual_input_ids" in tokens else {}
+        return Prepared(BatchFeature({"kinds": torch.tensor(kinds), **tokens, **pixels}), cut)
+
+    def count_cut(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> int:
+        """How many of N pairs :meth:`prepare` would cut, whose arguments these are; no image is looked at."""
+        kinds = self.kinds(premises, images, hypotheses)
+        tokenizers = (self.tokenizer, self.visual_tokenizer)
+        shortest = min(tokenizer.model_max_length for tokenizer in tokenizers if tokenizer is not None) - SPECIAL
+        # A token is of one byte at least: most pairs need not be looked at.
+        sizes = (len(f"{premise}{text}".encode()) for premise, text in zip(premises, hypotheses, strict=True))
+        longer = [row for row, size in enumerate(sizes) if size > shortest]
+        found = 0
+        for start in range(0, len(longer), COUNTED):
+            rows = longer[start : start + COUNTED]
+            texts = [[side[row] for row in rows] for side in (premises, hypotheses)]
+            found += self._tokenize(texts[0], texts[1], [kinds[row] for row in rows])[1]
+        return found
+
+    def kinds(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> list[int]:
+        """The kind of each of N pairs, its place in :data:`~cxc_eccv.studies.entailment.classifier.KINDS`.
+
+        An image is anything but None. Errors are those of :meth:`prepare`.
+        """
+        kinds = _kinds(premises, [None] * len(premises) if images is None else images, hypotheses)
+        for kind, part, needs in ((TEXT, self.tokenizer, "text"), (VISUAL, self.image_processor, "visual")):
+            if part is None and kind in kinds:
+                raise TowerMissing(
+                    f"pair {kinds.index(kind)} has only {'text' if kind == TEXT else 'an image'} as premise, and this "
+                    f"classifier has no {needs} branch; leave it out, or load a classifier that has it"
+                )
+        return kinds
+
+    def _tokenize(
+        self, premises: Sequence[str], hypotheses: Sequence[str], kinds: Sequence[int]
+    ) -> tuple[dict[str, torch.Tensor], int]:
+        """Tokens for both branches, and how many pairs lost some that a branch would read."""
+        inputs: dict[str, torch.Tensor] = {}
+        cut = np.zeros(len(kinds), dtype=bool)
+        if self.tokenizer is not None:
+            inputs, short = _tokenize_pairs(self.tokenizer, premises, hypotheses)
+            cut |= short & (np.array(kinds) != VISUAL)
+        if self.image_processor is not None and any(kind != TEXT for kind in kinds):
+            tokens, short = _tokenize(self.visual_tokenizer, hypotheses)
+            inputs |= {f"visual_{name}": tensor for name, tensor in tokens.items()}
+            cut |= short & (np.array(kinds) != TEXT)
+        return inputs, int(cut.sum())
+
+    def _pixels(self, images: Sequence[Image.Image | None]) -> dict[str, torch.Tensor]:
+        """Pixels of each image once, and which of them is a pair's."""
+        pictures = {id(image): _black() if image is None else open_picture(image).image for image in images}
+        places = {name: place for place, name in enumerate(pictures)}
+        found = self.image_processor(images=list(pictures.values()), return_tensors="pt")
+        tensors = {name: found[name] for name in ("pixel_values", "pixel_mask") if name in found}
+        return tensors | {"image_index": torch.tensor([places[id(image)] for image in images])}
+
+    def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> list[str]:  # noqa: ANN401 - transformers' own
+        """Write tokenizers and settings, so that ``from_pretrained`` and AutoProcessor find them."""
+        folder = Path(save_directory)
+        write_code(folder)
+        if self.tokenizer is not None:
+            self.tokenizer.save_pretrained(folder)
+        if self.visual_tokenizer is not None:
+            self.visual_tokenizer.save_pretrained(folder / "visual_tokenizer")
+        self.to_json_file(folder / "processor_config.json")
+        if push_to_hub:
+            self.push_to_hub(options.pop("repo_id", folder.name), **options)
+        return [str(folder / "processor_config.json")]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings, without the tokenizers."""
+        return super().to_dict() | {"has_text": self.tokenizer is not None}
+
+    @classmethod
+    def register_for_auto_class(cls, auto_class: Any = "AutoProcessor") -> None:  # noqa: ANN401 - transformers' own
+        """Nothing: what :meth:`save_pretrained` writes leads to the installed package."""
+
+    @classmethod
+    def _get_arguments_from_pretrained(
+        cls,
+        pretrained_model_name_or_path: Any,  # noqa: ANN401 - transformers' own
+        processor_dict: dict[str, Any] | None = None,
+        **options: Any,  # noqa: ANN401 - likewise
+    ) -> list[Any]:
+        source, settings = pretrained_model_name_or_path, processor_dict or {}
+        has_images = settings.get("image_processor") is not None
+        options.pop("subfolder", None)
+        origin = Origin(trusted=bool(options.pop("trust_remote_code", False)))
+        load = partial(open_checkpoint, source=source, origin=origin)
+        return [
+            load(AutoTokenizer, **options) if settings.pop("has_text", True) else None,
+            load(AutoTokenizer, subfolder="visual_tokenizer", **options) if has_images else None,
+            load(AutoImageProcessor, **options) if has_images else None,
+        ]
+
+
+def _limited(tokenizer: Any, model: Any) -> Any:  # noqa: ANN401 - any tokenizer and encoder
+    """A copy that cuts at the model's context, and pads on the right, so that first tokens stay first."""
+    rows = getattr(text_config(model), "vocab_size", None)
+    if rows is not None and len(tokenizer) > rows:
+        raise InvalidOption(
+            f"the tokenizer has {len(tokenizer)} tokens, {type(model).__name__} embeds {rows}; give the tokenizer that "
+            "it was trained with"
+        )
+    limited = deepcopy(tokenizer)
+    limited.model_max_length = context_length(tokenizer, model) or LONGEST
+    limited.padding_side = limited.truncation_side = "right"
+    return limited
+
+
+def _kinds(premises: Sequence[str], images: Sequence[Any], hypotheses: Sequence[str]) -> list[int]:
+    """The kind of each pair, all of which must have a premise and a hypothesis."""
+    if not len(premises) == len(images) == len(hypotheses) > 0:
+        raise InvalidOption(
+            f"{len(premises)} premises, {len(images)} images and {len(hypotheses)} hypotheses: give one of each for "
+            "every pair, with an empty premise or None where there is none"
+        )
+    kinds = []
+    for place, (premise, image, hypothesis) in enumerate(zip(premises, images, hypotheses, strict=True)):
+        if not hypothesis.strip():
+            raise InvalidOption(f"pair {place}: the hypothesis is empty")
+        if not premise.strip() and image is None:
+            raise InvalidOption(f"pair {place}: neither premise nor image; give one of them")
+        kinds.append(TEXT if image is None else MULTIMODAL if premise.strip() else VISUAL)
+    return kinds
+
+
+def _tokenize_pairs(
+    tokenizer: Any,  # noqa: ANN401 - tokenizers share no public type
+    premises: Sequence[str],
+    hypotheses: Sequence[str],
+) -> tuple[dict[str, torch.Tensor], Mask]:
+    """Inputs of the pairs, and which of them were cut."""
+    limit = tokenizer.model_max_length
+    # Cutting the premise leaves at least one token of it, so that much must be left beside the hypothesis.
+    room = limit - tokenizer.num_special_tokens_to_add(pair=True) - 1
+    if room < 1:
+        raise InvalidOption(f"a context of {limit} tokens has no room for a premise and a hypothesis")
+    alone = tokenizer(
+        list(hypotheses), add_special_tokens=False, truncation=True, max_length=room, return_offsets_mapping=True
+    )
+    short = [
+        text[: offsets[-1][1]] if encoding.overflowing else text
+        for text, offsets, encoding in zip(hypotheses, alone["offset_mapping"], alone.encodings, strict=True)
+    ]
+    found = tokenizer(
+        list(premises), short, truncation="only_first", max_length=limit, padding="longest", return_tensors="pt"
+    )
+    return _tensors(found), _overflows(found) | _overflows(alone)
+
+
+def _tokenize(
+    tokenizer: Any,  # noqa: ANN401 - tokenizers share no public type
+    texts: Sequence[str],
+) -> tuple[dict[str, torch.Tensor], Mask]:
+    """Inputs of single texts, and which of them were cut."""
+    limit = tokenizer.model_max_length
+    found = tokenizer(list(texts), truncation=True, max_length=limit, padding="longest", return_tensors="pt")
+    return _tensors(found), _overflows(found)
+
+
+def _overflows(found: Any) -> Mask:  # noqa: ANN401 - transformers' own
+    """Which texts were cut."""
+    return np.array([bool(encoding.overflowing) for encoding in found.encodings], dtype=bool)
+
+
+def _tensors(found: Any) -> dict[str, torch.Tensor]:  # noqa: ANN401 - transformers' own
+    return {name: found[name] for name in ("input_ids", "attention_mask", "token_type_ids") if name in found}
+
+
+@lru_cache(maxsize=1)
+def _black() -> Image.Image:
+    return Image.new("RGB", BLACK)
+
+
+AutoProcessor.register(EntailmentConfig, EntailmentProcessor, exist_ok=True)

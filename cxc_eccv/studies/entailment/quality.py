@@ -1,0 +1,251 @@
+"""How good a classifier of entailment is on labelled pairs: all measures of it in one report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment.labelled import LabelledPairs
+from cxc_eccv.studies.entailment.measures import (
+    Rate,
+    Reliability,
+    check_threshold,
+    choose_threshold,
+    measure_classifier,
+    measure_reliability,
+)
+from cxc_eccv.studies.entailment.seen import SeenPairs
+from cxc_eccv.tables import MISSING, Cell, Table
+
+__all__ = ["ClassifierReport", "PrecisionRow", "report_classifier", "warn_of_training_data"]
+
+KIND = "entailment classifier 1"
+
+PRECISIONS = (0.8, 0.85, 0.9, 0.95)
+
+TITLES = {"accuracy": "Accuracy", "precision": "Precision", "recall": "Recall", "f_half": "F0.5"}
+
+OWN_THRESHOLD = "the classifier's own"
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionRow:
+    """What a wanted precision costs.
+
+    Attributes:
+        wanted: the precision.
+        threshold: the lowest probability that reaches it; None where none does, as of what follows.
+        found: pairs from this threshold on.
+        precision, recall: of these.
+    """
+
+    wanted: float
+    threshold: float | None = None
+    found: int | None = None
+    precision: float | None = None
+    recall: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierReport:
+    """A classifier on labelled pairs.
+
+    Attributes:
+        model: its name.
+        pairs: name of the pairs; ``n_pairs`` of them, ``n_positive`` entailed, of ``n_images`` images.
+        threshold: lowest probability that is predicted to be entailed, and who said so.
+        n_predicted: pairs that reach it.
+        rates: accuracy, precision, recall, F0.5.
+        reliability: whether the probabilities mean what they say.
+        precisions: what each of some wanted precisions costs.
+        cautions: what is not to be overlooked: what the classifier was trained on.
+        provenance: of data, model and versions.
+    """
+
+    model: str
+    pairs: str
+    n_pairs: int
+    n_positive: int
+    n_images: int
+    threshold: float
+    threshold_from: str
+    n_predicted: int
+    rates: tuple[Rate, ...]
+    reliability: Reliability
+    precisions: tuple[PrecisionRow, ...]
+    cautions: tuple[str, ...]
+    provenance: Mapping[str, Any]
+
+    def to_json(self) -> str:
+        """The text of ``report.json``."""
+        return json.dumps({"kind": KIND, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+
+    def tables(self) -> list[Table]:
+        """Its numbers for a console, in percent."""
+        return [_tell_measures(self), _tell_precisions(self.precisions), _tell_reliability(self.reliability)]
+
+
+def _tell_measures(report: ClassifierReport) -> Table:
+    return Table(
+        [("Measure",), ("Percent",)],
+        [(TITLES[rate.name], _cell(rate.value, rate.low, rate.high)) for rate in report.rates],
+        f"{report.model} on {report.pairs}",
+        f"{report.n_pairs:,} pairs of {report.n_images:,} images, {report.n_positive:,} entailed",
+        notes=[
+            f"Threshold {report.threshold!r}, {report.threshold_from}: {report.n_predicted:,} pairs reach it.",
+            f"In brackets {100 * report.provenance['confidence']:g}% intervals, from a bootstrap over images.",
+        ],
+        cautions=report.cautions,
+    )
+
+
+def _tell_precisions(precisions: Sequence[PrecisionRow]) -> Table:
+    return Table(
+        [("Precision",), ("Threshold",), ("Pairs found",), ("Of the entailed",)],
+        [_precision_cells(row) for row in precisions],
+        "What a wanted precision costs",
+        notes=["Thresholds chosen and measured on these pairs: a little hopeful for others."],
+    )
+
+
+def _tell_reliability(reliability: Reliability) -> Table:
+    return Table(
+        [("Probability",), ("Pairs",), ("Mean",), ("Entailed",)],
+        [
+            (
+                f"{row.low:.1f} to {row.high:.1f}",
+                f"{row.pairs:,}",
+                f"{100 * row.probability:.1f}",
+                _cell(row.share, row.share_low, row.share_high),
+            )
+            for row in reliability.bins
+        ],
+        "Do the probabilities mean what they say?",
+        notes=[f"Expected calibration error {100 * reliability.expected_error:.1f}."],
+    )
+
+
+def _cell(value: float, low: float, high: float) -> Cell:
+    return Cell(f"{100 * value:.1f}", interval=f"[{100 * low:.1f}, {100 * high:.1f}]")
+
+
+def _precision_cells(row: PrecisionRow) -> tuple[str, ...]:
+    wanted = f"at least {100 * row.wanted:g}"
+    if row.threshold is None or row.found is None or row.recall is None:
+        return (wanted, "not reached", MISSING, MISSING)
+    return wanted, f"{row.threshold:.4f}", f"{row.found:,}", f"{100 * row.recall:.1f}"
+
+
+def report_classifier(
+    labelled: LabelledPairs,
+    probabilities: ArrayLike,
+    library: Library,
+    *,
+    model: str,
+    threshold: float = 0.5,
+    threshold_from: str = OWN_THRESHOLD,
+    precision: float | None = None,
+    training_data: Mapping[str, Any] | None = None,
+    seen: SeenPairs | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    **facts: Any,  # noqa: ANN401 - recorded as they are
+) -> ClassifierReport:
+    """Measure a classifier by what it says of labelled pairs.
+
+    Args:
+        labelled: the pairs.
+        probabilities: (N,) that the classifier gives them.
+        library: the raw sources that were read, for the provenance.
+        model: the classifier's name.
+        threshold: lowest probability that is predicted to be entailed.
+        threshold_from: who said so.
+        precision: in its place, the precision that a threshold chosen on these pairs shall reach.
+        training_data: the record of what the classifier was trained on, where there is one.
+        seen: the pairs that it was trained on, where a file beside it says so.
+        confidence: of the intervals.
+        seed: of the draws.
+        **facts: further entries of the provenance.
+
+    Raises:
+        DataError, InvalidOption: as of :func:`cxc_eccv.studies.entailment.measures.measure_classifier` and
+            :func:`cxc_eccv.studies.entailment.measures.choose_threshold`; a probability or a threshold outside [0, 1].
+
+    Example:
+        >>> from cxc_eccv.studies.entailment.labelled import read_labelled
+        >>> library = Library("sample")
+        >>> pairs = read_labelled("entailment/test", library)
+        >>> report = report_classifier(pairs, np.where(pairs.labels, 0.8, 0.3), library, model="an oracle")
+        >>> [rate.value for rate in report.rates], report.n_predicted
+        ([1.0, 1.0, 1.0, 1.0], 18)
+    """
+    labels, images, values = labelled.labels, labelled.images, np.asarray(probabilities, dtype=np.float64)
+    check_threshold(threshold)
+    reliability = measure_reliability(labels, values, confidence=confidence)
+    if precision is not None:
+        threshold = choose_threshold(values, labels, precision=precision)
+        threshold_from = f"chosen here for a precision of {100 * precision:g}%"
+    rates = measure_classifier(labels, values, threshold, images, confidence=confidence, seed=seed)
+    described: dict[str, Any] = {"training_data": training_data, "confidence": confidence, "seed": seed, **facts}
+    return ClassifierReport(
+        model,
+        labelled.name,
+        labels.size,
+        int(labels.sum()),
+        np.unique(images.astype(str)).size,
+        float(threshold),
+        threshold_from,
+        int((values >= threshold).sum()),
+        rates,
+        reliability,
+        tuple(_cost(values, labels, wanted) for wanted in PRECISIONS),
+        warn_of_training_data(training_data) + (() if seen is None else seen.warn(labelled.table)),
+        provenance_of(library, left_out=dict(labelled.left_out), **described),
+    )
+
+
+def _cost(values: Any, labels: Any, wanted: float) -> PrecisionRow:  # noqa: ANN401 - arrays
+    try:
+        threshold = choose_threshold(values, labels, precision=wanted)
+    except InvalidOption:
+        return PrecisionRow(wanted)
+    found = values >= threshold
+    hits = int(labels[found].sum())
+    return PrecisionRow(wanted, threshold, int(found.sum()), hits / int(found.sum()), hits / int(labels.sum()))
+
+
+def warn_of_training_data(training_data: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """What every report of a classifier has to say of the splits that it was trained on.
+
+    A classifier that went on from another one has seen what that one had: its record is there as ``before``.
+
+    Example:
+        >>> warn_of_training_data({"holds": {"coco/val": 19722}})
+        ('Trained on val data: 19,722 pairs hold images, captions or words of coco/val.',)
+        >>> warn_of_training_data(None)
+        ('What the classifier was trained on is not recorded: it may have seen val and test data.',)
+    """
+    if training_data is None:
+        return ("What the classifier was trained on is not recorded: it may have seen val and test data.",)
+    told = []
+    for part in ("test", "val"):
+        own = {name: pairs for name, pairs in training_data["holds"].items() if name.endswith(f"/{part}")}
+        if own:
+            what = " and ".join(
+                f"{pairs:,} pairs hold images, captions or words of {name}" for name, pairs in own.items()
+            )
+            told.append(f"Trained on {part} data: {what}.")
+    if "before" in training_data:
+        told += [
+            f"Before, as what it went on from: {caution[0].lower()}{caution[1:]}"
+            for caution in warn_of_training_data(training_data["before"])
+        ]
+    return tuple(told)

@@ -1,0 +1,214 @@
+"""The rule that weak positives are mined by: what the classifier says and the rank in the retriever's list, together.
+
+Both weights come from labelled pairs of such lists. There a caption of another image is seldom true (6% on the sample),
+while most labelled pairs of the corpora are: a probability calibrated on the one promises nothing for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.studies.entailment.measures import (
+    average_precision,
+    choose_threshold,
+    fit_logistic,
+    precision_of_best,
+)
+from cxc_eccv.tables import Table
+from cxc_eccv.types import FloatArray, IntArray
+
+__all__ = ["FittedRule", "MiningRule", "check_share", "fit_rule", "table_of_rule"]
+
+FOLDS = 5
+
+NEAREST = 1e-6
+"""A probability no nearer to 0 and 1 has a finite logit, in float32 too."""
+
+
+@dataclass(frozen=True, slots=True)
+class MiningRule:
+    """``p = 1 / (1 + exp(-(logit x logit(classifier's p) - log_rank x log(rank) + offset)))``.
+
+    Example:
+        >>> MiningRule(1.0, 2.0, 0.0).probabilities([0.5, 0.9], [1, 3]).round(3).tolist()
+        [0.5, 0.5]
+    """
+
+    logit: float
+    log_rank: float
+    offset: float
+
+    def probabilities(self, scores: ArrayLike, ranks: ArrayLike) -> FloatArray:
+        """(N,) probabilities from the classifier's and the ranks."""
+        said, places = _features(scores, ranks)
+        return np.asarray(1 / (1 + np.exp(-(self.logit * said + self.log_rank * places + self.offset))))
+
+
+@dataclass(frozen=True, slots=True)
+class FittedRule:
+    """A rule, and how good it is on the labelled pairs, each judged by a rule that was fitted on other images.
+
+    Attributes:
+        rule: fitted on all labelled pairs.
+        threshold: lowest probability to keep.
+        pairs, positives: labelled pairs of the lists, and those that are entailed.
+        share: of entailed pairs in the lists, which probabilities and precisions are told for.
+        kept: labelled pairs that reach the threshold.
+        average_precision: of ``classifier``, ``rank`` and ``both``.
+        kept_precision: of as many pairs as are kept, those that each of the three puts first; empty for none.
+    """
+
+    rule: MiningRule
+    threshold: float
+    pairs: int
+    positives: int
+    share: float
+    kept: int
+    average_precision: Mapping[str, float]
+    kept_precision: Mapping[str, float]
+
+    def facts(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        found = asdict(self)
+        return {"weights": found.pop("rule"), **found}
+
+
+def fit_rule(
+    scores: ArrayLike,
+    ranks: ArrayLike,
+    labels: ArrayLike,
+    images: ArrayLike,
+    *,
+    threshold: float | None = None,
+    precision: float | None = None,
+    share: float | None = None,
+) -> FittedRule:
+    """Weigh the classifier against the rank by a logistic regression on labelled pairs of a retriever's lists.
+
+    A weight is never below 0: where the classifier tells nothing beyond the rank, the rule is that of the rank alone.
+
+    Args:
+        scores: (N,) the classifier's probabilities.
+        ranks: (N,) from 1, in the list of each pair's image.
+        labels: (N,) 0 or 1.
+        images: (N,) what keeps pairs together.
+        threshold: lowest probability to keep; None for ``precision``, or for 0.5.
+        precision: that the threshold shall reach on the labelled pairs.
+        share: of entailed pairs in the lists; None for that of the labelled pairs.
+
+    Raises:
+        DataError: labels of one kind alone, or entailed pairs of fewer than two images.
+        InvalidOption: a precision that no threshold reaches.
+
+    Example:
+        >>> scores, ranks = [0.9, 0.9, 0.6, 0.9, 0.5, 0.6], [1, 3, 2, 1, 2, 3]
+        >>> fitted = fit_rule(scores, ranks, [1, 0, 0, 1, 0, 0], [7, 7, 7, 8, 8, 8])
+        >>> fitted.pairs, fitted.positives, fitted.average_precision["both"]
+        (6, 2, 1.0)
+    """
+    truth, names = np.asarray(labels, dtype=np.int64), np.asarray(images)
+    features = _features(scores, ranks)
+    whole = _fit(features, truth, share)
+    if whole.logit + whole.log_rank == 0:
+        raise DataError("entailed pairs have neither higher probabilities nor better ranks than others: nothing to fit")
+    found = np.empty(truth.size)
+    for others, own in _folds(truth, names):
+        found[own] = _fit([values[others] for values in features], truth[others], share).probabilities(
+            np.asarray(scores)[own], np.asarray(ranks)[own]
+        )
+    if precision is not None:
+        threshold = choose_threshold(found, truth, precision=precision, share=share)
+    threshold = 0.5 if threshold is None else threshold
+    kept = int((found >= threshold).sum())
+    by = {"classifier": features[0], "rank": features[1], "both": found}
+    return FittedRule(
+        whole,
+        threshold,
+        truth.size,
+        int(truth.sum()),
+        float(truth.mean()) if share is None else share,
+        kept,
+        {name: average_precision(truth, values, share=share) for name, values in by.items()},
+        {name: precision_of_best(truth, values, kept, share=share) for name, values in by.items()} if kept else {},
+    )
+
+
+def _features(scores: ArrayLike, ranks: ArrayLike) -> list[FloatArray]:
+    """(N,) logits, and (N,) logarithms of the ranks, both higher where entailment is likelier."""
+    said = np.clip(np.asarray(scores, dtype=np.float64), NEAREST, 1 - NEAREST)
+    return [np.log(said / (1 - said)), -np.log(np.asarray(ranks, dtype=np.float64))]
+
+
+def _fit(features: Sequence[FloatArray], truth: IntArray, share: float | None) -> MiningRule:
+    """The weights; for another share of entailed pairs than that of these the offset moves by the odds' ratio."""
+    for what, values in zip(("probability of the classifier", "rank"), features, strict=True):
+        if values.min() == values.max():
+            raise DataError(f"the {what} is the same for all {truth.size} labelled pairs of the lists: nothing to fit")
+    (logit, log_rank), offset = fit_logistic(features, truth, rising=True)
+    if share is not None:
+        positives = int(truth.sum())
+        offset += float(np.log(share / (1 - share)) - np.log(positives / (truth.size - positives)))
+    return MiningRule(logit, log_rank, offset)
+
+
+def _folds(truth: IntArray, images: NDArray[Any]) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    """The pairs of other images, and those of a fold's; images with entailed pairs are dealt out evenly."""
+    names, places = np.unique(images, return_inverse=True)
+    has_any = np.bincount(places, weights=truth) > 0
+    if has_any.sum() < 2:
+        raise DataError(
+            f"entailed pairs of {int(has_any.sum())} of {names.size} labelled images are in the lists: a rule needs "
+            "those of two or more. Label more pairs of the lists"
+        )
+    folds = np.empty(names.size, dtype=np.int64)
+    folds[np.argsort(~has_any, kind="stable")] = np.arange(names.size) % min(FOLDS, names.size)
+    for fold in range(min(FOLDS, names.size)):
+        own = folds[places] == fold
+        yield ~own, own
+
+
+def check_share(share: float) -> None:
+    """Refuse what is no share of entailed pairs.
+
+    Example:
+        >>> check_share(6)
+        Traceback (most recent call last):
+        cxc_eccv.errors.InvalidOption: share 6: give a fraction above 0 and below 1
+    """
+    if not 0 < share < 1:
+        raise InvalidOption(f"share {share:g}: give a fraction above 0 and below 1")
+
+
+TITLES = {"classifier": "Classifier alone", "rank": "Rank alone", "both": "Classifier and rank"}
+
+
+def table_of_rule(rule: Mapping[str, Any]) -> Table:
+    """The facts of a fitted rule for a console, in percent: its precision beside that of the rank alone."""
+    weights, kept = rule["weights"], rule["kept"]
+    rows = [
+        (
+            title,
+            f"{100 * rule['average_precision'][name]:.1f}",
+            f"{100 * rule['kept_precision'][name]:.1f}" if kept else "none",
+        )
+        for name, title in TITLES.items()
+    ]
+    ratio = f"{weights['logit']:.2f} x logit(classifier) - {weights['log_rank']:.2f} x log(rank)"
+    return Table(
+        [("Pairs chosen by",), ("Average precision",), (f"Precision of the best {kept:,}",)],
+        rows,
+        f"Rule fitted on {rule['labelled']}",
+        f"{rule['pairs']:,} labelled pairs of the lists, {rule['positives']:,} entailed; share in the lists "
+        f"{100 * rule['share']:.1f}",
+        notes=[
+            f"Logit of the probability: {ratio} {weights['offset']:+.2f}.",
+            f"Of the labelled pairs {kept:,} reach the threshold {rule['threshold']:g}; each is judged by a rule that "
+            "was fitted on other images.",
+        ],
+    )

@@ -1,0 +1,247 @@
+"""A trained classifier ready to score pairs: load_classifier and Classifier.score."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from tqdm.auto import tqdm
+from transformers import AutoConfig
+
+from cxc_eccv.encoding.checkpoints import Origin, load_part, open_checkpoint, reason_of
+from cxc_eccv.encoding.models import LoadedModel, Processors, load_model, model_key, processor_state
+from cxc_eccv.encoding.sides import work_ahead
+from cxc_eccv.encoding.towers.images import open_picture
+from cxc_eccv.errors import ModelError
+from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
+from cxc_eccv.studies.entailment.processing import EntailmentProcessor, Prepared
+from cxc_eccv.types import check_whole
+
+__all__ = ["Announced", "Classifier", "ImageSource", "announce", "load_classifier"]
+
+ImageSource = str | Path | Image.Image | None
+"""A file, an image, or nothing."""
+
+BATCHES_AHEAD = 2
+
+MAKE_ONE = "give one that cxc-eccv train entailment-classifier made"
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A classifier of entailment, ready to score.
+
+    Attributes:
+        model: in evaluation mode, on its device.
+        processor: makes its inputs.
+        name: what files and reports call it.
+    """
+
+    model: EntailmentClassifier
+    processor: EntailmentProcessor
+    name: str
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hex sha256 over weights, config, tokenizers and image processor: another one may score otherwise."""
+        texts, visual, images = (
+            self.processor.tokenizer,
+            self.processor.visual_tokenizer,
+            self.processor.image_processor,
+        )
+        parts = [part for part in (texts or visual, images) if part is not None]
+        loaded = LoadedModel(self.model, Processors(tuple(parts), ""), self.name)
+        sides = ["captions"] if images is None else ["captions", "images"]
+        return model_key(loaded, sides, *([] if visual is None else [processor_state(visual)]))
+
+    def score(
+        self,
+        premises: Sequence[str],
+        images: Sequence[ImageSource] | None,
+        hypotheses: Sequence[str],
+        *,
+        batch_size: int = 64,
+        progress: bool = True,
+    ) -> NDArray[np.float64]:
+        """(N,) calibrated probabilities that premise and image entail the hypothesis.
+
+        An image that several pairs name is opened and encoded once for all of them in a batch. Pairs longer than the
+        context are cut, and counted in one warning.
+
+        Args:
+            premises: the captions of each image, joined by blanks; empty where there are none.
+            images: files, images, or None where there is none; None for none at all.
+            hypotheses: the sentences.
+            batch_size: pairs at once.
+            progress: show a bar.
+
+        Raises:
+            InvalidOption: lists of different lengths, an empty hypothesis, or a pair without any premise.
+            TowerMissing: pairs with only what this classifier has no branch for.
+            SourceMissing: no such image file.
+            MalformedSource: an image that cannot be read.
+            ModelError: the classifier gives values that are not finite.
+        """
+        scores, cut = self.score_and_count(premises, images, hypotheses, batch_size=batch_size, progress=progress)
+        if cut:
+            warnings.warn(
+                f"{cut} of {scores.size} pairs are longer than the context of {self.name}; the ends of their premises "
+                "were cut",
+                stacklevel=2,
+            )
+        return scores
+
+    def score_and_count(
+        self,
+        premises: Sequence[str],
+        images: Sequence[ImageSource] | None,
+        hypotheses: Sequence[str],
+        *,
+        batch_size: int = 64,
+        progress: bool = True,
+    ) -> tuple[NDArray[np.float64], int]:
+        """What :meth:`score` gives, and in place of its warning how many pairs were cut."""
+        check_whole("batch_size", batch_size)
+        if not len(premises) and not len(hypotheses) and not (images is not None and len(images)):
+            return np.empty(0), 0
+        sources = [None] * len(premises) if images is None else list(images)
+        self.processor.kinds(premises, sources, hypotheses)
+        order = _order(premises, sources, hypotheses)
+        batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+
+        # Threads open images alone: a tokenizer cannot be used by two of them.
+        pictures = work_ahead(lambda rows: self._open([sources[row] for row in rows]), batches, BATCHES_AHEAD)
+        scores, cut = np.empty(len(order)), 0
+        with tqdm(total=len(order), desc="scoring pairs", unit=" pairs", disable=not progress) as bar:
+            for rows, images_there in zip(batches, pictures, strict=True):
+                texts = ([side[row] for row in rows] for side in (premises, hypotheses))
+                prepared = self.processor.prepare(next(texts), images_there, next(texts))
+                scores[rows], cut = self._probabilities(prepared), cut + prepared.cut
+                bar.update(len(rows))
+        if not np.isfinite(scores).all():
+            raise ModelError(
+                f"{self.name}: {np.count_nonzero(~np.isfinite(scores))} of {scores.size} probabilities are not finite; "
+                "its weights are damaged, or overflow in this dtype"
+            )
+        return scores, cut
+
+    def _open(self, sources: Sequence[ImageSource]) -> list[Image.Image | None]:
+        """The images, each file opened once."""
+        opened: dict[Any, Image.Image] = {}
+        for source in sources:
+            if source is not None and _key(source) not in opened and self.model.config.has_visual:
+                opened[_key(source)] = open_picture(source).image
+        return [None if source is None else opened.get(_key(source)) for source in sources]
+
+    def _probabilities(self, prepared: Prepared) -> NDArray[np.float64]:
+        with torch.inference_mode():
+            inputs = {name: self._move(tensor) for name, tensor in prepared.inputs.items()}
+            found: NDArray[np.float64] = self.model.probabilities(self.model(**inputs).logits).cpu().numpy()
+        return found
+
+    def _move(self, tensor: torch.Tensor) -> torch.Tensor:
+        kind = self.model.dtype if tensor.is_floating_point() else None
+        return tensor.to(self.model.device, kind)
+
+
+@dataclass(frozen=True)
+class Announced:
+    """A classifier whose weights are not loaded yet.
+
+    Attributes:
+        name: folder or Hub id.
+        config: says what it looks at, its threshold, and what it was trained on.
+    """
+
+    name: str
+    config: EntailmentConfig
+
+    @property
+    def model(self) -> Announced:
+        """What has the config, as of :class:`Classifier`."""
+        return self
+
+
+def announce(source: str | Path, *, revision: str | None = None) -> Announced:
+    """What the config of a folder or Hub id says, so that options are checked before the weights are loaded.
+
+    Raises:
+        ModelError: no config, or that of a model of another kind.
+    """
+    _refuse_others(str(source), revision)
+    return Announced(str(source), load_part(AutoConfig, str(source), Origin(revision)))
+
+
+def _refuse_others(source: str, revision: str | None) -> None:
+    """Raise where a config names another type of model, one that transformers does not know among them."""
+    try:
+        kind = EntailmentConfig.get_config_dict(source, revision=revision)[0].get("model_type")
+    except Exception:  # whatever the libraries raise: loading says what is wrong
+        return
+    if kind not in (None, EntailmentConfig.model_type):
+        raise ModelError(f"{source} is a model of type {kind}, not a classifier of entailment; {MAKE_ONE}")
+
+
+def load_classifier(
+    model: str | Path | EntailmentClassifier | Classifier,
+    *,
+    processor: EntailmentProcessor | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    revision: str | None = None,
+    name: str | None = None,
+) -> Classifier:
+    """A classifier of entailment, by folder or Hub id or as it is.
+
+    Args:
+        model: folder, Hub id, or the loaded model with its ``processor``.
+        processor: for a loaded model.
+        device: torch's name of it; None for a GPU where there is one.
+        dtype: ``float32``, ``bfloat16``, ``float16``; None for float32, and for what a loaded model has.
+        revision: commit, tag or branch of the Hub's repository.
+        name: what files and reports call it; None for the Hub id or the folder's name.
+
+    Raises:
+        ModelError: no classifier of entailment, or one without its processor.
+        CheckpointMismatch: its weights do not fit its config.
+    """
+    if isinstance(model, Classifier):
+        return model
+    if isinstance(model, str | Path):
+        _refuse_others(str(model), revision)
+    loaded = load_model(model, device=device, dtype=dtype, revision=revision, name=name)
+    if not isinstance(loaded.model, EntailmentClassifier):
+        raise ModelError(f"{loaded.name} ({type(loaded.model).__name__}) is no classifier of entailment; {MAKE_ONE}")
+    if processor is None:
+        source = str(model) if isinstance(model, str | Path) else loaded.model.config._name_or_path
+        try:
+            processor = open_checkpoint(EntailmentProcessor, source, Origin(revision or "main"))
+        except ModelError:
+            raise
+        except Exception as error:  # on damaged files the libraries raise whatever they trip over
+            raise ModelError(
+                f"no processor at {source or 'the model'} ({reason_of(error, source)}); save it along with the model, "
+                "or give processor="
+            ) from None
+    return Classifier(loaded.model, processor, str(loaded.title))
+
+
+def _order(premises: Sequence[str], sources: Sequence[ImageSource], hypotheses: Sequence[str]) -> list[int]:
+    """Pairs of one image after another, by first appearance, and within these the long ones first."""
+    first: dict[Any, int] = {}
+    for place, source in enumerate(sources):
+        first.setdefault(_key(source), place)
+    lengths = [len(premise) + len(hypothesis) for premise, hypothesis in zip(premises, hypotheses, strict=True)]
+    return sorted(range(len(sources)), key=lambda row: (first[_key(sources[row])], -lengths[row], row))
+
+
+def _key(source: ImageSource) -> Any:  # noqa: ANN401 - a path, or what tells an image in memory
+    return id(source) if source is None or isinstance(source, Image.Image) else str(source)

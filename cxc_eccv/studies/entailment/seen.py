@@ -1,0 +1,145 @@
+"""Which labelled pairs a classifier was trained on: a file of their hashes beside the model, and a look-up in it.
+
+A pair is known by its hypothesis and its premise, and by its hypothesis and its image; texts in small letters, letters
+and digits alone. So it is found again in another file, with the image or without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.parquet import read_parquet, write_parquet
+from cxc_eccv.studies.entailment.training_data import plain_texts
+from cxc_eccv.types import IntArray
+from cxc_eccv.writing import replaced_file
+
+if TYPE_CHECKING:
+    from cxc_eccv.studies.entailment.scoring import Announced, Classifier
+
+__all__ = ["SEEN_FILE", "SeenPairs", "read_seen", "record_seen", "seen_by"]
+
+SEEN_FILE = "pairs_seen.parquet"
+
+SCHEMA = pa.schema([("pair", pa.int64()), ("trained", pa.bool_())])
+
+COMPLETE = b"complete"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenPairs:
+    """Hashes of pairs that a classifier has seen.
+
+    Attributes:
+        trained: of those that its weights were trained on.
+        held_out: of those that chose its checkpoint, threshold and calibration.
+        complete: whether it is known too what the classifier that it went on from was trained on.
+    """
+
+    trained: IntArray
+    held_out: IntArray
+    complete: bool = True
+
+    def among(self, pairs: pa.Table) -> dict[str, NDArray[np.bool_]]:
+        """``trained`` and ``held_out``, each to the (N,) pairs that were seen so; a pair counts for the first alone.
+
+        Args:
+            pairs: a table of :data:`cxc_eccv.studies.entailment.training_data.SCHEMA`.
+        """
+        hashes, known = _hash(pairs)
+        trained, held_out = (
+            np.asarray((np.isin(hashes, own) & known).any(axis=1)) for own in (self.trained, self.held_out)
+        )
+        return {"trained": trained, "held_out": held_out & ~trained}
+
+    def warn(self, pairs: pa.Table) -> tuple[str, ...]:
+        """What a report on these pairs has to say; nothing where none was seen."""
+        counts = {use: int(found.sum()) for use, found in self.among(pairs).items()}
+        told = {
+            "trained": "the classifier was trained on {:,}",
+            "held_out": "its checkpoint, threshold and calibration were chosen on {:,}",
+        }
+        found = [told[use].format(count) for use, count in counts.items() if count]
+        if not found:
+            return ()
+        return (f"Of these {pairs.num_rows:,} pairs {', and '.join(found)}: the numbers are too good for other pairs.",)
+
+
+def record_seen(
+    folder: Path, trained: pa.Table, held_out: pa.Table, before: str | None = None, *, is_first: bool = True
+) -> SeenPairs:
+    """Keep beside a model which pairs it has seen, and those of the classifier that it went on from.
+
+    Args:
+        folder: the model's.
+        trained: labelled pairs that it was trained on.
+        held_out: those that chose its checkpoint, threshold and calibration.
+        before: folder or Hub id of the classifier that it went on from.
+        is_first: whether this process is the one that writes.
+    """
+    uses = [_distinct(trained), _distinct(held_out)]
+    old = None if before is None else _seen_at(before)
+    if old is not None:
+        uses = [np.union1d(own, known) for own, known in zip(uses, (old.trained, old.held_out), strict=True)]
+    found = SeenPairs(uses[0], uses[1], before is None or (old is not None and old.complete))
+    if is_first:
+        flags = np.repeat([True, False], [found.trained.size, found.held_out.size])
+        with replaced_file(folder / SEEN_FILE) as part:
+            schema = SCHEMA.with_metadata({COMPLETE: str(int(found.complete))})
+            write_parquet(pa.table([np.concatenate(uses), flags], schema=schema), part)
+    return found
+
+
+def read_seen(path: Path) -> SeenPairs:
+    """What :func:`record_seen` wrote into a file."""
+    try:
+        table = read_parquet(path)
+    except pa.ArrowInvalid as error:
+        raise MalformedSource(path, "", str(error), "a table of hashes, as training writes it") from None
+    if table.schema.remove_metadata() != SCHEMA or any(column.null_count for column in table.columns):
+        raise MalformedSource(path, "", f"columns {', '.join(table.column_names)}", "pair (int64) and trained (bool)")
+    pairs, trained = (np.asarray(table[name]) for name in SCHEMA.names)
+    return SeenPairs(pairs[trained], pairs[~trained], (table.schema.metadata or {}).get(COMPLETE) == b"1")
+
+
+def seen_by(classifier: Classifier | Announced) -> SeenPairs | None:
+    """The pairs that a classifier has seen; None where no file beside it says so."""
+    config = classifier.model.config
+    return _seen_at(getattr(config, "_name_or_path", ""), getattr(config, "_commit_hash", None))
+
+
+def _seen_at(source: str, revision: str | None = None) -> SeenPairs | None:
+    from cxc_eccv.encoding.models import find_file  # needs torch
+
+    path = find_file(source, SEEN_FILE, revision) if source else None
+    return None if path is None else read_seen(path)
+
+
+def _distinct(pairs: pa.Table) -> IntArray:
+    hashes, known = _hash(pairs)
+    return np.unique(hashes[known])
+
+
+def _hash(pairs: pa.Table) -> tuple[IntArray, NDArray[np.bool_]]:
+    """(N, 2) hashes of hypothesis with premise and with image, and where there is a premise, or an image."""
+    hypotheses = plain_texts(pairs["hypothesis"].combine_chunks()).to_pylist()
+    premises = plain_texts(pairs["premise"].combine_chunks()).to_pylist()
+    sides = [[premise or None for premise in premises], pairs["image_key"].to_pylist()]
+    known = np.array([[value is not None for value in side] for side in sides], dtype=bool).reshape(2, -1).T
+    hashes = [
+        [_number(what, side, text) for side, text in zip(values, hypotheses, strict=True)]
+        for what, values in zip(("premise", "image"), sides, strict=True)
+    ]
+    return np.array(hashes, dtype=np.int64).reshape(2, -1).T, known
+
+
+def _number(what: str, side: str | None, hypothesis: str) -> int:
+    digest = blake2b(f"{what}\0{side}\0{hypothesis}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)

@@ -1,0 +1,51 @@
+"""Crisscrossed Captions, SITS: an image with its captions, and a caption of another image, rated from 0 to 5."""
+
+import numpy as np
+import pyarrow.compute as pc
+
+from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment.training_data.corpus import (
+    SPLITS,
+    Corpus,
+    Pairs,
+    captions_of_images,
+    keys,
+    make_pairs,
+    reaches,
+)
+
+
+def pairs(library: Library, split: str, threshold: float) -> Pairs:
+    """The pairs of other images alone: the premise of an image's own caption would hold the caption itself.
+
+    An image's own captions are pairs of the corpus ``coco``, which takes them out of the premise.
+    """
+    name = SPLITS[split]
+    rated = library.cxc("sits", name)
+    table = rated.filter(pc.not_equal(rated["sampling_method"], "c2i_original"))
+    captions, images, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
+    return make_pairs(
+        captions_of_images(library.karpathy(name), images),
+        caption_texts(library, name, captions),
+        reaches(ratings, threshold),
+        {"pairs of an image with its own caption": rated.num_rows - table.num_rows},
+        image=file_names(library, name, images),
+        rating=ratings,
+        image_key=keys("coco", images),
+        caption_key=keys("coco", captions),
+    )
+
+
+CORPUS = Corpus(
+    name="cxc",
+    title="CxC, SITS",
+    kinds=("text", "multimodal"),
+    rule="rating at or above the threshold",
+    groups=("cxc", "karpathy"),
+    expected={"val": 19_722, "test": 19_833},
+    pairs=pairs,
+    published="39.5k",
+    published_parts=("val", "test"),
+    remark="all pairs of an image with a caption of another one, those of test among them",
+)

@@ -1,0 +1,65 @@
+"""SNLI-VE: does a photograph of Flickr30k entail a hypothesis of SNLI?"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import EntailmentPairs, read_entailment
+from cxc_eccv.studies.entailment.training_data.corpus import Corpus, Pairs, make_pairs
+
+
+def pairs(library: Library, split: str, _threshold: float) -> Pairs:
+    """Pairs of the split of SNLI-VE, which is none of Karpathy's."""
+    return photograph_pairs(library, library.read(f"snli_ve_{split}", read_entailment))
+
+
+def photograph_pairs(library: Library, labelled: EntailmentPairs) -> Pairs:
+    """The photograph with its captions in Flickr30k, where they are at hand, else with the file's own premise, if any.
+
+    The hypothesis is no caption: people wrote it to follow from one, or not to.
+    """
+    captions = library.once("captions of photographs", lambda: _captions(library))
+    names = [Path(name).name for name in labelled.table["image"].to_pylist()]
+    photos = [_photo(name) for name in names]
+    own = labelled.table["premise"].to_pylist()
+    return make_pairs(
+        [captions.get(photo, premise) for photo, premise in zip(photos, own, strict=True)],
+        labelled.table["hypothesis"],
+        labelled.table["label"],
+        labelled.left_out,
+        image=[f"{photo}.jpg" for photo in photos],
+        image_key=[f"flickr30k/{photo}" for photo in photos],
+    )
+
+
+def _captions(library: Library) -> Mapping[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for split in library.flickr30k_splits if library.has_flickr30k else ():
+        table = library.flickr30k(split).captions
+        for photo, text in zip(table["image_id"].to_pylist(), table["text"].to_pylist(), strict=True):
+            found.setdefault(photo, []).append(text)
+    return found
+
+
+def _photo(name: str) -> int:
+    stem = Path(name).stem
+    if not (stem.isascii() and stem.isdigit() and len(stem) < 19):
+        raise MalformedSource(
+            "the labelled pairs of photographs", "", f"image {name!r}", "a name such as 1000092795.jpg"
+        )
+    return int(stem)
+
+
+CORPUS = Corpus(
+    name="snli_ve",
+    title="SNLI-VE",
+    kinds=("visual", "multimodal"),
+    rule="entailment against neutral and contradiction",
+    groups=("snli_ve", "flickr30k"),
+    expected={"train": 529_527, "val": 17_858, "test": 17_901},
+    pairs=pairs,
+    published="529.5k",
+    published_parts=("train",),
+    remark="listed twice there, as visual and as multimodal data; the 17.8k of val are its development set",
+)

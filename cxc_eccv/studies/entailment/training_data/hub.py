@@ -1,0 +1,132 @@
+"""Corpora that are tables on the Hugging Face Hub, or copies of them in the mirror folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
+from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Pairs, make_pairs
+
+if TYPE_CHECKING:
+    import datasets
+
+__all__ = ["HubTable"]
+
+WITHOUT = "no label"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HubTable:
+    """A labelled table of sentence pairs that ``datasets.load_dataset`` reads.
+
+    A folder ``entailment/NAME`` of the mirror folder is taken in place of the Hub: a snapshot of the repository, or
+    files of Parquet, CSV or JSON lines that ``load_dataset`` finds the splits of.
+
+    Attributes:
+        name: of the folder; the corpus' name.
+        repository, config: on the Hub.
+        premise, hypothesis: columns of texts.
+        labels: of the column ``label``, in the order of their numbers.
+        positive: the one of them that is entailment.
+    """
+
+    name: str
+    repository: str
+    config: str
+    premise: str
+    hypothesis: str
+    labels: tuple[str, ...]
+    positive: str
+
+    @property
+    def place(self) -> str:
+        """Where the table is, in words."""
+        return f"{self.repository}, {self.config}"
+
+    def pairs(self, library: Library, split: str, _threshold: float) -> Pairs:
+        """The pairs of a split; rows without a label (-1, as in hidden test sets) are left out.
+
+        Raises:
+            SourceMissing: no folder, and no way to the Hub.
+            DataError: it cannot be read, or has not the columns or labels that it is known by.
+        """
+        table = library.once(("hub", self.name, split), lambda: self._read(library, split))
+        labels = table["label"].combine_chunks()
+        known = pc.is_valid(labels)
+        table, without = table.filter(known), int(pc.sum(pc.invert(known)).as_py() or 0)
+        premises, hypotheses = (table[name].cast(pa.string()).fill_null("") for name in (self.premise, self.hypothesis))
+        offsets = pa.array(np.arange(len(premises) + 1, dtype=np.int32))
+        left_out = {WITHOUT: without} if without else {}
+        listed = pa.ListArray.from_arrays(offsets, premises.combine_chunks())
+        return make_pairs(listed, hypotheses, table["label"], left_out)
+
+    def _read(self, library: Library, split: str) -> pa.Table:
+        """Both texts and the label as 0, 1 or null."""
+        dataset = self._load(library, SPLITS[split])
+        where = f"{self.name} ({self.place})", f"split {SPLITS[split]}"
+        columns = [self.premise, self.hypothesis, "label"]
+        for name in columns:
+            if name not in dataset.column_names:
+                raise MalformedSource(*where, f"columns {', '.join(dataset.column_names)}", f"a column {name!r}")
+        table = dataset.select_columns(columns).with_format("arrow")[:]
+        names = getattr(dataset.features["label"], "names", self.labels)
+        if set(names) != set(self.labels):
+            raise MalformedSource(*where, f"labels {', '.join(names)}", f"the labels {', '.join(self.labels)}")
+        # Numbers stand for the names that the file gives them.
+        meanings: dict[object, int | None] = {
+            value: int(name == self.positive) for place, name in enumerate(names) for value in (place, name)
+        }
+        meanings |= {None: None, -1: None}
+        values = table["label"].to_pylist()
+        for value in values:
+            if value not in meanings:
+                raise MalformedSource(
+                    *where, f"label {value!r}", f"one of {', '.join(map(repr, names))}, or -1 for none"
+                )
+        labels = pa.array([meanings[value] for value in values], pa.int8())
+        return table.set_column(table.column_names.index("label"), "label", labels)
+
+    def _load(self, library: Library, split: str) -> datasets.Dataset:
+        import datasets
+
+        mirror = mirror_folder(library.data_dir)
+        folder = mirror / "entailment" / self.name if mirror else None
+        place = folder if folder is not None and folder.is_dir() else None
+        if place is None:
+            self._check_hub(library, folder)
+        try:
+            if place is None:
+                return datasets.load_dataset(self.repository, self.config, split=split)
+            return datasets.load_dataset(str(place), self._config_of(place), split=split)
+        except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+            raise DataError(
+                f"{self.name}, split {split}, of {place or self.place}: {error.__cause__ or error}"
+            ) from error
+
+    def _config_of(self, folder: Path) -> str | None:
+        """The config of a snapshot that has several; a plain folder has none."""
+        import datasets
+
+        return self.config if self.config in datasets.get_dataset_config_names(str(folder)) else None
+
+    def _check_hub(self, library: Library, folder: Path | None) -> None:
+        if library.edition != OFFICIAL:
+            obstacle = f"the edition {library.edition!r} stands alone and does not hold it"
+        elif reason := library.offline_reason:
+            obstacle = f"downloads are off ({reason})"
+        else:
+            return
+        raise SourceMissing(
+            f"{self.name} is a table on the Hugging Face Hub ({self.place}), and {obstacle}.\n"
+            f"  put a copy at: {folder or Path('MIRROR') / 'entailment' / self.name}\n"
+            "Name the mirror folder with --data-dir or CXC_ECCV_DATA."
+        )

@@ -1,0 +1,281 @@
+"""From names of parts to labelled pairs to train on, and the record of what went in and what was left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cxc_eccv.builders.images import ImageFolder
+from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment.training_data.corpora import corpora
+from cxc_eccv.studies.entailment.training_data.corpus import SCHEMA, Corpus, Pairs
+from cxc_eccv.studies.entailment.training_data.leakage import (
+    EvaluationSplit,
+    count_members,
+    drop_members,
+    evaluation_splits,
+)
+
+__all__ = ["TrainingData", "load_training_data", "part_of"]
+
+ALIASES = {"dev": "val", "validation": "val", "trial": "val"}
+
+THRESHOLD = 3.0
+"""Of ratings from 0 to 5, as the paper binarises them."""
+
+
+class TrainingData(NamedTuple):
+    """Labelled pairs, and what a model that is trained on them has to say of them.
+
+    Attributes:
+        pairs: a table of :data:`SCHEMA`.
+        provenance: plain values, for JSON. ``sources``: part to its ``pairs``, ``positives``, ``kinds``, ``rule``,
+            ``licence`` and ``left_out``; ``holds``: evaluation split to the number of pairs with an image, a caption or
+            words of it; ``trained_on_test`` and ``trained_on_val``: whether there are any; ``shares_words``: split to
+            the number of pairs of other images with a caption in the words of one of the split; ``protected``: splits
+            of which nothing is in; ``not_at_hand``: those that could not be looked into; ``parts``, ``pairs``,
+            ``positives``, ``threshold``, ``edition`` and ``files`` of the whole.
+    """
+
+    pairs: pa.Table
+    provenance: dict[str, Any]
+
+
+def load_training_data(
+    library: Library,
+    names: Sequence[str],
+    *,
+    images: str | Path | None = None,
+    protect: str = "test",
+    allow_test_data: bool = False,
+    threshold: float = THRESHOLD,
+    used_as: Mapping[str, Sequence[str]] | None = None,
+) -> TrainingData:
+    """Labelled pairs of one or more parts of the corpora, in the order of the names and of the raw files.
+
+    What is in a protected split is left out and counted: an image or a caption of it, or a sentence without an id whose
+    words are those of one of its captions. Protected are the test splits of COCO and, where they are at hand, of
+    Flickr30k and Flickr8k.
+
+    A pair has the kind of what is at hand for its premise: ``multimodal`` for an image and its captions, ``text``
+    for captions or a sentence, ``visual`` for an image alone. ``used_as`` makes other kinds of them: the paper trains
+    on each pair of SNLI-VE twice, as ``visual`` and as ``multimodal``.
+
+    Args:
+        library: the raw files.
+        names: ``cxc/val``, ``sick/train``, ``snli_ve/dev`` and their like; :func:`corpora` has them all.
+        images: folder with the photographs, at any depth, or ``sample``; None for premises of text alone.
+        protect: ``test``, or ``val,test`` to keep validation splits out as well.
+        allow_test_data: let test splits in; the provenance then says so.
+        threshold: lowest rating that is a positive, in corpora with ratings from 0 to 5.
+        used_as: corpus to the kinds of pairs that each of its pairs becomes, one after the other; of those that are not
+            named, each has the kind of what is at hand.
+
+    Raises:
+        UnknownName: no such corpus, or no such part of it.
+        InvalidOption: no names, or one twice; an unknown ``protect``; a part of which nothing is left, or no pair of
+            which can be of a kind that it is used as.
+        DataError: a raw file is missing or malformed, or the splits to protect are not at hand.
+
+    Example:
+        >>> data = load_training_data(Library("sample"), ["entailment/val"], images="sample")
+        >>> data.pairs.num_rows, data.provenance["trained_on_val"], data.provenance["trained_on_test"]
+        (38, True, False)
+    """
+    if not 0 < threshold <= 5:
+        raise InvalidOption(f"threshold {threshold}: ratings run from 0 to 5, choose in (0, 5]")
+    parts = _parts_of(names)
+    guarded = _protected_parts(protect, allow_test_data)
+    splits, missing = evaluation_splits(library, ("val", "test"))
+    protected = [split for split in splits if split.name.rpartition("/")[2] in guarded]
+    folder = None if images is None else ImageFolder(images)
+    used, tables, sources = [], [], {}
+    for corpus, part in parts:
+        name = f"{corpus.name}/{part}"
+        pairs = corpus.pairs(library, part, threshold)
+        _check_guarded(name, pairs, guarded, missing)
+        usable, left_out = _keep(name, corpus, pairs, protected, folder)
+        if used_as is not None and corpus.name in used_as:
+            usable, left_out = _use_as(name, usable, left_out, used_as[corpus.name], with_images=folder is not None)
+        used.append(usable)
+        tables.append(_finish(corpus, usable, with_images=folder is not None))
+        sources[name] = _describe(library, corpus, tables[-1], left_out)
+    table = pa.concat_tables(tables).combine_chunks()
+    provenance = {
+        "parts": list(sources),
+        "pairs": table.num_rows,
+        "positives": _positives(table),
+        "sources": sources,
+        **_look_for_leaks(used, splits),
+        "protected": [split.name for split in protected],
+        "not_at_hand": missing,
+        "threshold": threshold,
+        "edition": library.edition,
+        "files": library.files_used(),
+    }
+    return TrainingData(table, provenance)
+
+
+def _parts_of(names: Sequence[str]) -> list[tuple[Corpus, str]]:
+    parts = [part_of(name) for name in names]
+    if not parts or len(set(parts)) < len(parts):
+        raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example cxc/val")
+    return parts
+
+
+def part_of(name: str) -> tuple[Corpus, str]:
+    """The corpus and the part that a name such as ``cxc/val`` stands for; ``dev`` and ``validation`` are ``val``."""
+    corpus, _, part = name.partition("/")
+    known = corpora()
+    if corpus not in known:
+        raise UnknownName("corpus of labelled pairs", corpus, known)
+    part = ALIASES.get(part, part)
+    if part not in known[corpus].expected:
+        raise UnknownName(f"part of {corpus}", name, [f"{corpus}/{each}" for each in known[corpus].expected])
+    return known[corpus], part
+
+
+def _protected_parts(protect: str, allow_test_data: bool) -> set[str]:
+    parts = {part.strip() for part in protect.split(",")}
+    if not {"test"} <= parts <= {"val", "test"}:
+        raise InvalidOption(
+            f"protect {protect!r}: give test, or val,test. allow_test_data (--allow-test-data) lets test data in."
+        )
+    return parts - {"test"} if allow_test_data else parts
+
+
+def _check_guarded(name: str, pairs: Pairs, guarded: set[str], missing: Sequence[str]) -> None:
+    """Photographs of Flickr are told apart by the splits of Flickr30k alone."""
+    lacking = [f"flickr30k/{part}" for part in sorted(guarded) if f"flickr30k/{part}" in missing]
+    photos = pc.any(pc.starts_with(pairs.table["image_key"], "flickr30k/")).as_py()
+    if lacking and photos:
+        raise DataError(
+            f"{name} has photographs of Flickr30k, and the images of {' and '.join(lacking)} are not known here, so "
+            "that they could not be kept out. Put Karpathy's file of Flickr30k into the mirror folder; "
+            "cxc-eccv list names it."
+        )
+
+
+def _keep(
+    name: str, corpus: Corpus, pairs: Pairs, protected: Sequence[EvaluationSplit], folder: ImageFolder | None
+) -> tuple[pa.Table, dict[str, int]]:
+    """The pairs of a part that may be trained on and can be; and reason to the number of the others."""
+    kept, leaks = drop_members(pairs, protected)
+    usable, useless = _find_usable(corpus, kept, folder)
+    left_out = {reason: number for reason, number in {**pairs.left_out, **leaks, **useless}.items() if number}
+    if not usable.num_rows:
+        raise InvalidOption(_nothing_left(name, left_out))
+    return usable, left_out
+
+
+def _look_for_leaks(used: Sequence[pa.Table], splits: Sequence[EvaluationSplit]) -> dict[str, Any]:
+    """What goes in of splits that models are evaluated on."""
+    holds, shares = count_members(used, splits)
+    return {
+        "holds": holds,
+        "shares_words": shares,
+        "trained_on_test": any(name.endswith("/test") for name in holds),
+        "trained_on_val": any(name.endswith("/val") for name in holds),
+    }
+
+
+def _find_usable(corpus: Corpus, kept: pa.Table, folder: ImageFolder | None) -> tuple[pa.Table, dict[str, int]]:
+    """The pairs that can be judged by what is at hand; and reason to the number of the others."""
+    has_premise = np.array(pc.not_equal(_join(kept["premises"].combine_chunks()), ""))
+    has_hypothesis = np.array(pc.not_equal(pc.utf8_trim_whitespace(kept["hypothesis"]), ""))
+    if folder is not None:
+        _check_images(corpus, kept["image"].drop_null(), folder)
+        has_premise |= np.array(pc.is_valid(kept["image"]))
+    useless = {
+        "no words to judge": int((~has_hypothesis).sum()),
+        "neither captions nor an image as premise": int((has_hypothesis & ~has_premise).sum()),
+    }
+    return kept.filter(pa.array(has_hypothesis & has_premise)), useless
+
+
+NEEDS = {"text": "captions", "visual": "an image", "multimodal": "captions and an image"}
+"""Kind of a pair to what its premise is made of."""
+
+
+def _use_as(
+    name: str, pairs: pa.Table, left_out: Mapping[str, int], kinds: Sequence[str], *, with_images: bool
+) -> tuple[pa.Table, dict[str, int]]:
+    """The pairs as each of these kinds, whatever else their premise has; and reason to the number of those left out."""
+    has_text = np.array(pc.not_equal(_join(pairs["premises"].combine_chunks()), ""))
+    has_image = np.array(pc.is_valid(pairs["image"])) & with_images
+    fits = {"text": has_text, "visual": has_image, "multimodal": has_text & has_image}
+    tables = []
+    for kind in kinds:
+        part = pairs.filter(pa.array(fits[kind]))
+        if not part.num_rows:
+            without = "" if with_images else " No folder of images is given (--images)."
+            raise InvalidOption(f"{name} as {kind}: no pair has {NEEDS[kind]} as premise.{without}")
+        if kind == "visual":
+            part = _blank(part, "premises", pa.array([[]] * part.num_rows, pairs.schema.field("premises").type))
+        elif kind == "text":
+            part = _blank(part, "image", pa.nulls(part.num_rows, pa.string()))
+        tables.append(part)
+    unused = int((~np.any([fits[kind] for kind in kinds], axis=0)).sum())
+    reason = f"without {' or '.join(NEEDS[kind] for kind in kinds)} as premise"
+    return pa.concat_tables(tables).combine_chunks(), {**left_out, **({reason: unused} if unused else {})}
+
+
+def _blank(pairs: pa.Table, column: str, values: pa.Array) -> pa.Table:
+    return pairs.set_column(pairs.schema.get_field_index(column), column, values)
+
+
+def _finish(corpus: Corpus, pairs: pa.Table, *, with_images: bool) -> pa.Table:
+    """Pairs in the schema, each with the kind of what is at hand for its premise."""
+    premises = _join(pairs["premises"].combine_chunks())
+    images = pairs["image"] if with_images else pa.nulls(pairs.num_rows, pa.string())
+    kinds = pc.if_else(pc.is_null(images), "text", pc.if_else(pc.equal(premises, ""), "visual", "multimodal"))
+    source = pa.array([corpus.name] * pairs.num_rows, pa.string())
+    middle = [pairs[name] for name in ("hypothesis", "label", "rating")]
+    return pa.table([premises, images, *middle, kinds, source, pairs["image_key"], pairs["caption_key"]], schema=SCHEMA)
+
+
+def _join(premises: pa.ListArray) -> pa.Array:
+    """The captions of each premise with a blank between them, whatever blanks they end in."""
+    captions = pc.utf8_trim_whitespace(premises.flatten())
+    offsets = np.append(0, np.cumsum(pc.list_value_length(premises))).astype(np.int32)
+    return pc.utf8_trim_whitespace(pc.binary_join(pa.ListArray.from_arrays(offsets, captions), " "))
+
+
+def _check_images(corpus: Corpus, names: pa.ChunkedArray, folder: ImageFolder) -> None:
+    wanted = pc.unique(names).to_pylist()
+    missing = [name for name in wanted if folder.find(name) is None]
+    if missing:
+        raise SourceMissing(
+            f"{corpus.name}: {len(missing)} of {len(wanted)} images are not below {folder.folder}, the first: "
+            f"{missing[0]}. Without a folder of images the captions alone are the premises."
+        )
+
+
+def _nothing_left(name: str, left_out: Mapping[str, int]) -> str:
+    reasons = ", ".join(f"{reason} ({number:,})" for reason, number in left_out.items())
+    return (
+        f"{name}: no pair is left to train on. Left out: {reasons}. Test data enters with allow_test_data "
+        "(--allow-test-data) alone, photographs need their folder (--images)."
+    )
+
+
+def _describe(library: Library, corpus: Corpus, table: pa.Table, left_out: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "pairs": table.num_rows,
+        "positives": _positives(table),
+        "kinds": dict(Counter(table["kind"].to_pylist())),
+        "rule": corpus.rule,
+        "licence": library.catalog.group(corpus.groups[0]).licence,
+        "left_out": dict(left_out),
+    }
+
+
+def _positives(table: pa.Table) -> int:
+    return int(pc.sum(table["label"]).as_py())

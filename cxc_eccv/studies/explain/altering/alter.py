@@ -1,0 +1,125 @@
+"""Sentences to altered ones: one place of each, chosen by seed, kind and id alone."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from cxc_eccv.discovery import find_declared
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.studies.explain.altering.kind import Change, Kind, Places
+from cxc_eccv.studies.explain.altering.sentences import TAGGER, Sentence, tag_sentences
+
+__all__ = ["Altered", "all_kinds", "alter", "alter_tagged", "require_seed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """A sentence with one place changed.
+
+    Attributes:
+        query_id: of the sentence.
+        kind: of the alteration.
+        original, altered: before and after; they differ from ``span_start`` on, and agree after ``span_end``.
+        span_start, span_end: characters of ``original`` that give way, the article and the verb that agree included.
+        replaced: the word in them whose meaning changes.
+        new_word: what stands for it in ``altered``.
+        seed: of the choices.
+    """
+
+    query_id: int
+    kind: str
+    original: str
+    altered: str
+    span_start: int
+    span_end: int
+    replaced: str
+    new_word: str
+    seed: int
+
+
+@cache
+def all_kinds() -> Mapping[str, Kind]:
+    """All declared kinds by name, in alphabetical order."""
+    return find_declared(importlib.import_module("cxc_eccv.studies.explain.altering.kinds"), "KIND", Kind)
+
+
+def alter(
+    sentences: Sequence[str],
+    kind: str,
+    *,
+    ids: Sequence[int] | None = None,
+    seed: int = 0,
+    tagger: str = TAGGER,
+    num_proc: int = 1,
+) -> list[Altered]:
+    """Change one place of every sentence that has one for this kind.
+
+    What is chosen for a sentence depends on the seed, the kind and its id alone: neither on the other sentences nor on
+    the number of processes. One exception is meant: ``colour_in`` chooses among the colours of all sentences.
+
+    Args:
+        sentences: N texts, each one sentence.
+        kind: as :func:`all_kinds` names them.
+        ids: N whole numbers, each once; None for 0, 1, 2 and so on.
+        seed: a whole number.
+        tagger: spaCy pipeline for English, by the name it is installed under.
+        num_proc: processes that tag. A script needs ``if __name__ == "__main__":`` for several.
+
+    Returns:
+        One entry per altered sentence, in their order; those without such a place are left out.
+
+    Raises:
+        UnknownName: no such kind.
+        InvalidOption: a seed that is no whole number, or ids that are not one per sentence.
+        SourceMissing: spaCy, the pipeline, nltk or WordNet is not at hand; says how to get it.
+
+    Example:
+        >>> alter(["A small dog on a bench"], "size", tagger="en_core_web_sm")[0].altered  # doctest: +SKIP
+        'An enormous dog on a bench'
+    """
+    declared = _kind(kind)
+    numbers = range(len(sentences)) if ids is None else ids
+    if len(numbers) != len(sentences) or len(set(numbers)) != len(numbers):
+        raise InvalidOption(f"{len(sentences)} sentences need as many ids, each once; these are {len(set(numbers))}")
+    if num_proc < 1:
+        raise InvalidOption(f"num_proc={num_proc}: give 1 or more processes")
+    require_seed(seed)
+    return alter_tagged(tag_sentences(sentences, tagger, num_proc), numbers, declared, seed)
+
+
+def alter_tagged(sentences: Sequence[Sentence], ids: Sequence[int], kind: Kind, seed: int) -> list[Altered]:
+    """What :func:`alter` does, for sentences that are tagged already."""
+    places_of = kind.prepare(sentences)
+    found = []
+    for number, sentence in zip(ids, sentences, strict=True):
+        change = _choose(places_of, sentence, f"{seed}/{kind.name}/{number}")
+        if change is not None:
+            span = change.start, change.end, change.replaced, change.new_word
+            found.append(Altered(number, kind.name, sentence.text, change.of(sentence), *span, seed))
+    return found
+
+
+def require_seed(seed: object) -> None:
+    """Refuse a seed that is no whole number of 64 bits."""
+    if not isinstance(seed, int) or isinstance(seed, bool) or not -(2**63) <= seed < 2**63:
+        raise InvalidOption(f"seed={seed!r}: give a whole number")
+
+
+def _kind(name: str) -> Kind:
+    if name not in all_kinds():
+        raise UnknownName("kind of alteration", name, all_kinds())
+    return all_kinds()[name]
+
+
+def _choose(places_of: Callable[[Sentence], Places], sentence: Sentence, key: str) -> Change | None:
+    """One change of one place, each as likely as the others; a hash, so that it is the same wherever it is computed."""
+    places = places_of(sentence)
+    if not places:
+        return None
+    drawn = int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")
+    changes = places[drawn % len(places)]
+    return changes[drawn // len(places) % len(changes)]

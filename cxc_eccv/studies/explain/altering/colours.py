@@ -1,0 +1,110 @@
+"""Colours of CSS, which are Matplotlib's too: as English reads them, found in sentences, and how far apart they are."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from PIL import ImageColor
+
+from cxc_eccv.sources.coco_words import load_category_words
+from cxc_eccv.studies.explain.altering.kind import Change, substitute
+from cxc_eccv.studies.explain.altering.sentences import Sentence
+
+__all__ = ["LEAST_DISTANCE", "Mention", "all_colours", "find_colours", "recolour"]
+
+LEAST_DISTANCE = 150.0
+"""Between an RGB colour and the one that replaces it; black and white are 441.7 apart, red and orange 165.
+
+The paper gives no figure. Under this one are shades of a colour: red and crimson, blue and navy, grey and silver.
+"""
+
+PARTS = re.compile(
+    ""
+    "alice|antique|blanched|cadet|cornflower|dark|deep|dim|dodger|fire|floral|forest|ghost|hot|indian|lawn|lemon|light|lime(?=green)|medium|midnight|mint|misty|navajo|old(?=lace)|olive(?=drab|green)|orange(?=red)|pale|papaya|peach|powder|rebecca|rosy|royal|saddle|sandy|sea(?=green)|sky|slate|spring|steel|white(?=smoke)|yellow(?=green)|goldenrod(?=yellow)|green(?=yellow)|lavender(?=blush)|blue(?=violet)|violet(?=red)|burly"
+)
+"""Words that a name begins with, where it is a compound: ``darkslategray`` is dark slate gray."""
+
+SHADES = frozenset("baby bright dark deep dull hot light lime navy neon olive pale royal sky".split())
+"""Words before a colour that are a part of it; its RGB value is then that of the colour alone, or of the compound."""
+
+BLACK_AND_WHITE = frozenset("image images film photo photograph photographs photos picture pictures shot".split())
+ORANGE_FRUIT = frozenset(
+    "cake carrot carrots half halves juice marmalade peel peels rind section sections segments slice slices soda tree "
+    "trees wedge wedges zest".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A colour in a sentence: the places of its words, and its name in CSS."""
+
+    first: int
+    last: int
+    colour: str
+
+
+@cache
+def all_colours() -> dict[str, str]:
+    """CSS name to its English words, in alphabetical order; of two spellings of one name, the one with ``gray``.
+
+    Example:
+        >>> all_colours()["darkslategray"], all_colours()["lightgoldenrodyellow"], all_colours()["red"]
+        ('dark slate gray', 'light goldenrod yellow', 'red')
+    """
+    names = sorted(name for name in ImageColor.colormap if "grey" not in name)
+    return {name: PARTS.sub(lambda part: part[0] + " ", name).strip() for name in names}
+
+
+def distance(one: str, other: str) -> float:
+    """Euclidean distance of two CSS colours in RGB space."""
+    return math.dist(ImageColor.getrgb(one), ImageColor.getrgb(other))
+
+
+def find_colours(sentence: Sentence) -> Iterator[Mention]:
+    """The colours that a sentence gives to things, by their tags.
+
+    What only looks like a colour is left out: nouns (``orange`` the fruit, ``snow``), names (``Brown``), parts of
+    longer words (``red-haired``), the skin of people, and a photograph in black and white.
+    """
+    for place, word in enumerate(sentence.words):
+        name = sentence.lower[place]
+        if word.tag != "JJ" or name not in ImageColor.colormap or not sentence.stands_alone(place, place):
+            continue
+        if _looks_like_colour_only(sentence, place):
+            continue
+        shade = sentence.before(place)
+        compound = shade + name
+        first = place - 1 if (shade in SHADES or compound in ImageColor.colormap) and place else place
+        colour = compound if compound in ImageColor.colormap else name
+        if sentence.stands_alone(first, place):
+            yield Mention(first, place, colour.replace("grey", "gray"))
+
+
+def _looks_like_colour_only(sentence: Sentence, place: int) -> bool:
+    name = sentence.lower[place]
+    if name in ("black", "white"):
+        near = sentence.lower[max(place - 2, 0) : place + 3]
+        mixed = {"black", "white"} <= set(near)
+        described = {
+            word.lemma for word in (sentence.words[sentence.words[place].head], *sentence.words[place + 1 : place + 2])
+        }
+        return not described.isdisjoint(load_category_words()["person"]) or (mixed and _shows_photograph(sentence))
+    return name == "orange" and (sentence.after(place) in ORANGE_FRUIT or sentence.words[place].role != "amod")
+
+
+def _shows_photograph(sentence: Sentence) -> bool:
+    return not BLACK_AND_WHITE.isdisjoint(sentence.lower)
+
+
+def recolour(sentence: Sentence, mention: Mention, colours: Iterable[str]) -> list[Change]:
+    """The changes of a mention to those of ``colours`` that are far from it and not in the sentence already."""
+    there = set(sentence.lower)
+    return [
+        substitute(sentence, mention.first, all_colours()[colour], mention.last)
+        for colour in colours
+        if distance(colour, mention.colour) >= LEAST_DISTANCE and there.isdisjoint(all_colours()[colour].split())
+    ]

@@ -1,0 +1,88 @@
+"""Kind ``spatial``: what is left is right, what is above is below."""
+
+from cxc_eccv.studies.explain.altering.kind import Kind, Places, substitute
+from cxc_eccv.studies.explain.altering.sentences import Sentence
+
+PREPOSITIONS = {
+    "above": ("below",),
+    "behind": ("in front of",),
+    "below": ("above",),
+    "beneath": ("above", "on top of"),
+    "beside": ("far from",),
+    "down": ("up",),
+    "far from": ("close to", "near"),
+    "in front of": ("behind",),
+    "inside": ("outside",),
+    "into": ("out of",),
+    "near": ("far from",),
+    "next to": ("far from",),
+    "on top of": ("below", "under"),
+    "outside": ("inside",),
+    "over": ("under",),
+    "toward": ("away from",),
+    "towards": ("away from",),
+    "under": ("above", "on top of"),
+    "underneath": ("above", "on top of"),
+    "up": ("down",),
+}
+SIDES = {"left": "right", "right": "left"}
+
+SUPPORTS = frozenset("bed bench chair couch counter countertop desk shelf sofa stool table".split())
+"""Only of these is *under* what *on* is not: nobody rides under a bus, or walks under a sunny day."""
+
+PARTED = frozenset("break cut divide make slice split tear turn".split())
+"""Verbs after which *into* tells a result: *cut into pieces*."""
+
+
+def find(sentence: Sentence) -> Places:
+    """Every preposition of place with something in that place, and every side."""
+    places = []
+    for place, word in enumerate(sentence.words):
+        name = sentence.lower[place]
+        if not sentence.stands_alone(place, place):
+            continue
+        if name in SIDES and word.tag in ("JJ", "NN"):
+            places.append([substitute(sentence, place, SIDES[name])])
+        elif name == "on" and _stands_on_furniture(sentence, place):
+            places.append([substitute(sentence, place, "under")])
+        else:
+            phrase = _phrase_at(sentence, place)
+            last = place + phrase.count(" ")
+            if phrase and _is_of_place(sentence, place, last):
+                places.append([substitute(sentence, place, other, last) for other in PREPOSITIONS[phrase]])
+    return places
+
+
+def _phrase_at(sentence: Sentence, place: int) -> str:
+    """The preposition that begins here, of three words, two or one; empty where there is none."""
+    for length in (3, 2, 1):
+        phrase = " ".join(sentence.lower[place : place + length])
+        if phrase in PREPOSITIONS:
+            return phrase
+    return ""
+
+
+def _is_of_place(sentence: Sentence, first: int, last: int) -> bool:
+    word, before, after = sentence.lower[first], sentence.before(first), sentence.after(last)
+    if first == last and (sentence.words[first].tag != "IN" or not sentence.children(first, "pobj")):
+        return False
+    if after in ("", "of", "to") or (after[:1].isdigit()) or (word == "over" and sentence.words[last + 1].tag == "CD"):
+        return False
+    near = {sentence.words[first - 1].lemma, sentence.words[sentence.words[first].head].lemma}
+    if word == "into" and not near.isdisjoint(PARTED):
+        return False
+    return before not in ("all", "far", "from", "half", "right", "straight", "up", "upside")
+
+
+def _stands_on_furniture(sentence: Sentence, place: int) -> bool:
+    return any(sentence.words[child].lemma in SUPPORTS for child in sentence.children(place, "pobj"))
+
+
+KIND = Kind(
+    name="spatial",
+    title="Spatial relation",
+    description="A word of place gives way to its opposite: *left* and *right*, *above* and *below*, *over* and "
+    "*under*, *in front of* and *behind*, *inside* and *outside*, *next to* and *far from*, *up* and *down*, *into* "
+    "and *out of*, *on* a piece of furniture and *under* it.",
+    prepare=lambda data: find,
+)

@@ -1,0 +1,1 @@
+"""Commands of failures and concepts."""

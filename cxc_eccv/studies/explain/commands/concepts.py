@@ -1,0 +1,98 @@
+"""``cxc-eccv concepts``: what the annotations at hand say that images show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cxc_eccv.cli.choices import AllowModified, DataDir, concept_source, split_name
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.terminal import Sheet, print_shown
+
+if TYPE_CHECKING:
+    from cxc_eccv.studies.explain.concepts import ImageConcepts
+
+SHOWN = 15
+"""Concepts of a split that are listed, the most frequent ones."""
+
+
+def concepts(
+    source: Annotated[str, typer.Option(help="Whose annotations: coco or visual-genome.")] = "coco",
+    split: Annotated[str, typer.Option(help="train, restval, val or test.")] = "test",
+    image: Annotated[int | None, typer.Option(help="COCO id of one image, to see what it shows.")] = None,
+    instances: Annotated[
+        Path | None, typer.Option(help="COCO annotations in place of those at hand: instances_val2014.json.")
+    ] = None,
+    objects: Annotated[
+        Path | None, typer.Option(help="Visual Genome's objects.json, of any release; with --image-data.")
+    ] = None,
+    image_data: Annotated[Path | None, typer.Option(help="Visual Genome's image_data.json; with --objects.")] = None,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Show what images show, in WordNet's synsets.
+
+    They are of what people annotated in them, with number and size, and cxc-eccv explain tells failures in them.
+    Numbers and sizes need boxes, which COCO's full annotations and Visual Genome have, and category sets have not.
+
+    Examples:
+      cxc-eccv concepts --data-dir sample
+      cxc-eccv concepts --instances instances_val2014.json --image 391895
+      cxc-eccv concepts --source visual-genome --split val
+    """
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.explain.concepts import load_concepts
+
+    library = Library(data_dir, allow_modified=allow_modified)
+    files = {"instances": instances, "objects": objects, "image_data": image_data}
+    found = load_concepts(library, split_name(split), concept_source(source), **files)
+    if image is not None and image not in library.karpathy(found.split).image_ids:
+        raise InvalidOption(f"image {image} is not one of {split}; name its split with --split")
+    for sheet in _sheets(found) if image is None else [_sheet_of_image(found, image)]:
+        print_shown(sheet)
+
+
+def _sheets(found: ImageConcepts) -> list[Sheet]:
+    """The counts of a split, and its most frequent concepts."""
+    annotated, showing = len(found.images), sum(map(bool, found.images.values()))
+    boxes = sum(map(len, found.boxes.values()))
+    rows = [
+        ("images of the split", f"{found.n_images:,}"),
+        ("annotated", f"{annotated:,}"),
+        ("  with concepts", f"{showing:,}"),
+        ("  without: their annotators found nothing", f"{annotated - showing:,}"),
+        ("not annotated", f"{found.n_images - annotated:,}"),
+        ("boxes, an instance each", f"{boxes:,}" if found.counted else "not counted"),
+        *([("  groups, counted once", f"{found.groups:,}")] if found.groups else []),
+        *((f"left out: {reason}", f"{count:,}") for reason, count in sorted(found.left_out.items())),
+    ]
+    images = Counter(concept for shown in found.images.values() for concept in shown)
+    rows.append(("different concepts", f"{len(images):,}"))
+    counts = Counter(box.concept for boxes in found.boxes.values() for box in boxes)
+    most = [
+        (concept, f"{number:,}", *([f"{counts[concept]:,}"] if found.counted else []))
+        for concept, number in sorted(images.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
+    ]
+    header = ("concept", "images", *(["instances"] if found.counted else []))
+    return [
+        Sheet(("what", "number"), rows, title=f"{found.source}, {found.split} split"),
+        Sheet(header, most, title=f"The {len(most)} most frequent concepts"),
+    ]
+
+
+def _sheet_of_image(found: ImageConcepts, image: int) -> Sheet:
+    """A row per concept of one image."""
+    (shown,) = found.of([image])
+    if not shown:
+        raise InvalidOption(f"image {image} shows no concept: {found.source} have an entry for it, and nothing in it")
+    boxes = found.boxes.get(image, ())
+    rows = []
+    for concept, areas in shown.items():
+        names = sorted({box.name for box in boxes if box.concept == concept})
+        sizes = ", ".join(f"{area:.2%}" for area in sorted(areas.tolist(), reverse=True))
+        rows.append((concept, *([", ".join(names), str(areas.size), sizes] if found.counted else [])))
+    header = ("concept", *(["called", "instances", "share of the image"] if found.counted else []))
+    return Sheet(header, rows, prose=frozenset(range(1, len(header))), title=f"{found.source}, image {image}")

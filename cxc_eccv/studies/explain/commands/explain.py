@@ -1,0 +1,167 @@
+"""``cxc-eccv explain``: what a model's failed queries retrieved instead, in concepts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, concept_source, names, split_name
+from cxc_eccv.cli.output import COMMAND, check_output, say_written
+from cxc_eccv.cli.runs import load_runs
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.terminal import print_shown
+from cxc_eccv.writing import replaced_folder
+
+if TYPE_CHECKING:
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.explain.explanation import Explanation
+    from cxc_eccv.studies.explain.paired_failures import Paired
+    from cxc_eccv.studies.explain.reranking import Reranking
+
+FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
+
+
+def explain(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Embeddings, scores or rankings, also of query-corpus: a file per model, the first the baseline."
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for explain.json, failures.parquet, explain.md and explain.html.")
+    ] = None,
+    concepts: Annotated[str, typer.Option(help="What tells the concepts of an image: coco or visual-genome.")] = "coco",
+    instances: Annotated[
+        Path | None,
+        typer.Option(help="COCO's annotations with boxes (instances_val2014.json). Default: those of --data-dir."),
+    ] = None,
+    objects: Annotated[
+        Path | None, typer.Option(help="Visual Genome's objects.json. Default: that of --data-dir.")
+    ] = None,
+    image_data: Annotated[Path | None, typer.Option(help="The image_data.json that belongs to it.")] = None,
+    directions: Annotated[
+        list[str] | None, typer.Option(help="Of t2i, i2t and t2t, comma-separated or repeated. Default: all it can.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="val or test.")] = "test",
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="What the models are called, one per file. Default: what the file says, else its name."),
+    ] = None,
+    direction: Annotated[
+        str | None, typer.Option(help="Of a rankings file that does not say it: i2t, t2i or t2t.")
+    ] = None,
+    similarity: Annotated[
+        str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
+    ] = None,
+    adversarial: Annotated[
+        Path | None,
+        typer.Option(help="Embeddings of altered queries by the same model, from encode --config adversarial."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the bootstrap behind intervals, and of the failures the page draws.")
+    ] = 0,
+    images: Thumbnails = None,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Say what failed queries retrieved instead: which concepts of the right image, how many, how large.
+
+    A query fails where the item at its top is of another image than its own. CA is the share of the right image's
+    concepts that the retrieved one shows, NCS how close the others are in WordNet, CE by how many instances the common
+    ones differ, SD how many of these differ in size by 100% or more, relative to the smaller one and to that of the
+    right image. CE and SD need boxes.
+
+    With several files the models stand side by side, with intervals of their differences over the queries that both
+    fail.
+
+    rankings.parquet of query-corpus has its failures: captions that search images as the mean of their other captions.
+
+    With altered queries they are ranked where the originals were: how many went lower, and what it does to the metrics.
+
+    Examples:
+      cxc-eccv explain clip.npz --output explained
+      cxc-eccv explain clip.npz --instances instances_val2014.json
+      --output explained
+      cxc-eccv explain clip.npz siglip.npz --directions t2i
+      cxc-eccv explain query_corpus/rankings.parquet --output explained
+      cxc-eccv explain minilm.npz --concepts visual-genome
+      cxc-eccv explain clip.npz --adversarial altered.npz --output explained
+    """
+    from cxc_eccv.evaluation.report import choose_similarity
+    from cxc_eccv.runs import load_embeddings
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.explain.concepts import load_concepts
+    from cxc_eccv.studies.explain.explanation import check_run, explain_run
+    from cxc_eccv.studies.explain.global_table import make_tables
+    from cxc_eccv.studies.explain.paired_failures import compare_failures, refuse_other_queries
+    from cxc_eccv.studies.explain.reranking import check_altered, rerank
+    from cxc_eccv.studies.explain.wordnet import load_wordnet
+    from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.types import check_whole
+
+    check_output(output, FILES, images=images)
+    if adversarial is not None and len(files) > 1:
+        raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
+    check_whole("seed", seed, 0)
+    source = concept_source(concepts)
+    library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
+    models = load_runs(files, direction, name)
+    asked = {}
+    for own, run in models.items():  # before long files of concepts are read
+        choose_similarity(run, similarity=similarity)
+        chosen, _ = check_run(run, library, wanted, names(directions))
+        asked[own] = {part.name: part.needs[0].query_ids for part in chosen.parts}
+    refuse_other_queries(asked)
+    altered = None if adversarial is None else load_embeddings(adversarial)
+    (baseline, *_) = models.values()
+    if altered is not None:
+        check_altered(baseline, altered, library.captions(wanted), names(directions))
+    load_wordnet()
+    shown = load_concepts(library, wanted, source, instances=instances, objects=objects, image_data=image_data)
+    explained = [
+        explain_run(run, library, shown, wanted, directions=names(directions), similarity=similarity, name=own)
+        for own, run in models.items()
+    ]
+    paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
+    reranked = None
+    if altered is not None:
+        reranked = rerank(
+            baseline, altered, library, wanted, directions=names(directions), similarity=similarity, seed=seed
+        )
+    try:
+        written = [] if output is None else _write(output, explained, paired, reranked, library, images, seed)
+    finally:
+        print_shown(tables_to_console(make_tables(explained, paired, reranked)))
+    say_written(written)
+
+
+def _write(
+    output: Path,
+    explained: Sequence[Explanation],
+    paired: Sequence[Paired],
+    reranked: Reranking | None,
+    library: Library,
+    images: Path | None,
+    seed: int,
+) -> list[Path]:
+    """Write the numbers, a row per failure, the table and the page, all or nothing; other files are kept."""
+    from cxc_eccv.parquet import write_parquet
+    from cxc_eccv.studies.explain.global_table import explanations_to_json, join_tables, make_tables
+    from cxc_eccv.studies.explain.page import render_explained
+    from cxc_eccv.tables import tables_to_markdown
+
+    with replaced_folder(output, FILES) as folder:
+        texts = {
+            "explain.json": explanations_to_json(explained, paired, reranked, command=COMMAND.get()),
+            "explain.md": tables_to_markdown(make_tables(explained, paired, reranked)),
+            "explain.html": render_explained(explained, library, paired, reranked, images=images, seed=seed),
+        }
+        for file, text in texts.items():
+            (folder / file).write_text(text, encoding="utf-8", newline="\n")
+        rows = join_tables(explained)
+        write_parquet(rows, folder / "failures.parquet")
+    return [output / file for file in FILES]

@@ -1,0 +1,252 @@
+"""``cxc-eccv query-corpus``: a caption searches among images that stand for their other captions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from cxc_eccv.cli.choices import (
+    AllowModified,
+    BatchSize,
+    CaptionPrompt,
+    DataDir,
+    Dtype,
+    Lowercase,
+    Pooling,
+    Processor,
+    Revision,
+    TrustRemoteCode,
+    split_name,
+)
+from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.output import COMMAND, check_output, say_kept, say_written
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.terminal import print_shown
+from cxc_eccv.writing import refuse_unwritable, replaced_folder
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from cxc_eccv.studies.explain.query_corpus import Corpus, QueryCorpusReport
+    from cxc_eccv.types import Embeddings, IntArray
+
+__all__ = ["query_corpus"]
+
+OF_MODEL = (
+    *("processor", "revision", "trust_remote_code", "caption_prompt", "pooling", "batch_size", "dtype", "lowercase"),
+    *("device", "embeddings", "summarizer", "summaries"),
+)
+"""Options that are for ``--model`` alone."""
+
+Encode = Callable[..., "Embeddings"]
+"""(id, text) each, or a table of captions, and a ``file`` to keep the vectors in or None, to the vectors."""
+
+
+def query_corpus(
+    context: typer.Context,
+    file: Annotated[Path | None, typer.Argument(help="Embeddings of the captions (.npz, .safetensors).")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="In place of a file, a model to encode the captions with: its id or folder.")
+    ] = None,
+    collection: Annotated[str, typer.Option(help="flickr8k, flickr30k or coco.")] = "coco",
+    split: Annotated[
+        str | None, typer.Option(help="train, val or test. Default: test of coco, all there is of the others.")
+    ] = None,
+    query_position: Annotated[
+        str, typer.Option(help="Which caption of an image searches, 0 to 4; or all, one after the other.")
+    ] = "0",
+    normalise: Annotated[
+        bool, typer.Option("--normalise", help="Bring every vector to length 1 before an image's are averaged.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for query_corpus.json, query_corpus.md and rankings.parquet.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What the model is called. Default: what the file says, else the file's name.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    summarizer: Annotated[
+        str | None,
+        typer.Option(help="Images as a summary of their other captions, by this T5, Pegasus or BART: id or folder."),
+    ] = None,
+    summaries: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of summaries (.jsonl, .csv, .parquet) with image_id, summary and, for several positions, "
+            "query_position; with --summarizer the .jsonl file to keep them in."
+        ),
+    ] = None,
+    embeddings: Annotated[
+        Path | None,
+        typer.Option(help="File (.npz, .safetensors) to keep the model's embeddings in. Default: one in the cache."),
+    ] = None,
+    processor: Processor = None,
+    revision: Revision = None,
+    trust_remote_code: TrustRemoteCode = False,
+    caption_prompt: CaptionPrompt = None,
+    pooling: Pooling = "mean",
+    batch_size: BatchSize = 64,
+    device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
+    dtype: Dtype = None,
+    lowercase: Lowercase = None,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Search for an image by one of its captions, among images that stand for their other captions.
+
+    An image is the mean of its other captions' vectors, or the vector of a summary of them; similarity is the cosine.
+    Recall, reciprocal ranks, median rank and fails (1 - R@1) come with intervals from a bootstrap over images. Options
+    from --summarizer on are for --model. Summaries are kept while they are made: killed, the same command goes on.
+
+    rankings.parquet has the 50 images at the top for every query; of COCO's images cxc-eccv explain takes it.
+
+    Examples:
+      cxc-eccv query-corpus clip.npz
+      cxc-eccv query-corpus clip.npz --output clip
+      cxc-eccv query-corpus minilm_flickr8k.npz --collection flickr8k
+      --query-position all --output query_corpus
+      cxc-eccv query-corpus --model sentence-transformers/all-MiniLM-L6-v2
+      --collection flickr8k
+      cxc-eccv query-corpus --model sentence-transformers/all-MiniLM-L6-v2
+      --collection flickr8k --summarizer google-t5/t5-base --summaries t5.jsonl
+    """
+    import numpy as np
+
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus, take_rows
+    from cxc_eccv.tables import tables_to_console
+
+    _check_source(context, file, model)
+    check_output(output)
+    if normalise and (summarizer or summaries):
+        raise InvalidOption("--normalise is for the mean of vectors; a summary has one vector, leave it out")
+    library = Library(data_dir, allow_modified=allow_modified)
+    of_split = {} if split is None else {"split": split_name(split)}
+    captions = collect_captions(library, collection, of_split.get("split"))
+    ids = np.asarray(captions["caption_id"], dtype=np.int64)
+    corpus = None
+    if file is not None:
+        vectors, facts = _read_vectors(file, ids, name)
+    else:
+        encode, facts = _load_encoder(str(model), context.params)
+        vectors = take_rows(encode(captions, file=embeddings), ids, model)
+        if summarizer is not None or summaries is not None:
+            corpus, of_corpus = _summarise(captions, query_position, context.params, encode)
+            facts |= of_corpus
+    report = evaluate_query_corpus(
+        captions,
+        vectors,
+        library,
+        collection=collection,
+        query_position=query_position,
+        corpus=corpus,
+        corpus_name=None if corpus is None else "a summary of their other captions",
+        normalise=normalise,
+        confidence=confidence,
+        seed=seed,
+        **of_split,
+        **facts,
+        **({} if COMMAND.get() is None else {"command": COMMAND.get()}),
+    )
+    try:
+        written = [] if output is None else _write(report, output)
+    finally:
+        print_shown(tables_to_console([report.table()]))
+    say_written(written)
+
+
+def _check_source(context: typer.Context, file: Path | None, model: str | None) -> None:
+    """A file or a model, and no option of the one with the other."""
+    if file is not None and model is not None:
+        raise InvalidOption(f"--model encodes {model}, and {file} is encoded already: give one of the two")
+    if file is None and model is None:
+        raise InvalidOption(
+            "nothing to rank: name a file with embeddings of the captions, or a model with --model ID_OR_FOLDER"
+        )
+    given = [name for name in OF_MODEL if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    if file is not None and given:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InvalidOption(f"{options}: for --model alone, as {file} holds vectors of captions; leave it out")
+
+
+def _read_vectors(file: Path, ids: IntArray, name: str | None) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    """The vectors of the captions in a file, in the order of ``ids``; and what a report says of it."""
+    from cxc_eccv.runs import load_embeddings
+    from cxc_eccv.studies.explain.query_corpus import take_rows
+
+    run = load_embeddings(file)
+    if run.captions is None:
+        raise InvalidOption(f"{file}: holds no captions; a query and what it searches are captions")
+    return take_rows(run.captions, ids, file), {"run": run.facts(), "model": name or run.model or file.stem}
+
+
+def _load_encoder(model: str, given: dict[str, Any]) -> tuple[Encode, dict[str, Any]]:
+    """What turns texts into vectors of a model, which are kept; and what a report says of it."""
+    with needs_train_extra():
+        from cxc_eccv.encoding import encode_once, load_model
+
+    register_models()
+    names = ("processor", "revision", "trust_remote_code", "caption_prompt", "dtype", "lowercase", "device", "name")
+    loaded = load_model(model, **{name: given[name] for name in names})
+
+    def encode(captions: Any, file: Path | None) -> Embeddings:  # noqa: ANN401 - as of encode_once
+        run, was_there = encode_once(
+            loaded, file, captions=captions, batch_size=given["batch_size"], pooling=given["pooling"]
+        )
+        say_kept(run, was_there)
+        return cast("Embeddings", run.captions)
+
+    return encode, {"model": loaded.title, "encoding": dict(loaded.facts)}
+
+
+def _summarise(
+    captions: pa.Table, query_position: str, given: dict[str, Any], encode: Encode
+) -> tuple[Corpus, dict[str, Any]]:
+    """Images as summaries, made now or read from a file; and what a report says of these."""
+    import numpy as np
+
+    from cxc_eccv.studies.explain.query_corpus import find_positions, key_summaries, pair_up, summary_corpus
+
+    owners, file = np.asarray(captions["image_id"], dtype=np.int64), given["summaries"]
+    positions = find_positions(query_position, owners)
+    if given["summarizer"] is None:
+        from cxc_eccv.cli.user_tables import read_summaries
+        from cxc_eccv.runs.checks import hash_file
+
+        found = key_summaries(read_summaries(file), positions, file)
+        facts = {"file": file.name, "sha256": hash_file(file)}
+    else:
+        with needs_train_extra():
+            from cxc_eccv.studies.explain.summaries import join_captions, load_summarizer, summarize
+
+        if file is not None:
+            refuse_unwritable(file, file=True)
+        summarizer = load_summarizer(given["summarizer"], device=given["device"], dtype=given["dtype"])
+        texts = [
+            (image_id, pairing.position, text)
+            for pairing in (pair_up(owners, position) for position in positions)
+            for image_id, text in zip(pairing.image_ids.tolist(), join_captions(captions, pairing), strict=True)
+        ]
+        made = summarize(summarizer, texts, file, batch_size=given["batch_size"])
+        found = {text[:2]: summary for text, summary in zip(texts, made, strict=True)}
+        facts = summarizer.facts
+    return summary_corpus(found, partial(encode, file=None)), {"summaries": facts}
+
+
+def _write(report: QueryCorpusReport, output: Path) -> list[Path]:
+    from cxc_eccv.runs.rankings import write_rankings
+
+    texts = {"query_corpus.json": report.to_json(), "query_corpus.md": report.to_markdown()}
+    files = [*texts, "rankings.parquet"]
+    with replaced_folder(output, files) as folder:
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        write_rankings(folder / "rankings.parquet", report.rankings)
+    return [output / name for name in files]

@@ -1,0 +1,1 @@
+"""Configurations of the dataset that hold altered captions."""

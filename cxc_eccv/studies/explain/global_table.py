@@ -1,0 +1,298 @@
+"""A model's failures in one table, as in Table 3 of Lymperaiou et al., and several models side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.studies.explain.explanation import COUNTS, MEASURES, NUMBERS, Explained, Explanation
+from cxc_eccv.studies.explain.measures import OF_TRUTH
+from cxc_eccv.studies.explain.paired_failures import Paired
+from cxc_eccv.studies.explain.reranking import Reranking, reranking_tables
+from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.types import FloatArray
+from cxc_eccv.types.reported import group_by_reason
+
+__all__ = ["TITLES", "Summary", "explanations_to_json", "join_tables", "make_tables", "summarize"]
+
+SCHEMA = 1
+DECIMALS = 12
+"""Values that agree to so many are one for a mode: sums of equal numbers differ in their last place."""
+
+OF_NUMBER = ("same_multiplicity", "different_multiplicity", "differing_per_failure", "enumeration_disagreement")
+"""Numbers that need every instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The global table of one direction.
+
+    Attributes:
+        scores: name to number: shares in [0, 1], counts, instances.
+        counts: name of a mean to the number of failures that it is over.
+        not_computed: name to the reason why there is no such number.
+    """
+
+    scores: Mapping[str, float]
+    counts: Mapping[str, int]
+    not_computed: Mapping[str, str]
+
+
+def summarize(explained: Explained) -> Summary:
+    r"""The numbers of Table 3, and those that it leaves open.
+
+    Means are over the failures on which a number is defined; a mode is the most frequent value, of equally frequent
+    ones the smallest. The rest are sums over all failures whose right image shows a concept, and their ratios:
+
+    - ``object_hits``: concepts of both images; ``object_misses``: those of the right image alone;
+      ``non_common_concepts``: those of one of the two alone, whichever.
+    - ``matchings``: pairs behind NCS, :math:`\min(|D_g|, |D_r|)` each; ``matched_synsets``: their ratio to the
+      non-common concepts. As a pair takes two of these, it is a half at most.
+    - ``same_multiplicity``, ``different_multiplicity``: concepts of both images with equally many instances, and with
+      another number; ``differing_per_failure``: the latter per failure; ``enumeration_disagreement``: the mean over
+      failures of the share that they are of the common concepts.
+
+    The paper's own sums say that its column of matched synsets is this ratio (184,747 of 627,833 are 29.43%), and not
+    the share of the right image's synsets that its list of columns tells of; and that its column of enumeration
+    disagreement is no percentage but ``differing_per_failure`` (69,595 in 28,817 failures are 2.42).
+    """
+    table, failures = explained.table, explained.failures
+    known = {name: table[name].drop_null().to_numpy() for name in (*NUMBERS, *COUNTS)}
+    common, missed, other, differing = (known[name] for name in COUNTS)
+    unannotated = len(failures) - int(np.asarray(table["annotated"]).sum())
+    sums = {"queries": failures.n_queries, "failures": len(failures)}
+    ratios = {"failure_rate": len(failures) / failures.n_queries}
+    sums["without_concepts"] = len(failures) - unannotated - common.size
+    sums |= {"not_annotated": unannotated} if unannotated else {}
+    sums |= {"object_hits": int(common.sum()), "object_misses": int(missed.sum())}
+    sums |= {"non_common_concepts": int((missed + other).sum()), "matchings": int(np.minimum(missed, other).sum())}
+    means = {name: values for name, values in known.items() if name in NUMBERS and values.size}
+    if "differing_concepts" not in explained.not_computed:
+        sums |= {"same_multiplicity": int((common - differing).sum()), "different_multiplicity": int(differing.sum())}
+        shared = common > 0
+        means |= {"enumeration_disagreement": differing[shared] / common[shared]} if shared.any() else {}
+    scores: dict[str, float] = sums | {name: float(values.mean()) for name, values in means.items()}
+    scores |= {f"{name}_mode": find_mode(means[name]) for name in MEASURES if name in means}
+    scores |= ratios | ratios_of_sums(sums, common.size)
+    nothing = "no failure has what it is defined on" if len(failures) else "no query failed"
+    reasons = {name: explained.not_computed.get(name, nothing) for name in NUMBERS if name not in scores}
+    why = explained.not_computed.get("differing_concepts", nothing)
+    reasons |= {name: why for name in OF_NUMBER if name not in scores}
+    reasons |= {} if "matched_synsets" in scores else {"matched_synsets": nothing}
+    return Summary(scores, {name: values.size for name, values in means.items()}, reasons)
+
+
+def ratios_of_sums(sums: Mapping[str, float], n_explained: int) -> dict[str, float]:
+    """The ratios that the paper gives with their sums; without those whose divisor is 0.
+
+    Example:
+        >>> sums = {"matchings": 184_747, "non_common_concepts": 627_833, "different_multiplicity": 69_595}
+        >>> {name: round(value, 4) for name, value in ratios_of_sums(sums, 28_817).items()}
+        {'matched_synsets': 0.2943, 'differing_per_failure': 2.4151}
+    """
+    ratios = {}
+    if sums["non_common_concepts"]:
+        ratios["matched_synsets"] = sums["matchings"] / sums["non_common_concepts"]
+    if n_explained and "different_multiplicity" in sums:
+        ratios["differing_per_failure"] = sums["different_multiplicity"] / n_explained
+    return ratios
+
+
+def find_mode(values: FloatArray) -> float:
+    """The most frequent value, of equally frequent ones the smallest.
+
+    Example:
+        >>> find_mode(np.array([2.0, 0.5, 0.1 + 0.2, 0.3, 2.0]))
+        0.3
+    """
+    found, counts = np.unique(values.round(DECIMALS), return_counts=True)
+    return float(found[counts.argmax()])
+
+
+def explanations_to_json(
+    explanations: Sequence[Explanation],
+    paired: Sequence[Paired] = (),
+    reranked: Reranking | None = None,
+    *,
+    command: str | None = None,
+) -> str:
+    """The text of ``explain.json``.
+
+    It has the numbers of the first model, by ``direction/name``, the number of failures behind each mean, the reason
+    for each number or direction that is lacking, and the provenance; the same of further models under ``others``, and
+    how these differ from the first under ``paired``. What became of altered queries is among the numbers of the first,
+    and with its intervals under ``adversarial``.
+    """
+    first, *others = (
+        {
+            "model": one.model,
+            **_entries(one),
+            "provenance": {**one.provenance, **({"command": command} if command else {})},
+        }
+        for one in explanations
+    )
+    content: dict[str, Any] = {"schema": SCHEMA, **first}
+    if reranked is not None:
+        content |= {"scores": {**content["scores"], **reranked.scores}, "adversarial": reranked.to_dict()}
+    if others:
+        content |= {"others": others, "paired": [asdict(row) for row in paired]}
+    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def join_tables(explanations: Sequence[Explanation]) -> pa.Table:
+    """One row per model, direction and failure, with what they were computed from in the metadata."""
+    parts = []
+    for one in explanations:
+        for direction, explained in one.directions.items():
+            size = explained.table.num_rows
+            names = [("model", one.model), ("direction", direction)]
+            columns = {name: pa.array([text] * size, pa.string()).dictionary_encode() for name, text in names}
+            parts.append(
+                pa.table(columns | dict(zip(explained.table.column_names, explained.table.columns, strict=True)))
+            )
+    facts = {one.model: {"not_computed": _entries(one)["not_computed"], **one.provenance} for one in explanations}
+    joined = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+    return joined.replace_schema_metadata({"explained": json.dumps(facts, ensure_ascii=False)})
+
+
+def _entries(explanation: Explanation) -> dict[str, dict[str, Any]]:
+    summaries = {direction: summarize(explained) for direction, explained in explanation.directions.items()}
+    entries: dict[str, dict[str, Any]] = {
+        part: {
+            f"{direction}/{name}": value
+            for direction, own in summaries.items()
+            for name, value in getattr(own, part).items()
+        }
+        for part in ("scores", "counts", "not_computed")
+    }
+    entries["not_computed"] = {**explanation.skipped, **entries["not_computed"]}
+    return entries
+
+
+COUNT, PERCENT, NUMBER = "{:,.0f}", "{:.2%}", "{:.3f}"
+FOUR = (
+    ("CA", "concept_agreement", PERCENT),
+    ("NCS", "non_common_similarity", NUMBER),
+    ("CE", "concept_enumeration", NUMBER),
+    ("SD", "size_disagreement", PERCENT),
+)
+MEASURED = (*FOUR, ("SD relative to truth", OF_TRUTH, PERCENT))
+"""SD twice: relative to the smaller instance of a match, and to the right image's."""
+
+TITLES: Mapping[str, str] = {name: title for title, name, _ in MEASURED}
+"""Of these numbers."""
+
+
+SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
+    "": (
+        ("queries", "queries", COUNT),
+        ("failures", "failures", COUNT),
+        ("of the queries", "failure_rate", PERCENT),
+        ("failed by it alone", "failed_alone", PERCENT),
+        ("by the first alone", "baseline_failed_alone", PERCENT),
+        ("without concepts", "without_concepts", COUNT),
+        ("not annotated", "not_annotated", COUNT),
+    ),
+    "All concepts": (
+        *MEASURED,
+        ("SD without threshold", "size_disagreement_real", NUMBER),
+        *((f"{title}, mode", f"{name}_mode", show) for title, name, show in FOUR),
+    ),
+    "Mentioned concepts": [(title, f"{name}_informed", show) for title, name, show in MEASURED],
+    "Over the best rival": [(title, f"{name}_over_rival", show) for title, name, show in MEASURED],
+    "Sums": (
+        ("object hits", "object_hits", COUNT),
+        ("object misses", "object_misses", COUNT),
+        ("non-common concepts", "non_common_concepts", COUNT),
+        ("matchings", "matchings", COUNT),
+        ("matched synsets", "matched_synsets", PERCENT),
+        ("same multiplicity", "same_multiplicity", COUNT),
+        ("different multiplicity", "different_multiplicity", COUNT),
+        ("different per failure", "differing_per_failure", NUMBER),
+        ("enum. disagreement", "enumeration_disagreement", PERCENT),
+    ),
+}
+"""Section to its rows: title, name of the number, how it is shown."""
+
+SIDE_BY_SIDE = (
+    "Beside {first}: the numbers of a failure over the queries that both fail, the others over all queries; 95% "
+    "intervals of a bootstrap over images."
+)
+
+
+def make_tables(
+    explanations: Sequence[Explanation], paired: Sequence[Paired] = (), reranked: Reranking | None = None
+) -> list[Table]:
+    """The global table: of one model a column per direction; of several a table per direction, side by side.
+
+    Those of altered queries stand below.
+    """
+    first, *others = explanations
+    altered = [] if reranked is None else reranking_tables(reranked)
+    corpus = first.provenance.get("run", {}).get("corpus")
+    subtitle = f"{first.split} split, {first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
+    if not others:
+        summaries = {direction: summarize(explained) for direction, explained in first.directions.items()}
+        rows = _rows([summary.scores for summary in summaries.values()])
+        header = [("",), *((direction,) for direction in summaries)]
+        notes = _group({**first.skipped, **_reasons(summaries)})
+        return [Table(header, rows, f"Failures of {first.model}", subtitle, notes), *altered]
+    tables = []
+    for direction in dict.fromkeys(name for own in explanations for name in own.directions):
+        summaries = {
+            own.model: summarize(own.directions[direction]) for own in explanations if direction in own.directions
+        }
+        pairs: dict[str, dict[str, Paired]] = {}
+        for row in paired:
+            if row.key.startswith(f"{direction}/"):
+                pairs.setdefault(row.model, {})[row.key.removeprefix(f"{direction}/")] = row
+        rows = _rows([summary.scores for summary in summaries.values()], list(pairs.values()))
+        header = [("",), *((name,) for name in summaries), *((f"{name} minus {first.model}",) for name in pairs)]
+        notes = [SIDE_BY_SIDE.format(first=first.model)] if pairs else []
+        notes += _group({own.model: own.skipped[direction] for own in explanations if direction in own.skipped})
+        shown = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
+        title = f"Failures of {shown}, {direction}"
+        tables.append(Table(header, rows, title, subtitle, [*notes, *_group(_reasons(summaries))]))
+    return [*tables, *altered]
+
+
+def _rows(scores: Sequence[Mapping[str, float]], pairs: Sequence[Mapping[str, Paired]] = ()) -> list[list[str | Cell]]:
+    rows: list[list[str | Cell]] = []
+    for section, lines in SECTIONS.items():
+        own: list[list[str | Cell]] = []
+        for title, name, show in lines:
+            cells = [show.format(one[name]) if name in one else MISSING for one in scores]
+            beside = [_show_pair(one[name], show) if name in one else MISSING for one in pairs]
+            if any(cell is not MISSING for cell in (*cells, *beside)):
+                own.append([title, *cells, *beside])
+        rows += [[section], *own] if section and own else own
+    return rows
+
+
+def _show_pair(row: Paired, show: str) -> Cell:
+    signed = show if row.is_share else show.replace(":", ":+")
+    return Cell(signed.format(row.value), interval=f"[{signed.format(row.low)}, {signed.format(row.high)}]")
+
+
+def _reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:
+    """Titles of what a column lacks, to the reason; variants of a measure that lacks for the same reason go without."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for column, own in summaries.items():
+        reasons = own.not_computed
+        for section, lines in SECTIONS.items():
+            for title, name, _ in lines:
+                measure = name.removesuffix("_informed").removesuffix("_over_rival")
+                if name in reasons and (measure == name or reasons.get(measure) != reasons[name]):
+                    of = "" if measure == name else f" ({section[0].lower()}{section[1:]})"
+                    found.setdefault((column, of, reasons[name]), []).append(title)
+    return {f"{column} {', '.join(titles)}{of}": reason for (column, of, reason), titles in found.items()}
+
+
+def _group(reasons: Mapping[str, str]) -> list[str]:
+    """Each reason once, behind all that it is the reason of."""
+    return [f"{'; '.join(names)}: {reason}." for reason, names in group_by_reason(reasons).items()]

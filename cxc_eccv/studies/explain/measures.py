@@ -1,0 +1,141 @@
+"""The four numbers of many failures: plain, of what the query mentions, and against the best other candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import DataError
+from cxc_eccv.metrics.concept_agreement import concept_agreement
+from cxc_eccv.metrics.concept_enumeration import concept_enumeration
+from cxc_eccv.metrics.non_common_similarity import non_common_similarity
+from cxc_eccv.metrics.size_disagreement import size_disagreement
+from cxc_eccv.types import FloatArray
+from cxc_eccv.types.seen import ConceptPairs, Similarity
+
+__all__ = ["OF_INSTANCES", "OF_TRUTH", "keep_mentioned", "measure_failures", "subtract_best"]
+
+OF_TRUTH = "size_disagreement_truth"
+"""SD with differences as shares of the right image's instance, in the place of the smaller one of the two."""
+
+OF_INSTANCES = ("concept_enumeration", "size_disagreement", OF_TRUTH)
+"""Numbers that need every instance with its area; lower is better."""
+
+Measured = Mapping[str, FloatArray]
+"""Name of a metric to its values, NaN where it is not defined."""
+
+
+def measure_failures(pairs: ConceptPairs, similarity: Similarity, *, counted: bool = True) -> dict[str, FloatArray]:
+    """All metrics that explain failures; size disagreement twice, as the paper does not say relative to what.
+
+    Args:
+        pairs: what both images of F failures show.
+        similarity: of concepts, such as :func:`cxc_eccv.studies.explain.wordnet.similarity_matrix`.
+        counted: whether instances are known with their areas; without them, only concept agreement and similarity can
+            be computed.
+
+    Returns:
+        Name of each metric to (F,) values, NaN where it is not defined. ``size_disagreement`` is relative to the
+        smaller instance of a match, ``size_disagreement_truth`` to the right image's.
+
+    Raises:
+        DataError: ``counted``, and a concept comes without instances or areas.
+
+    Example:
+        >>> truth, retrieved = {"dog": np.array([0.5]), "ball": np.array([0.1])}, {"dog": np.array([0.2])}
+        >>> pairs = ConceptPairs(np.array([1]), [truth], [retrieved])
+        >>> values = measure_failures(pairs, lambda names: np.eye(len(names)))
+        >>> {name: own.tolist() for name, own in values.items() if name.startswith("c")}
+        {'concept_agreement': [0.5], 'concept_enumeration': [0.0]}
+        >>> {name: own.tolist() for name, own in values.items() if not name.startswith("c")}
+        {'non_common_similarity': [nan], 'size_disagreement': [1.0], 'size_disagreement_truth': [0.0]}
+    """
+    values = {
+        "concept_agreement": concept_agreement(pairs),
+        "non_common_similarity": non_common_similarity(pairs, similarity),
+    }
+    if counted:
+        values |= {
+            "concept_enumeration": concept_enumeration(pairs),
+            "size_disagreement": size_disagreement(pairs),
+            OF_TRUTH: size_disagreement(pairs, "truth"),
+        }
+    return values
+
+
+def keep_mentioned(pairs: ConceptPairs, mentions: Sequence[AbstractSet[str]]) -> tuple[ConceptPairs, NDArray[np.bool_]]:
+    """Pairs cut down to what the query mentions, in which every metric is its query-informed variant.
+
+    The right image keeps the concepts that the query mentions. The retrieved one keeps these too, and all that it alone
+    shows: NCS compares what is mentioned and missing with whatever stands in its place, which the query does not
+    mention. CA, CE and SD are about common concepts and see the mentioned ones alone.
+
+    Args:
+        pairs: what both images of F failures show.
+        mentions: F sets of concepts, such as ``find_mentions`` gives for the queries.
+
+    Returns:
+        The M failures whose query mentions a concept of the ground truth, as the others have no such variant; and (F,)
+        which these are.
+
+    Raises:
+        DataError: there is not one set per failure.
+
+    Example:
+        >>> area = np.array([0.1])
+        >>> dog, cat = {"dog": area, "tree": area}, {"cat": area, "tree": area}
+        >>> cut, kept = keep_mentioned(ConceptPairs(np.array([7, 8]), [dog, cat], [cat, dog]), [{"dog"}, {"dog"}])
+        >>> kept.tolist(), [list(shown) for shown in (*cut.truths, *cut.retrieved)]
+        ([True, False], [['dog'], ['cat']])
+    """
+    if len(mentions) != len(pairs):
+        raise DataError(f"{len(mentions)} queries say what they mention, of {len(pairs)} failures; give one for each")
+    wanted = [truth.keys() & named for truth, named in zip(pairs.truths, mentions, strict=True)]
+    kept = np.array([bool(names) for names in wanted], dtype=np.bool_)
+    truths, retrieved = [], []
+    for row in np.flatnonzero(kept).tolist():
+        truth, seen = pairs.truths[row], pairs.retrieved[row]
+        truths.append(_keep(truth, wanted[row]))
+        retrieved.append(_keep(seen, wanted[row] | (seen.keys() - truth.keys())))
+    return ConceptPairs(pairs.query_ids[kept], truths, retrieved), kept
+
+
+def _keep(shown: Mapping[str, FloatArray], names: AbstractSet[str]) -> dict[str, FloatArray]:
+    return {concept: areas for concept, areas in shown.items() if concept in names}
+
+
+def subtract_best(retrieved: Measured, others: Measured) -> dict[str, FloatArray]:
+    r"""How much better the retrieved image is than the best other candidate.
+
+    .. math:: \Delta m_f = m(I_g, I_r) - \operatorname{best}_{k \le K} m(I_g, I_k)
+
+    over the K images that come next in the ranking, neither the ground truth nor the retrieved one; the best has the
+    highest value of a metric where higher is better, else the lowest, for each metric its own. CE and SD compare the
+    concepts that an image shares with the ground truth: an image that shares none takes no part there, or it would
+    have the best enumeration of all.
+
+    Args:
+        retrieved: name of each metric to (F,) values of the images at the top; concept agreement among them.
+        others: the same names to (F, K) values of the candidates, NaN where there is none.
+
+    Returns:
+        Name to (F,) differences; NaN where the metric is defined for the retrieved image or for all others not.
+
+    Example:
+        >>> top = {"concept_agreement": np.array([0.5]), "concept_enumeration": np.array([3.0])}
+        >>> others = {"concept_agreement": np.array([[0.0, 0.25]]), "concept_enumeration": np.array([[0.0, 1.0]])}
+        >>> {name: values.tolist() for name, values in subtract_best(top, others).items()}
+        {'concept_agreement': [0.25], 'concept_enumeration': [2.0]}
+    """
+    differences = {}
+    for name, values in retrieved.items():
+        candidates, lower_is_better = others[name], name in OF_INSTANCES
+        if lower_is_better:
+            values = np.where(retrieved["concept_agreement"] > 0, values, np.nan)
+            candidates = np.where(others["concept_agreement"] > 0, candidates, np.nan)
+        best = (np.fmin if lower_is_better else np.fmax).reduce(candidates, axis=1, initial=np.nan)
+        differences[name] = values - best
+    return differences

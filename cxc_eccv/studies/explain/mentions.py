@@ -1,0 +1,116 @@
+"""Concepts that a sentence mentions: a checked list of words for COCO's categories, WordNet for all others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from cxc_eccv.sources.coco_words import load_category_words
+from cxc_eccv.studies.explain.altering.english import plural_of
+from cxc_eccv.studies.explain.concepts import synsets_of_categories
+from cxc_eccv.studies.explain.wordnet import find_synset, load_wordnet
+
+__all__ = ["find_mentions", "locate_mentions"]
+
+WORD = re.compile(r"[^\W\d_]+")
+LONGEST = 3
+"""Words of one name, at most: ``compact disc player``."""
+
+
+def find_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[set[str]]:
+    """Concepts of the vocabulary that each sentence mentions.
+
+    Words are read from left to right, the longest name first, in the singular or the plural: a ``hot dog`` is no dog.
+
+    1. COCO's 80 categories have a list of words, which was checked on captions of images with known categories:
+       ``kitten`` mentions a cat, ``people`` and ``she`` a person, a ``bus stop`` no bus. No other word mentions them.
+    2. Of other concepts of the vocabulary, a word mentions every one that WordNet has it as a name of: ``star`` is the
+       figure where the vocabulary has that one alone, and the celestial body too where it has both, so that the images
+       decide.
+
+    A sentence mentions these, and every concept above them: an ``oak`` is a tree, a ``tree`` is no oak. Of two
+    categories none is above the other: a ``hot dog`` is no sandwich, as COCO's annotators have it.
+
+    Args:
+        texts: N sentences.
+        vocabulary: WordNet synsets, such as ``dog.n.01``: all that the images may show, not those of one image.
+
+    Returns:
+        N sets of synsets of the vocabulary.
+
+    Raises:
+        DataError: WordNet has no such synset, or is missing; says how to get it.
+    """
+    return [{name for _, _, concepts in places for name in concepts} for places in locate_mentions(texts, vocabulary)]
+
+
+def locate_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[list[tuple[int, int, frozenset[str]]]]:
+    """Where each sentence mentions concepts of the vocabulary, by the rules of :func:`find_mentions`.
+
+    Returns:
+        For each of N sentences its mentions from left to right: first character, the one after the last, concepts.
+    """
+    reader = _Reader(vocabulary)
+    return [reader.read(text) for text in texts]
+
+
+@cache
+def _synsets_of_phrases() -> Mapping[str, frozenset[str]]:
+    """Every phrase of the checked list, in both numbers, to the synsets of its categories, if any."""
+    synsets = {name: {entry.synset} for name, entry in synsets_of_categories().items()}
+    phrases: dict[str, frozenset[str]] = {}
+    for category, words in load_category_words().items():
+        for phrase in words:
+            before, blank, last = phrase.rpartition(" ")
+            for form in (phrase, before + blank + plural_of(last)):
+                phrases[form] = phrases.get(form, frozenset()) | synsets.get(category, set())
+    return phrases
+
+
+class _Reader:
+    """Looks words up, each once."""
+
+    def __init__(self, vocabulary: Collection[str]) -> None:
+        self.corpus = load_wordnet()
+        self.names: dict[str, set[str]] = {}
+        """Synset to what the vocabulary calls it, as a synset has a name for each of its words."""
+        for name in vocabulary:
+            self.names.setdefault(find_synset(name).name(), set()).add(name)
+        self.parts = sorted({name.split(".")[-2] for name in self.names})
+        """Of speech."""
+        self.listed = _synsets_of_phrases()
+        self.unlisted = self.names.keys() - frozenset().union(*self.listed.values())
+        self.look_up = cache(self._look_up)
+
+    def read(self, text: str) -> list[tuple[int, int, frozenset[str]]]:
+        """Where a sentence mentions concepts, and which."""
+        words, found, start = list(WORD.finditer(text)), [], 0
+        while start < len(words):
+            for length in range(min(LONGEST, len(words) - start), 0, -1):
+                own = words[start : start + length]
+                concepts = self.look_up(*(word[0].lower() for word in own))
+                if concepts is not None:
+                    break
+            if concepts:
+                found.append((own[0].start(), own[-1].end(), concepts))
+            start += length
+        return found
+
+    def _look_up(self, *words: str) -> frozenset[str] | None:
+        """Concepts that a name mentions; None where it is no name."""
+        synsets = self.listed.get(" ".join(words))
+        spellings = dict.fromkeys(mark.join(words) for mark in ("_", "-", ""))  # fire_hydrant, t-shirt, wineglass
+        every = [sense for spelling in spellings for sense in self.corpus.synsets(spelling, self.parts)]
+        senses = [sense for sense in every if sense.name() in self.unlisted]
+        if synsets is None and not senses:
+            return None
+        # WordNet has a hot dog below sandwich, and a doughnut below cake: COCO's annotators do not.
+        above = self._go_up(map(self.corpus.synset, synsets or ())) & self.unlisted
+        meant = {*self._go_up(senses), *above, *(synsets or ())}
+        return frozenset(name for synset in meant & self.names.keys() for name in self.names[synset])
+
+    def _go_up(self, senses: Iterable[Any]) -> set[str]:
+        """Synsets that are these senses, or above them."""
+        return {ancestor.name() for sense in senses for ancestor, _ in sense.hypernym_distances()}

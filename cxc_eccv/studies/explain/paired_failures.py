@@ -1,0 +1,116 @@
+"""Two models' failures side by side, query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
+from cxc_eccv.studies.explain.explanation import NUMBERS, Explained, Explanation
+from cxc_eccv.types import FloatArray, IntArray, check_whole
+
+__all__ = ["Paired", "compare_failures", "refuse_other_queries"]
+
+SHARES = ("failed_alone", "baseline_failed_alone")
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """One number of two models' failures over the same queries.
+
+    Attributes:
+        model, baseline: names.
+        key: ``direction/name``. ``failure_rate`` is the share of failed queries, over all queries;
+            ``failed_alone`` and ``baseline_failed_alone`` are the shares of all queries that one of the two alone
+            fails; any other name is the mean of a number over the queries that both fail, and on which it is defined
+            for both.
+        value: the model's minus the baseline's; of the shares the share itself.
+        low, high: percentile interval of a bootstrap over images, which keeps the captions of one together.
+        n_queries, n_images: what was drawn from.
+    """
+
+    model: str
+    baseline: str
+    key: str
+    value: float
+    low: float
+    high: float
+    n_queries: int
+    n_images: int
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share of the queries, and no difference."""
+        return self.key.rpartition("/")[2] in SHARES
+
+
+def compare_failures(
+    baseline: Explanation, model: Explanation, *, seed: int = 0, confidence: float = 0.95
+) -> list[Paired]:
+    """What two models' failures differ in, over the queries that both were asked.
+
+    A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
+    on no query that both fail.
+
+    Args:
+        baseline: what the model is compared with.
+        model: the other.
+        seed: of the draws, the same for every number over the same images.
+        confidence: of the intervals.
+
+    Raises:
+        InvalidOption: the two were asked other queries, or explained by other concepts.
+    """
+    check_whole("seed", seed, 0)
+    if (baseline.split, baseline.provenance["concepts"]) != (model.split, model.provenance["concepts"]):
+        raise InvalidOption(f"{baseline.model} and {model.model} are explained by other splits or concepts")
+    asked = {
+        own.model: {name: it.failures.asked_ids for name, it in own.directions.items()} for own in (baseline, model)
+    }
+    refuse_other_queries(asked)
+    draws, found = Draws(seed), []
+    for direction in (name for name in baseline.directions if name in model.directions):
+        own, other = baseline.directions[direction], model.directions[direction]
+        for name, values, images in _pair_up(own, other):
+            samples = ClusterBootstrap(images, draws).means(values[:, None])[0]
+            low, high = interval(samples, confidence)
+            sizes = values.size, int(np.unique(images).size)
+            key, value = f"{direction}/{name}", float(values.mean())
+            found.append(Paired(model.model, baseline.model, key, value, low, high, *sizes))
+    return found
+
+
+def refuse_other_queries(asked: Mapping[str, Mapping[str, IntArray]]) -> None:
+    """Raise InvalidOption unless models are asked what the first one is, in every direction that they share with it.
+
+    Args:
+        asked: model to direction to the ids of its queries.
+    """
+    (baseline, first), *others = asked.items()
+    for model, own in others:
+        for direction in (name for name in first if name in own):
+            if not np.array_equal(first[direction], own[direction]):
+                raise InvalidOption(
+                    f"{baseline} and {model} are asked different {direction} queries, {first[direction].size:,} and "
+                    f"{own[direction].size:,}. Give runs of the same images, and of query-corpus rankings of one "
+                    "--query-position."
+                )
+
+
+def _pair_up(own: Explained, other: Explained) -> Iterator[tuple[str, FloatArray, IntArray]]:
+    """Name, value of each query, and its image, of all that is compared."""
+    asked, images = own.failures.asked_ids, own.failures.asked_images
+    failed, fails = (np.isin(asked, explained.failures.query_ids) for explained in (own, other))
+    yield "failure_rate", fails.astype(np.float64) - failed, images
+    yield "failed_alone", (fails & ~failed).astype(np.float64), images
+    yield "baseline_failed_alone", (failed & ~fails).astype(np.float64), images
+    both = failed & fails  # failures stand in the order of all queries, of either model
+    rows, places = np.isin(own.failures.query_ids, asked[both]), np.isin(other.failures.query_ids, asked[both])
+    for name in NUMBERS:
+        differences = other.table[name].to_numpy()[places] - own.table[name].to_numpy()[rows]
+        defined = ~np.isnan(differences)
+        if defined.any():
+            yield name, differences[defined], images[both][defined]

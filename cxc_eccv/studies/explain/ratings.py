@@ -1,0 +1,653 @@
+"""Failures that people rate: laid out for raters, read back strictly, and what the answers say of the four numbers.
+
+A rater sees the query with the right image and the retrieved one, marks what went wrong, and says from 1 to 10 how well
+the retrieved image serves in the right one's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MalformedSource
+from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
+from cxc_eccv.evaluation.settings import SPLITS, Settings
+from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
+from cxc_eccv.parquet import read_parquet
+from cxc_eccv.registry import metrics
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import parse_json, read_rows, shown
+from cxc_eccv.studies.explain.explanation import MEASURES
+from cxc_eccv.studies.explain.failures import TASKS
+from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
+from cxc_eccv.writing import ROW_FORMATS, refuse_unwritable, write_json, write_rows
+
+__all__ = [
+    "CLASSES",
+    "FailureRatings",
+    "RatingsReport",
+    "export_failures",
+    "find_rules",
+    "read_failures",
+    "read_ratings",
+    "report_ratings",
+]
+
+SCHEMA = 1
+
+CLASSES = ("alternatives", "object class", "colour", "enumeration", "size", "action", "detail")
+"""What a rater marks: that the image serves as well (an alternative), or which of the query's meanings it misses."""
+
+ALTERNATIVES = CLASSES[0]
+
+LEAST, MOST = 1, 10
+"""Ratings."""
+
+COLUMNS = ("pair_id", "query", "rater", "classes", "rating")
+"""What an answered row cannot do without."""
+
+INFORMED = "_informed"
+"""Ends the name of a number that looks at what the query mentions alone, as raters are told to."""
+
+CORRELATED = tuple(f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES)
+
+FAILURE_COLUMNS = ("direction", "query_id", "truth_id", "retrieved_id", *CORRELATED)
+
+RULES_SHOWN = 10
+"""On the console; the file has all."""
+
+
+def export_failures(
+    explained: pa.Table,
+    output: str | Path,
+    library: Library,
+    split: str,
+    *,
+    sample: int = 100,
+    seed: int = 0,
+) -> Path:
+    """Write some failures, drawn at random, for people to rate.
+
+    Each row is one failure: ``pair_id``, the ``query`` with its id, file name and id of the right image (``truth``) and
+    of the retrieved one, the classes to choose from, and what is to be filled in: ``rater``, ``classes`` and
+    ``rating``. Several raters each get a copy of the file. Of failures whose query is an image nobody could mark which
+    words of the query were missed; they are left out.
+
+    A pair's id names direction, query and both images, and nothing of the model or of the draw: who rated a pair once
+    has rated it for every model that fails in the same way.
+
+    Args:
+        explained: failures with ``direction``, ``query_id``, ``truth_id`` and ``retrieved_id``, one row each.
+        output: ``.csv`` or ``.jsonl`` file that is not there yet.
+        library: has captions and file names.
+        split: of the failures.
+        sample: how many failures.
+        seed: of the draw.
+
+    Raises:
+        InvalidOption: fewer failures than asked for, another ending, or a file that is there.
+    """
+    path = Path(output)
+    if path.suffix not in ROW_FORMATS:
+        raise InvalidOption(f"{path}: failures are written to {' or '.join(ROW_FORMATS)}; name such a file")
+    if path.exists():
+        raise InvalidOption(f"{path} is there, and may hold answers: name another file, or remove it")
+    refuse_unwritable(path, file=True)
+    check_whole("sample", sample)
+    check_whole("seed", seed, least=0)
+    rows = list(_describe_pairs(explained, library, split).values())
+    if len(rows) < sample:
+        raise InvalidOption(f"{len(rows):,} failures of text queries, and {sample:,} are asked for: ask for fewer")
+    drawn = np.random.default_rng(seed).choice(len(rows), sample, replace=False)
+    choices: Any = "; ".join(CLASSES) if path.suffix == ".csv" else list(CLASSES)
+    empty = {"choices": choices, "rater": "", "classes": "" if path.suffix == ".csv" else [], "rating": None}
+    return write_rows(path, [rows[place] | empty for place in drawn])
+
+
+def _describe_pairs(explained: pa.Table, library: Library, split: str) -> dict[str, dict[str, Any]]:
+    """Id of every failure of a text query to what a rater is told of it, in the order of the ids."""
+    asked = explained.filter(pc.not_equal(explained["direction"].cast("string"), "i2t"))
+    queries, truths, retrieved = (np.asarray(asked[name]) for name in ("query_id", "truth_id", "retrieved_id"))
+    rows = zip(
+        _pair_ids(asked),
+        queries.tolist(),
+        caption_texts(library, split, queries).to_pylist(),
+        truths.tolist(),
+        file_names(library, split, truths).to_pylist(),
+        retrieved.tolist(),
+        file_names(library, split, retrieved).to_pylist(),
+        strict=True,
+    )
+    told = []
+    for pair_id, query_id, query, truth_id, truth, retrieved_id, shown_image in rows:
+        if query is None or truth is None or shown_image is None:
+            raise DataError(
+                f"failure {pair_id} is not of the {split} split at hand. Point --data-dir at what was explained."
+            )
+        told.append(
+            {
+                "pair_id": pair_id,
+                "query": _on_one_line(query),
+                "query_id": query_id,
+                "truth": truth,
+                "truth_id": truth_id,
+                "retrieved": shown_image,
+                "retrieved_id": retrieved_id,
+            }
+        )
+    return {row["pair_id"]: row for row in sorted(told, key=lambda row: row["pair_id"])}
+
+
+def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
+    """The failures that ``cxc-eccv explain --output`` wrote, a row per model, direction and failure; and their split.
+
+    Raises:
+        DataError: the folder, or its table, is not there, or is none of this kind.
+    """
+    path = Path(folder) / "failures.parquet"
+    if not path.is_file():
+        raise DataError(f"{path} is missing. Name a folder that cxc-eccv explain --output wrote.")
+    try:
+        table = read_parquet(path)
+    except pa.ArrowInvalid as error:
+        raise _refuse(path, "", f"no readable Parquet file ({error})") from None
+    for name in FAILURE_COLUMNS:
+        if name not in table.column_names:
+            raise _refuse(path, "", f"no column {name}")
+        _check_column(path, name, table[name])
+    return table, _read_split(path, (table.schema.metadata or {}).get(b"explained"))
+
+
+def _refuse(path: Path, place: str, found: str) -> MalformedSource:
+    return MalformedSource(path, place, found, "what cxc-eccv explain --output wrote; run it again")
+
+
+def _check_column(path: Path, name: str, column: pa.ChunkedArray) -> None:
+    """Refuse a column of another type, or with a value that no failure has."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    expected = pa.string() if name == "direction" else pa.float64() if name in CORRELATED else pa.int64()
+    if kind != expected:
+        raise _refuse(path, f"column {name}", f"values of type {column.type}")
+    if name in CORRELATED:
+        low, high = metrics()[name.removesuffix(INFORMED)].bounds
+        given, highest = column.drop_null().to_numpy(), np.finfo(np.float64).max if high is None else high
+        bad = given[~((given >= low) & (given <= highest))].tolist()
+    elif name == "direction":
+        bad = [value for value in column.unique().to_pylist() if value not in TASKS]
+    else:
+        bad = [None] if column.null_count else []
+    if bad:
+        raise _refuse(path, f"column {name}", shown(bad[0]))
+
+
+def _read_split(path: Path, metadata: bytes | None) -> str:
+    """The split in the metadata of the table, which says of every model what was explained."""
+    if metadata is None:
+        raise _refuse(path, "", "no word of what was explained")
+    try:
+        facts = parse_json(metadata.decode(), path)
+    except UnicodeDecodeError:
+        raise _refuse(path, "metadata", "bytes that are not UTF-8") from None
+    told = list(facts.values()) if isinstance(facts, dict) else [facts]
+    splits = [one.get("split") if isinstance(one, dict) else None for one in told]
+    if not splits or splits[0] not in SPLITS or any(split != splits[0] for split in splits):
+        raise _refuse(path, "metadata", f"the splits {shown(splits)}")
+    return str(splits[0])
+
+
+def _pair_ids(explained: pa.Table) -> list[str]:
+    columns = (explained[name].to_pylist() for name in ("direction", "query_id", "truth_id", "retrieved_id"))
+    return ["-".join(map(str, row)) for row in zip(*columns, strict=True)]
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FailureRatings:
+    """What A answers say of P failures.
+
+    Attributes:
+        pair_ids: P ids, in their order.
+        pairs: (A,) place of each answer's failure.
+        raters: A names.
+        marks: (A, 7) whether each of ``CLASSES`` was marked.
+        ratings: (A,) whole numbers from 1 to 10.
+    """
+
+    pair_ids: tuple[str, ...]
+    pairs: IntArray
+    raters: tuple[str, ...]
+    marks: NDArray[np.bool_]
+    ratings: IntArray
+
+    @property
+    def mean_ratings(self) -> FloatArray:
+        """(P,) mean over the raters of each failure."""
+        size = len(self.pair_ids)
+        sums = np.bincount(self.pairs, weights=self.ratings, minlength=size)
+        return np.asarray(sums / np.bincount(self.pairs, minlength=size), dtype=np.float64)
+
+
+def read_ratings(paths: Sequence[str | Path], explained: pa.Table, library: Library, split: str) -> FailureRatings:
+    """Read answered files of :func:`export_failures`, one or several for each rater.
+
+    Args:
+        paths: ``.csv`` or ``.jsonl`` files. ``classes`` are names out of ``CLASSES``, divided by semicolons in a CSV
+            file and a list in JSON lines; further columns are passed over.
+        explained: the failures, as they were exported.
+        library: has the captions.
+        split: of the failures.
+
+    Raises:
+        MalformedSource: names the row and the remedy: no failure of this name, a changed query, no rater or one twice
+            for one failure, no class, one that is not there, alternatives beside another class, a rating that is
+            missing, not whole or not from 1 to 10.
+        InvalidOption: no file, or one of another ending.
+    """
+    if not paths:
+        raise InvalidOption("no file of ratings; name one or more")
+    failures = _describe_pairs(explained, library, split)
+    answers: dict[tuple[str, str], tuple[frozenset[str], int]] = {}
+    places: dict[tuple[str, str], str] = {}
+    for path in map(Path, paths):
+        if path.suffix not in ROW_FORMATS:
+            raise InvalidOption(f"{path}: ratings are read from {' or '.join(ROW_FORMATS)}, as they were exported")
+        if not path.is_file():
+            raise DataError(f"{path} is missing. Failures to rate are exported by cxc-eccv failures export.")
+        for line, row in read_rows(path, COLUMNS):
+            place = f"line {line}"
+            key = _pair_of(path, place, row, failures), _rater_of(path, place, row["rater"])
+            if key in answers:
+                found = f"{key[1]!r} on {key[0]} again, after {places[key]}"
+                raise MalformedSource(path, place, found, "one answer of a rater on a pair: remove one of the rows")
+            places[key] = f"{path}, {place}"
+            answers[key] = _classes_of(path, place, row["classes"]), _rating_of(path, place, row["rating"])
+    pair_ids = sorted({pair for pair, _ in answers})
+    place_of = {pair: number for number, pair in enumerate(pair_ids)}
+    return FailureRatings(
+        tuple(pair_ids),
+        np.array([place_of[pair] for pair, _ in answers]),
+        tuple(rater for _, rater in answers),
+        np.array([[name in classes for name in CLASSES] for classes, _ in answers.values()]),
+        np.array([rating for _, rating in answers.values()]),
+    )
+
+
+def _pair_of(path: Path, place: str, row: Mapping[str, Any], failures: Mapping[str, Mapping[str, Any]]) -> str:
+    pair = row["pair_id"]
+    if not isinstance(pair, str) or pair not in failures:
+        remedy = "a failure of the explained folder; name the one it was exported from, or remove the row"
+        raise MalformedSource(path, f"{place}, pair_id", shown(pair), remedy)
+    query = failures[pair]["query"]
+    if row["query"] != query:
+        raise MalformedSource(path, f"{place}, query", shown(row["query"]), f"{query!r}, as it was exported: undo this")
+    return pair
+
+
+def _rater_of(path: Path, place: str, rater: object) -> str:
+    if not isinstance(rater, str) or not rater.strip():
+        raise MalformedSource(path, f"{place}, rater", shown(rater), "who answered: a name in every row")
+    return rater.strip()
+
+
+def _classes_of(path: Path, place: str, given: object) -> frozenset[str]:
+    named = given.split(";") if isinstance(given, str) else given
+    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+        raise MalformedSource(path, f"{place}, classes", shown(given), "a list of names")
+    classes = [name.strip() for name in named if name.strip()]
+    known = ", ".join(CLASSES)
+    if not classes:
+        remedy = f"at least one of {known}; alternatives where nothing is wrong, and no row where nobody answered"
+        raise MalformedSource(path, f"{place}, classes", "none", remedy)
+    for number, name in enumerate(classes):
+        if name not in CLASSES:
+            raise MalformedSource(path, f"{place}, classes", shown(name), f"one of {known}")
+        if name in classes[:number]:
+            raise MalformedSource(path, f"{place}, classes", f"{name} twice", "each class once")
+    if ALTERNATIVES in classes and len(classes) > 1:
+        other = next(name for name in classes if name != ALTERNATIVES)
+        remedy = f"{ALTERNATIVES} alone where nothing is wrong, else only what is wrong"
+        raise MalformedSource(path, f"{place}, classes", f"{ALTERNATIVES} together with {other}", remedy)
+    return frozenset(classes)
+
+
+def _rating_of(path: Path, place: str, given: object) -> int:
+    text = given.strip() if isinstance(given, str) else str(given) if type(given) is int else ""
+    if text.isascii() and text.isdigit() and len(text) < 3 and LEAST <= int(text) <= MOST:
+        return int(text)
+    found = "none" if given in (None, "") else shown(given)
+    raise MalformedSource(path, f"{place}, rating", found, f"a whole number from {LEAST} to {MOST}")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of the answers, with the interval of a bootstrap over pairs."""
+
+    name: str
+    answers: int
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who marks the antecedents marks the consequents as well.
+
+    Attributes:
+        antecedents, consequents: names of classes.
+        answers: with all of both.
+        support: their share of all answers.
+        confidence: their share of the answers with the antecedents.
+        lift: the confidence by the consequents' share of all answers; above 1 they come together more often than by
+            chance.
+    """
+
+    antecedents: tuple[str, ...]
+    consequents: tuple[str, ...]
+    answers: int
+    support: float
+    confidence: float
+    lift: float
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How a number of failures goes with people's ratings.
+
+    Attributes:
+        metric: a column of the explained failures.
+        spearman: its rank correlation with the mean ratings; None where it has none, for the reason given.
+        low, high: of a bootstrap over pairs; None where a sample has no correlation.
+        higher_is_better: of the metric: people agree with it where the correlation is positive, else negative.
+        pairs: failures that have the number.
+        reason: why there is no correlation.
+    """
+
+    metric: str
+    spearman: float | None
+    low: float | None
+    high: float | None
+    higher_is_better: bool
+    pairs: int
+    reason: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the interval tells that people agree."""
+        if self.low is None or self.high is None:
+            return MISSING
+        low, high = (self.low, self.high) if self.higher_is_better else (-self.high, -self.low)
+        return "agrees" if low > 0 else "contradicts" if high < 0 else "not shown"
+
+
+@dataclass(frozen=True, slots=True)
+class RatingsReport:
+    """What people say of failures.
+
+    Attributes:
+        pairs, raters, answers: how many.
+        mean_rating: over all answers, and its interval.
+        ratings: number of answers with each rating from 1 to 10.
+        classes: each class's share of the answers.
+        numbers: share of the answers with one class, two and so on.
+        together: pairs of classes that were marked in one answer, the most frequent first.
+        rules: all association rules that an answer supports.
+        agreements: the correlation of each number with the mean ratings.
+        provenance: seed and level, files and data.
+    """
+
+    pairs: int
+    raters: int
+    answers: int
+    mean_rating: float
+    mean_rating_low: float
+    mean_rating_high: float
+    ratings: tuple[int, ...]
+    classes: tuple[Share, ...]
+    numbers: tuple[Share, ...]
+    together: tuple[Share, ...]
+    rules: tuple[Rule, ...]
+    agreements: tuple[Agreement, ...]
+    provenance: Mapping[str, Any]
+
+    def save(self, path: str | Path) -> Path:
+        """Write all numbers as JSON."""
+        return write_json(Path(path), {"schema": SCHEMA, **asdict(self)})
+
+    def tables(self) -> list[Table]:
+        """What the command line prints."""
+        level = f"{100 * self.provenance['confidence']:g}%"
+        told = f"{self.answers:,} answers of {self.raters:,} raters on {self.pairs:,} failures"
+        mean = f"{self.mean_rating:.2f} [{self.mean_rating_low:.2f}, {self.mean_rating_high:.2f}]"
+        tables = [
+            Table(
+                [("Marked",), ("% of answers",), ("Answers",)],
+                [(row.name, _percent(row), f"{row.answers:,}") for row in self.classes],
+                "What went wrong",
+                told,
+                notes=[
+                    f"Mean rating {mean} of {MOST}. In brackets {level} intervals, from a bootstrap over failures.",
+                    "Marked in one answer: "
+                    + ", ".join(f"{row.name} in {_percent(row)}" for row in self.numbers)
+                    + ".",
+                ],
+            )
+        ]
+        if self.together:
+            tables += [self._together, self._rules]
+        return [*tables, self._agreements(level)]
+
+    @property
+    def _together(self) -> Table:
+        rows = [(row.name, _percent(row), f"{row.answers:,}") for row in self.together]
+        return Table([("Marked together",), ("% of answers",), ("Answers",)], rows, "Classes together")
+
+    @property
+    def _rules(self) -> Table:
+        rows = [
+            (
+                f"{' + '.join(rule.antecedents)} \N{RIGHTWARDS ARROW} {' + '.join(rule.consequents)}",
+                f"{rule.answers:,}",
+                f"{100 * rule.support:.1f}",
+                f"{100 * rule.confidence:.1f}",
+                f"{rule.lift:.2f}",
+            )
+            for rule in self.rules[:RULES_SHOWN]
+        ]
+        return Table(
+            [("If, then",), ("Answers",), ("Support",), ("Confidence",), ("Lift",)],
+            rows,
+            "Association rules",
+            f"the {len(rows)} of {len(self.rules)} with most answers",
+            notes=[
+                "Support: % of all answers; confidence: % of those with the first; lift: above 1 more often than by "
+                "chance."
+            ],
+        )
+
+    def _agreements(self, level: str) -> Table:
+        rows = []
+        for row in self.agreements:
+            spec, informed = metrics()[row.metric.removesuffix(INFORMED)], row.metric.endswith(INFORMED)
+            bounds = "" if row.low is None or row.high is None else f"[{row.low:.2f}, {row.high:.2f}]"
+            value = MISSING if row.spearman is None else Cell(f"{row.spearman:.2f}", interval=bounds)
+            wanted = "above 0" if row.higher_is_better else "below 0"
+            title = f"{spec.title}, informed" if informed else spec.title
+            rows.append((title, value, wanted, f"{row.pairs:,}", row.verdict))
+        best = max(
+            (row for row in self.agreements if row.verdict == "agrees"),
+            key=lambda row: abs(row.spearman or 0.0),
+            default=None,
+        )
+        told = "No number is shown to agree with people." if best is None else f"{_title_of(best)} agrees best."
+        return Table(
+            [("Number",), ("Spearman",), ("Wanted",), ("Failures",), ("With people",)],
+            rows,
+            "Which number agrees with people",
+            "rank correlation with the mean rating of a failure",
+            notes=[
+                f"{told} In brackets {level} intervals, from a bootstrap over failures; where one holds 0, nothing is "
+                "shown. Each number is correlated over the failures that have it.",
+                *(f"{_title_of(row)}: {row.reason}." for row in self.agreements if row.reason),
+            ],
+        )
+
+
+def _title_of(row: Agreement) -> str:
+    title = metrics()[row.metric.removesuffix(INFORMED)].title
+    return f"{title}, informed" if row.metric.endswith(INFORMED) else title
+
+
+def _percent(row: Share) -> str:
+    return f"{100 * row.share:.1f} [{100 * row.low:.1f}, {100 * row.high:.1f}]"
+
+
+def report_ratings(
+    rated: FailureRatings,
+    explained: pa.Table,
+    *,
+    seed: int = 0,
+    confidence: float = 0.95,
+    provenance: Mapping[str, Any] | None = None,
+) -> RatingsReport:
+    """What was marked, what was marked together, and which of the four numbers goes with people's ratings.
+
+    Shares are of answers, each a rater's on a failure: with one rater for each failure they are the paper's. Their
+    intervals draw failures anew, with all answers on each.
+
+    Args:
+        rated: of :func:`read_ratings`.
+        explained: the failures with their numbers, null or NaN where one is not defined.
+        seed: of the bootstraps.
+        confidence: of the intervals.
+        provenance: to be kept with the numbers.
+
+    Raises:
+        InvalidOption: a seed or level out of range; mlxtend, which finds the rules, is not installed.
+
+    References:
+        Lymperaiou et al., 2022, sections 4.2 and 6.3.
+    """
+    settings = Settings(seed, confidence)
+    draws = Draws(seed)
+    bootstrap = ClusterBootstrap(rated.pairs, draws)
+
+    def share(name: str, given: NDArray[np.bool_]) -> Share:
+        low, high = interval(bootstrap.means(given.astype(np.float64)[:, None])[0], confidence)
+        return Share(name, int(given.sum()), float(given.mean()), low, high)
+
+    n_marked = rated.marks.sum(axis=1)
+    both = {
+        f"{CLASSES[one]} + {CLASSES[other]}": rated.marks[:, one] & rated.marks[:, other]
+        for one, other in combinations(range(len(CLASSES)), 2)
+    }
+    together = [share(name, given) for name, given in both.items() if given.any()]
+    low, high = interval(bootstrap.means(rated.ratings.astype(np.float64)[:, None])[0], confidence)
+    return RatingsReport(
+        pairs=len(rated.pair_ids),
+        raters=len(set(rated.raters)),
+        answers=rated.pairs.size,
+        mean_rating=float(rated.ratings.mean()),
+        mean_rating_low=low,
+        mean_rating_high=high,
+        ratings=tuple(np.bincount(rated.ratings, minlength=MOST + 1)[LEAST:].tolist()),
+        classes=tuple(share(name, given) for name, given in zip(CLASSES, rated.marks.T, strict=True)),
+        numbers=tuple(
+            share(f"{number} class{'' if number == 1 else 'es'}", n_marked == number)
+            for number in np.unique(n_marked).tolist()
+        ),
+        together=tuple(sorted(together, key=lambda row: (-row.answers, row.name))),
+        rules=find_rules(rated.marks),
+        agreements=tuple(_correlate(rated, explained, draws, confidence)),
+        provenance={**(provenance or {}), **settings.facts},
+    )
+
+
+def find_rules(marks: NDArray[np.bool_]) -> tuple[Rule, ...]:
+    """All association rules between classes that an answer supports, those of most answers first.
+
+    Args:
+        marks: (A, 7) whether each of ``CLASSES`` was marked.
+
+    Raises:
+        InvalidOption: mlxtend is not installed.
+
+    Example:
+        >>> marks = np.zeros((4, 7), dtype=bool)
+        >>> marks[:2, 5] = marks[1:, 6] = True
+        >>> [(rule.antecedents, rule.consequents, rule.confidence) for rule in find_rules(marks)]
+        [(('action',), ('detail',), 0.5), (('detail',), ('action',), 0.3333333333333333)]
+    """
+    try:
+        import pandas as pd
+        from mlxtend.frequent_patterns import apriori, association_rules
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in ("mlxtend", "pandas"):
+            raise
+        message = f"association rules need {package}, which is not installed: pip install 'cxc_eccv[explain]'"
+        raise InvalidOption(message) from None
+    answers = pd.DataFrame(marks, columns=list(CLASSES))
+    # Half an answer as the least support: any that occurs has at least a whole one.
+    sets = apriori(answers, min_support=0.5 / len(marks), use_colnames=True)
+    found = association_rules(sets, num_itemsets=len(marks), metric="support", min_threshold=0.0)
+    rules = [
+        Rule(
+            antecedents=_in_order(row["antecedents"]),
+            consequents=_in_order(row["consequents"]),
+            answers=round(row["support"] * len(marks)),
+            support=float(row["support"]),
+            confidence=float(row["confidence"]),
+            lift=float(row["lift"]),
+        )
+        for row in found.to_dict("records")
+    ]
+    return tuple(sorted(rules, key=lambda rule: (-rule.answers, -rule.confidence, rule.antecedents, rule.consequents)))
+
+
+def _in_order(classes: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in CLASSES if name in classes)
+
+
+def _correlate(rated: FailureRatings, explained: pa.Table, draws: Draws, level: float) -> Iterator[Agreement]:
+    """Spearman's rho of every number with the mean ratings, over the failures that have it."""
+    rows = {pair_id: row for row, pair_id in enumerate(_pair_ids(explained))}
+    own = explained.take([rows[pair_id] for pair_id in rated.pair_ids])
+    for metric in CORRELATED:
+        values = own[metric].to_numpy()
+        there = np.flatnonzero(np.isfinite(values))
+        better = metrics()[metric.removesuffix(INFORMED)].higher_is_better
+        agreement = Agreement(metric, None, None, None, better, int(there.size))
+        pairs = RatedPairs(there, there, rated.mean_ratings[there])
+        if there.size == 0:
+            yield replace(agreement, reason="none of the failures has it")
+        elif np.unique(values[there]).size < 2 or np.unique(pairs.ratings).size < 2:
+            which = "the number" if np.unique(values[there]).size < 2 else "the mean rating"
+            yield replace(agreement, reason=f"{which} is the same for every failure that has one")
+        else:
+            coded = CodedPairs.of(pairs, values[there])
+            rho = float(coded.spearman([np.arange(there.size)[None]])[0])
+            yield replace(agreement, spearman=rho, **_bounds(coded, draws.times(there.size), level))
+
+
+def _bounds(coded: CodedPairs, times: NDArray[np.integer], level: float) -> dict[str, Any]:
+    """Both ends of the interval, or why there is none."""
+    drawn = np.stack([np.repeat(np.arange(row.size), row) for row in times])
+    try:
+        low, high = interval(coded.spearman([drawn]), level)
+    except (DataError, MalformedRun):
+        return {"reason": "no interval, as some draws of so few failures hold equal values alone"}
+    return {"low": low, "high": high}

@@ -1,0 +1,202 @@
+"""Abstractive summaries of an image's captions, by T5, Pegasus and their like: batched, and kept as they are made."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import torch
+from tqdm.auto import tqdm
+from transformers.models.auto.modeling_auto import MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+
+from cxc_eccv.encoding.distributed.shards import fingerprint
+from cxc_eccv.encoding.models import LoadedModel, Processors, from_checkpoint, model_key
+from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError
+from cxc_eccv.ranking.device import torch_on
+from cxc_eccv.sources.download import encodings_folder
+from cxc_eccv.studies.explain.query_corpus import Pairing
+from cxc_eccv.types import check_whole
+from cxc_eccv.writing import cache_held, explained, locked
+
+__all__ = ["Summarizer", "join_captions", "load_summarizer", "summarize"]
+
+PREFIX = "summarize: "
+"""What T5 was trained to be told; models that were trained for summaries alone need nothing."""
+
+PREFIXED = ("t5", "mt5", "umt5", "longt5")
+
+LONGEST = 64
+"""Tokens of a summary by a model whose checkpoint says nothing of it."""
+
+SOURCE_DIGITS = 24
+
+
+@dataclass(frozen=True)
+class Summarizer:
+    """A sequence-to-sequence model, ready to summarise.
+
+    Attributes:
+        loaded: the model with its tokenizer.
+        prefix: what stands before every text.
+        settings: how it generates, as its checkpoint says for summaries; greedy, or by beams, never by chance.
+    """
+
+    loaded: LoadedModel
+    prefix: str
+    settings: dict[str, Any]
+
+    @cached_property
+    def key(self) -> str:
+        """Hex sha256 of all that decides what it writes."""
+        return model_key(self.loaded, ["captions"], self.prefix, json.dumps(self.settings, sort_keys=True))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a report says of it."""
+        return {"model": self.loaded.title, "prefix": self.prefix, "settings": self.settings}
+
+    def write(self, texts: Sequence[str]) -> list[str]:
+        """A summary of each text, of one batch."""
+        tokenizer = self.loaded.tokenizer
+        model: Any = self.loaded.model
+        limit = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or 10**6, 10**6)
+        inputs = tokenizer(
+            [self.prefix + text for text in texts], padding=True, truncation=True, max_length=limit, return_tensors="pt"
+        )
+        with torch.inference_mode():
+            made = model.generate(
+                input_ids=inputs["input_ids"].to(self.loaded.device),
+                attention_mask=inputs["attention_mask"].to(self.loaded.device),
+                **{**self.settings, "do_sample": False},
+            )
+        return [" ".join(text.split()) for text in tokenizer.batch_decode(made, skip_special_tokens=True)]
+
+
+def load_summarizer(source: str, *, device: str | None = None, dtype: str | None = None) -> Summarizer:
+    """A summariser of transformers.
+
+    Args:
+        source: Hub id or folder of a sequence-to-sequence model: T5, Pegasus, BART.
+        device: torch's name; None for a GPU where there is one.
+        dtype: ``float32``, ``bfloat16`` or ``float16``.
+
+    Raises:
+        ModelError: it cannot be loaded, or writes no text from text.
+        InvalidOption: no such device or dtype.
+    """
+    kinds = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if (dtype or "float32") not in kinds:
+        raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    torch_on(device)
+    model = from_checkpoint(source, kinds[dtype or "float32"], MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values())
+    config: Any = getattr(model, "config", None)
+    if not (getattr(config, "is_encoder_decoder", False) and model.can_generate()):
+        raise ModelError(
+            f"{source}: is a {type(model).__name__}, which writes no summary; name a sequence-to-sequence model, as "
+            "google-t5/t5-base or google/pegasus-xsum"
+        )
+    title = Path(source).resolve().name if Path(source).is_dir() else source
+    loaded = LoadedModel(model.to(device).eval(), Processors(None, source), source, title=title)
+    told = (getattr(config, "task_specific_params", None) or {}).get("summarization", {})
+    prefix = told.get("prefix", PREFIX if config.model_type in PREFIXED else "")
+    settings = {name: value for name, value in told.items() if name != "prefix"}
+    own = model.generation_config
+    if not {"max_length", "max_new_tokens"} & settings.keys() and own.max_new_tokens is None and not own.max_length:
+        settings["max_new_tokens"] = min(LONGEST, (getattr(config, "max_position_embeddings", None) or 10**6) - 1)
+    return Summarizer(loaded, prefix, settings)
+
+
+def join_captions(captions: pa.Table, pairing: Pairing) -> list[str]:
+    """Of every image that takes part its captions other than the query, as one text of sentences.
+
+    Example:
+        >>> from cxc_eccv.studies.explain.query_corpus import pair_up
+        >>> import numpy as np
+        >>> table = pa.table({"text": ["A dog. ", "Two dogs", "A dog runs."]})
+        >>> join_captions(table, pair_up(np.array([7, 7, 7]), 0))
+        ['Two dogs. A dog runs.']
+    """
+    texts = [" ".join(text.split()) for text in captions["text"].to_pylist()]
+    ended = [text if text.endswith((".", "!", "?")) else f"{text}." for text in texts]
+    bounds = zip(pairing.starts[:-1].tolist(), pairing.starts[1:].tolist(), strict=True)
+    return [" ".join(ended[row] for row in pairing.others[start:stop].tolist()) for start, stop in bounds]
+
+
+def summarize(
+    summarizer: Summarizer,
+    texts: Sequence[tuple[int, int, str]],
+    file: Path | None = None,
+    *,
+    batch_size: int = 32,
+    progress: bool = True,
+) -> list[str]:
+    """A summary of each text, made now or before.
+
+    They are kept line by line while they are made, so that a call that is killed goes on where it was.
+
+    Args:
+        summarizer: of :func:`load_summarizer`.
+        texts: image id, position of the query and text of each.
+        file: ``.jsonl`` file to keep them in, with ``image_id``, ``query_position``, ``summary``, and ``source``, which
+            tells model and text; None for one in the cache, where that can be written.
+        batch_size: texts at once.
+        progress: show a bar.
+
+    Returns:
+        As many summaries, in the order of the texts.
+
+    Raises:
+        InvalidOption: ``file`` holds summaries of other texts or by another model; another process writes it.
+        MalformedRun: ``file`` holds something else.
+    """
+    check_whole("batch_size", batch_size)
+    place = file or encodings_folder() / f"summaries-{summarizer.key[:16]}.jsonl"
+    sources = [fingerprint(summarizer.key, *text)[:SOURCE_DIGITS] for text in texts]
+    wanted = dict(zip(sources, texts, strict=True))
+    with cache_held(place) if file is None else locked(place) as keeps:
+        known, size = _read_kept(place)
+        if file is not None and not known.keys() <= wanted.keys():
+            raise InvalidOption(
+                f"{file} holds summaries of other captions, or by another model than {summarizer.loaded.name}: name "
+                "another file, or leave --summarizer out to take what it holds"
+            )
+        lacking = sorted(wanted.keys() - known.keys(), key=lambda source: (-len(wanted[source][2]), source))
+        bar = tqdm(total=len(lacking), desc="summaries", disable=None if progress else True, leave=False)
+        with bar, explained(place), io.BytesIO() if keeps is False else place.open("ab") as kept:
+            kept.truncate(size)  # takes off a last line that a kill cut short
+            for start in range(0, len(lacking), batch_size):
+                batch = lacking[start : start + batch_size]
+                made = dict(zip(batch, summarizer.write([wanted[source][2] for source in batch]), strict=True))
+                kept.writelines(_line(wanted[source], made[source], source).encode() for source in batch)
+                kept.flush()
+                known |= made
+                bar.update(len(batch))
+    return [known[source] for source in sources]
+
+
+def _line(text: tuple[int, int, str], summary: str, source: str) -> str:
+    row = {"image_id": text[0], "query_position": text[1], "summary": summary, "source": source}
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _read_kept(file: Path) -> tuple[dict[str, str], int]:
+    """Source to summary of every whole line, and how many bytes these lines have."""
+    content = file.read_bytes() if file.is_file() else b""
+    whole, kept = content[: content.rfind(b"\n") + 1], {}
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            row = json.loads(line)
+            kept[str(row["source"])] = str(row["summary"])
+        except (ValueError, KeyError, TypeError):
+            raise MalformedRun(
+                f"{file}: line {number} is no summary that was kept here, with source and summary; name another file, "
+                "or leave --summarizer out to take what it holds"
+            ) from None
+    return kept, len(whole)

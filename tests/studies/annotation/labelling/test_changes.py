@@ -1,0 +1,195 @@
+"""What new labels change: values are those of two evaluations, intervals those of plain draws of images."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from report_samples import near_run
+
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import RankingsRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
+from cxc_eccv.studies.annotation.labelling.changes import change_tables, measure_changes
+from cxc_eccv.tables import tables_to_markdown
+
+OLD = ("coco", "cxc", "eccv")
+NEW = (*OLD, "mine")
+OPTIONS = {"before": OLD, "after": NEW, "progress": False}
+
+
+def label(path, library, pairs):
+    """The sample with a label file that calls these pairs of image and caption positive."""
+    images, captions = zip(*pairs, strict=True)
+    columns = [images, captions, [1.0] * len(pairs), [True] * len(pairs), [2] * len(pairs)]
+    facts = {"name": "mine", "version": "1.0.0", "split": "test", "rule": "majority", "scheme": "eccv", "people": 2}
+    facts |= {"models": [], "data": {"content": library.karpathy("test").fingerprint}}
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, LABELS_SCHEMA, strict=True)]
+    write_labels(path, pa.Table.from_arrays(arrays, schema=LABELS_SCHEMA), facts)
+    return Library("sample", labels=[path])
+
+
+@pytest.fixture(scope="module")
+def runs(sample_library):
+    return {"near": near_run(sample_library, 0.9), "far": near_run(sample_library, 1.6, seed=1)}
+
+
+@pytest.fixture(scope="module")
+def labelled(sample_library, tmp_path_factory):
+    """The sample, and labels on a random tenth of the captions with images that are not their own."""
+    random, content = np.random.default_rng(0), sample_library.karpathy("test")
+    captions = random.permutation(content.caption_ids)[:30].tolist()
+    pairs = list(zip(random.choice(content.image_ids, 30).tolist(), captions, strict=True))
+    return label(tmp_path_factory.mktemp("labels") / "labels.parquet", sample_library, pairs)
+
+
+@pytest.fixture(scope="module")
+def changes(runs, labelled):
+    return measure_changes(runs, labelled, "test", **OPTIONS)
+
+
+def values_of(run, library, sources, key):
+    """Query ids, values and images of a metric in an evaluation of its own."""
+    task, direction, metric = key.split("/")
+    metrics = ["recall_at_1", "r_precision", "map_at_r"]
+    report = evaluate(
+        run, task, metrics=metrics, data_dir=library, sources=sources, per_query=True, confidence=None, progress=False
+    )
+    rows = report.per_query.to_pylist()
+    own = [row for row in rows if (row["task"], row["direction"], row["metric"]) == (task, direction, metric)]
+    return report.scores[key], {row["query_id"]: (row["value"], row["cluster"]) for row in own}
+
+
+@pytest.mark.parametrize("key", ["coco_5k/i2t/map_at_r", "coco_5k/t2i/recall_at_1", "coco_5k/t2i/r_precision"])
+def test_values_are_those_of_two_evaluations(changes, runs, labelled, key):
+    for row in (one for one in changes.changes if one.key == key):
+        (before, old), (after, new) = (values_of(runs[row.model], labelled, sources, key) for sources in (OLD, NEW))
+        assert (row.before, row.after) == (before, after)
+        assert row.difference == pytest.approx(after - before)
+        gains = {query: new[query][0] - old[query][0] for query in old}
+        assert row.better == sum(gain > 0 for gain in gains.values())
+        assert row.worse == sum(gain < 0 for gain in gains.values())
+        assert (row.n_queries, row.n_images) == (len(old), len({image for _, image in old.values()}))
+        assert row.low <= row.difference <= row.high
+
+
+def test_intervals_are_those_of_a_plain_paired_bootstrap_over_images(changes, runs, labelled):
+    """Other draws, so that bounds agree up to what a thousand samples leave open."""
+    key, random = "coco_5k/t2i/r_precision", np.random.default_rng(9)
+    (row,) = [one for one in changes.changes if one.key == key and one.model == "far"]
+    old, new = (values_of(runs["far"], labelled, sources, key)[1] for sources in (OLD, NEW))
+    by_image = {}
+    for query, (value, image) in old.items():
+        by_image.setdefault(image, []).append(new[query][0] - value)
+    images, drawn = list(by_image), []
+    for _ in range(1_000):
+        sample = [gain for place in random.integers(len(images), size=len(images)) for gain in by_image[images[place]]]
+        drawn.append(np.mean(sample))
+    wanted = np.quantile(drawn, [0.025, 0.975])
+    assert [row.low, row.high] == pytest.approx(wanted, abs=0.3 * (wanted[1] - wanted[0]))
+
+
+def test_the_same_seed_gives_the_same_and_another_one_other_intervals(runs, labelled):
+    one, again, other = (
+        measure_changes({"far": runs["far"]}, labelled, "test", seed=seed, samples=200, **OPTIONS) for seed in (0, 0, 1)
+    )
+    assert one == again
+    assert [row.difference for row in one.changes] == [row.difference for row in other.changes]
+    assert [(row.low, row.high) for row in one.changes] != [(row.low, row.high) for row in other.changes]
+
+
+def test_new_positives_never_lower_recall_but_may_lower_r_precision(changes):
+    recall = [row for row in changes.changes if row.metric == "recall_at_1"]
+    assert all(row.difference >= 0 and row.worse == 0 for row in recall)
+    assert any(row.difference < 0 for row in changes.changes if row.metric == "r_precision")
+    assert "may fall, although nothing was retrieved worse" in tables_to_markdown(change_tables(changes))
+
+
+@pytest.fixture(scope="module")
+def turned(sample_library, tmp_path_factory):
+    """Two rankings: one right for all captions but the first, one for none, until its choices are labelled."""
+    content = sample_library.karpathy("test")
+    images = content.image_ids.tolist()
+    owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+    first = next(iter(owners))
+    after = {image: images[(place + 1) % len(images)] for place, image in enumerate(images)}
+
+    def rank(top):
+        return [top, *(image for image in images if image != top)]
+
+    right = {caption: rank(after[image] if caption == first else image) for caption, image in owners.items()}
+    wrong = {caption: rank(after[after[image]]) for caption, image in owners.items()}
+    pairs = [(after[after[image]], caption) for caption, image in owners.items()]
+    library = label(tmp_path_factory.mktemp("turned") / "labels.parquet", sample_library, pairs)
+    runs = {"right": RankingsRun.from_dicts(t2i=right), "wrong": RankingsRun.from_dicts(t2i=wrong)}
+    return measure_changes(
+        runs, library, "test", before=("coco",), after=("coco", "mine"), metrics=["recall_at_1"], progress=False
+    )
+
+
+def test_models_that_change_places_are_told(turned):
+    places = {row.model: (row.place_before, row.place_after) for row in turned.changes}
+    assert places == {"right": (1, 2), "wrong": (2, 1)}
+    (turn,) = turned.turns
+    assert (turn.ahead, turn.behind, turn.key) == ("right", "wrong", "coco_5k/t2i/recall_at_1")
+    assert turn.before == pytest.approx(299 / 300)
+    assert turn.after == pytest.approx(-1 / 300)
+    assert turn.before_low <= turn.before <= turn.before_high
+    assert turn.after_low <= turn.after <= turn.after_high
+    text = tables_to_markdown(change_tables(turned))
+    assert "right was ahead of wrong by +99.7" in text
+    assert "1 \N{RIGHTWARDS ARROW} 2" in text
+
+
+def test_what_a_model_cannot_be_scored_on_is_left_out_with_the_reason(turned):
+    assert {row.direction for row in turned.changes} == {"t2i"}
+
+
+def test_equal_models_share_the_better_place(runs, labelled):
+    found = measure_changes({"one": runs["far"], "two": runs["far"]}, labelled, "test", samples=100, **OPTIONS)
+    assert {row.place_before for row in found.changes} == {row.place_after for row in found.changes} == {1}
+    assert found.turns == ()
+
+
+def test_one_model_has_no_place(runs, labelled):
+    found = measure_changes({"far": runs["far"]}, labelled, "test", samples=100, **OPTIONS)
+    assert all(table.headings[-1] == "better:worse" for table in change_tables(found))
+
+
+def test_queries_that_have_a_positive_only_after_are_no_pair(runs, labelled):
+    found = measure_changes(
+        {"far": runs["far"]}, labelled, "test", before=("eccv",), after=("eccv", "mine"), progress=False
+    )
+    assert not found.changes
+    assert "scored on different queries" in tables_to_markdown(change_tables(found))
+
+
+def test_what_cannot_change_is_refused(runs, labelled):
+    with pytest.raises(InvalidOption, match="no model"):
+        measure_changes({}, labelled, "test", **OPTIONS)
+    with pytest.raises(InvalidOption, match="nothing can have changed"):
+        measure_changes(runs, labelled, "test", before=NEW, after=NEW)
+    with pytest.raises(UnknownName, match="mine"):
+        measure_changes(runs, Library("sample"), "test", **OPTIONS)
+    for options, message in (({"samples": 3}, "samples"), ({"confidence": 1.5}, "confidence"), ({"seed": -1}, "seed")):
+        with pytest.raises(InvalidOption, match=message):
+            measure_changes(runs, labelled, "test", **OPTIONS, **options)
+
+
+@pytest.mark.slow
+def test_what_eccv_caption_adds_on_the_real_test_split(real_library):
+    """The figures of docs/annotation.md: R-Precision falls in 1,223 of 5,000 queries, in which nothing moved."""
+    found = measure_changes(
+        {"noise 1.2": near_run(real_library, 1.2, width=32)},
+        real_library,
+        "test",
+        before=("coco", "cxc"),
+        after=("coco", "cxc", "eccv"),
+        samples=200,
+        progress=False,
+    )
+    rows = {row.key: row for row in found.changes}
+    fallen = rows["coco_5k/i2t/r_precision"]
+    assert [round(100 * value, 1) for value in (fallen.before, fallen.after)] == [50.8, 44.2]
+    assert (fallen.better, fallen.worse) == (30, 1_223)
+    assert rows["coco_5k/i2t/recall_at_1"].worse == rows["coco_5k/t2i/recall_at_1"].worse == 0

@@ -1,0 +1,807 @@
+"""What is proposed: every strategy against plain loops over sorted lists, and what is refused."""
+
+from collections import Counter, defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import oracles
+import pyarrow as pa
+import pytest
+
+from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, RunTooShallow, UnknownName
+from cxc_eccv.judgments.evidence import labels_of_file
+from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
+from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, _cut, propose
+from cxc_eccv.studies.annotation.proposing.strategies import entailment, strategies
+from cxc_eccv.studies.annotation.proposing.strategies.cxc import choose_caption_pairs, choose_image_pairs
+from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen
+from cxc_eccv.studies.entailment.judge import ClassifierJudge
+from cxc_eccv.types import Embeddings
+
+QUERIES = (20, 30)
+OFFICIAL = ("coco", "cxc", "eccv", "entailment")
+
+
+@pytest.fixture(scope="module")
+def content(sample_library):
+    return sample_library.karpathy("test")
+
+
+@pytest.fixture(scope="module")
+def runs(content):
+    """Three models whose scores tie often: whole numbers, higher for an image's own captions."""
+    random = np.random.default_rng(0)
+    own = content.caption_image_ids == content.image_ids[:, None]
+    scores = [random.integers(0, 9, own.shape) + 3 * own for _ in range(3)]
+    return {
+        name: ScoresRun(content.image_ids, content.caption_ids, scores.astype(np.float32))
+        for name, scores in zip(("first", "second", "third"), scores, strict=True)
+    }
+
+
+@pytest.fixture(scope="module")
+def known(sample_library):
+    """Pair to the names of the sources that call it positive, and all pairs that one judged, from the raw tables."""
+    positive, judged = defaultdict(set), set()
+    captions = sample_library.captions("test")
+    for pair in zip(captions["image_id"].to_pylist(), captions["caption_id"].to_pylist(), strict=True):
+        positive[pair].add("coco")
+    rated = sample_library.cxc("sits", "test")
+    for caption, image, rating in zip(*(rated[name].to_pylist() for name in rated.column_names[:3]), strict=True):
+        judged.add((image, caption))
+        if rating >= 3:
+            positive[image, caption].add("cxc")
+    for direction in ("i2t", "t2i"):
+        table = sample_library.eccv("eccv", direction)
+        for pair in zip(table["query_id"].to_pylist(), table["item_id"].to_pylist(), strict=True):
+            positive[pair if direction == "i2t" else pair[::-1]].add("eccv")
+    images, captions, labels, _ = labels_of_file(sample_library.karpathy("test"), sample_library.entailment("test"))
+    for image, caption, entailed in zip(images.tolist(), captions.tolist(), labels.tolist(), strict=True):
+        judged.add((image, caption))
+        if entailed:
+            positive[image, caption].add("entailment")
+    return positive, judged | positive.keys()
+
+
+def pairs_of(table):
+    return list(zip(table["image_id"].to_pylist(), table["caption_id"].to_pylist(), strict=True))
+
+
+def rows_of(table):
+    return {(row["image_id"], row["caption_id"]): row for row in table.to_pylist()}
+
+
+def ranked(run, direction, query):
+    """Items of a query, best first, equal ones by id."""
+    if direction == "i2t":
+        scores = dict(zip(run.caption_ids.tolist(), run.scores[run.image_ids.tolist().index(query)], strict=True))
+    else:
+        scores = dict(zip(run.image_ids.tolist(), run.scores[:, run.caption_ids.tolist().index(query)], strict=True))
+    return sorted(scores, key=lambda item: (-scores[item], item))
+
+
+def listed(runs, content, depth, queries=None):
+    """Pair to the (model, direction, rank) of every list that has it."""
+    images, captions = queries or (content.image_ids.tolist(), content.caption_ids.tolist())
+    found = defaultdict(set)
+    for name, run in runs.items():
+        for direction, asked in (("i2t", images), ("t2i", captions)):
+            for query in asked:
+                for rank, item in enumerate(ranked(run, direction, query)[:depth], 1):
+                    pair = (query, item) if direction == "i2t" else (item, query)
+                    found[pair].add((name, direction, rank))
+    return found
+
+
+def proposals_of(row):
+    return {(own["model"], own["direction"], own["rank"]) for own in row["proposals"]}
+
+
+def some_queries(content):
+    return content.image_ids[5:25].tolist(), content.caption_ids[40:70].tolist()
+
+
+def open_pairs(found, known):
+    return [pair for pair in found if pair not in known[1]]
+
+
+def assert_refused(error, message, runs, library, **options):
+    with pytest.raises(error, match=message):
+        propose(runs, library, **options)
+
+
+class TestEccv:
+    def test_the_union_of_the_lists_with_who_proposed_a_pair(self, runs, sample_library, content, known):
+        queries = some_queries(content)
+        found = propose(runs, sample_library, queries=queries)
+        expected = listed(runs, content, 5, queries)
+        candidates, apart = rows_of(found.candidates), rows_of(found.known)
+        assert found.candidates.schema == found.known.schema == CANDIDATES
+        assert len(candidates) == found.candidates.num_rows
+        assert sorted(candidates) == sorted(open_pairs(expected, known))
+        assert sorted(apart) == sorted(pair for pair in expected if known[0].get(pair))
+        for pair, row in (candidates | apart).items():
+            assert proposals_of(row) == expected[pair]
+            assert len(row["proposals"]) == len(expected[pair])
+            assert row["strategy"] == "eccv"
+        for pair, row in candidates.items():
+            assert row["priority"] == pytest.approx(sum(1 / rank for *_, rank in expected[pair]))
+            assert row["known"] == []
+        for pair, row in apart.items():
+            assert row["known"] == [name for name in OFFICIAL if name in known[0][pair]]
+            assert row["priority"] is None
+
+    def test_counts_as_the_paper_counts(self, runs, sample_library, content, known):
+        queries = some_queries(content)
+        counts = propose(runs, sample_library, queries=queries, budget=7).facts["counts"]
+        expected = listed(runs, content, 5, queries)
+        positive = [pair for pair in expected if known[0].get(pair)]
+        negative = [pair for pair in expected if pair in known[1] and not known[0].get(pair)]
+        assert counts == {
+            "proposed": (20 + 30) * 5 * 3,
+            "distinct": len(expected),
+            "known_positive": len(positive),
+            "judged_negative": len(negative),
+            "asked_before": 0,
+            "open": len(expected) - len(positive) - len(negative),
+            "candidates": 7,
+        }
+        assert positive
+        assert negative
+
+    def test_a_budget_takes_the_best(self, runs, sample_library):
+        every = propose(runs, sample_library).candidates["priority"].to_pylist()
+        assert every == sorted(every, reverse=True)
+        best = propose(runs, sample_library, budget=100).candidates
+        assert best["priority"].to_pylist() == every[:100]
+
+    def test_drawn_queries_are_the_seed_s_and_their_number_is_kept(self, runs, sample_library):
+        first, same, other = (
+            propose(runs, sample_library, queries=QUERIES, seed=seed).candidates for seed in (1, 1, 2)
+        )
+        assert first.equals(same)
+        assert not first.equals(other)
+        asked = {
+            direction: {
+                row[side] for row in first.to_pylist() for own in row["proposals"] if own["direction"] == direction
+            }
+            for direction, side in (("i2t", "image_id"), ("t2i", "caption_id"))
+        }
+        assert len(asked["i2t"]) <= 20
+        assert len(asked["t2i"]) <= 30
+        facts = propose(runs, sample_library, queries=QUERIES, seed=1).facts
+        assert facts["options"]["queries"] == {"images": 20, "captions": 30}
+        assert facts["counts"]["proposed"] == 50 * 5 * 3
+
+    def test_further_rounds_have_the_same_queries(self, runs, sample_library):
+        first = propose(runs, sample_library, queries=QUERIES, seed=1)
+        again = propose(runs, sample_library, queries=QUERIES, seed=1, budget=50)
+        further = propose(runs, sample_library, queries=QUERIES, seed=1, budget=50, asked=again.candidates)
+        assert set(pairs_of(further.candidates)) | set(pairs_of(again.candidates)) <= set(pairs_of(first.candidates))
+        assert further.candidates.num_rows == 50
+
+    def test_more_models_add_and_never_take_away(self, runs, sample_library):
+        few = propose({"first": runs["first"]}, sample_library)
+        more = propose(runs, sample_library)
+        assert set(pairs_of(few.candidates)) < set(pairs_of(more.candidates))
+
+    def test_one_side_alone_may_ask(self, runs, sample_library):
+        for queries, direction in (((10, 0), "i2t"), ((0, 10), "t2i"), ((None, 0), "i2t")):
+            found = propose(runs, sample_library, queries=queries).candidates
+            assert {own["direction"] for row in found["proposals"].to_pylist() for own in row} == {direction}
+
+    def test_models_that_rank_one_direction_ask_in_it(self, runs, sample_library, content):
+        lists = {
+            name: RankingsRun.from_dicts({image: ranked(run, "i2t", image) for image in content.image_ids.tolist()})
+            for name, run in runs.items()
+        }
+        for strategy in ("eccv", "disagreement"):
+            found = propose(lists, sample_library, strategy=strategy)
+            assert found.candidates.equals(
+                propose(runs, sample_library, strategy=strategy, queries=(None, 0)).candidates
+            )
+            assert found.facts["options"]["queries"] == {"images": 60, "captions": 0}
+        mixed = {"scores": runs["first"], "lists": lists["second"]}
+        assert_refused(InvalidOption, "lists does not rank t2i.*--queries 500,0", mixed, sample_library)
+
+    def test_lists_in_a_file_propose_what_their_scores_do(self, runs, sample_library, content):
+        lists = {
+            name: RankingsRun.from_dicts(
+                {image: ranked(run, "i2t", image) for image in content.image_ids.tolist()},
+                {caption: ranked(run, "t2i", caption) for caption in content.caption_ids.tolist()},
+            )
+            for name, run in runs.items()
+        }
+        for strategy in ("eccv", "disagreement"):
+            of_scores, of_lists = (propose(own, sample_library, strategy=strategy, seed=3) for own in (runs, lists))
+            assert of_scores.candidates.equals(of_lists.candidates)
+            assert of_scores.known.equals(of_lists.known)
+            assert (of_scores.near == of_lists.near).all()
+
+
+class TestWhatIsAskedAgain:
+    @pytest.mark.parametrize("strategy", sorted(strategies().keys() - {"uncertainty"}))
+    def test_nothing_that_somebody_judged_or_was_asked(self, strategy, runs, sample_library, content, known):
+        own = runs if strategy != "entailment" else {"first": runs["first"]}
+        if strategy == "cxc":
+            own = {"vectors": vectors(content)}
+        rounds, before = [], None
+        for _ in range(3):
+            found = propose(own, sample_library, strategy=strategy, budget=12, asked=before)
+            rounds += pairs_of(found.candidates)
+            before = pa.table({"image_id": [pair[0] for pair in rounds], "caption_id": [pair[1] for pair in rounds]})
+        assert len(rounds) == len(set(rounds)) == 36
+        assert not known[1] & set(rounds)
+
+    def test_what_was_asked_before_is_counted(self, runs, sample_library):
+        first = propose(runs, sample_library, queries=QUERIES)
+        rest = propose(runs, sample_library, queries=QUERIES, asked=first.candidates.slice(0, 30)).facts["counts"]
+        counts = first.facts["counts"]
+        assert (rest["asked_before"], rest["open"]) == (30, counts["open"] - 30)
+        nothing = propose(runs, sample_library, queries=QUERIES, asked=first.candidates)
+        assert nothing.candidates.num_rows == 0
+        assert nothing.candidates.schema == CANDIDATES
+
+    def test_labels_of_an_earlier_project_are_known(self, runs, sample_library, content, tmp_path):
+        first = propose(runs, sample_library, budget=2).candidates
+        labels = {
+            "image_id": first["image_id"],
+            "caption_id": first["caption_id"],
+            "gain": pa.array([1.0, 0.0]),
+            "positive": pa.array([True, False]),
+            "answers": pa.array([3, 3], pa.int32()),
+        }
+        facts = {
+            "name": "mine",
+            "version": "1",
+            "split": "test",
+            "rule": "majority",
+            "scheme": "eccv",
+            "people": 3,
+            "models": [],
+            "data": {"content": content.fingerprint},
+        }
+        write_labels(tmp_path / "mine.parquet", pa.table(labels, schema=LABELS_SCHEMA), facts)
+        found = propose(runs, Library("sample", labels=[tmp_path / "mine.parquet"]))
+        positive, negative = pairs_of(first)
+        assert rows_of(found.known)[positive]["known"] == ["mine"]
+        assert not {positive, negative} & set(pairs_of(found.candidates))
+        assert negative not in rows_of(found.known)
+        assert found.facts["options"]["sources"] == ["coco", "cxc", "eccv", "entailment", "mine"]
+
+    def test_which_labels_are_known_is_the_caller_s_choice(self, runs, sample_library, known):
+        found = propose(runs, sample_library, sources=["coco"])
+        apart = rows_of(found.known)
+        assert {name for row in apart.values() for name in row["known"]} == {"coco"}
+        assert any(known[0].get(pair) for pair in pairs_of(found.candidates))
+        assert found.facts["options"]["sources"] == ["coco"]
+
+
+class TestNear:
+    def test_near_is_the_top_25_of_any_model_in_either_direction(self, runs, sample_library, content):
+        found = propose(runs, sample_library, queries=(1, 0), budget=1)
+        expected = listed(runs, content, 25)
+        images, captions = (part.ravel() for part in np.meshgrid(content.image_ids, content.caption_ids))
+        near = found.is_near(images, captions)
+        assert near.dtype == bool
+        said = set(zip(images[near].tolist(), captions[near].tolist(), strict=True))
+        assert said == set(expected)
+
+    def test_one_direction_where_a_model_ranks_no_other(self, runs, sample_library, content):
+        lists = {image: ranked(runs["first"], "i2t", image)[:25] for image in content.image_ids.tolist()}
+        found = propose({"lists": RankingsRun.from_dicts(lists)}, sample_library, queries=(10, 0))
+        assert found.near.size == 60 * 25
+        assert list(found.facts["models"]["lists"]["lists"]) == ["i2t"]
+
+    def test_another_split_s_image_is_refused(self, runs, sample_library):
+        found = propose(runs, sample_library, budget=1)
+        with pytest.raises(DataError, match="image 1 is not of this split"):
+            found.is_near(np.array([1]), np.array([1]))
+
+
+def vectors(content, seed=0, width=6, *, images=True, captions=True):
+    random = np.random.default_rng(seed)
+    sides = [
+        Embeddings(ids, random.standard_normal((ids.size, width))) if wanted else None
+        for ids, wanted in ((content.image_ids, images), (content.caption_ids, captions))
+    ]
+    return EmbeddingsRun(*sides)
+
+
+class TestCxc:
+    def nearest(self, vectors_of, number=5):
+        """Key to the keys of its nearest others, best first, and their similarity."""
+        return {
+            one: sorted(
+                ((oracles.score_of(own, other), key) for key, other in vectors_of.items() if key != one),
+                key=lambda entry: (-entry[0], entry[1]),
+            )[:number]
+            for one, own in vectors_of.items()
+        }
+
+    def test_image_pairs_are_those_whose_captions_are_alike(self, content):
+        run = vectors(content, images=False)
+        groups = defaultdict(list)
+        for image, vector in zip(content.caption_image_ids.tolist(), run.captions.vectors, strict=True):
+            groups[image].append(vector.astype(float))
+        expected = self.nearest({image: sum(own) / len(own) for image, own in groups.items()})
+        found = choose_image_pairs({"texts": run}, content)
+        assert found.num_rows == 60 * 5
+        for row in found.to_pylist():
+            similarity, right = expected[row["left_id"]][row["rank"] - 1]
+            assert (row["right_id"], row["model"], row["sampling_method"]) == (right, "texts", "i2i_csim")
+            assert row["similarity"] == pytest.approx(similarity, abs=1e-5)
+            assert row["left_id"] != row["right_id"]
+        assert found["similarity"].to_pylist() == sorted(found["similarity"].to_pylist(), reverse=True)
+
+    def test_caption_pairs_are_of_images_that_look_alike_and_as_many_co_captions(self, content):
+        run = vectors(content, captions=False)
+        expected = self.nearest(dict(zip(content.image_ids.tolist(), run.images.vectors.astype(float), strict=True)))
+        alike = {frozenset((image, other)) for image, own in expected.items() for _, other in own}
+        owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+        found = choose_caption_pairs({"looks": run}, content, seed=3).to_pylist()
+        chosen = [row for row in found if row["sampling_method"] == "c2c_isim"]
+        co = [row for row in found if row["sampling_method"] == "c2c_cocaption"]
+        images = [frozenset((owners[row["left_id"]], owners[row["right_id"]])) for row in chosen]
+        assert Counter(images) == Counter(alike)
+        assert len(co) == len(chosen)
+        assert len({frozenset((row["left_id"], row["right_id"])) for row in co}) == len(co)
+        for row in co:
+            assert owners[row["left_id"]] == owners[row["right_id"]]
+            assert row["left_id"] != row["right_id"]
+            assert (row["model"], row["rank"], row["similarity"]) == (None, None, None)
+        assert found == choose_caption_pairs({"looks": run}, content, seed=3).to_pylist()
+        assert found != choose_caption_pairs({"looks": run}, content, seed=4).to_pylist()
+
+    def test_one_caption_of_each_image_is_drawn_and_any_may_be(self, content):
+        run, places = vectors(content, captions=False), Counter()
+        order = {
+            caption: place % 5
+            for place, caption in enumerate(
+                content.caption_ids[np.argsort(content.caption_image_ids, kind="stable")].tolist()
+            )
+        }
+        for seed in range(20):
+            found = choose_caption_pairs({"looks": run}, content, seed=seed)
+            rows = found.filter(found["model"].is_valid())
+            places.update(order[caption] for name in ("left_id", "right_id") for caption in rows[name].to_pylist())
+        assert set(places) == set(range(5))
+        assert max(places.values()) < 1.2 * min(places.values())
+
+    def test_half_of_the_candidates_come_from_captions_and_half_from_images(self, sample_library, content):
+        runs = {"texts": vectors(content, 1, images=False), "looks": vectors(content, 2, captions=False)}
+        neighbours = choose_image_pairs(runs, content).to_pylist()
+        described = {(row["left_id"], row["right_id"]): row["rank"] for row in neighbours}
+        looking = self.nearest(
+            dict(zip(content.image_ids.tolist(), runs["looks"].images.vectors.astype(float), strict=True))
+        )
+        owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+        found = propose(runs, sample_library, strategy="cxc", budget=60).candidates.to_pylist()
+        assert len(found) == 60
+        origin = Counter()
+        for row in found:
+            pair = row["image_id"], owners[row["caption_id"]]
+            for own in row["proposals"]:
+                if own["direction"] == "i2i":
+                    assert (own["model"], own["rank"]) == ("texts", described[pair])
+                else:
+                    near = [image for _, image in looking[pair[0]]]
+                    assert (own["model"], own["direction"]) == ("looks", "t2t")
+                    assert pair[1] == near[own["rank"] - 1]
+            origin.update({own["direction"] for own in row["proposals"]})
+        assert min(origin["t2t"], origin["i2i"]) >= 30  # a pair may come from both
+
+    def test_the_most_similar_come_first_whichever_model_says_so(self, sample_library, content):
+        runs = {name: vectors(content, seed, images=False) for seed, name in enumerate("ab")}
+        table = choose_image_pairs(runs, content)
+        assert table.num_rows == 2 * 300
+        for name in "ab":
+            own = table.filter(pa.compute.equal(table["model"], name))["similarity"].to_pylist()
+            assert own == sorted(own, reverse=True)
+        assert table["model"].to_pylist()[:4] == ["a", "b", "a", "b"]
+
+    def test_what_cannot_be_compared_is_refused(self, runs, sample_library, content):
+        assert_refused(InvalidOption, "first has scores.*give embeddings", runs, sample_library, strategy="cxc")
+        texts = {"texts": vectors(content, images=False)}
+        assert_refused(InvalidOption, "no model has vectors of images", texts, sample_library, strategy="cxc")
+        few = {"few": EmbeddingsRun(None, Embeddings(content.caption_ids[1:], np.ones((299, 2))))}
+        with pytest.raises(MissingIds, match=f"few lacks 1 of 300 captions.*{content.caption_ids[0]}"):
+            choose_image_pairs(few, content)
+
+
+class TestEntailment:
+    def test_one_of_the_top_30_of_each_image_and_a_tenth_by_chance(self, runs, sample_library, content, known):
+        one = {"first": runs["first"]}
+        tops = {image: ranked(runs["first"], "i2t", image)[:30] for image in content.image_ids.tolist()}
+        found = propose(one, sample_library, strategy="entailment", budget=50).candidates.to_pylist()
+        chosen = [row for row in found if row["proposals"]]
+        assert (len(found), len(chosen)) == (50, 45)
+        assert len({row["image_id"] for row in chosen}) == 45
+        for row in chosen:
+            (own,) = row["proposals"]
+            assert (own["model"], own["direction"]) == ("first", "i2t")
+            assert tops[row["image_id"]][own["rank"] - 1] == row["caption_id"]
+
+    def test_every_image_once_without_a_budget(self, runs, sample_library):
+        found = propose({"first": runs["first"]}, sample_library, strategy="entailment").candidates.to_pylist()
+        assert len([row for row in found if row["proposals"]]) == 60
+        assert len(found) == round(60 / 0.9)
+
+    def test_what_was_drawn_counts_as_proposed(self, runs, sample_library):
+        counts = propose({"first": runs["first"]}, sample_library, strategy="entailment", budget=50).facts["counts"]
+        assert (counts["proposed"], counts["distinct"], counts["candidates"]) == (50, 50, 50)
+
+    def test_any_open_caption_may_be_drawn_and_no_other(self, runs, sample_library, content, known):
+        one, image = {"first": runs["first"]}, content.image_ids[0].item()
+        drawn = set()
+        for seed in range(200):
+            found = propose(
+                one, sample_library, strategy="entailment", queries=([image], []), depth=8, seed=seed, budget=1
+            )
+            drawn |= set(pairs_of(found.candidates))
+        top = {(image, caption) for caption in ranked(runs["first"], "i2t", image)[:8]}
+        assert drawn == {pair for pair in top if pair not in known[1]}
+        assert drawn < top
+
+    def test_one_model_and_images_alone(self, runs, sample_library):
+        assert_refused(
+            InvalidOption,
+            "models given: 3; strategy entailment takes at most 1",
+            runs,
+            sample_library,
+            strategy="entailment",
+        )
+        one = {"first": runs["first"]}
+        assert_refused(InvalidOption, "--queries 500,0", one, sample_library, strategy="entailment", queries=(5, 5))
+
+    def test_a_pair_drawn_by_chance_is_no_pair_of_a_list(self, monkeypatch):
+        """Chance offers the pairs of the lists first."""
+        lists = np.arange(60).reshape(30, 2)
+        monkeypatch.setattr(entailment, "draw_pairs", lambda *_: np.arange(100))
+        pool = SimpleNamespace(lists={"model": {"i2t": lists}}, depth=2, queries=(np.arange(30), None), budget=20)
+        pool.random, pool.is_open = np.random.default_rng(0), lambda pairs: np.ones(np.shape(pairs), bool)
+        chosen = entailment.choose(pool)
+        assert len(set(chosen.pairs.tolist())) == 20
+        assert set(chosen.entries.pairs.tolist()) < set(chosen.pairs.tolist())
+
+
+def test_pairs_of_equal_priority_are_drawn():
+    """Without a draw the first images of the split would fill every budget."""
+    pairs, priority = np.arange(10), np.array([1.0] * 8 + [2.0] * 2)
+    drawn = set()
+    for seed in range(20):
+        pool = SimpleNamespace(random=np.random.default_rng(seed), budget=4, is_open=lambda numbers: numbers != 3)
+        found, of_pairs = _cut(Chosen(pairs, priority), pool)
+        assert set(found[:2].tolist()) == {8, 9}
+        assert of_pairs.tolist() == [2.0, 2.0, 1.0, 1.0]
+        drawn |= set(found[2:].tolist())
+    assert drawn == {0, 1, 2, 4, 5, 6, 7}
+
+
+def test_disagreement_is_the_spread_of_reciprocal_ranks(runs, sample_library, content, known):
+    queries = some_queries(content)
+    found = rows_of(propose(runs, sample_library, strategy="disagreement", queries=queries).candidates)
+    expected = listed(runs, content, 25, queries)
+    assert sorted(found) == sorted(open_pairs(expected, known))
+    for pair, row in found.items():
+        spread = 0
+        for direction in ("i2t", "t2i"):
+            said = [
+                next((1 / rank for model, own, rank in expected[pair] if (model, own) == (name, direction)), 0)
+                for name in runs
+            ]
+            mean = sum(said) / 3
+            spread += (sum((value - mean) ** 2 for value in said) / 3) ** 0.5
+        assert row["priority"] == pytest.approx(spread, abs=1e-12)
+    one = {"first": runs["first"]}
+    assert_refused(
+        InvalidOption,
+        "models given: 1; strategy disagreement takes at least 2",
+        one,
+        sample_library,
+        strategy="disagreement",
+    )
+
+
+class TestUncertainty:
+    def table(self, content, values):
+        pairs = [
+            (image, caption)
+            for image in content.image_ids[:4].tolist()
+            for caption in content.caption_ids[100:110].tolist()
+        ]
+        images, captions = zip(*pairs, strict=True)
+        return pa.table({"image_id": images, "caption_id": captions, "probability": values})
+
+    def test_a_table_s_pairs_nearest_to_the_threshold_come_first(self, sample_library, content, known):
+        values = np.random.default_rng(0).random(40)
+        table = self.table(content, values)
+        for threshold in (None, 0.2):
+            found = propose(
+                {}, sample_library, strategy="uncertainty", probabilities=table, threshold=threshold
+            ).candidates
+            limit = 0.5 if threshold is None else threshold
+            of_pair = dict(zip(pairs_of(table), values.tolist(), strict=True))
+            expected = sorted(open_pairs(of_pair, known), key=lambda pair: abs(of_pair[pair] - limit))
+            assert pairs_of(found) == expected
+            assert found["priority"].to_pylist() == [-abs(of_pair[pair] - limit) for pair in expected]
+            assert set(map(tuple, found["proposals"].to_pylist())) == {()}
+
+    def test_one_side_of_a_table_s_pair_is_a_query(self, sample_library, content, known):
+        table = self.table(content, np.full(40, 0.4))
+        queries = content.image_ids[:1].tolist(), content.caption_ids[101:103].tolist()
+        found = propose({}, sample_library, strategy="uncertainty", probabilities=table, queries=queries).candidates
+        asked = [pair for pair in pairs_of(table) if pair[0] in queries[0] or pair[1] in queries[1]]
+        assert sorted(pairs_of(found)) == sorted(open_pairs(asked, known))
+        assert len(asked) == 10 + 2 * 3
+
+    def test_models_beside_a_table_tell_who_has_the_pair(self, runs, sample_library, content):
+        table = self.table(content, np.full(40, 0.5))
+        found = rows_of(propose(runs, sample_library, strategy="uncertainty", probabilities=table).candidates)
+        expected = listed(runs, content, 5)
+        assert set(found) <= set(pairs_of(table))
+        assert all(proposals_of(row) == expected.get(pair, set()) for pair, row in found.items())
+
+    def test_a_classifier_is_asked_about_open_pairs_of_the_lists_alone(self, runs, sample_library, content, known):
+        asked = []
+
+        class Lengths:
+            name, fingerprint = "lengths", "1"
+            model = SimpleNamespace(config=SimpleNamespace(threshold=0.25, has_visual=False))
+
+            def score_and_count(self, premises, images, hypotheses, **options):
+                asked.extend(zip(premises, hypotheses, strict=True))
+                return np.array([len(text) % 50 / 50 for text in hypotheses]), 0
+
+        judge = ClassifierJudge(Lengths(), progress=False)
+        queries = some_queries(content)
+        found = propose(runs, sample_library, strategy="uncertainty", classifier=judge, queries=queries)
+        expected = open_pairs(listed(runs, content, 5, queries), known)
+        texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
+        rows = rows_of(found.candidates)
+        assert sorted(rows) == sorted(expected)
+        for (_, caption), row in rows.items():
+            assert row["priority"] == pytest.approx(-abs(len(texts[caption]) % 50 / 50 - 0.25))
+        assert len(asked) <= len(expected)
+        assert found.facts["options"]["classifier"]["fingerprint"] == "1"
+        assert found.facts["options"]["threshold"] == 0.25
+
+    def test_what_is_no_probability_is_refused(self, sample_library, content):
+        for values, message in (
+            (np.full(40, 1.5), r"row 0 \(image \d+, caption \d+\): found 1.5, expected a number from 0 to 1"),
+            (np.append(np.zeros(39), np.nan), r"row 39 .*: found nan"),
+        ):
+            table = self.table(content, values)
+            assert_refused(DataError, message, {}, sample_library, strategy="uncertainty", probabilities=table)
+        table = self.table(content, np.zeros(40))
+        twice = pa.concat_tables([table, table.slice(0, 1)])
+        assert_refused(DataError, "given twice", {}, sample_library, strategy="uncertainty", probabilities=twice)
+        foreign = table.slice(0, 1).set_column(0, "image_id", [[1]])
+        assert_refused(
+            DataError, "image 1 is not of this split", {}, sample_library, strategy="uncertainty", probabilities=foreign
+        )
+        assert_refused(InvalidOption, "give one of the two", {}, sample_library, strategy="uncertainty")
+        judge = SimpleNamespace(threshold=0.5)
+        options = {"strategy": "uncertainty", "classifier": judge}
+        assert_refused(InvalidOption, "at least one model", {}, sample_library, **options)
+        assert_refused(InvalidOption, "give one of the two", {}, sample_library, probabilities=table, **options)
+
+
+METRICS = {
+    "map_at_r": oracles.map_at_r,
+    "r_precision": oracles.r_precision,
+    "recall_at_1": lambda ranked, positives, _: oracles.recall_at_k(ranked, positives, 1),
+    "recall_at_10": lambda ranked, positives, _: oracles.recall_at_k(ranked, positives, 10),
+    "mrr_at_10": lambda ranked, positives, _: oracles.reciprocal_rank(ranked[:10], positives),
+}
+
+
+class TestBounds:
+    def widths(self, runs, library, queries, metric, pairs):
+        """Pair to the absolute change of the metric, by ranking the queries of the pair twice."""
+        found = dict.fromkeys(pairs, 0.0)
+        for direction, asked in zip(("i2t", "t2i"), queries, strict=True):
+            judged = merged_qrels(library, "test", direction, sources=OFFICIAL)
+            positives, totals = (
+                oracles.positives_of(judged),
+                dict(zip(judged.query_ids.tolist(), judged.n_positives.tolist(), strict=True)),
+            )
+            for run in runs.values():
+                rows, columns = run.image_ids.tolist(), run.caption_ids.tolist()
+                for image, caption in pairs:
+                    query, item = (image, caption) if direction == "i2t" else (caption, image)
+                    if query not in asked:
+                        continue
+                    scores = (
+                        dict(zip(columns, run.scores[rows.index(query)], strict=True))
+                        if direction == "i2t"
+                        else dict(zip(rows, run.scores[:, columns.index(query)], strict=True))
+                    )
+                    values = []
+                    for extra in (set(), {item}):
+                        own = positives[query] | extra
+                        total = totals[query] + len(extra)
+                        values.append(METRICS[metric](oracles.ranking(scores, own), own, total))
+                    found[image, caption] += abs(values[1] - values[0]) / len(asked)
+        return found
+
+    @pytest.mark.parametrize("metric", METRICS)
+    def test_a_pair_s_width_is_what_its_label_moves(self, metric, runs, sample_library, content):
+        queries = some_queries(content)
+        found = propose(runs, sample_library, strategy="bounds", metric=metric, queries=queries).candidates
+        rows = rows_of(found.take(np.linspace(0, found.num_rows - 1, 150).astype(int)))
+        expected = self.widths(runs, sample_library, queries, metric, list(rows))
+        assert any(expected.values())
+        for pair, row in rows.items():
+            assert row["priority"] == pytest.approx(expected[pair], abs=1e-12)
+        order = found["priority"].to_pylist()
+        assert order == sorted(order, reverse=True)
+
+    def test_a_pair_that_no_list_has_moves_the_number_through_r(self, sample_library, content):
+        random = np.random.default_rng(5)
+        runs = {
+            name: ScoresRun(content.image_ids, content.caption_ids, random.standard_normal((60, 300)))
+            for name in ("one", "other")
+        }
+        queries = content.image_ids.tolist(), []
+        found = propose(
+            runs, sample_library, strategy="bounds", queries=queries, depth=1, metric="r_precision"
+        ).candidates
+        expected = self.widths(runs, sample_library, queries, "r_precision", pairs_of(found))
+        assert found["priority"].to_pylist() == pytest.approx(list(expected.values()))
+
+    def test_lists_in_a_file_are_as_good_as_scores(self, sample_library, content):
+        scores = np.random.default_rng(7).standard_normal((60, 300))
+        run = ScoresRun(content.image_ids, content.caption_ids, scores)
+        lists = RankingsRun.from_dicts(
+            {image: ranked(run, "i2t", image) for image in content.image_ids.tolist()},
+            {caption: ranked(run, "t2i", caption) for caption in content.caption_ids.tolist()},
+        )
+        one, other = (propose({"m": own}, sample_library, strategy="bounds", seed=1).candidates for own in (run, lists))
+        assert one.equals(other)
+
+    @pytest.mark.parametrize("metric", ["mrr", "mean_rank", "median_rank", "ndcg_at_5", "pmrp", "rsum"])
+    def test_metrics_that_look_at_whole_lists_or_other_things_are_refused(self, metric, runs, sample_library):
+        assert_refused(InvalidOption, "recall_at_1, mrr_at_10", runs, sample_library, strategy="bounds", metric=metric)
+
+    def test_an_unknown_metric_is_refused(self, runs, sample_library):
+        assert_refused(UnknownName, "recall", runs, sample_library, strategy="bounds", metric="recal_at_1")
+
+
+class TestRandom:
+    def test_pairs_of_a_query_each_with_the_same_chance(self, sample_library, content, known):
+        queries = content.image_ids[:2].tolist(), content.caption_ids[:3].tolist()
+        drawn = Counter()
+        for seed in range(300):
+            found = propose({}, sample_library, strategy="random", budget=60, queries=queries, seed=seed).candidates
+            assert found.num_rows == 60
+            drawn.update(pairs_of(found))
+        every = {
+            (image, caption)
+            for image in content.image_ids.tolist()
+            for caption in content.caption_ids.tolist()
+            if image in queries[0] or caption in queries[1]
+        }
+        free = every - known[1]
+        assert set(drawn) == free
+        expected = 300 * 60 / len(free)
+        statistic = sum((drawn[pair] - expected) ** 2 / expected for pair in free)
+        assert abs(statistic / len(free) - 1) < 0.2
+
+    def test_all_open_pairs_where_the_budget_is_larger(self, sample_library, content, known):
+        queries = content.image_ids[:1].tolist(), []
+        found = propose({}, sample_library, strategy="random", budget=10_000, queries=queries).candidates
+        image = queries[0][0]
+        assert set(pairs_of(found)) == {(image, caption) for caption in content.caption_ids.tolist()} - known[1]
+
+    def test_nobody_proposed_them(self, runs, sample_library):
+        found = propose(runs, sample_library, strategy="random", budget=30)
+        assert found.candidates["proposals"].to_pylist() == [[]] * 30
+        assert found.candidates["priority"].null_count == 30
+        assert found.known.num_rows == 0
+
+    def test_a_budget_is_needed(self, sample_library):
+        assert_refused(InvalidOption, "say how many with a budget", {}, sample_library, strategy="random")
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"strategy": "ecvc"}, UnknownName, "eccv"),
+            ({"strategy": "random", "depth": 5, "budget": 5}, InvalidOption, "random takes no depth"),
+            ({"metric": "map_at_r"}, InvalidOption, "eccv takes no metric; bounds does"),
+            ({"threshold": 0.5}, InvalidOption, "eccv takes no threshold; uncertainty does"),
+            ({"budget": 0}, InvalidOption, "budget is 0"),
+            ({"depth": 0}, InvalidOption, "depth is 0"),
+            ({"seed": -1}, InvalidOption, "seed is -1"),
+            ({"queries": 5}, InvalidOption, "give two, of images and of captions"),
+            ({"queries": (61, 5)}, InvalidOption, "61 images of 60"),
+            ({"queries": (0, 0)}, InvalidOption, "neither an image nor a caption"),
+            ({"queries": ([1], [])}, InvalidOption, "1 is none of the split's images"),
+            ({"queries": ([1.5], [])}, CxcEccvError, "whole-number ids"),
+            ({"sources": ["ecvc"]}, UnknownName, "eccv"),
+            ({"sources": []}, InvalidOption, "no source"),
+            ({"split": "tset"}, CxcEccvError, "tset"),
+            ({"asked": pa.table({"image_id": [1]})}, DataError, "no column caption_id"),
+            ({"asked": pa.table({"image_id": [1], "caption_id": [1]})}, DataError, "asked before: image 1 is not"),
+            ({"asked": pa.table({"image_id": ["1"], "caption_id": ["1"]})}, DataError, "whole numbers"),
+        ],
+    )
+    def test_options(self, options, error, message, runs, sample_library):
+        assert_refused(error, message, runs, sample_library, **options)
+
+    def test_no_model(self, sample_library):
+        assert_refused(InvalidOption, "models given: 0; strategy eccv takes at least 1", {}, sample_library)
+
+    def test_a_model_of_one_modality(self, sample_library, content):
+        texts = {"texts": vectors(content, images=False)}
+        assert_refused(InvalidOption, "texts does not rank i2t: the run has no images", texts, sample_library)
+
+    def test_a_model_given_twice(self, runs, sample_library):
+        twice = {"first": runs["first"], "again": runs["first"]}
+        assert_refused(InvalidOption, "first and again have the same lists", twice, sample_library)
+
+    def test_a_model_that_lacks_an_image(self, runs, sample_library):
+        first = runs["first"]
+        few = {"few": ScoresRun(first.image_ids[1:], first.caption_ids, first.scores[1:])}
+        assert_refused(MissingIds, str(first.image_ids[0]), few, sample_library)
+
+    def test_lists_that_end_too_early(self, runs, sample_library, content):
+        for depth, message in ((24, "its top 25"), (29, "its top 30")):
+            lists = {image: ranked(runs["first"], "i2t", image)[:depth] for image in content.image_ids.tolist()}
+            own = {"short": RankingsRun.from_dicts(lists)}
+            assert_refused(RunTooShallow, message, own, sample_library, depth=depth + 1, queries=(5, 0))
+
+    def test_lists_that_lack_an_image(self, runs, sample_library, content):
+        lists = {image: ranked(runs["first"], "i2t", image) for image in content.image_ids[1:].tolist()}
+        assert_refused(
+            MissingIds,
+            str(content.image_ids[0]),
+            {"few": RankingsRun.from_dicts(lists)},
+            sample_library,
+            queries=(5, 0),
+        )
+
+
+def test_the_facts_say_what_was_done_and_fit_a_file(runs, sample_library):
+    import json
+
+    found = propose(runs, sample_library, budget=10, queries=QUERIES, seed=4)
+    facts = json.loads(json.dumps(found.facts))
+    assert facts == found.facts
+    assert facts["strategy"] == "eccv"
+    assert facts["options"] == {
+        "budget": 10,
+        "depth": 5,
+        "seed": 4,
+        "sources": ["coco", "cxc", "eccv", "entailment"],
+        "queries": {"images": 20, "captions": 30},
+    }
+    assert set(facts["models"]) == {"first", "second", "third"}
+    hashes = {name: own["lists"]["i2t"] for name, own in facts["models"].items()}
+    assert len(set(hashes.values())) == 3
+    again = propose({"renamed": runs["first"]}, sample_library).facts["models"]["renamed"]["lists"]["i2t"]
+    assert again == hashes["first"]
+    deeper = propose(runs, sample_library, strategy="bounds", depth=40, queries=(2, 2)).facts["models"]
+    assert {name: own["lists"]["i2t"] for name, own in deeper.items()} == hashes
+
+
+def test_every_strategy_declares_what_it_does():
+    for name, own in strategies().items():
+        assert own.name == name
+        assert own.rule
+        assert own.choose.__doc__
+    assert {name for name, own in strategies().items() if own.citation} == {"eccv", "cxc", "entailment"}
+
+
+def test_the_page_and_the_command_name_every_strategy():
+    page = (Path(__file__).parents[3] / "docs" / "annotation.md").read_text(encoding="utf-8")
+    rows = page.partition("## What is proposed")[2].partition("\n## ")[0]
+    assert {line.split("`")[1] for line in rows.splitlines() if line.startswith("| `")} == strategies().keys()
+    command = (Path(__file__).parents[3] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert all(name in command.partition("annotate propose")[2] for name in strategies())

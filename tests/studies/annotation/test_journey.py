@@ -1,0 +1,298 @@
+"""From models to labels and back, as a stranger types it: on the sample, and on the real test split."""
+
+import importlib
+import json
+import re
+import shlex
+import typing
+
+import numpy as np
+import pytest
+from annotated_projects import content_of, save_runs
+from datasets import load_dataset
+
+import cxc_eccv as ce
+from cxc_eccv.cli import main
+from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import read_labels
+from cxc_eccv.studies.annotation.labelling.settling import RULES
+from cxc_eccv.studies.annotation.project import Project, compare_labels
+from cxc_eccv.studies.annotation.proposing.strategies import strategies
+from cxc_eccv.studies.annotation.simulation import Truth
+from cxc_eccv.studies.asking.exchange import formats
+from cxc_eccv.studies.asking.quality.sheets import Checks, judge_sheets, write_checks
+from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.types import Embeddings, positions_of
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Run ``cxc-eccv annotate`` in an empty folder, with the sample as the data; gives what it prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CXC_ECCV_DATA", "sample")
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments, status=0):
+        with pytest.raises(SystemExit) as ended:
+            main(["annotate", *map(str, arguments)] if arguments[0] != "evaluate" else list(map(str, arguments)))
+        shown = capsys.readouterr()
+        assert (ended.value.code or 0) == status, shown.err
+        return shown.err if status else shown.out
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def truth(sample_library):
+    """Image id and caption id of every pair of the sample's test split that is true."""
+    known = Truth(sample_library, "test")
+    content = sample_library.karpathy("test")
+    images, captions = np.meshgrid(content.image_ids, content.caption_ids, indexing="ij")
+    images, captions = images.ravel(), captions.ravel()
+    return set(zip(*(ids[known((images, captions))].tolist() for ids in (images, captions)), strict=True))
+
+
+def fill_in(questions, path, worker, truth, error_rate=0.0):
+    """A person's copy of exported JSON lines, answered by the truth but for some errors."""
+    random, rows = np.random.default_rng(len(worker)), []
+    for line in questions.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        says = ((row["image_id"], row["caption_id"]) in truth) != (random.random() < error_rate)
+        rows.append(row | {"worker": worker, "answer": "yes" if says else "no", "seconds": 4.0})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def next_of(text):
+    """The words of the commands that a command says come next."""
+    return [shlex.split(line.removeprefix("next: ")) for line in text.splitlines() if line.startswith("next: ")]
+
+
+def test_from_models_to_labels_and_back(command, truth, sample_library, tmp_path):
+    models = save_runs(tmp_path, sample_library)
+    printed = command("propose", "our-labels", *models, "--budget", 90, "--strategy", "disagreement")
+    assert "round 1 of our-labels: 90 pairs in 5 sheets" in printed
+    assert next_of(printed) == [shlex.split("cxc-eccv annotate export our-labels --images sample --output questions")]
+
+    printed = command(*next_of(printed)[0][2:])
+    assert "wrote questions/questionnaire.html" in printed
+    assert next_of(printed)[0][2:] == ["import", "our-labels", "ANSWERS"]
+    command("export", "our-labels", "--format", "jsonl", "--images", "images/{file_name}", "--output", "lines")
+
+    people = [("ann", 0.0), ("ben", 0.02), ("clara", 0.05)]
+    questions = tmp_path / "lines" / "questions.jsonl"
+    files = [fill_in(questions, tmp_path / f"{name}.jsonl", name, truth, rate) for name, rate in people]
+    printed = command("import", "our-labels", *files)
+    assert "300 answers are new" in printed
+    assert "round 1: 5 of 5 sheets answered, by 3 workers" in printed
+    assert next_of(printed)[-1][2:] == ["merge", "our-labels"]
+    before = content_of(tmp_path / "our-labels")
+    assert "nothing is new" in command("import", "our-labels", *files)
+    assert content_of(tmp_path / "our-labels") == before
+
+    while doubtful := re.search(r"as sheet:worker: (\S+?),?\s", printed):  # somebody looks at one after the other
+        printed = command("check", "our-labels", "--reject" if "clara" in doubtful[1] else "--accept", doubtful[1])
+    printed = command("merge", "our-labels")
+    labels = read_labels(tmp_path / "our-labels" / "labels.parquet")
+    assert (labels.name, labels.facts["people"]) == ("our_labels", 3)
+    assert f"{labels.table.num_rows} pairs have a label" in printed
+    assert "no label contradicts an official source" in printed
+    rows = labels.table.to_pylist()
+    right = [row["positive"] == ((row["image_id"], row["caption_id"]) in truth) for row in rows]
+    assert np.mean(right) > 0.95
+    positives = {(row["image_id"], row["caption_id"]) for row in rows if row["positive"]}
+    assert positives
+    assert f"{len(positives)} positives are new" in printed
+    assert "nothing has changed" in command("merge", "our-labels")
+
+    # Everybody can use them: by the command that was printed, from Python, and with datasets alone.
+    use = shlex.split(re.search(r"use them: cxc-eccv (.*)", printed)[1])
+    assert use[:4] == ["evaluate", "MODEL", "--labels", "our-labels"]
+    command("evaluate", models[0], *use[2:], "--tasks", "coco_5k", "--intervals", "none", "--output", "report")
+    scores = json.loads((tmp_path / "report" / "report.json").read_text())["scores"]
+    library = Library("sample", labels=[tmp_path / "our-labels"])
+    sources = use[use.index("--sources") + 1].split(",")
+    assert sources == ["coco", "cxc", "eccv", "entailment", "our_labels"]
+    report = ce.evaluate(ce.load_run(models[0]), data_dir=library, tasks="coco_5k", sources=sources)
+    assert report.scores == scores
+    dataset = load_dataset(str(tmp_path / "our-labels"), split="test", cache_dir=str(tmp_path / "cache"))
+    assert {(row["image_id"], row["caption_id"]) for row in dataset if row["positive"]} == positives
+
+    # The next round asks about no pair again.
+    first = Project.open(tmp_path / "our-labels", sample_library).candidates()
+    printed = command("propose", "our-labels", *models, "--budget", 40)
+    assert "round 2 of our-labels: 40 pairs in 3 sheets" in printed
+    both = Project.open(tmp_path / "our-labels", sample_library).candidates()
+    assert len({(row["image_id"], row["caption_id"]) for row in both.to_pylist()}) == first.num_rows + 40
+    assert "round 2 is there already" in command("propose", "our-labels", *models, "--budget", 40)
+
+
+def test_schemes_and_splits_other_than_the_first(command, sample_library, tmp_path):
+    models = save_runs(tmp_path, sample_library, split="validation")
+    command("propose", "val", models[0], "--scheme", "entailment", "--split", "val", "--budget", 20, "--seed", 3)
+    project = Project.open(tmp_path / "val", sample_library)
+    assert (project.scheme.name, project.split, project.seed) == ("entailment", "validation", 3)
+    lines = command(
+        "export", "val", "--format", "jsonl", "--images", "x/{file_name}", "--output", "lines", "--sheets", 1
+    )
+    assert "round 1, 1 sheet:" in lines
+    questions = tmp_path / "lines" / "questions.jsonl"
+    rows = [json.loads(line) for line in questions.read_text().splitlines()]
+    assert {row["sheet"] for row in rows} == {1}
+    yes = {"describes": True, "follows": True}
+    filled = [row | {"worker": "ann", "answer": yes, "seconds": 1} for row in rows]
+    questions.write_text("".join(json.dumps(row) + "\n" for row in filled))
+    assert "1 of 2 sheets answered, by 1 worker; open: 0" in command("import", "val", questions)
+
+
+OPTIONS = {
+    "another scheme": (["--scheme", "cxc"], r"--scheme cxc: that of p is eccv and stays"),
+    "another split": (["--split", "val"], r"--split validation: that of p is test and stays"),
+    "another name": (["--name", "other"], r"--name other: that of p is p and stays"),
+    "another seed": (["--seed", "4"], r"--seed 4: that of p is 0 and stays"),
+    "no strategy": (["--strategy", "actve", "--leave-open"], "unknown strategy 'actve'"),
+    "no number of queries": (["--queries", "many"], "--queries many: give how many images and how many captions"),
+    "queries of three sides": (["--queries", "1,2,3"], "--queries 1,2,3"),
+    "no budget": (["--budget", "0", "--leave-open"], "budget"),
+    "an empty sheet": (["--size", "0", "--leave-open"], "size"),
+    "names for one of two": (["--model-name", "a"], "2 models need as many different names"),
+    "a source that is not known": (["--sources", "ecv", "--leave-open"], "unknown source"),
+    "an option of another strategy": (["--metric", "map_at_r", "--leave-open"], "takes no metric"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), OPTIONS.values(), ids=OPTIONS)
+def test_requests_that_cannot_be_are_refused_and_change_nothing(options, message, command, sample_library, tmp_path):
+    models = save_runs(tmp_path, sample_library, seeds=(0, 1))
+    command("propose", "p", *models, "--budget", 10, "--size", 5)
+    before = content_of(tmp_path / "p")
+    arguments = ["--budget", 11, *options] if "--budget" not in options else options
+    assert re.search(message, command("propose", "p", *models, *arguments, status=2))
+    assert content_of(tmp_path / "p") == before
+
+
+def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tmp_path):
+    models = save_runs(tmp_path, sample_library, seeds=(0,))
+    command("propose", "p", *models, "--budget", 10, "--size", 5)
+    for sheets in ("2", "0-2", "1-0", "a", "-1", "0,,1", ""):
+        assert "give numbers from 0 to 1" in command(
+            "export", "p", "--output", "q", "--images", "sample", f"--sheets={sheets}", status=2
+        )
+    assert "has no round 2" in command("export", "p", "--output", "q", "--round", 2, status=2)
+    assert "unknown format 'htm'" in command("export", "p", "--output", "q", "--format", "htm", status=2)
+    assert "unknown format 'htm'" in command("import", "p", "x", "--format", "htm", status=2)
+    assert "No such file" in command("import", "p", "none.jsonl", status=2)
+    (tmp_path / "studio.json").write_text("[]")
+    assert "no file of the format html; name argilla or label_studio" in command("import", "p", "studio.json", status=2)
+    assert "nobody has answered yet" in command("merge", "p", status=2)
+    assert not (tmp_path / "q").exists()
+
+
+def test_probabilities_in_a_file_are_in_doubt_at_a_threshold(command, sample_library, tmp_path):
+    models = save_runs(tmp_path, sample_library, seeds=(0,))
+    content = sample_library.karpathy("test")
+    pairs = list(zip(content.image_ids[:9].tolist(), content.caption_ids[::-1][:9].tolist(), strict=True))
+    lines = [f"{image},{caption},{place / 10}" for place, (image, caption) in enumerate(pairs)]
+    (tmp_path / "probabilities.csv").write_text("\n".join(["image_id,caption_id,probability", *lines]) + "\n")
+    given = ["--strategy", "uncertainty", "--probabilities", "probabilities.csv", "--budget", 3, "--size", 3]
+    for name, more, best in (("half", [], 0.5), ("fifth", ["--threshold", 0.2], 0.2)):
+        command("propose", name, *models, *given, *more)
+        asked = Project.open(tmp_path / name, sample_library).candidates().to_pylist()
+        places = [pairs.index((row["image_id"], row["caption_id"])) / 10 for row in asked]
+        assert places[0] == best
+        assert max(abs(place - best) for place in places) < 0.15
+    assert "threshold 2: probabilities run" in command("propose", "p", *models, *given, "--threshold", 2, status=2)
+
+
+def test_random_pairs_need_no_model(command, sample_library, tmp_path):
+    command("propose", "p", "--strategy", "random", "--budget", 3, "--size", 3)
+    assert Project.open(tmp_path / "p", sample_library).candidates().num_rows == 3
+    assert "models given: 0; strategy eccv takes at least 1" in command("propose", "q", status=2)
+
+
+def test_a_model_that_is_not_there_is_told_before_anything_is_fetched(command, monkeypatch, tmp_path):
+    monkeypatch.setattr(Library, "karpathy", lambda *_: pytest.fail("the captions were read"))
+    assert "absent.npz: no such file" in command("propose", "p", "absent.npz", status=2)
+
+
+def test_what_comes_next_can_be_done(command, sample_library, tmp_path):
+    """Nothing is merged before a sheet is accepted."""
+    models = save_runs(tmp_path, sample_library, seeds=(0,))
+    exported = next_of(command("propose", "p", *models, "--budget", 10, "--size", 10))
+    assert next_of(command("check", "p")) == exported
+    command("export", "p", "--format", "jsonl", "--images", "images/{file_name}", "--output", "lines")
+    questions = tmp_path / "lines" / "questions.jsonl"
+    printed = command("import", "p", fill_in(questions, tmp_path / "ann.jsonl", "ann", set()))  # no to everything
+    assert [words[2] for words in next_of(printed)] == ["report", "check"]
+    assert [words[2] for words in next_of(command("check", "p", "--accept", "0:ann"))] == ["merge"]
+
+
+def test_help_names_what_there_is():
+    commands = importlib.import_module(
+        "cxc_eccv.studies.annotation.commands.annotate"
+    )  # the package has the group under this name
+
+    def help_of(function, parameter):
+        return typing.get_type_hints(function, include_extras=True)[parameter].__metadata__[0].help
+
+    for name in strategies():
+        assert re.search(rf"\b{name}\b", help_of(commands.propose, "strategy"))
+    for name in schemes():
+        assert re.search(rf"\b{name}\b", help_of(commands.propose, "scheme"))
+    for name in RULES:
+        assert re.search(rf"\b{name}\b", help_of(commands.merge, "rule"))
+    for name in formats():
+        assert re.search(rf"\b{name}\b", help_of(commands.export, "form"))
+
+
+def test_on_the_real_test_split_people_find_what_eccv_caption_verified(real_library, tmp_path):
+    """Where only original links are known, people who know ECCV Caption's positives make a source of them."""
+    content = real_library.karpathy("test")
+    table = real_library.eccv("eccv", "t2i")
+    verified = set(zip(table["item_id"].to_pylist(), table["query_id"].to_pylist(), strict=True))
+    project = Project.create(tmp_path / "again", real_library, name="again")
+    model = {"knowing": knowing_run(content, table)}
+    project = project.propose(model, sources=["coco"], queries=(0, 400), budget=180, strategy="eccv")
+    own = project.round()
+    assert (len(own.sheets), own.candidates.num_rows) == (10, 180)
+    linked = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
+    candidates = {(row["image_id"], row["caption_id"]) for row in own.candidates.to_pylist()}
+    assert not candidates & linked
+    assert {(row["image_id"], row["caption_id"]) for row in own.known.to_pylist()} <= linked
+
+    names = {question.file_name: "x.jpg" for sheet in own.sheets for question in sheet}
+    (questions, _) = formats()["jsonl"].export(own.sheets, project.scheme, names, tmp_path / "asked")
+    after = project.add_answers([fill_in(questions, tmp_path / "ann.jsonl", "ann", verified | linked)])
+    judged = judge_sheets(after.answers())
+    write_checks(after.folder, Checks(by_hand={(one.sheet, one.worker): True for one in judged if one.straight}))
+    labels = after.merge()
+    positives = {(row["image_id"], row["caption_id"]) for row in labels.table.to_pylist() if row["positive"]}
+    assert positives == candidates & verified != set()
+    compared = compare_labels(labels, real_library).to_pylist()
+    assert {(row["image_id"], row["caption_id"]) for row in compared if row["source"] == "eccv"} >= positives
+
+    library = Library(real_library.data_dir, offline=True, labels=[after.folder])
+    found, before = (
+        merged_qrels(library, "test", "t2i", sources=sources) for sources in (("coco", "again"), ("coco",))
+    )
+    assert found.indices.size - before.indices.size == len(positives)
+    options = {"data_dir": library, "tasks": "coco_5k", "metrics": ["recall_at_1"], "intervals": "none"}
+    reports = [ce.evaluate(model["knowing"], **options, **more) for more in ({"sources": ["coco", "again"]}, {})]
+    recall = [report.scores["coco_5k/t2i/recall_at_1"] for report in reports]
+    assert recall[0] > recall[1]
+
+
+def knowing_run(content, table):
+    """A model that has every caption between the images that it is verified for, its own one among them."""
+    random = np.random.default_rng(0)
+    images = random.standard_normal((content.image_ids.size, 32))
+    captions = 0.5 * random.standard_normal((content.caption_ids.size, 32))
+    pairs = [(content.caption_image_ids, content.caption_ids)]
+    pairs.append(tuple(np.asarray(table[name]) for name in ("item_id", "query_id")))
+    for image_ids, caption_ids in pairs:
+        rows, there = positions_of(image_ids, content.image_ids)
+        places, here = positions_of(caption_ids, content.caption_ids)
+        np.add.at(captions, places[there & here], images[rows[there & here]])
+    return EmbeddingsRun(Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions))

@@ -1,0 +1,162 @@
+"""``cxc-eccv labels``: what a person sees, and the files."""
+
+import json
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cxc_eccv.cli import main
+from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
+from cxc_eccv.studies.annotation.project import Project
+from cxc_eccv.types import Embeddings
+
+
+@pytest.fixture
+def show(capsys, monkeypatch):
+    """What the command prints on a terminal of 80 columns, and its exit status."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(["labels", *map(str, arguments), "--data-dir", "sample"])
+        shown = capsys.readouterr()
+        return shown.out + shown.err, ended.value.code
+
+    return run
+
+
+@pytest.fixture
+def models(tmp_path, sample_library):
+    """Files of two models, whose vectors are drawn."""
+    content, files = sample_library.karpathy("test"), []
+    for seed, name in enumerate(("one", "two")):
+        random = np.random.default_rng(seed)
+        sides = [
+            Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids)
+        ]
+        files.append(tmp_path / f"{name}.npz")
+        save_embeddings(files[-1], EmbeddingsRun(*sides))
+    return files
+
+
+def rows_of(text):
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+@pytest.mark.reference
+def test_tables_2_and_3_of_the_real_files(capsys, real_library, tmp_path):
+    """What follows from the files: Table 3 as printed; of Table 2 the recall against all that ECCV Caption lists."""
+    with pytest.raises(SystemExit) as ended:
+        main(["labels", "--data-dir", str(real_library.data_dir), "--output", str(tmp_path)])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    for row in (
+        "coco 1,332 1.00 1,332 1.00 [1.00, 1.00] 1 / 1 / 1 1",
+        "cxc 1,895 1.42 1,332 1.42 [1.38, 1.46] 1 / 1 / 2 5",
+        "eccv 11,279 8.47 1,332 8.47 [8.28, 8.67] 6 / 8 / 10 19",
+        "coco 6,305 1.00 1,261 5.00 [5.00, 5.00] 5 / 5 / 5 5",
+        "cxc 8,906 1.41 1,261 7.06 [6.94, 7.17] 5 / 7 / 8 16",
+        "eccv 22,550 3.58 1,261 17.88 [17.53, 18.21] 14 / 17 / 21 48",
+        "coco 13.6 [13.2, 14.0] 1,332 0",
+        "plausible_0 36.6 [34.5, 38.6] 1,323 9",
+        "coco 31.3 [30.7, 31.9] 1,261 0",
+    ):
+        assert row in rows_of(text)
+    content = json.loads((tmp_path / "labels.json").read_text())
+    assert [row["counts"]["n_positives"] for row in content["counts"] if row["labels"] == "eccv"] == [11279, 22550]
+
+
+def test_without_a_model(show, tmp_path):
+    text, status = show("--output", tmp_path / "out")
+    assert status == 0
+    assert "Positive images, t2i, test split, queries of eccv" in text
+    assert "Precision and recall beside cxc, i2t" in text
+    assert "Not computed: diversity: name the files of two models or more." in text
+    files = ("labels.json", "labels.md", "labels.html")
+    assert [f"wrote {tmp_path / 'out' / name}" in text for name in files] == [True] * 3
+    before = [(tmp_path / "out" / name).read_bytes() for name in files]
+    assert show("--output", tmp_path / "out")[1] == 0
+    assert [(tmp_path / "out" / name).read_bytes() for name in files] == before
+    assert json.loads(before[0])["provenance"]["command"] == "cxc-eccv labels --data-dir sample"
+
+
+def test_sets_of_ones_own_and_val(show):
+    text, status = show("--split", "val", "--sources", "coco,cxc", "--sources", "plausible_1", "--queries", "cxc")
+    assert status == 0
+    assert "validation split, queries of cxc" in text
+    assert {row.split()[0] for row in rows_of(text) if row[:2] in ("co", "pl")} == {"coco,cxc", "plausible_1"}
+
+
+def test_two_models(show, models):
+    text, status = show(*models, "--sources", "coco")
+    assert status == 0
+    assert "Kendall's tau-b, t2i" in text
+    assert "Queries where the column has the row's first item among its first 25, i2t" in text
+    assert "Not computed: bias: no annotation project was named" in text
+
+
+def test_preferences(show, tmp_path):
+    (tmp_path / "choices.csv").write_text("winner,loser,count\nA,B,30\nB,A,10\n")
+    text, status = show("--preferences", tmp_path / "choices.csv", "--sources", "coco")
+    assert status == 0
+    assert any(row.startswith("A 75.00 [") for row in rows_of(text))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["--sources", "nobody"], "UnknownName: unknown source of labels 'nobody'"),
+        (["--verified", "nobody"], "'nobody'"),
+        (["--queries", "nobody"], "'nobody'"),
+        (["--split", "nowhere"], "unknown split 'nowhere'"),
+        (["--project", "nowhere"], "SourceMissing: nowhere"),
+        (["--labels", "nowhere.parquet"], "SourceMissing: nowhere.parquet"),
+        (["--preferences", "nowhere.csv"], "nowhere.csv"),
+        (["nowhere.npz"], "nowhere.npz"),
+        (["--confidence", "95"], "confidence is 95"),
+        (["--seed", "-1"], "seed"),
+        (["--sources", ","], "InvalidOption"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_message(show, arguments, part):
+    text, status = show(*arguments)
+    assert status == 2
+    assert part in text
+    assert len(text.splitlines()) <= 3
+
+
+def test_a_project_with_its_models(show, models, tmp_path, sample_library, capsys):
+    """From proposals to bias, through the commands; without labels it says what makes them."""
+    folder = tmp_path / "doubts"
+    command = ["annotate", "propose", folder, *models, "--queries", "20,40", "--sources", "coco"]
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, command), "--data-dir", "sample"])
+    assert ended.value.code == 0, capsys.readouterr().err
+    text, status = show(*models, "--project", folder)
+    assert status == 2
+    assert "cxc-eccv annotate merge writes" in text
+    project = Project.open(folder, sample_library)
+    pairs = project.candidates().select(["image_id", "caption_id"])
+    matches = np.arange(pairs.num_rows) % 3 == 0
+    columns = {"gain": matches.astype(float), "positive": matches, "answers": np.ones(matches.size, np.int32)}
+    facts = {
+        "version": "1.0.0",
+        "split": "test",
+        "rule": "all",
+        "scheme": "eccv",
+        "people": 1,
+        "models": ["one", "two"],
+    }
+    table = pa.table({name: pairs[name] for name in pairs.column_names} | columns, schema=LABELS_SCHEMA)
+    write_labels(folder / "labels.parquet", table, {**facts, "name": "doubts", "data": dict(project.data)})
+    text, status = show(*models, "--project", folder, "--sources", "coco", "--output", tmp_path / "out")
+    assert status == 0
+    for title in ("Precision and recall beside doubts, t2i", "Bias of the annotators, i2t", "Gain from joining"):
+        assert title in text
+    assert "Not computed: bias" not in text
+    content = json.loads((tmp_path / "out" / "labels.json").read_text())
+    assert [row["annotators"] for row in content["bias"][0]["sets"]] == [["one"], ["two"], ["one", "two"]]

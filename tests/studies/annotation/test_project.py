@@ -1,0 +1,715 @@
+"""The state of a project: what each step writes, what it refuses, and what a killed one leaves."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import oracles
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from annotated_projects import content_of, knows, noisy_run, save_runs, write_answers
+
+from cxc_eccv.errors import (
+    DataError,
+    InvalidOption,
+    MalformedSource,
+    SourceMissing,
+    UnknownName,
+    WriteFailed,
+)
+from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.parquet import read_parquet, write_parquet
+from cxc_eccv.runs import load_run
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import read_labels
+from cxc_eccv.studies.annotation import project as module
+from cxc_eccv.studies.annotation.project import Project, compare_labels
+from cxc_eccv.studies.annotation.rounds import _store, seal, write_sorted
+from cxc_eccv.studies.asking.quality.sheets import Checks, read_checks
+from cxc_eccv.writing import locked
+
+
+@pytest.fixture(scope="module")
+def runs(sample_library):
+    return {f"model-{seed}": noisy_run(sample_library, seed) for seed in range(3)}
+
+
+@pytest.fixture(scope="module")
+def proposed(sample_library, runs, tmp_path_factory):
+    """A project with a round of two sheets of five candidates, which nobody has answered."""
+    folder = tmp_path_factory.mktemp("proposed") / "project"
+    Project.create(folder, sample_library, name="ours").propose(runs, budget=10, size=5)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def answered(proposed, sample_library, tmp_path_factory):
+    """The same with the answers of two people, and a second round without any."""
+    folder = tmp_path_factory.mktemp("answered") / "project"
+    shutil.copytree(proposed, folder)
+    project = Project.open(folder, sample_library)
+    files = [write_answers(folder.parent / f"{name}.jsonl", project, name, knows(project)) for name in ("ann", "ben")]
+    project.add_answers(files).propose({"other": noisy_run(sample_library, 7)}, budget=7, size=5)
+    return folder
+
+
+@pytest.fixture
+def copy(tmp_path, proposed, answered):
+    """A project to spoil."""
+
+    def make(which="proposed"):
+        return Path(shutil.copytree({"proposed": proposed, "answered": answered}[which], tmp_path / which))
+
+    return make
+
+
+def test_a_project_is_read_as_it_was_made(answered, sample_library):
+    project = Project.open(answered, sample_library)
+    assert (project.name, project.scheme.name, project.split, project.seed) == ("ours", "eccv", "test", 0)
+    assert [len(own.sheets) for own in project.rounds] == [2, 2]
+    assert [own.candidates.num_rows for own in project.rounds] == [10, 7]
+    assert project.rounds[0].facts["proposal"]["counts"]["candidates"] == 10
+    assert sorted(project.rounds[0].facts["proposal"]["models"]) == ["model-0", "model-1", "model-2"]
+    assert project.candidates().num_rows == 17
+    assert len(project.questions()) == 4
+    assert project.rounds[0].open_sheets == []
+    assert project.rounds[1].open_sheets == [0, 1]
+
+
+def test_no_pair_is_asked_about_twice(answered, sample_library):
+    rows = Project.open(answered, sample_library).candidates().to_pylist()
+    assert len({(row["image_id"], row["caption_id"]) for row in rows}) == len(rows)
+
+
+def test_known_pairs_are_in_no_sheet_as_candidates(answered, sample_library):
+    project = Project.open(answered, sample_library)
+    candidates = {(row["image_id"], row["caption_id"]) for row in project.candidates().to_pylist()}
+    for own in project.rounds:
+        known = {(row["image_id"], row["caption_id"]) for row in own.known.to_pylist()}
+        assert known
+        assert not known & candidates
+        asked = [question for sheet in own.sheets for question in sheet]
+        assert {(one.image_id, one.caption_id) for one in asked if one.role == "candidate"} <= candidates
+
+
+def test_no_known_pair_is_one_that_describes_nothing(sample_library, runs, tmp_path, monkeypatch):
+    content = sample_library.karpathy("test")
+    half = {"image": content.image_ids[::2], "caption": content.caption_ids[::2]}
+    monkeypatch.setattr(Library, "invalid_ids", lambda _, kind: half[kind])
+    project = Project.create(tmp_path / "mine", sample_library, name="ours").propose(runs, budget=20, size=5)
+    known = [own for sheet in project.rounds[0].sheets for own in sheet if own.role != "candidate"]
+    assert len(known) == 8
+    assert not {own.image_id for own in known} & set(half["image"].tolist())
+    assert not {own.caption_id for own in known} & set(half["caption"].tolist())
+
+
+def negatives_of(project):
+    return {
+        (own.image_id, own.caption_id)
+        for sheet in project.rounds[-1].sheets
+        for own in sheet
+        if own.role == "known negative"
+    }
+
+
+def test_no_known_negative_was_asked_about_in_an_earlier_round(sample_library, tmp_path):
+    """People may have found that it matches."""
+    runs = {"only": noisy_run(sample_library, 0)}
+    project = Project.create(tmp_path / "mine", sample_library, name="ours")
+    project = project.propose(runs, strategy="random", budget=1_500, size=10)
+    asked = {(row["image_id"], row["caption_id"]) for row in project.candidates().to_pylist()}
+    again = project.propose(runs, strategy="random", budget=100, size=1, leave_open=True)
+    assert len(negatives_of(again)) == 100
+    assert not negatives_of(again) & asked
+
+
+def test_no_known_negative_is_a_positive_of_a_source_that_the_strategy_leaves_out(sample_library, tmp_path):
+    runs, positive, negatives = {"only": noisy_run(sample_library, 0)}, set(), set()
+    for direction in ("i2t", "t2i"):
+        judged = merged_qrels(sample_library, "test", direction, sources=["cxc", "eccv", "entailment"])
+        pairs = ((query, item) for query, items in oracles.positives_of(judged).items() for item in items)
+        positive |= {pair[:: 1 if direction == "i2t" else -1] for pair in pairs}
+    for seed in range(3):
+        project = Project.create(tmp_path / str(seed), sample_library, name="ours", seed=seed)
+        negatives |= negatives_of(project.propose(runs, strategy="random", budget=250, size=1, sources=["coco"]))
+    assert not negatives & positive
+
+
+def test_equal_steps_give_equal_bytes(sample_library, runs, tmp_path, proposed):
+    files = {}
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        library = sample_library if name == "one" else Library("sample")  # which has read nothing else
+        project = Project.create(folder, library, name="ours").propose(runs, budget=10, size=5)
+        for worker in ("ann", "ben") if name == "one" else ("ben", "ann"):
+            project = project.add_answers(
+                [write_answers(tmp_path / f"{worker}.jsonl", project, worker, knows(project))]
+            )
+        project.merge()
+        files[name] = content_of(folder)
+    assert files["one"] == files["two"]
+    kept = {name: content for name, content in content_of(proposed).items() if "answers" not in name}
+    assert {name: files["one"][name] for name in kept} == kept
+
+
+def test_its_json_can_be_compared_line_by_line(proposed):
+    for path in proposed.rglob("*.json"):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        assert path.read_text(encoding="utf-8") == json.dumps(content, indent=1, sort_keys=True) + "\n"
+
+
+def test_answers_of_later_rounds_are_numbered_after_those_of_earlier_ones(copy, sample_library, tmp_path):
+    project = Project.open(copy("answered"), sample_library)
+    after = project.add_answers([write_answers(tmp_path / "cleo.jsonl", project, "cleo", knows(project))])
+    table = after.answers()
+    assert set(table["sheet"].to_pylist()) == {0, 1, 2, 3}
+    for row in table.to_pylist():
+        asked = {question.pair_id for question in after.questions()[row["sheet"]]}
+        assert row["pair_id"] in asked
+        assert (row["sheet"] >= 2) == (row["worker"] == "cleo")
+
+
+# Proposing
+
+
+def test_the_same_request_is_answered_by_what_is_there(sample_library, tmp_path):
+    files = save_runs(tmp_path, sample_library)
+    models = {path.stem: load_run(path) for path in files}
+    project = Project.create(tmp_path / "project", sample_library, name="ours").propose(models, budget=10, size=5)
+    before = content_of(project.folder)
+    assert project.propose(models, budget=10, size=5) is project
+    with pytest.raises(InvalidOption, match=r"2 of 2 sheets of round 1 have no answer yet.*--leave-open"):
+        project.propose(models, budget=11, size=5)
+    assert content_of(project.folder) == before
+    after = project.propose(models, budget=11, size=5, leave_open=True)
+    assert len(after.rounds) == 2
+    assert after.propose(models, budget=11, size=5, leave_open=True) is after  # as after a kill behind the last write
+    whole = write_answers(tmp_path / "ann.jsonl", after, "ann", knows(after))
+    assert len(after.add_answers([whole]).propose(models, budget=11, size=5).rounds) == 3  # nothing is open
+
+
+def test_models_that_are_of_no_file_are_never_taken_for_the_same(copy, sample_library, runs):
+    with pytest.raises(InvalidOption, match="no answer yet"):
+        Project.open(copy(), sample_library).propose(runs, budget=10, size=5)
+
+
+def test_where_nothing_is_left_to_ask_no_round_is_made(sample_library, tmp_path):
+    run = {"only": noisy_run(sample_library, 0)}
+    project = Project.create(tmp_path / "project", sample_library, name="ours").propose(run, depth=5, queries=(5, 0))
+    before = content_of(project.folder)
+    with pytest.raises(
+        DataError, match=r"no pair left to ask about: of 25 that it proposes \d+ are known to match, .* asked before"
+    ):
+        project.propose(run, depth=5, queries=(5, 0), leave_open=True)
+    assert content_of(project.folder) == before
+
+
+@pytest.mark.parametrize("name", ["", "Mine", "1st", "my-labels", "mine\n"])
+def test_a_name_that_no_source_can_have_is_refused(name, sample_library, tmp_path):
+    with pytest.raises(InvalidOption, match="small letters"):
+        Project.create(tmp_path / "p", sample_library, name=name)
+
+
+@pytest.mark.parametrize("name", ["coco", "cxc", "eccv", "entailment", "mined"])
+def test_a_name_that_a_source_has_is_refused(name, sample_library, tmp_path):
+    with pytest.raises(InvalidOption, match="is taken by a source"):
+        Project.create(tmp_path / "p", sample_library, name=name)
+
+
+def test_nothing_is_made_of_unknown_schemes_and_splits_or_before_a_round_is_there(sample_library, tmp_path):
+    with pytest.raises(UnknownName, match="scheme"):
+        Project.create(tmp_path / "p", sample_library, name="ours", scheme="eccvs")
+    with pytest.raises(UnknownName, match="split"):
+        Project.create(tmp_path / "p", sample_library, name="ours", split="tests")
+    project = Project.create(tmp_path / "p", sample_library, name="ours")
+    with pytest.raises(InvalidOption, match="has no round yet"):
+        project.round()
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_folder_with_other_files_is_as_good_as_none(sample_library, runs, tmp_path):
+    (tmp_path / "notes.txt").write_text("ours")
+    Project.create(tmp_path, sample_library, name="ours").propose(runs, budget=10)
+    assert (tmp_path / "notes.txt").read_text() == "ours"
+    assert len(Project.open(tmp_path, sample_library).rounds) == 1
+
+
+def test_a_round_that_another_process_adds_meanwhile_is_kept(copy, sample_library, runs):
+    folder = copy("answered")
+    first, second = Project.open(folder, sample_library), Project.open(folder, sample_library)
+    first.propose(runs, budget=5, leave_open=True)
+    before = content_of(folder)
+    with pytest.raises(DataError, match=r"another process has added round 3.*propose again"):
+        second.propose(runs, budget=6, leave_open=True)
+    assert content_of(folder) == before
+
+
+# Importing
+
+
+def test_the_same_file_twice_changes_nothing(copy, sample_library, tmp_path):
+    project = Project.open(copy(), sample_library)
+    file = write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project))
+    first = project.add_answers([file])
+    before = content_of(project.folder)
+    assert first.add_answers([file, file]).answers().equals(first.answers())
+    assert content_of(project.folder) == before
+    slower = write_answers(tmp_path / "again.jsonl", project, "ann", knows(project), changes={"seconds": 99})
+    first.add_answers([slower])
+    assert content_of(project.folder) == before  # the first time counts
+
+
+def test_a_file_comes_again_when_more_of_it_is_done(copy, sample_library, tmp_path):
+    project = Project.open(copy(), sample_library)
+    after = project.add_answers([write_answers(tmp_path / "a.jsonl", project, "ann", knows(project), sheets=[1])])
+    assert (after.answers().num_rows, after.rounds[0].open_sheets) == (7, [0])
+    after = after.add_answers([write_answers(tmp_path / "b.jsonl", project, "ann", knows(project))])
+    assert (after.answers().num_rows, after.rounds[0].open_sheets) == (14, [])
+    assert after.answers()["sheet"].to_pylist() == [0] * 7 + [1] * 7
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_another_answer_of_a_worker_is_refused_with_both_places(copy, sample_library, tmp_path, together):
+    project = Project.open(copy(), sample_library)
+    file = write_answers(tmp_path / "monday.jsonl", project, "ann", knows(project))
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows[9]["answer"] = {"yes": "no", "no": "yes"}[rows[9]["answer"]]
+    other = tmp_path / "friday.jsonl"
+    other.write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    if not together:
+        project.add_answers([file])
+    before = content_of(project.folder)
+    with pytest.raises(MalformedSource, match=r"friday\.jsonl, line 5: .*'ann'.*monday\.jsonl, line 10"):
+        project.add_answers([file, other])
+    assert content_of(project.folder) == before
+
+
+def test_one_bad_line_of_one_file_and_no_file_counts(copy, sample_library, tmp_path):
+    project = Project.open(copy(), sample_library)
+    good = write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project))
+    bad = write_answers(tmp_path / "ben.jsonl", project, "ben", knows(project))
+    bad.write_text(bad.read_text().replace('"worker": "ben", "answer": "no"', '"worker": "ben", "answer": "maybe"', 1))
+    before = content_of(project.folder)
+    with pytest.raises(MalformedSource, match=r"ben\.jsonl, line"):
+        project.add_answers([good, bad])
+    assert content_of(project.folder) == before
+
+
+def test_files_tell_which_round_they_answer(copy, sample_library, tmp_path):
+    project = Project.open(copy("answered"), sample_library)
+    files = [
+        write_answers(tmp_path / f"{number}.jsonl", project, "cleo", knows(project), number=number) for number in (1, 2)
+    ]
+    before = content_of(project.folder)
+    with pytest.raises(InvalidOption, match=r"several rounds: .*1\.jsonl round 1, .*2\.jsonl round 2"):
+        project.add_answers(files)
+    assert content_of(project.folder) == before
+    after = project.add_answers(files[:1]).add_answers(files[1:])
+    assert [own.answers.num_rows for own in after.rounds] == [42, 11]
+
+
+def test_two_imports_at_once_are_both_kept(copy, sample_library, tmp_path):
+    project = Project.open(copy(), sample_library)
+    for name in ("ann", "ben"):  # the second from a state that is not that of the folder any more
+        project.add_answers([write_answers(tmp_path / f"{name}.jsonl", project, name, knows(project))])
+    assert set(Project.open(project.folder, sample_library).answers()["worker"].to_pylist()) == {"ann", "ben"}
+
+
+def test_a_step_waits_for_another_one_and_gives_up(copy, sample_library, tmp_path, monkeypatch, runs):
+    project = Project.open(copy("answered"), sample_library)
+    file = write_answers(tmp_path / "cleo.jsonl", project, "cleo", knows(project))
+    before = content_of(project.folder)
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    with locked(project.folder / "rounds"):
+        for step in (
+            lambda: project.add_answers([file]),
+            project.merge,
+            lambda: project.decide({(0, "ann"): False}),
+            lambda: project.propose(runs, leave_open=True),
+        ):
+            with pytest.raises(WriteFailed, match="another process is writing"):
+                step()
+    assert content_of(project.folder) == before
+
+
+def test_a_format_that_is_not_known_and_a_round_that_is_not_there(copy, sample_library, tmp_path):
+    project = Project.open(copy(), sample_library)
+    with pytest.raises(UnknownName, match="format 'jsonlines'"):
+        project.add_answers([tmp_path / "x"], "jsonlines")
+    with pytest.raises(InvalidOption, match=r"has no round 2; choose one from 1 to 1"):
+        project.round(2)
+
+
+# Deciding about sheets
+
+
+def test_what_two_people_decide_at_once_is_both_kept(copy, sample_library):
+    folder = copy("answered")
+    first, second = Project.open(folder, sample_library), Project.open(folder, sample_library)
+    assert first.decide({(0, "ann"): False}, 20)
+    assert second.decide({(1, "ben"): False})
+    assert read_checks(folder) == Checks(20.0, {(0, "ann"): False, (1, "ben"): False})
+    assert not second.decide({(1, "ben"): False})
+    before = content_of(folder)
+    with pytest.raises(InvalidOption, match=r"sheet 9 of 'ann' is not among the answers.*here and in checks\.json"):
+        second.decide({(9, "ann"): False})
+    assert content_of(folder) == before
+
+
+# Merging
+
+
+def test_labels_of_a_project(copy, sample_library):
+    project = Project.open(copy("answered"), sample_library)
+    labels = project.merge(version="1.2.0", rule="all")
+    assert read_labels(project.folder / "labels.parquet").table.equals(labels.table)
+    assert {name: labels.facts[name] for name in ("name", "version", "rule", "split", "scheme", "people")} == {
+        "name": "ours", "version": "1.2.0", "rule": "all", "split": "test", "scheme": "eccv", "people": 2,
+    }  # fmt: skip
+    assert labels.facts["models"] == ["model-0", "model-1", "model-2", "other"]
+    assert labels.facts["sheets"] == {"accepted": 4}
+    expected = [(row["image_id"], row["caption_id"]) for row in project.rounds[0].candidates.to_pylist()]
+    found = {(row["image_id"], row["caption_id"]): row for row in labels.table.to_pylist()}
+    assert sorted(found) == sorted(expected)
+    assert all(row["positive"] == (sum(pair) % 3 == 0) and row["answers"] == 2 for pair, row in found.items())
+    assert "1.2.0" in (project.folder / "README.md").read_text(encoding="utf-8")
+    before = content_of(project.folder)
+    project.merge(version="1.2.0", rule="all")
+    assert content_of(project.folder) == before
+
+
+def test_without_answers_that_count_there_are_no_labels(copy, sample_library, tmp_path):
+    project = Project.open(copy(), sample_library)
+    before = content_of(project.folder)
+    with pytest.raises(DataError, match="nobody has answered yet"):
+        project.merge()
+    careless = write_answers(tmp_path / "a.jsonl", project, "ann", lambda image, caption: "no")
+    after = project.add_answers([careless])
+    with pytest.raises(DataError, match="none of 2 answered sheets is accepted"):
+        after.merge()
+    assert before.keys() == content_of(project.folder).keys()
+
+
+def test_a_readme_of_somebody_is_kept(copy, sample_library):
+    folder = copy("answered")
+    (folder / "README.md").write_text("How we made labels.parquet.")
+    with pytest.raises(DataError, match=r"README\.md is not the card that the last merge wrote.*Move it away"):
+        Project.open(folder, sample_library).merge()
+    assert (folder / "README.md").read_text() == "How we made labels.parquet."
+    assert not (folder / "labels.parquet").exists()
+
+
+def test_a_card_that_was_changed_is_kept_and_one_that_was_not_is_replaced(copy, sample_library):
+    project = Project.open(copy("answered"), sample_library)
+    project.merge()
+    card = project.folder / "README.md"
+    card.write_bytes(card.read_bytes().replace(b"\n", b"\r\n"))  # as version control may
+    project.merge(version="1.0.1")
+    cut(project.folder / "labels.parquet")
+    project.merge(version="1.0.1")
+    assert read_labels(project.folder / "labels.parquet").facts["version"] == "1.0.1"
+    card.write_text(text := card.read_text().replace("license: unknown", "license: cc0-1.0"))
+    with pytest.raises(DataError, match="or was changed since"):
+        project.merge(version="1.0.2")
+    assert card.read_text() == text
+    assert read_labels(project.folder / "labels.parquet").facts["version"] == "1.0.1"
+
+
+@pytest.mark.parametrize("options", [{}, {"rule": "all", "version": "2"}])
+def test_after_a_merge_that_died_between_labels_and_card_any_other_goes_on(options, copy, sample_library, monkeypatch):
+    project = Project.open(copy("answered"), sample_library)
+    project.merge(version="0.9")
+    card = project.folder / "README.md"
+    before = card.read_bytes()
+    project.merge(version="1.0.0")
+    card.write_bytes(before)
+    project.merge(**options)
+    assert options.get("version", "1.0.0") in card.read_text()
+
+
+def test_what_cannot_be_labels_leaves_card_and_labels_as_they_were(copy, sample_library):
+    project = Project.open(copy("answered"), sample_library)
+    project.merge()
+    before = content_of(project.folder)
+    for options in ({"version": " "}, {"licence": "cc-by"}, {"citation": "Ours, 2026"}, {"rule": "most"}):
+        with pytest.raises((MalformedSource, UnknownName, InvalidOption), match=next(iter(options))):
+            project.merge(**options)
+        assert content_of(project.folder) == before
+
+
+def test_licence_and_citation_stand_on_the_card_and_in_the_labels(copy, sample_library):
+    project = Project.open(copy("answered"), sample_library)
+    citation = "@misc{ours,\n title={Ours}\n}"
+    labels = project.merge(licence="cc-by-4.0", citation=citation)
+    text = (project.folder / "README.md").read_text()
+    assert "license: cc-by-4.0" in text
+    assert citation in text
+    assert (labels.facts["licence"], labels.facts["citation"]) == ("cc-by-4.0", citation)
+
+
+def test_labels_are_compared_with_what_official_sources_say(copy, sample_library):
+    """A label against one of COCO's links, one that agrees with it, and one of a pair that nobody judged."""
+    labels = Project.open(copy("answered"), sample_library).merge()
+    assert compare_labels(labels, sample_library).num_rows == 0  # what sources judge is not asked about
+    content = sample_library.karpathy("test")
+    own = list(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))[:2]
+    rows = [
+        {"image_id": image, "caption_id": caption, "gain": float(positive), "positive": positive, "answers": 1}
+        for (image, caption), positive in zip(own, (False, True), strict=True)
+    ]
+    table = pa.concat_tables([labels.table, pa.Table.from_pylist(rows, schema=labels.table.schema)])
+    found = compare_labels(replace(labels, table=table), sample_library).to_pylist()
+    links = [row for row in found if row["source"] == "coco"]
+    assert sorted((row["image_id"], row["caption_id"], row["positive"], row["source_positive"]) for row in links) == (
+        sorted([(*own[0], False, True), (*own[1], True, True)])
+    )
+
+
+# Damage
+
+
+def edit(path, old, new):
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def drop_row(path):
+    table = read_parquet(path)
+    write_parquet(table.slice(1), path)
+
+
+def reseal(path, **changes):
+    content = {
+        name: value for name, value in json.loads(path.read_text()).items() if name not in ("schema", "checksum")
+    }
+    write_sorted(path, seal(content | changes))
+
+
+def swap_answers(folder):
+    """Those of round 1 in the place of those of round 2."""
+    shutil.copy(folder / "rounds/1/answers.parquet", folder / "rounds/2/answers.parquet")
+
+
+def change_answer(folder):
+    """As a script might, which keeps the file's metadata."""
+    path = folder / "rounds/1/answers.parquet"
+    table = pq.read_table(path)
+    gains = pa.array([0.5] * table.num_rows)
+    write_parquet(table.set_column(table.column_names.index("gain"), "gain", gains), path)
+
+
+DAMAGE = {
+    "an edited project": (lambda f: edit(f / "annotation.json", '"ours"', '"mine"'), r"annotation\.json: .*changed"),
+    "an edited scheme": (lambda f: edit(f / "annotation.json", '"eccv"', '"cxc"'), r"annotation\.json: .*changed"),
+    "a cut project": (lambda f: cut(f / "annotation.json"), r"annotation\.json, line \d+.*valid JSON"),
+    "an empty project": (lambda f: (f / "annotation.json").write_text(""), r"annotation\.json.*empty"),
+    "a project of another version": (
+        lambda f: edit(f / "annotation.json", '"schema": 1', '"schema": 2'),
+        r"schema: found 2, expected 1, which this version reads",
+    ),
+    "a project that is a list": (lambda f: (f / "annotation.json").write_text("[]"), "an object"),
+    "a project with a conflict of versions": (
+        lambda f: edit(f / "annotation.json", "{\n", "<<<<<<< HEAD\n{\n"),
+        r"annotation\.json, line 1",
+    ),
+    "a scheme that is not known": (lambda f: reseal(f / "annotation.json", scheme="later"), "scheme in .*'later'"),
+    "another project's annotation.json": (
+        lambda f: reseal(f / "annotation.json", seed=5),
+        "round 1 of another project",
+    ),
+    "a project without its file": (lambda f: (f / "annotation.json").unlink(), "rounds is there: restore it"),
+    "a missing round": (lambda f: shutil.rmtree(f / "rounds/1"), r"rounds/1 is missing, and a later round is there"),
+    "a missing last round": (lambda f: shutil.rmtree(f / "rounds/2"), "rounds holds 1 of the 2 rounds .*; restore"),
+    "a round without its file": (lambda f: (f / "rounds/1/round.json").unlink(), r"1/round\.json is missing; restore"),
+    "a round without questions": (
+        lambda f: (f / "rounds/2/questions.parquet").unlink(),
+        r"2/questions\.parquet is missing; restore",
+    ),
+    "an edited round": (lambda f: edit(f / "rounds/1/round.json", '"budget": 10', '"budget": 11'), "changed after"),
+    "a round that was renamed": (lambda f: (f / "rounds/2").rename(f / "rounds/3"), "rounds/2 is missing"),
+    "a round in the place of another": (
+        lambda f: (shutil.rmtree(f / "rounds/1"), shutil.copytree(f / "rounds/2", f / "rounds/1")),
+        "found round 2, expected round 1",
+    ),
+    "candidates without a row": (lambda f: drop_row(f / "rounds/1/candidates.parquet"), "a table that was changed"),
+    "known pairs that were cut": (lambda f: cut(f / "rounds/1/known.parquet"), "a table that was changed"),
+    "questions without a row": (lambda f: drop_row(f / "rounds/1/questions.parquet"), "a table that was changed"),
+    "answers that were cut": (
+        lambda f: cut(f / "rounds/1/answers.parquet"),
+        r"answers\.parquet.* expected a table of answers",
+    ),
+    "answers that were lost": (
+        lambda f: (f / "rounds/1/answers.parquet").unlink(),
+        r"1/answers\.parquet is missing; restore",
+    ),
+    "answers without a row": (lambda f: drop_row(f / "rounds/1/answers.parquet"), "answers that were changed"),
+    "answers that were changed": (change_answer, "answers that were changed"),
+    "answers of another round": (swap_answers, "answers to other questions"),
+    "answers of anybody": (
+        lambda f: write_parquet(pa.table({"a": [1]}), f / "rounds/1/answers.parquet"),
+        r"answers\.parquet.* expected a table of answers",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spoil", "message"), DAMAGE.values(), ids=DAMAGE)
+def test_damage_is_refused_with_its_place(spoil, message, copy, sample_library):
+    folder = copy("answered")
+    spoil(folder)
+    with pytest.raises((DataError, UnknownName), match=message) as raised:
+        Project.open(folder, sample_library)
+    assert str(folder) in str(raised.value)
+
+
+STRANGE = [None, True, [], {}, "", "\0", -1, 2**70, 0.5, [None], {"a": None}, "../x"]
+
+
+def places_of(value, path=()):
+    yield path
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places_of(inner, (*path, key))
+
+
+def replaced(value, path, new):
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = replaced(value[path[0]], path[1:], new)
+    return copy
+
+
+@pytest.mark.parametrize("name", ["annotation.json", "rounds/1/round.json"])
+def test_files_with_a_right_seal_and_other_content(name, copy, sample_library):
+    """What is free to change, such as options, is read; anything else is refused, never a traceback."""
+    path = copy("proposed") / name
+    folder, content = path.parents[name.count("/")], json.loads(path.read_text())
+    content = {key: value for key, value in content.items() if key not in ("schema", "checksum")}
+    for number, place in enumerate(list(places_of(content))[1:]):
+        write_sorted(path, seal(replaced(content, place, STRANGE[number % len(STRANGE)])))
+        with contextlib.suppress(DataError, UnknownName):
+            Project.open(folder, sample_library)
+
+
+@pytest.mark.parametrize(
+    "change", [{"answer": "[1"}, {"answer": None}, {"gain": 0.25}, {"worker": None}, {"image_id": 1}]
+)
+def test_answers_with_a_right_seal_that_nobody_can_have_given(change, copy, sample_library):
+    folder = copy("answered")
+    own = Project.open(folder, sample_library).rounds[0]
+    rows = read_parquet(own.folder / "answers.parquet").to_pylist()
+    _store(own.folder / "answers.parquet", [rows[0] | change, *rows[1:]], own.facts["questionnaire"])
+    with pytest.raises(MalformedSource, match=r"answers\.parquet, row 0: .*no answer to a question of this round"):
+        Project.open(folder, sample_library)
+
+
+def test_line_ends_that_version_control_changes_are_no_damage(copy, sample_library):
+    folder = copy("answered")
+    for path in folder.rglob("*.json"):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert len(Project.open(folder, sample_library).rounds) == 2
+
+
+def test_other_data_is_refused_with_both_editions(copy, sample_library):
+    folder = copy()
+    project = Project.open(folder, sample_library)
+    reseal(folder / "annotation.json", data={**project.data, "content": "0" * 64, "edition": "official"})
+    with pytest.raises(DataError, match=r"edition official, with 60 images.*at hand is another: edition sample"):
+        Project.open(folder, sample_library)
+
+
+def test_a_folder_that_is_no_project_and_a_file_in_the_place_of_one(sample_library, tmp_path):
+    (tmp_path / "file").write_text("x")
+    for place in (tmp_path, tmp_path / "none", tmp_path / "file"):
+        with pytest.raises(SourceMissing, match=r"is no annotation project.*annotate propose makes one"):
+            Project.open(place, sample_library)
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(WriteFailed, match="A file stands where a folder is needed"):
+            Project.create(place, sample_library, name="ours")
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_the_work(sample_library, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(WriteFailed, match="Choose a place that you may write"):
+        Project.create(tmp_path / "p", sample_library, name="ours")
+
+
+def test_rounds_and_labels_are_not_written_over_by_a_new_project(copy, sample_library):
+    folder = copy("answered")
+    with pytest.raises(InvalidOption, match="is an annotation project already"):
+        Project.create(folder, sample_library, name="ours")
+    Project.open(folder, sample_library).merge()
+    shutil.rmtree(folder / "rounds")
+    with pytest.raises(InvalidOption, match="not the rounds that it was made of"):
+        Project.create(folder, sample_library, name="ours")
+    (folder / "labels.parquet").unlink()
+    with pytest.raises(SourceMissing, match="rounds holds 0 of the 2 rounds"):
+        Project.create(folder, sample_library, name="ours")
+
+
+def test_a_round_whose_writer_died_before_it_was_counted_is_counted_by_the_next_step(copy, sample_library, tmp_path):
+    folder = copy("proposed")
+    before = content_of(folder)
+    reseal(folder / "annotation.json", rounds=0)
+    project = Project.open(folder, sample_library)
+    assert len(project.rounds) == 1
+    project.add_answers([write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project))])
+    assert content_of(folder)["annotation.json"] == before["annotation.json"]
+
+
+# Killed
+
+
+def visible(folder):
+    """All but hidden files, such as a lock that nobody holds any more."""
+    files = content_of(folder)
+    return {name: files[name] for name in files if not any(part.startswith(".") for part in Path(name).parts)}
+
+
+def state(folder):
+    """What a project holds: not its card, nor whether its last round is counted, nor a project that has no round."""
+    files = visible(folder)
+    files.pop("README.md", None)
+    if not any(name.startswith("rounds/") for name in files):
+        return {}
+    facts = json.loads(files.pop("annotation.json"))
+    return files | {"facts": {name: facts[name] for name in facts if name not in ("rounds", "checksum")}}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process must be forked")
+@pytest.mark.parametrize("step", ["propose", "import", "merge"])
+def test_a_step_that_is_killed_leaves_what_was_there_and_the_next_goes_on(step, copy, sample_library, tmp_path):
+    folder, files = tmp_path / "none", save_runs(tmp_path, sample_library, seeds=(0,))
+    if step != "propose":
+        folder = copy("proposed" if step == "import" else "answered")
+        project = Project.open(folder, sample_library)
+        files = [write_answers(tmp_path / "cleo.jsonl", project, "cleo", knows(project), number=1)]
+    if step == "merge":
+        Project.open(folder, sample_library).merge(version="0.0.9")
+    worker, work = Path(__file__).with_name("killed_steps.py"), tmp_path / "work"
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+    command = [sys.executable, str(worker), str(folder), step, str(work), *map(str, files)]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"})
+    found = json.loads((work / "found.json").read_text())
+    *killed, whole = found
+    assert whole == {"status": 0, "again": 0}
+    assert len(killed) > 3
+    before, after = state(folder), state(work / str(len(killed)) / "left")
+    assert after not in ({}, before)
+    for place, outcome in enumerate(killed):
+        assert outcome == {"status": signal.SIGKILL, "again": 0}
+        assert state(work / str(place) / "left") in (before, after), place
+        assert visible(work / str(place) / "project") == visible(work / str(len(killed)) / "project"), place
+        assert not list((work / str(place)).rglob("project/**/*.building")), place

@@ -1,0 +1,338 @@
+"""The report on an annotation against plain loops over the answers; what lacks is said, and no number stands for it."""
+
+import json
+import re
+from collections import Counter
+from itertools import combinations
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from annotated_samples import (
+    HOSTILE,
+    NO_MODEL,
+    answer_row,
+    hostile_annotation,
+    sample_annotation,
+    sample_answers,
+    sample_candidates,
+)
+from report_samples import Page
+from rich.console import Console
+
+from cxc_eccv.studies.annotation.labelling import dawid_skene
+from cxc_eccv.studies.annotation.pages.annotated import _shade, render_annotated, write_annotated
+from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
+from cxc_eccv.studies.annotation.report import report_annotation
+from cxc_eccv.studies.annotation.reported import DRAWN
+from cxc_eccv.studies.asking.answers import SCHEMA
+from cxc_eccv.studies.asking.quality.agreement import cohen_kappa
+from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
+from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.tables import tables_to_console, tables_to_markdown
+
+ECCV = schemes()["eccv"]
+ANSWERS = ["yes", "partially_yes", "mostly_no", "no"]
+
+
+def report_of(rows, candidates=None, *, scheme="eccv", **options):
+    """A report on rows of answers."""
+    answers = pa.Table.from_pylist(list(rows), schema=SCHEMA)
+    given = {"name": "mine", "sheets_asked": 4, "changes": NO_MODEL, **options}
+    texts = {row["caption_id"]: "A dog." for row in answers.to_pylist()}
+    candidates = sample_candidates(answers) if candidates is None else candidates
+    return report_annotation(answers, candidates, schemes()[scheme], captions=texts, **given)
+
+
+def counted(library):
+    """Answers about candidates on accepted sheets, by a plain loop."""
+    answers = sample_answers(library)
+    good = {(own.sheet, own.worker) for own in judge_sheets(answers) if own.verdict == ACCEPTED}
+    rows = answers.to_pylist()
+    return [row for row in rows if row["role"] == "candidate" and (row["sheet"], row["worker"]) in good]
+
+
+def proposals_of(library):
+    rows = sample_candidates(sample_answers(library)).to_pylist()
+    return {(row["image_id"], row["caption_id"]): row["proposals"] for row in rows}
+
+
+@pytest.fixture(scope="module")
+def report(sample_library):
+    return sample_annotation(sample_library)
+
+
+def cells(table):
+    """First column to the others."""
+    return {str(row[0]): [str(cell) for cell in row[1:]] for row in table.rows}
+
+
+def test_sheets_and_what_speaks_against_them(report):
+    found = cells(report.sheet_table)
+    assert found["answered sheets"] == ["9", ""]
+    assert [found[verdict] for verdict in (ACCEPTED, BY_HAND, REJECTED)] == [
+        ["7", "77.8%"],
+        ["1", "11.1%"],
+        ["1", "11.1%"],
+    ]
+    assert found["known positive answered as none"] == ["2", "22.2%"]
+    assert found["both"] == ["1", "11.1%"]
+    assert found["median"] == found["mean"] == ["1 min 20 s", ""]
+    assert "cxc-eccv annotate check 'labels of mine' --accept SHEET:WORKER" in " ".join(report.sheet_table.notes)
+
+
+def test_time_is_that_of_the_sheets_whose_time_is_known(sample_library):
+    def told(seconds):
+        rows = sample_answers(sample_library).to_pylist()
+        times = {(0, "ann"): 1.0, (1, "ann"): 2.0, (2, "ann"): 6.0}
+        for row in rows:
+            row["seconds"] = times.get((row["sheet"], row["worker"]), seconds)
+        return report_of(rows, checks=Checks(least_seconds=10))
+
+    some, none = told(None), told(None).sheet_table
+    assert [cells(some.sheet_table)[name][0] for name in ("median", "mean", "shortest", "longest")] == [
+        "16.0 s",
+        "24.0 s",
+        "8.0 s",
+        "48.0 s",
+    ]
+    assert cells(some.sheet_table)["less than 10 seconds"] == ["1", "11.1%"]
+    assert "The time is not known of 6 sheets" in " ".join(none.notes)
+    rows = [{**row, "seconds": None} for row in sample_answers(sample_library).to_pylist()]
+    unknown = report_of(rows)
+    assert "median" not in cells(unknown.sheet_table)
+    assert {own.median_seconds for own in unknown.workers} == {None}
+
+
+def test_table_b2_is_that_of_a_plain_loop(report, sample_library):
+    wanted, lists = {}, proposals_of(sample_library)
+    for row in counted(sample_library):
+        for one in lists[row["image_id"], row["caption_id"]] or [{"model": DRAWN, "rank": None}]:
+            rank = one["rank"] and (one["rank"] if one["rank"] <= 5 else 0)
+            for place in {rank, None}:
+                wanted.setdefault((one["model"], place), Counter())[json.loads(row["answer"])] += 1
+        wanted.setdefault(("", None), Counter())[json.loads(row["answer"])] += 1
+    found = {(own.model, own.rank): own.counts for own in report.by_rank}
+    assert found == {key: tuple(own[name] for name in ANSWERS) for key, own in wanted.items()}
+    table = report.rank_table
+    assert table.headings == ["Rank", "yes", "partially yes", "mostly no", "no", "Answers"]
+    assert [row[0] for row in table.rows if len(row) == 1] == ["clip", "vsrn", "Beside models"]
+    for row in (row for row in table.rows if len(row) > 1):
+        assert sum(map(float, row[1:-1])) == pytest.approx(100, abs=0.25)
+
+
+def test_table_b3_is_that_of_a_plain_loop(report, sample_library):
+    wanted, lists = {}, proposals_of(sample_library)
+    for row in counted(sample_library):
+        ticks = json.loads(row["details"]).get("shortcomings", [])
+        for one in [*(lists[row["image_id"], row["caption_id"]] or [{"model": DRAWN}]), {"model": ""}]:
+            wanted.setdefault(one["model"], Counter()).update(ticks)
+    choices, found = report.details["What falls short?"]
+    assert {own.model: own.counts for own in found} == {
+        model: tuple(own[name] for name in choices) for model, own in wanted.items()
+    }
+    assert [table.title for table in report.detail_tables] == [
+        "What falls short",
+        "What is wrong about the main concepts",
+    ]
+
+
+def test_agreement_of_two_is_cohens_on_what_is_positive(report, sample_library):
+    said = {}
+    for row in counted(sample_library):
+        said.setdefault(row["worker"], {})[row["image_id"], row["caption_id"]] = int(row["positive"])
+    found = {(own.first, own.second): own for own in report.by_pair}
+    assert set(found) == set(combinations(sorted(said), 2))
+    for (first, second), own in found.items():
+        both = sorted(said[first].keys() & said[second].keys())
+        answers = [[said[name][pair] for pair in both] for name in (first, second)]
+        assert (own.pairs, own.share) == (len(both), np.mean(np.equal(*answers)))
+        assert own.kappa == pytest.approx(cohen_kappa(*answers, 2))
+
+
+def test_agreement_with_the_settled_label_is_over_pairs_that_others_judged(report, sample_library):
+    votes = {}
+    for row in counted(sample_library):
+        votes.setdefault((row["image_id"], row["caption_id"]), {})[row["worker"]] = row["positive"]
+    for own in report.with_label:
+        shared = [said for said in votes.values() if own.first in said and len(said) > 1]
+        label = [sum(said.values()) > len(said) / 2 for said in shared]
+        assert own.pairs == len(shared)
+        assert own.share == np.mean([said[own.first] == one for said, one in zip(shared, label, strict=True)])
+
+
+def test_who_says_what_the_others_do_not_is_less_reliable(sample_library):
+    rows = sample_answers(sample_library, ("ann", "ben", "cleo"), sheets=2).to_pylist()
+    for row in (own for own in rows if own["role"] == "candidate"):
+        odd = bool((row["image_id"] + row["caption_id"]) % 2)
+        said = "yes" if odd == (row["worker"] != "cleo") else "no"
+        row |= {"answer": json.dumps(said), "gain": float(said == "yes"), "positive": said == "yes", "details": "{}"}
+    report = report_of(rows)
+    assert report.reliability["ann"] == report.reliability["ben"] > 0.9 > report.reliability["cleo"] + 0.2
+    table = cells(report.worker_table())
+    assert table["ann"][-1] == f"{report.reliability['ann']:.1%}"
+    assert table["cleo"][-1] == f"{report.reliability['cleo']:.1%}"
+
+
+@pytest.mark.parametrize("rule", ["majority", "dawid_skene"])
+def test_where_the_model_of_workers_does_not_settle_the_rest_is_told_all_the_same(sample_library, monkeypatch, rule):
+    rows = sample_answers(sample_library).to_pylist()
+    settled = report_of(rows, rule=rule)
+    monkeypatch.setattr(dawid_skene, "PATIENCE", 1)
+    report = report_of(rows, rule=rule)
+    assert settled.reliability
+    assert not settled.cautions
+    assert report.reliability == {}
+    assert report.with_label == (() if rule == "dawid_skene" else settled.with_label)
+    assert [told.partition(":")[0] for told in report.cautions] == [
+        *(["Not known, agreement with the labels"] if rule == "dawid_skene" else []),
+        "Not known, reliability of workers",
+    ]
+    assert "has not settled after 1 steps" in tables_to_markdown(report.tables())
+    assert report.by_rank == settled.by_rank
+    assert cells(report.worker_table())["ann"][-1] == "\N{EM DASH}"
+
+
+def test_several_answers_of_a_worker_about_a_pair_count_once_the_last(sample_library):
+    rows = sample_answers(sample_library, ("ann", "ben"), sheets=1).to_pylist()
+    once = report_of(rows)
+    first = next(row for row in rows if row["worker"] == "ann" and row["role"] == "candidate")
+    pair = first["image_id"], first["caption_id"]
+    other = "no" if first["positive"] else "yes"
+    again = [answer_row(ECCV, 1, "ann", pair, "candidate", other)]
+    twice = report_of([*rows, *again])
+    assert sum(twice.by_rank[-1].counts) == sum(once.by_rank[-1].counts)
+    assert twice.by_rank[-1].counts != once.by_rank[-1].counts
+
+
+def test_the_levels_of_measurement(sample_library):
+    numbers, binary = sample_annotation(sample_library, scheme="cxc").agreement
+    assert set(numbers.values) == {"krippendorff_alpha"}
+    assert set(binary.values) == {"share", "fleiss_kappa", "falotico_quatto_kappa", "krippendorff_alpha"}
+    of_two = sample_annotation(sample_library, scheme="entailment")
+    assert of_two.classes == ("none", "describes", "follows", "describes and follows")
+    assert [own.about for own in of_two.agreement] == ["4 answers", "positive or not"]
+    assert sample_annotation(sample_library, scheme="cxc").classes == ("0", "1", "2", "3", "4", "5")
+
+
+def no_number(table):
+    return not re.search(r"\d", json.dumps([[str(cell) for cell in row[1:]] for row in table.rows]))
+
+
+def test_without_answers_it_says_so_and_has_no_number(sample_library):
+    report = report_of([], CANDIDATES.empty_table())
+    text = tables_to_markdown(report.tables())
+    assert "No answers yet: cxc-eccv annotate import reads them." in text
+    assert all(no_number(table) for table in report.tables())
+    assert "No answers yet" in render_annotated(report)
+    content = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert content["sheets"] == content["workers"] == content["by_rank"] == content["activity"] == []
+    assert content["agreement"][0]["values"] == {}
+
+
+def test_one_worker_agrees_with_nobody(sample_library):
+    report = sample_annotation(sample_library, workers=("ann",))
+    assert (report.by_pair, report.with_label) == ((), ())
+    assert all(not own.values for own in report.agreement)
+    assert "no pair was judged by two people whose sheets are accepted" in " ".join(report.agreement_table.notes)
+    assert report.reliability == {}, "nobody else's answers tell"
+    assert cells(report.worker_table())["ann"][-4:] == ["\N{EM DASH}"] * 4
+
+
+def test_sheets_without_known_pairs_fail_none(sample_library):
+    rows = [row for row in sample_answers(sample_library).to_pylist() if row["role"] == "candidate"]
+    report = report_of(rows)
+    assert cells(report.sheet_table)["known positive answered as none"] == ["0", "\N{EM DASH}"]
+    assert "Sheets without a known pair" in " ".join(report.sheet_table.notes)
+
+
+def test_when_all_answers_are_the_same_no_kappa_has_a_value():
+    pairs = [(1, 10), (2, 20)]
+    rows = [answer_row(ECCV, 0, worker, pair, "candidate", "no") for worker in ("ann", "ben") for pair in pairs]
+    report = report_of(rows)
+    for own in report.agreement:
+        assert own.values == {"share": 1.0, "falotico_quatto_kappa": 1.0}
+        assert "all answers are the same" in own.not_computed["fleiss_kappa"]
+    assert [(own.share, own.kappa) for own in report.by_pair] == [(1.0, None)]
+
+
+def test_without_the_library_the_coefficient_that_needs_it_is_named(sample_library, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "krippendorff", None)
+    report = sample_annotation(sample_library)
+    assert all("krippendorff_alpha" not in own.values for own in report.agreement)
+    assert "pip install 'cxc_eccv[annotation]'" in " ".join(report.agreement_table.notes)
+
+
+def test_one_model_and_pairs_that_no_model_proposed(sample_library):
+    report = sample_annotation(sample_library, models=("clip",))
+    assert list(dict.fromkeys(own.model for own in report.by_rank)) == ["clip", DRAWN, ""]
+    drawn = sample_candidates(sample_answers(sample_library), ()).to_pylist()
+    bare = report_of(sample_answers(sample_library).to_pylist(), pa.Table.from_pylist(drawn, schema=CANDIDATES))
+    assert [own.model for own in bare.by_rank] == [DRAWN, ""]
+    assert bare.by_rank[0].counts == bare.by_rank[1].counts
+
+
+@pytest.mark.parametrize("scheme", ["eccv", "cxc", "entailment"])
+def test_a_terminal_of_80_columns_holds_it(sample_library, scheme):
+    with (console := Console(width=80, color_system=None)).capture() as captured:
+        console.print(tables_to_console(sample_annotation(sample_library, scheme=scheme).tables()))
+    assert max(map(len, captured.get().splitlines())) <= 80
+
+
+def test_long_tables_end_early_on_the_console_and_are_whole_in_the_file(sample_library):
+    workers = tuple(f"w{number:02}" for number in range(25))
+    report = sample_annotation(sample_library, workers=workers, sheets=1)
+    assert "5 more with --output." in tables_to_markdown(report.tables())
+    assert "more with --output" not in tables_to_markdown(report.tables(None))
+    assert len(report.to_dict()["by_pair"]) > 200
+
+
+@pytest.fixture(scope="module")
+def hostile(sample_library):
+    return hostile_annotation(sample_library)
+
+
+def test_nothing_that_people_typed_acts_on_the_page(hostile):
+    html = render_annotated(hostile)
+    page = Page(html)
+    assert not page.all("script", "img", "iframe", "object", "form")
+    assert not [name for one in page.elements for name in one["attrs"] if name.startswith("on")]
+    assert not [one for one in page.all("a") if not one["attrs"]["href"].startswith("#")]
+    assert "\x1b" not in html
+    (body,) = page.all("body")
+    shown = HOSTILE.replace("\x1b", "\\x1b")
+    assert body["text"].count("<script>alert(2)</script>") > 20
+    for place in (f"{shown}, rank 1", f"{shown}\nsecond line", "ann </script>", f"no {shown}"):
+        assert place in body["text"], place
+    assert "default-src 'none'" in html
+
+
+def test_nothing_that_people_typed_acts_in_markdown_or_on_a_terminal(hostile):
+    text = tables_to_markdown(hostile.tables())
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "[b](" not in text
+    with (console := Console(width=80, color_system=None)).capture() as captured:
+        console.print(tables_to_console(hostile.tables()))
+    assert "\x1b" not in captured.get()
+
+
+def test_the_folder_has_all_three_and_keeps_other_files(report, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    files = write_annotated(tmp_path / "out", report)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        *sorted(file.name for file in files),
+        "notes.txt",
+    ]
+    content = json.loads((tmp_path / "out" / "annotation_report.json").read_text(encoding="utf-8"))
+    assert (content["schema"], content["scheme"], len(content["sheets"])) == (1, "eccv", 9)
+    assert content["no_changes"] == NO_MODEL
+
+
+@pytest.mark.parametrize(("answers", "shades"), [(("yes",), ["bin0", "bin4", "bin8"]), ((), ["bin8", "bin4", "bin0"])])
+def test_the_best_answer_has_the_darkest_shade(answers, shades):
+    """Answers stand best first, and ratings lowest first."""
+    report = SimpleNamespace(classes=("a", "b", "c"), scheme=SimpleNamespace(answers=answers))
+    assert _shade(report) == shades

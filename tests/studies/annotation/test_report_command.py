@@ -1,0 +1,165 @@
+"""``annotate check`` and ``annotate report`` on a project of the sample, as a user meets them."""
+
+import json
+import sys
+
+import pytest
+from report_samples import near_run
+
+from cxc_eccv.cli import main
+from cxc_eccv.runs import save_embeddings
+from cxc_eccv.studies.annotation.project import Project
+from cxc_eccv.studies.asking.quality.sheets import CHECKS, judge_sheets
+
+FILES = ["annotation_report.html", "annotation_report.json", "annotation_report.md"]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Exit status, standard output and standard error of one command of the group."""
+
+    def command(name, *arguments):
+        given = ["cxc-eccv", "annotate", name, *map(str, arguments), "--data-dir", "sample"]
+        monkeypatch.setattr(sys, "argv", given)
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        shown = capsys.readouterr()
+        return exit_.value.code or 0, shown.out, shown.err
+
+    return command
+
+
+@pytest.fixture
+def models(sample_library, tmp_path):
+    runs = {"near": near_run(sample_library, 1.0), "far": near_run(sample_library, 1.6, seed=1)}
+    paths = [tmp_path / f"{name}.npz" for name in runs]
+    for path, run in zip(paths, runs.values(), strict=True):
+        save_embeddings(path, run)
+    return paths
+
+
+@pytest.fixture
+def project(run, models, sample_library, tmp_path):
+    """A folder with 36 pairs on two sheets that two people answered; the second misses a known positive of sheet 1."""
+    folder = tmp_path / "mine"
+    assert run("propose", folder, *models, "--budget", 36)[0] == 0
+    assert run("export", folder, "--output", tmp_path / "asked", "--images", "sample", "--format", "jsonl")[0] == 0
+    sheets = Project.open(folder, sample_library).questions()
+    roles = {(number, own.pair_id): own.role for number, sheet in enumerate(sheets) for own in sheet}
+    rows = [json.loads(line) for line in (tmp_path / "asked" / "questions.jsonl").read_text().splitlines()]
+    for worker in ("ann", "ben:b"):
+        filled = []
+        for place, row in enumerate(rows):
+            role = roles[row["sheet"], row["pair_id"]]
+            careless = worker == "ben:b" and row["sheet"] == 1
+            yes = not careless if role == "known positive" else role == "candidate" and place % 3 == 0
+            filled.append({**row, "worker": worker, "answer": "yes" if yes else "no", "details": {}, "seconds": 5})
+        path = tmp_path / f"{worker[:3]}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in filled))
+    assert run("import", folder, tmp_path / "ann.jsonl", tmp_path / "ben.jsonl", "--format", "jsonl")[0] == 0
+    return folder
+
+
+def test_before_anybody_answered_the_report_says_so(run, models, tmp_path):
+    run("propose", tmp_path / "mine", models[0], "--budget", 36)
+    status, out, _ = run("report", tmp_path / "mine", models[0], "--output", tmp_path / "out")
+    assert status == 0
+    assert "No answers yet: cxc-eccv annotate import reads them." in out
+    assert "No labels are merged yet" in out
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+
+
+def test_a_sheet_is_accepted_by_hand_and_counts_from_then_on(run, project, sample_library):
+    status, out, _ = run("check", project)
+    assert (status, "to be checked by hand, as sheet:worker: 1:ben:b" in out) == (0, True)
+    assert "the known positive was answered as none" in out
+    assert not (project / CHECKS).exists()
+    assert "Workers two by two" in run("report", project)[1]
+    run("merge", project)
+    before = (project / "labels.parquet").read_bytes()
+    status, out, _ = run("check", project, "--accept", "1:ben:b")
+    assert (status, "4 accepted, 0 to be checked by hand" in out) == (0, True)
+    assert "The merged labels are not what the answers say by now" in run("report", project)[1]
+    run("merge", project)
+    assert (project / "labels.parquet").read_bytes() != before
+    assert "not what the answers say by now" not in run("report", project)[1]
+    sheets = [f"{own.sheet}:{own.worker}" for own in judge_sheets(Project.open(project, sample_library).answers())]
+    run("check", project, *(part for sheet in sheets for part in ("--reject", sheet)))
+    status, out, _ = run("report", project)
+    assert (status, "The merged labels are not what the answers say by now" in out) == (0, True)
+
+
+def test_a_sheet_is_rejected_and_the_decision_can_be_changed(run, project):
+    run("check", project, "--reject", "0:ann", "--reject", "1:ben:b")
+    assert "2 accepted, 0 to be checked by hand, 2 rejected" in run("check", project)[1]
+    run("check", project, "--accept", "0:ann")
+    assert "3 accepted, 0 to be checked by hand, 1 rejected" in run("check", project)[1]
+    assert json.loads((project / CHECKS).read_text()) == {
+        "schema": 1,
+        "least_seconds": 0.0,
+        "by_hand": [
+            {"sheet": 0, "worker": "ann", "accepted": True},
+            {"sheet": 1, "worker": "ben:b", "accepted": False},
+        ],
+    }
+
+
+def test_the_least_time_is_kept(run, project):
+    assert "0 accepted, 4 to be checked by hand" in run("check", project, "--least-seconds", 1000)[1]
+    assert "less than 1000 seconds" in run("report", project)[1]
+    assert "3 accepted, 1 to be checked by hand" in run("check", project, "--least-seconds", 0)[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--accept", "ben"], "name a sheet and its worker, as 3:ann"),
+        (["--accept", "x:ben"], "name a sheet and its worker"),
+        (["--accept", "7:ann"], "sheet 7 of 'ann' is not among the answers"),
+        (["--accept", "0:ann", "--reject", "0:ann"], "named twice"),
+        (["--least-seconds", "-1"], "least_seconds=-1.0"),
+        (["--least-seconds", "nan"], "least_seconds=nan"),
+    ],
+)
+def test_what_cannot_be_decided_is_refused_and_leaves_all_as_it_was(run, project, options, message):
+    status, _, err = run("check", project, *options)
+    assert (status, message in err) == (2, True), err
+    assert not (project / CHECKS).exists()
+
+
+def test_what_the_labels_change_for_every_model(run, project, models, tmp_path):
+    run("merge", project)
+    status, out, err = run("report", project, *models, "--output", tmp_path / "out", "--samples", 200)
+    assert status == 0, err
+    for text in (
+        "What changed: COCO 5K, i2t",
+        "R-Precision",
+        "near",
+        "far",
+        "may fall, although nothing was retrieved",
+    ):
+        assert text in out
+    content = json.loads((tmp_path / "out" / "annotation_report.json").read_text())
+    assert content["changes"]["after"] == [*content["changes"]["before"], "mine"]
+    assert {row["model"] for row in content["changes"]["changes"]} == {"near", "far"}
+    assert content["provenance"]["command"].startswith("cxc-eccv annotate report mine near.npz far.npz")
+    assert "What changed for every model" in (tmp_path / "out" / "annotation_report.html").read_text()
+
+
+def test_sources_tasks_and_metrics_can_be_chosen(run, project, models, tmp_path):
+    run("merge", project)
+    chosen = ["--sources", "coco", "--tasks", "eccv_caption/t2i", "--metrics", "map_at_r", "--samples", 100]
+    status, out, err = run("report", project, models[0], *chosen, "--output", tmp_path / "out")
+    assert status == 0, err
+    assert "positives of coco; after: of coco and mine" in out
+    rows = json.loads((tmp_path / "out" / "annotation_report.json").read_text())["changes"]["changes"]
+    assert [(row["task"], row["direction"], row["metric"]) for row in rows] == [("eccv_caption", "t2i", "map_at_r")]
+    for wrong, message in ((["--sources", "mine"], "nothing can have changed"), (["--samples", 3], "samples is 3")):
+        status, _, err = run("report", project, models[0], *wrong)
+        assert (status, message in err) == (2, True), err
+
+
+def test_a_folder_that_is_no_project_is_refused(run, tmp_path):
+    for command in ("check", "report"):
+        status, _, err = run(command, tmp_path)
+        assert (status, "is no annotation project" in err) == (2, True)

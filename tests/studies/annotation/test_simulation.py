@@ -1,0 +1,315 @@
+"""Simulated annotation: people of known error, models of known quality, and counts taken anew from the raw files."""
+
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cxc_eccv
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.runs import ScoresRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.annotation import simulation as module
+from cxc_eccv.studies.annotation.labelling.settling import settle
+from cxc_eccv.studies.annotation.pages.simulated import write_simulation
+from cxc_eccv.studies.annotation.proposing.candidates import propose
+from cxc_eccv.studies.annotation.simulation import (
+    COUNTS,
+    Simulation,
+    Truth,
+    answer_sheets,
+    search_hidden,
+    simulate,
+    summarise,
+)
+from cxc_eccv.studies.asking.questions import build_sheets
+from cxc_eccv.studies.asking.schemes import schemes
+
+SAMPLE = Path(cxc_eccv.__file__).parent / "sample"
+PERFECT, COINS, LIARS = [0.0] * 3, [0.5] * 60, [1.0] * 4
+
+
+def load(name):
+    return json.loads((SAMPLE / name).read_text())
+
+
+@pytest.fixture(scope="module")
+def library():
+    return Library("sample")
+
+
+@pytest.fixture(scope="module")
+def true_pairs():
+    """Image and caption of every true pair of validation that is no link, read without the package."""
+    images = [image for image in load("coco/dataset_coco.json")["images"] if image["split"] == "val"]
+    truth = load("truth.json")
+    return {
+        (image["cocoid"], caption)
+        for image in images
+        for caption in truth[str(image["cocoid"])]
+        if caption not in image["sentids"][:5]
+    }
+
+
+def chances(library, split, wanted, rest=0.0):
+    """A table of probabilities in which the wanted pairs alone are in doubt."""
+    content = library.karpathy(split)
+    images, captions = zip(*product(content.image_ids.tolist(), content.caption_ids.tolist()), strict=True)
+    values = [0.5 if pair in wanted else rest for pair in zip(images, captions, strict=True)]
+    return pa.table({"image_id": images, "caption_id": captions, "probability": values})
+
+
+def random_run(library, split, seed=0):
+    content, random = library.karpathy(split), np.random.default_rng(seed)
+    scores = random.standard_normal((content.image_ids.size, content.caption_ids.size))
+    return ScoresRun(content.image_ids, content.caption_ids, scores)
+
+
+def sheets_of(library, pairs, seed=0):
+    content = library.karpathy("validation")
+    images, captions = (np.array(side) for side in zip(*sorted(pairs), strict=True))
+    return build_sheets(
+        pa.table({"image_id": images, "caption_id": captions}),
+        content,
+        positive=(content.caption_image_ids, content.caption_ids),
+        is_near=lambda images, captions: np.zeros(images.size, dtype=bool),
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize(("rounds", "budget"), [(1, 315), (3, 105)])
+def test_perfect_doubts_and_perfect_people_find_everything(library, true_pairs, rounds, budget):
+    table = chances(library, "validation", true_pairs)
+    told = []
+
+    def retrain(labels, seed):
+        told.append(labels)
+        return {"random": random_run(library, "validation", seed)}, table
+
+    options = {"strategies": ["uncertainty"], "rounds": rounds, "budget": budget, "error_rates": PERFECT, "seeds": 1}
+    found = simulate(library, retrain, **options).counts.to_pylist()
+    assert len(true_pairs) == 315
+    for number, row in enumerate(found, start=1):
+        asked = number * budget
+        sheets = number * -(-budget // 18)
+        assert row["round"] == number
+        assert (row["candidates"], row["found"], row["positives"], row["to_find"]) == (asked, asked, asked, 315)
+        assert row["questions"] == 3 * (asked + 2 * sheets)
+    assert told[0].num_rows == 0  # what models are fitted to are answers, and before the first there are none
+    assert [labels.num_rows for labels in told] == [number * budget for number in range(rounds)]
+
+
+def test_what_was_never_asked_changes_no_answer_and_no_model(library, monkeypatch):
+    def go(truth):
+        seen = []
+
+        def retrain(labels, seed):
+            seen.append(labels.to_pylist())
+            return {name: random_run(library, "validation", seed + place) for place, name in enumerate("ab")}, None
+
+        monkeypatch.setattr(module, "Truth", truth)
+        options = {"strategies": ["eccv", "disagreement", "bounds"], "rounds": 2, "budget": 36, "seeds": 1}
+        return seen, simulate(library, retrain, **options).counts
+
+    asked = set()
+
+    class Recorder(Truth):
+        def __call__(self, pairs):
+            asked.update(self.pairs.of_ids(*pairs, "").tolist())
+            return super().__call__(pairs)
+
+    class Others(Truth):
+        def __init__(self, *given):
+            super().__init__(*given)
+            every = np.arange(self.content.image_ids.size * self.content.caption_ids.size)
+            self._true = np.union1d(self._true, np.setdiff1d(every, sorted(asked)))
+
+    seen, counts = go(Recorder)
+    again, others = go(Others)
+    assert seen == again
+    assert counts.drop_columns("to_find") == others.drop_columns("to_find")
+    assert counts["to_find"][0].as_py() == 315 < others["to_find"][0].as_py()
+
+
+def test_tossed_coins_tell_nothing_and_liars_are_never_believed(library, true_pairs):
+    content, random = library.karpathy("validation"), np.random.default_rng(0)
+    others = set(product(content.image_ids.tolist(), content.caption_ids.tolist())) - true_pairs
+    others -= set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
+    false = [sorted(others)[place] for place in random.choice(len(others), 285, replace=False)]
+    sheets, truth = sheets_of(library, [*true_pairs, *false]), Truth(library, "validation")
+    given, accepted = answer_sheets(sheets, truth, COINS, answers=3)
+    labels = settle(accepted, schemes()["eccv"])
+    assert labels.num_rows == 600
+    positive = labels.filter(labels["positive"])
+    right = truth((np.asarray(positive["image_id"]), np.asarray(positive["caption_id"])))
+    share, deviation = 315 / 600, np.sqrt(315 / 600 * 285 / 600 / right.size)
+    assert abs(right.mean() - share) < 4 * deviation  # the share of true pairs among all that were asked about
+    assert abs(positive.num_rows - 300) < 4 * np.sqrt(600) / 2
+    assert abs(given.num_rows / accepted.num_rows - 4) < 0.8  # both known pairs are right on a quarter of the sheets
+    given, accepted = answer_sheets(sheets, truth, LIARS, answers=3)
+    assert (given.num_rows, accepted.num_rows) == (4 * sum(map(len, sheets)), 0)
+
+
+def test_errors_are_as_frequent_as_they_are_said_to_be(library, true_pairs):
+    sheets, truth = sheets_of(library, true_pairs), Truth(library, "validation")
+    rates = [0.0, 0.1, 0.4]
+    given, accepted = answer_sheets(sheets, truth, rates, answers=3, seed=3)
+    assert given.num_rows == 3 * sum(map(len, sheets))  # nobody is left to ask instead
+    right = truth((np.asarray(given["image_id"]), np.asarray(given["caption_id"])))
+    errs = right != np.asarray(given["positive"])
+    for worker, rate in enumerate(rates, start=1):
+        own = np.asarray(given["worker"]) == f"person {worker}"
+        assert own.sum() == sum(map(len, sheets))
+        assert abs(errs[own].mean() - rate) <= 4 * np.sqrt(rate * (1 - rate) / own.sum())
+    # What is accepted has its known pairs right, or wrong where they were known wrongly.
+    rows = [
+        row for row, err in zip(given.to_pylist(), errs.tolist(), strict=True) if err and row["role"] != "candidate"
+    ]
+    missed = {(row["sheet"], row["worker"]) for row in rows if row["positive"] != (row["role"] == "known positive")}
+    assert missed
+    assert not missed & set(zip(accepted["sheet"].to_pylist(), accepted["worker"].to_pylist(), strict=True))
+
+
+def test_equal_seeds_give_equal_counts(library):
+    def retrain(labels, seed):
+        return {name: random_run(library, "validation", seed + place) for place, name in enumerate("ab")}, None
+
+    options = {"strategies": ["random", "disagreement"], "rounds": 2, "budget": 36, "seeds": 2}
+    one, again = (simulate(library, retrain, **options) for _ in range(2))
+    assert one.counts.equals(again.counts)
+    assert one.facts == again.facts
+    by_seed = one.counts.filter(pa.array([row["round"] == 1 for row in one.counts.to_pylist()]))
+    assert len(set(by_seed["questions"].to_pylist())) > 1
+
+
+def hidden_pool():
+    """ECCV Caption's pairs of the test split that no other file judges, read without the package."""
+    images = [image for image in load("coco/dataset_coco.json")["images"] if image["split"] == "test"]
+    names = {image["filename"]: image["cocoid"] for image in images}
+    captions = {caption for image in images for caption in image["sentids"][:5]}
+    verified = {(int(i), c) for i, own in load("eccv/eccv_image_to_caption.json").items() for c in own}
+    verified |= {(i, int(c)) for c, own in load("eccv/eccv_caption_to_image.json").items() for i in own}
+    verified = {(image, caption) for image, caption in verified if caption in captions}
+    judged = {(image["cocoid"], caption) for image in images for caption in image["sentids"][:5]}
+    for line in (SAMPLE / "cxc" / "sits_test.csv").read_text().splitlines()[1:]:
+        caption, image, *_ = line.split(",")
+        judged.add((names[image], int(caption.rsplit(":", 1)[1])))
+    for line in (SAMPLE / "entailment" / "entailment_test.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        judged.add((row["image_id"], row["hypothesis_id"]))
+    return verified, verified - judged
+
+
+def test_hidden_are_pairs_that_eccv_caption_alone_judged(library):
+    verified, pool = hidden_pool()
+    runs = {"random": random_run(library, "test")}
+    table = chances(library, "test", pool, rest=1.0)
+    options = {"strategies": ["uncertainty"], "probabilities": table, "seeds": 3}
+    found = search_hidden(runs, library, **options, questions=[40, 400])
+    hides = round(len(pool) / 2)
+    assert (found.facts["verified"], found.facts["known_to_eccv_alone"]) == (len(verified), len(pool))
+    for row in found.counts.to_pylist():
+        # The half that is not hidden is known: nobody is asked about it, and all that is in doubt else is hidden.
+        step = {1: 36, 2: 360}[row["round"]]
+        assert row["candidates"] == step
+        assert row["questions"] == {1: 40, 2: 400}[row["round"]]
+        assert (row["found"], row["to_find"], row["positives"]) == (min(step, hides), hides, None)
+
+
+def test_a_search_ends_where_nothing_is_left_to_propose(library):
+    runs = {"random": random_run(library, "test")}
+    found = search_hidden(runs, library, strategies=["eccv"], questions=[100_000], seeds=1).counts.to_pylist()[0]
+    whole = propose(runs, library, "test", queries=queries_of(library)).candidates.num_rows
+    assert found["candidates"] > whole / 2
+    assert found["questions"] == -(-found["candidates"] * 20 // 18) < 100_000
+
+
+def queries_of(library):
+    return tuple(np.unique(np.asarray(library.eccv("eccv", way)["query_id"])) for way in ("i2t", "t2i"))
+
+
+@pytest.mark.parametrize("strategy", ["eccv", "disagreement", "bounds"])
+def test_ranking_once_proposes_what_scores_propose(library, strategy):
+    runs = {name: random_run(library, "test", place) for place, name in enumerate("ab")}
+    ranked = {name: module._rank_once(run, Truth(library, "test").pairs) for name, run in runs.items()}
+    options = {"strategy": strategy, "budget": 100, "queries": queries_of(library)}
+    one, other = (propose(given, library, "test", **options).candidates for given in (runs, ranked))
+    assert one.equals(other)
+
+
+def test_numbers_over_seeds_are_quotients_of_sums():
+    rows = [
+        *[("eccv", 0, 1, 100, 90, 20, 10, 40), ("eccv", 1, 1, 140, 90, 20, 20, 40)],
+        *[("other", 0, 1, 100, 90, 0, 0, 40), ("other", 1, 1, 100, 90, 8, 5, 40)],
+    ]
+    first, second = summarise(Simulation(pa.table(list(zip(*rows, strict=True)), schema=COUNTS), {}))
+    assert (first["questions"], first["found"]) == (120, 15)
+    # Of two seeds either is drawn twice in a quarter of the draws, so that the interval reaches from one to the other.
+    assert first["recall"] == (30 / 80, 10 / 40, 20 / 40)
+    assert first["precision"] == (30 / 40, 10 / 20, 20 / 20)
+    assert first["cost"] == (240 / 30, 140 / 20, 100 / 10)
+    assert first["yield"] == (30 / 240, 10 / 100, 20 / 140)
+    assert first["ahead"] == (0, 0, 0)
+    assert second["ahead"] == (-12.5, -15, -10)
+    assert second["recall"] == (5 / 80, 0, 5 / 40)
+    assert (second["cost"], second["precision"]) == (None, None)  # where seed 0 is drawn alone nothing was found
+
+
+def test_one_seed_has_no_interval(tmp_path):
+    rows = [("eccv", 0, number, 100 * number, 90, 20, 10 * number, 40) for number in (1, 2)]
+    facts = {"experiment": "hidden", "seeds": 1, "to_find": 40, "known_to_eccv_alone": 80, "models": ["one"]}
+    simulation = Simulation(pa.table(list(zip(*rows, strict=True)), schema=COUNTS), facts)
+    first, _ = summarise(simulation)
+    assert (first["recall"], first["cost"], first["ahead"]) == ((0.25, None, None), (10, None, None), (0, None, None))
+    write_simulation(simulation, tmp_path / "out")
+    text = (tmp_path / "out" / "simulation.md").read_text()
+    assert "Of one seed, so that there are no intervals." in text
+    assert "| 100 | 10 | 100.0 | 25.00 |" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"error_rates": [0.1, 1.5, 0]}, r"error rate 1.5: how often somebody errs is between 0 and 1"),
+        ({"error_rates": [0.1]}, r"1 people cannot give 3 answers"),
+        ({"rounds": 0}, "rounds"),
+        ({"budget": 0}, "budget"),
+        ({"seeds": 0}, "seeds"),
+        ({"answers": 0}, "answers"),
+        ({"strategies": []}, "strategies: none is named"),
+        ({"strategies": ["random", "eccv", "random"]}, "strategies: named twice among random, eccv, random"),
+    ],
+)
+def test_refused_options(library, options, message):
+    with pytest.raises(InvalidOption, match=message):
+        simulate(library, lambda labels, seed: ({}, None), **options)
+
+
+def test_refused_searches_and_names(library):
+    runs = {"random": random_run(library, "test")}
+    twice = {"questions": [40, 40]}, {"questions": []}, {"strategies": ["eccv"] * 2}, {"strategies": []}
+    for options in ({"share": 1.0}, {"share": 0}, {"share": 1e-3}, {"questions": [19]}, {"seeds": 0}, *twice):
+        with pytest.raises(InvalidOption, match=next(iter(options))):
+            search_hidden(runs, library, **options)
+    with pytest.raises(UnknownName, match="disagreement"):
+        search_hidden(runs, library, strategies=["disagrement"])
+
+
+def test_real_data_know_no_truth(real_library):
+    with pytest.raises(DataError, match=r"nobody knows .*--data-dir sample.*--hide eccv"):
+        Truth(real_library, "test")
+
+
+def test_hidden_positives_of_the_real_test_split(real_library):
+    """Of 27,738 pairs, 18,457 are ECCV Caption's alone; noise about the links finds next to none of a half of these."""
+    from cxc_eccv.studies.baselines.annotators import SCORERS
+
+    content = real_library.karpathy("test")
+    runs = {"noise": SCORERS["noise"](content)}
+    found = search_hidden(runs, real_library, strategies=["random", "eccv"], questions=[1_000], seeds=1)
+    facts = found.facts
+    assert (facts["verified"], facts["known_to_eccv_alone"], facts["to_find"]) == (27_738, 18_457, 9_228)
+    assert all(row["found"] <= 20 for row in found.counts.to_pylist())

@@ -1,0 +1,417 @@
+"""All that labels are worth, on a project of the sample, against slow loops; and its tables, JSON and page."""
+
+import json
+import shutil
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
+from cxc_eccv.judgments.evidence import item_ids
+from cxc_eccv.judgments.qrels import merge
+from cxc_eccv.metrics.graded_r_precision import graded_r_precision
+from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
+from cxc_eccv.studies.annotation.pages.labels import _draw_biases, render_labels
+from cxc_eccv.studies.annotation.project import Project
+from cxc_eccv.studies.annotation.worth.appraisal import appraise
+from cxc_eccv.studies.annotation.worth.bias import join_proposals, score_sets
+from cxc_eccv.studies.annotation.worth.preferences import rate_preferences
+from cxc_eccv.studies.annotation.worth.sets import find_verified
+from cxc_eccv.studies.annotation.worth.tables import appraisal_to_json, appraisal_to_tables, say_lacking
+from cxc_eccv.tables import tables_to_console, tables_to_markdown
+from cxc_eccv.terminal import shown_text
+from cxc_eccv.types import Embeddings, TopK
+
+MODELS = ("early", "late", "other")
+QUERIES = (20, 90)
+
+
+def embed(library, seed, noise):
+    """Vectors of images, and of captions near their image."""
+    content, random = library.karpathy("test"), np.random.default_rng(seed)
+    images = np.random.default_rng(7).standard_normal((content.image_ids.size, 8))
+    places = np.searchsorted(np.sort(content.image_ids), content.caption_image_ids)
+    own = images[np.argsort(np.argsort(content.image_ids))] + noise * random.standard_normal(images.shape)
+    captions = images[places] + noise * random.standard_normal((places.size, 8))
+    return EmbeddingsRun(Embeddings(content.image_ids, own), Embeddings(content.caption_ids, captions))
+
+
+@pytest.fixture(scope="module")
+def runs(sample_library):
+    return {name: embed(sample_library, seed, 0.6 + 0.2 * seed) for seed, name in enumerate(MODELS)}
+
+
+def answer(project, folder, name="mine", **facts):
+    """Labels as annotate merge writes them, of nine in ten candidates, for whom a draw answers."""
+    candidates, random = project.candidates(), np.random.default_rng(2)
+    kept = np.flatnonzero(random.random(candidates.num_rows) < 0.9)
+    gains = random.choice([0.0, 0.5, 1.0], kept.size, p=[0.6, 0.2, 0.2])
+    columns = {own: np.asarray(candidates[own])[kept] for own in ("image_id", "caption_id")}
+    table = pa.table(
+        {**columns, "gain": gains, "positive": gains > 0, "answers": np.full(kept.size, 3, np.int32)},
+        schema=LABELS_SCHEMA,
+    )
+    told = {"name": name, "version": "1.0.0", "split": "test", "rule": "majority", "scheme": "eccv", "people": 3}
+    write_labels(folder / "labels.parquet", table, {**told, "models": [*MODELS], "data": dict(project.data), **facts})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, runs):
+    folder = tmp_path_factory.mktemp("annotated") / "mine"
+    project = Project.create(folder, Library("sample"), name="mine")
+    answer(project.propose(runs, queries=QUERIES, sources=("coco",)), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def library(folder):
+    return Library("sample", labels=[folder])
+
+
+@pytest.fixture(scope="module")
+def project(folder, library):
+    return Project.open(folder, library)
+
+
+@pytest.fixture(scope="module")
+def found(library, runs, project):
+    choices = rate_preferences([[0, 30], [10, 0]], ["A", "B"])
+    return appraise(library, runs=runs, project=project, preferences=choices)
+
+
+def listed(library, direction, sources):
+    pairs = merge(library, "test", direction, sources=sources)
+    kept = pairs.positive
+    return {
+        *zip(pairs.query_ids[pairs.queries[kept]].tolist(), pairs.gallery_ids[pairs.items[kept]].tolist(), strict=True)
+    }
+
+
+def known_pairs(library, project, direction):
+    """What a project knows, (query, item) to whether it matches and whether somebody said so; and what was searched."""
+    names = ("image_id", "caption_id") if direction == "i2t" else ("caption_id", "image_id")
+    labels, known, searched = library.labels("mine", "test").table.to_pylist(), {}, set()
+    for own in project.rounds:
+        for row in own.known.to_pylist():
+            known[tuple(row[name] for name in names)] = (True, False)
+        for row in own.known.to_pylist() + own.candidates.to_pylist():
+            searched |= {row[names[0]] for one in row["proposals"] if one["direction"] == direction}
+    known |= {tuple(row[name] for name in names): (row["positive"], True) for row in labels}
+    return {pair: said for pair, said in known.items() if pair[0] in searched}, searched
+
+
+@pytest.mark.parametrize("direction", ["t2i", "i2t"])
+def test_precision_and_recall_beside_a_project(found, library, project, direction):
+    """By the definition, over what was asked, what was known, and the queries that models looked for items for."""
+    known, searched = known_pairs(library, project, direction)
+    assert len(searched) == QUERIES[direction == "t2i"]
+    for sources in (["coco"], ["cxc"], ["eccv"], ["coco", "cxc", "eccv"]):
+        labels, precisions, recalls = listed(library, direction, sources), [], []
+        for query in {pair[0] for pair in known}:
+            own = {pair: said for pair, said in known.items() if pair[0] == query}
+            labelled = {pair for pair in own if pair in labels}
+            asked = {pair for pair in labelled if own[pair][1]}
+            true = {pair for pair in own if own[pair][0]}
+            if asked:
+                precisions.append(len(asked & true) / len(asked))
+            if labelled and true:
+                recalls.append(len(labelled & true) / len(true))
+        row = next(one for one in found.worth if (one.labels, one.direction) == (",".join(sources), direction))
+        assert (row.n_precision, row.n_recall) == (len(precisions), len(recalls))
+        assert (row.precision.value if precisions else row.precision) == (
+            pytest.approx(np.mean(precisions)) if precisions else None
+        )
+        assert row.recall.value == pytest.approx(np.mean(recalls))
+        assert row.n_known == sum(not said[1] for said in known.values())
+
+
+def test_labels_are_not_compared_with_themselves(found):
+    assert {row.verified for row in found.worth} == {"mine"}
+    assert not any("mine" in row.labels for row in found.worth)
+    assert {row.labels for row in found.counts} >= {"coco", "mine", "coco,cxc", "plausible_0"}
+
+
+def test_what_is_verified_without_labels_of_ones_own(sample_library):
+    found = appraise(sample_library)
+    assert {row.verified for row in found.worth} == {"cxc", "eccv"}
+    for row in found.worth:
+        assert (row.precision is None) == (not row.asked) == (row.verified == "eccv")
+    assert "lists positives alone" in shown_text(tables_to_console(appraisal_to_tables(found)["worth"]))
+    assert {*found.not_computed} == {"bias", "diversity", "preferences"}
+
+
+def test_queries_of_a_source_that_says_nothing_of_the_split_are_refused(sample_library):
+    with pytest.raises(InvalidOption, match=r"queries of eccv: it has no labels of the validation split; choose all"):
+        appraise(sample_library, "validation", queries="eccv")
+
+
+def test_a_set_that_names_a_source_twice_is_refused(sample_library):
+    with pytest.raises(InvalidOption, match="names coco twice"):
+        appraise(sample_library, sets=[["coco", "cxc", "coco"]])
+
+
+def test_sets_without_a_positive_of_the_queries_are_told(sample_library):
+    found = appraise(sample_library, "validation", sets=[["eccv"]])
+    assert not found.counts
+    assert "no set of labels has a positive" in found.not_computed["counts"]
+
+
+def test_validation_has_no_eccv_caption(sample_library):
+    found = appraise(sample_library, "validation")
+    assert {row.verified for row in found.worth} == {"cxc"}
+    assert found.queries is None
+    assert not any("eccv" in row.labels for row in found.counts)
+
+
+def test_a_source_whose_files_are_missing_is_left_out_with_the_reason(sample_library, tmp_path):
+    own = shutil.copytree(Path(str(resources.files("cxc_eccv"))) / "sample", tmp_path / "sample")
+    for path in own.rglob("eccv_*_to_*.json*"):
+        path.unlink()
+    found = appraise(Library(own, offline=True))
+    assert not any("eccv" in row.labels for row in found.counts)
+    assert {row.verified for row in found.worth} == {"cxc"}
+    assert "eccv" in found.not_computed["eccv"]
+
+
+def test_sets_verdicts_and_queries_can_be_named(sample_library):
+    found = appraise(sample_library, sets=[["cxc", "coco"], ["plausible_1"]], verified=["entailment"], queries="all")
+    assert {row.labels for row in found.counts} == {"cxc,coco", "plausible_1"}
+    assert {row.verified for row in found.worth} == {"entailment"}
+    row = found.counts[0]
+    assert row.counts.n_queries + row.counts.n_without == sample_library.karpathy("test").caption_ids.size
+    for wrong in (
+        {"sets": [["nobody"]]},
+        {"verified": ["nobody"]},
+        {"queries": "nobody"},
+        {"split": "train"},
+        {"verified": ["plausible_0"]},
+    ):
+        with pytest.raises(UnknownName):
+            appraise(sample_library, **wrong)
+
+
+def test_intervals_are_of_images_drawn_anew(found, sample_library):
+    """Against a bootstrap written out: captions of an image are drawn together."""
+    row = next(one for one in found.counts if (one.labels, one.direction) == ("eccv", "t2i"))
+    table, content = sample_library.eccv("eccv", "t2i"), sample_library.karpathy("test")
+    image_of = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+    clusters = {}
+    for query in set(table["query_id"].to_pylist()):
+        clusters.setdefault(image_of[query], []).append(table["query_id"].to_pylist().count(query))
+    groups, random = list(clusters.values()), np.random.default_rng(9)
+    means = []
+    for _ in range(4_000):
+        drawn = [groups[place] for place in random.integers(0, len(groups), len(groups))]
+        means.append(np.mean([size for group in drawn for size in group]))
+    low, high = np.quantile(means, [0.025, 0.975])
+    assert (row.mean.low, row.mean.high) == (pytest.approx(low, abs=0.15), pytest.approx(high, abs=0.15))
+
+
+def best_items(run, query_ids, direction, gallery_ids, depth):
+    """By sorting all scores."""
+    sides = (run.images, run.captions)
+    ours, theirs = sides if direction == "i2t" else sides[::-1]
+    unit = [own.vectors / np.linalg.norm(own.vectors, axis=1, keepdims=True) for own in (ours, theirs)]
+    scores = unit[0] @ unit[1].T
+    rows = [ours.ids.tolist().index(query) for query in query_ids.tolist()]
+    assert theirs.ids.tolist() == gallery_ids.tolist()
+    return theirs.ids[np.argsort(-scores[rows], axis=1)[:, :depth]]
+
+
+@pytest.mark.parametrize("direction", ["t2i", "i2t"])
+def test_scores_on_all_labels_are_those_of_the_graded_metrics(found, library, project, runs, direction):
+    proposals = pa.concat_tables([table for own in project.rounds for table in (own.candidates, own.known)])
+    gallery = item_ids(library, "test", direction)[1]
+    labels = join_proposals(find_verified(library, "test", direction, "mine", proposals), proposals, gallery, direction)
+    own = {row.metric: row for row in found.bias if row.direction == direction}
+    for name, run in runs.items():
+        top = TopK(labels.judgments.query_ids, best_items(run, labels.judgments.query_ids, direction, gallery, 40))
+        expected = {
+            "recall_at_1": graded_recall_at_k(top, labels.judgments, 1).mean(),
+            "r_precision": graded_r_precision(top, labels.judgments).mean(),
+        }
+        for metric, value in expected.items():
+            assert own[metric].sets[-1].scores[name].value == pytest.approx(value)
+            every = score_sets(top, labels)[metric].mean(axis=1)
+            for row in own[metric].sets:
+                number = sum(1 << MODELS.index(annotator) for annotator in row.annotators)
+                assert row.scores[name].value == pytest.approx(every[number - 1])
+
+
+def test_bias_of_every_set_of_annotators(found):
+    for own in found.bias:
+        assert [len(row.annotators) for row in own.sets] == [1, 1, 1, 2, 2, 2, 3]
+        full = own.sets[-1].scores
+        for row in own.sets:
+            gaps = {name: abs(row.scores[name].value - full[name].value) for name in MODELS}
+            assert row.bias["all"].value == pytest.approx(np.mean(list(gaps.values())))
+            assert row.bias["own"].value == pytest.approx(np.mean([gaps[name] for name in row.annotators]))
+            others = [gaps[name] for name in MODELS if name not in row.annotators]
+            assert (row.bias["others"].value if others else row.bias["others"]) == (
+                pytest.approx(np.mean(others)) if others else None
+            )
+            assert row.bias["all"].low <= row.bias["all"].value <= row.bias["all"].high
+        for size in (1, 2):
+            rows = [row for row in own.sets if len(row.annotators) == size]
+            assert own.by_size[size]["all"].value == pytest.approx(np.mean([row.bias["all"].value for row in rows]))
+        scores = {frozenset(row.annotators): row.scores for row in own.sets}
+        for name, gain in own.gains.items():
+            changes = [
+                scores[annotators | {name}][name].value - scores[annotators][name].value
+                for annotators in scores
+                if name not in annotators
+            ]
+            assert gain["own"].value == pytest.approx(np.mean(changes))
+
+
+def test_first_items_and_orders_of_all_pairs_of_models(found, library, runs):
+    for direction in ("t2i", "i2t"):
+        queries, gallery = item_ids(library, "test", direction)
+        tops = {name: best_items(run, queries, direction, gallery, 25).tolist() for name, run in runs.items()}
+        rows = {(row.one, row.other): row for row in found.diversity if row.direction == direction}
+        assert len(rows) == 6
+        places = [
+            right.index(left[0]) + 1
+            for left, right in zip(tops["early"], tops["other"], strict=True)
+            if left[0] in right
+        ]
+        row = rows["early", "other"]
+        assert (row.place.value, row.n_placed) == (pytest.approx(np.mean(places)), len(places))
+        assert row.n_queries == queries.size > row.n_placed
+        assert row.correlation == rows["other", "early"].correlation
+
+
+def test_further_models_are_scored_and_never_annotators(library, runs, project):
+    late = {**runs, "newcomer": embed(library, 9, 0.9)}
+    found = appraise(library, sets=[["coco"]], runs=late, project=project)
+    for own in found.bias:
+        assert {*own.gains} == {*MODELS}
+        assert {*own.sets[-1].scores} == {*late}
+        assert own.sets[-1].bias["others"].value == 0
+
+
+def test_bias_needs_the_files_of_all_annotators(library, runs, project):
+    found = appraise(library, sets=[["coco"]], runs={name: runs[name] for name in MODELS[:2]}, project=project)
+    assert not found.bias
+    assert "lacking: other" in found.not_computed["bias/t2i"]
+    assert len(found.diversity) == 4
+
+
+def test_a_model_that_cannot_rank_is_left_out_with_the_reason(library, runs, project):
+    texts = EmbeddingsRun(None, runs["early"].captions)
+    lame = {f"texts-{number}": texts for number in range(6)}
+    found = appraise(library, sets=[["coco"]], runs={**runs, "texts": texts, **lame}, project=project)
+    told = [name for name in found.not_computed if name.startswith("texts") and name.endswith("t2i")]
+    assert told == ["texts/t2i", *(f"{name}/t2i" for name in lame)]  # in their order, in every process
+    assert len(found.bias) == 4
+    assert not any("texts" in (row.one, row.other) for row in found.diversity)
+    assert found.not_computed["texts/t2i"] == texts.why_not("t2i")
+
+
+def test_another_model_of_the_same_name_is_no_annotator(library, runs, tmp_path):
+    """The files that proposed are known by their hashes."""
+    from cxc_eccv.runs import load_run, save_embeddings
+
+    files = {name: tmp_path / f"{name}.npz" for name in MODELS}
+    for name, file in files.items():
+        save_embeddings(file, runs[name])
+    loaded = {name: load_run(file) for name, file in files.items()}
+    folder = tmp_path / "mine"
+    answer(Project.create(folder, Library("sample"), name="mine").propose(loaded, queries=QUERIES), folder)
+    own = Library("sample", labels=[folder])
+    assert appraise(own, sets=[["coco"]], runs=loaded, project=Project.open(folder, own)).bias
+    save_embeddings(files["late"], embed(own, 5, 1.0))
+    changed = {**loaded, "late": load_run(files["late"])}
+    found = appraise(own, sets=[["coco"]], runs=changed, project=Project.open(folder, own))
+    assert not found.bias
+    assert "another than the file" in found.not_computed["bias/t2i"]
+
+
+def test_bias_is_of_the_similarity_by_which_models_proposed(library, runs, project):
+    """By another one their first items would be others than those that people verified."""
+    options = {"sets": [["coco"]], "runs": runs, "project": project}
+    assert appraise(library, **options, similarity="cosine").bias
+    found = appraise(library, **options, similarity="dot")
+    assert not found.bias
+    assert "by the similarity cosine: name that one, or none" in found.not_computed["bias/i2t"]
+
+
+def test_a_project_without_labels_is_refused(runs, tmp_path):
+    project = Project.create(tmp_path, Library("sample"), name="mine").propose(runs, queries=QUERIES)
+    answer(project, tmp_path, name="others")
+    library = Library("sample", labels=[tmp_path])
+    with pytest.raises(DataError, match="merge its answers first"):
+        appraise(library, runs=runs, project=project)
+
+
+def test_a_project_of_another_split_is_refused(library, project):
+    with pytest.raises(DataError, match="about the test split"):
+        appraise(library, "validation", project=project)
+
+
+def test_a_run_that_lacks_images_is_refused(sample_library, runs):
+    own = runs["early"]
+    short = EmbeddingsRun(Embeddings(own.images.ids[1:], own.images.vectors[1:]), own.captions)
+    with pytest.raises(MissingIds):
+        appraise(sample_library, runs={"short": short, "late": runs["late"]})
+
+
+def test_json_holds_every_number(found):
+    text = appraisal_to_json(found, command="cxc-eccv labels")
+    content = json.loads(text)
+    assert content["schema"] == 1
+    assert content["worth"][0]["recall"]["value"] == found.worth[0].recall.value
+    assert len(content["bias"]) == 4
+    assert len(content["bias"][0]["sets"]) == 7
+    assert content["provenance"]["labels"]["mine"]["people"] == 3
+    assert content["provenance"]["command"] == "cxc-eccv labels"
+    assert {*content["provenance"]["models"]} == {*MODELS}
+    assert appraisal_to_json(found, command="cxc-eccv labels") == text
+    assert "command" not in found.provenance
+
+
+def test_tables_show_the_numbers(found):
+    tables = appraisal_to_tables(found)
+    assert list(tables) == ["counts", "worth", "bias", "diversity", "preferences"]
+    text = tables_to_markdown([table for own in tables.values() for table in own])
+    row = next(one for one in found.counts if (one.labels, one.direction) == ("eccv", "t2i"))
+    assert f"{row.mean.value:.2f} [{row.mean.low:.2f}, {row.mean.high:.2f}]" in text
+    own = found.bias[0].sets[0]
+    assert f"{100 * own.bias['others'].value:.2f} [{100 * own.bias['others'].low:.2f}" in text
+    assert f"{100 * found.worth[0].recall.value:.1f}" in text
+    assert "| A | 75.00" in text
+
+
+def test_the_page_escapes_what_comes_from_data(library, runs, project):
+    bad = "<script>alert(1)</script>"
+    found = appraise(library, sets=[["coco"]], runs={**runs, bad: embed(library, 4, 1.0)}, project=project)
+    page = render_labels(found, f"cxc-eccv labels {bad}")
+    assert bad not in page
+    assert "&lt;script&gt;" in page
+    for part in ("bias", "self-bias", "non-self-bias"):
+        assert page.count(f">{part}</text>") == 4
+    for anchor in ("counts", "worth", "bias", "diversity", "origin"):
+        assert f'<section id="{anchor}"' in page
+    assert "preferences" not in page.replace("Not computed: preferences", "")
+    assert say_lacking(found)[0] in page
+
+
+def test_the_page_draws_the_bias_of_every_number_of_annotators(found):
+    charts = {chart.key: chart for chart in _draw_biases(found)}
+    assert list(charts) == [f"bias-{own.direction}-{own.metric}" for own in found.bias]
+    axes = {chart.y_ticks for chart in charts.values()}
+    assert len(axes) == 1
+    ((bottom, _), *_, (top, end)) = axes.pop()
+    assert float(end) >= 100 * max(bias["own"].high for own in found.bias for bias in own.by_size.values())
+    for own in found.bias:
+        for line in charts[f"bias-{own.direction}-{own.metric}"].lines:
+            drawn = [(bottom - y) / (bottom - top) * float(end) / 100 for _, *ys in line.whiskers for y in ys]
+            marks = [bias[line.kind] for bias in own.by_size.values()]
+            told = [value for mark in marks for value in (mark.value, mark.low, mark.high)]
+            assert drawn == pytest.approx(told, abs=0.001 * float(end) / 100 + 1e-9)

@@ -1,0 +1,171 @@
+"""The worth of labels: the paper's counts from its files, loops over pairs by hand, and what is refused."""
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import DataError, UnknownName
+from cxc_eccv.judgments.plausible import with_categories
+from cxc_eccv.judgments.qrels import merge, merged_qrels
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.annotation.worth.labels import count_positives, measure_labels
+from cxc_eccv.studies.annotation.worth.sets import find_positives, find_verified
+
+
+@pytest.fixture(scope="module")
+def library():
+    return Library("sample")
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    ("name", "images", "captions"), [("coco", 1332, 6305), ("cxc", 1895, 8906), ("eccv", 11279, 22550)]
+)
+def test_table_3_for_the_queries_of_eccv_caption(real_library, name, images, captions):
+    """From the sources of the library, and from the files that eccv_caption brings along for the same labels."""
+    for direction, expected in (("t2i", images), ("i2t", captions)):
+        queries = np.unique(np.asarray(real_library.eccv("eccv", direction)["query_id"]))
+        found = find_positives(real_library, "test", direction, [name])
+        assert count_positives(found.sizes()[np.isin(found.query_ids, queries)]).n_positives == expected
+        table = real_library.eccv({"coco": "original"}.get(name, name), direction)
+        assert np.isin(np.asarray(table["query_id"]), queries).sum() == expected
+
+
+def by_loop(pairs):
+    """Precision and recall from (query, labelled, verified, asked), as the definition reads."""
+    precisions, recalls = [], []
+    for query in sorted({pair[0] for pair in pairs}):
+        own = [pair[1:] for pair in pairs if pair[0] == query]
+        labelled = [pair for pair in own if pair[0]]
+        judged = [pair for pair in labelled if pair[2]]
+        verified = [pair for pair in own if pair[1]]
+        if judged:
+            precisions.append(sum(pair[1] for pair in judged) / len(judged))
+        if labelled and verified:
+            recalls.append(sum(pair[0] for pair in verified) / len(verified))
+    return precisions, recalls
+
+
+def test_precision_and_recall_are_shares_of_each_query():
+    random = np.random.default_rng(0)
+    queries, labelled = random.integers(0, 60, 300), random.random(300) < 0.3
+    verified, asked = random.random(300) < 0.4, random.random(300) < 0.8
+    asked |= ~verified  # what nobody was asked about is taken for positive, never for negative
+    found = measure_labels(queries, labelled, verified, asked)
+    precision, recall = by_loop(list(zip(queries.tolist(), labelled, verified, asked, strict=True)))
+    assert found.precision.tolist() == pytest.approx(precision)
+    assert found.recall.tolist() == pytest.approx(recall)
+    of_labels = {query for query, own in zip(queries.tolist(), labelled, strict=True) if own}
+    assert found.n_unlabelled == len(set(queries.tolist()) - of_labels) > 0
+    assert found.n_unverified == len(of_labels) - len(recall) > 0
+
+
+def test_a_query_whose_labels_were_all_turned_down_counts_against_precision():
+    found = measure_labels([1, 2, 2], [True, True, True], [False, True, True], [True, True, True])
+    assert found.precision.tolist() == [0, 1]
+    assert found.recall_ids.tolist() == [2]
+    assert (found.n_unlabelled, found.n_unverified) == (0, 1)
+
+
+def test_known_pairs_that_nobody_was_asked_about_count_for_recall_alone():
+    found = measure_labels([1, 1], [True, False], [True, True], [False, True])
+    assert found.precision.size == 0
+    assert found.recall.tolist() == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (([1], [True], [False], [False]), "nobody was asked about is called no match"),
+        (([1], [1], [True], [True]), "true or false"),
+        (([1, 2], [True], [True], [True]), "for each of them"),
+    ],
+)
+def test_pairs_of_which_nothing_is_known_are_refused(pairs, message):
+    with pytest.raises(DataError, match=message):
+        measure_labels(*pairs)
+
+
+def test_counts_of_positives():
+    found = count_positives([0, 3, 1, 8, 0])
+    assert (found.n_queries, found.n_without, found.n_positives, found.largest) == (3, 2, 12, 8)
+    assert found.quartiles == tuple(np.percentile([3, 1, 8], [25, 50, 75]))
+    for wrong, message in (([0, 0], "none of 2 queries"), ([1.5], "whole numbers"), ([-1, 2], "whole numbers")):
+        with pytest.raises(DataError, match=message):
+            count_positives(wrong)
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+@pytest.mark.parametrize(
+    "names", [["coco"], ["cxc", "eccv"], ["plausible_0"], ["plausible_2"], ["coco", "plausible_1"]]
+)
+def test_sets_hold_what_their_parts_hold(library, direction, names):
+    """Pair by pair, against the judgments of the sources and the categories of the images."""
+    found = find_positives(library, "test", direction, names)
+    content = library.karpathy("test")
+    image_of = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+    image_of |= {image: image for image in content.image_ids.tolist()}
+    sources = [name for name in names if not name.startswith("plausible")]
+    listed = set()
+    if sources:
+        pairs = merge(library, "test", direction, sources=sources)
+        kept = pairs.positive
+        listed = set(
+            zip(
+                pairs.query_ids[pairs.queries[kept]].tolist(),
+                pairs.gallery_ids[pairs.items[kept]].tolist(),
+                strict=True,
+            )
+        )
+    images, present = with_categories(library, "test")
+    categories = {image: frozenset(np.flatnonzero(own)) for image, own in zip(images.tolist(), present, strict=True)}
+    zeta = max([int(name[-1]) for name in names if name.startswith("plausible")], default=-1)
+
+    def is_positive(query, item):
+        one, other = categories.get(image_of[query]), categories.get(image_of[item])
+        alike = one is not None and other is not None and len(one ^ other) <= zeta
+        return (query, item) in listed or alike
+
+    expected = [[is_positive(query, item) for item in found.gallery_ids.tolist()] for query in found.query_ids.tolist()]
+    queries = np.repeat(found.query_ids, found.gallery_ids.size)
+    holds = found.holds(queries, np.tile(found.gallery_ids, found.query_ids.size))
+    assert holds.reshape(len(expected), -1).tolist() == expected
+    assert (found.sizes() - found.outside).tolist() == [sum(row) for row in expected]
+    assert found.outside.sum() == (direction == "i2t" and "eccv" in names)  # the sample has one such caption
+
+
+def test_sets_of_sources_are_their_union(library):
+    found, judged = (
+        find_positives(library, "test", "t2i", ["coco", "cxc"]),
+        merged_qrels(library, "test", "t2i", sources=["coco", "cxc"]),
+    )
+    assert found.sizes()[found.sizes() > 0].tolist() == judged.n_positives.tolist()
+
+
+def test_an_item_that_is_nowhere_is_in_no_set(library):
+    found = find_positives(library, "test", "t2i", ["coco"])
+    own = library.karpathy("test")
+    assert not found.holds(own.caption_ids[:1], np.array([-5])).any()
+    assert not found.holds(np.array([-5]), own.image_ids[:1]).any()
+
+
+def test_a_set_that_says_nothing_of_a_split_is_none(library):
+    assert find_positives(library, "validation", "t2i", ["eccv"]) is None
+    assert find_verified(library, "validation", "t2i", "eccv") is None
+
+
+@pytest.mark.parametrize("name", ["nobody", "plausible_", "plausible_01", "plausible_-1"])
+def test_unknown_sets_are_refused(library, name):
+    with pytest.raises(UnknownName, match="plausible_0"):
+        find_positives(library, "test", "t2i", [name])
+
+
+def test_what_people_were_asked_about(library):
+    """CxC publishes what it turned down; ECCV Caption lists positives alone."""
+    rated = library.cxc("sits", "test")
+    found = find_verified(library, "test", "i2t", "cxc")
+    assert found.queries.size == rated.num_rows
+    assert found.asked.all()
+    assert found.positive.tolist() == (np.asarray(rated["rating"]) >= 3).tolist()
+    listed = find_verified(library, "test", "i2t", "eccv")
+    assert listed.positive.all()
+    assert not listed.asked.any()

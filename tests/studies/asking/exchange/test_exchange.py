@@ -1,0 +1,514 @@
+"""Answers as every tool exports them: read back whole, and refused with place and remedy for every kind of damage."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
+from cxc_eccv.studies.asking.answers import SCHEMA, read_answers
+from cxc_eccv.studies.asking.exchange import formats
+from cxc_eccv.studies.asking.questionnaire import questionnaire_id
+from cxc_eccv.studies.asking.questions import build_sheets
+from cxc_eccv.studies.asking.schemes import schemes
+
+SAID = {
+    "eccv": [
+        ("yes", {}),
+        ("no", {}),
+        ("partially_yes", {"shortcomings": ["grammar"]}),
+        ("mostly_no", {"shortcomings": ["not_in_image", "wrong_description"], "errors": ["color", "age"]}),
+    ],
+    "cxc": [(number, {}) for number in (0, 3, 5, 2)],
+    "entailment": [({"describes": one, "follows": other}, {}) for one in (True, False) for other in (True, False)],
+}
+QUESTION = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "caption")
+NAMES = {"eccv": ("answer", "shortcomings", "errors"), "cxc": ("answer",), "entailment": ("describes", "follows")}
+YES_NO = {True: "yes", False: "no"}
+
+
+@pytest.fixture(scope="module")
+def sheets(sample_library):
+    content = sample_library.karpathy("test")
+    pairs = pa.table({"image_id": content.image_ids[:5], "caption_id": content.caption_ids[::-1][:5]})
+    nothing = np.empty(0, dtype=np.int64)
+    return build_sheets(
+        pairs, content, positive=(nothing, nothing), is_near=lambda images, _: np.zeros(images.size, bool), size=3
+    )
+
+
+def answer(sheets, scheme, worker="w1"):
+    """The records of a worker who answers everything."""
+    asked = [(number, own) for number, sheet in enumerate(sheets) for own in sheet]
+    said = SAID[scheme.name]
+    return [
+        {
+            "questionnaire": questionnaire_id(sheets, scheme),
+            "sheet": number,
+            **{name: getattr(own, name) for name in QUESTION[2:]},
+            "worker": worker,
+            "answer": said[place % 4][0],
+            "details": said[place % 4][1],
+            "remark": "=1+1" if place == 1 else "",
+            "seconds": 4.5,
+        }
+        for place, (number, own) in enumerate(asked)
+    ]
+
+
+def parts(record):
+    """Each control with what was said, as a tool has it: choices by name."""
+    said = record["answer"] if isinstance(record["answer"], dict) else {"answer": record["answer"]}
+    said = {name: YES_NO.get(value, value) if isinstance(value, bool) else value for name, value in said.items()}
+    remark = {"remark": record["remark"]} if record["remark"] else {}
+    return {name: value for name, value in (said | record["details"] | remark).items() if value is not None}
+
+
+def write_lines(records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def write_table(records):
+    kinds = {type(record["answer"]) for record in records}
+    scheme = "cxc" if int in kinds else "entailment" if dict in kinds else "eccv"
+    table = io.StringIO()
+    writer = csv.DictWriter(table, [*QUESTION, "worker", *NAMES[scheme], "remark", "seconds"])
+    writer.writeheader()
+    for record in records:
+        said = {name: ";".join(value) if isinstance(value, list) else value for name, value in parts(record).items()}
+        writer.writerow({name: record[name] for name in (*QUESTION, "worker", "seconds")} | said)
+    return table.getvalue()
+
+
+def write_tasks(records):
+    """Label Studio's JSON: people's annotations beneath a task, skipped ones, drafts and predictions among them."""
+    tasks = {}
+    for number, record in enumerate(records):
+        task = tasks.setdefault(
+            (record["sheet"], record["pair_id"], record["caption"]),
+            {
+                "id": 100 + number,
+                "data": {name: record[name] for name in QUESTION} | {"image": "https://example.org/1.jpg"},
+                "annotations": [{"id": 1, "completed_by": 99, "result": [], "was_cancelled": True, "lead_time": 1}],
+                "drafts": [{"id": 7, "result": [{"from_name": "answer", "value": {"choices": ["no"]}}]}],
+                "predictions": [],
+            },
+        )
+        kinds = {str: "choices", int: "number", list: "choices"}
+        results = [
+            {
+                "id": f"x{number}",
+                "from_name": name,
+                "to_name": "image",
+                "origin": "manual",
+                "type": "textarea" if name == "remark" else kinds[type(said)],
+                "value": {"text": [said]}
+                if name == "remark"
+                else {kinds[type(said)]: [said] if isinstance(said, str) else said},
+            }
+            for name, said in parts(record).items()
+        ]
+        task["annotations"].append(
+            {
+                "id": 200 + number,
+                "completed_by": record["worker"],
+                "result": results,
+                "was_cancelled": False,
+                "ground_truth": False,
+                "lead_time": record["seconds"],
+                "task": task["id"],
+            }
+        )
+    return json.dumps(list(tasks.values()))
+
+
+def write_flat_tasks(records):
+    """Label Studio's JSON-MIN: one choice is bare, several are in an object, a number is in a list of objects."""
+
+    def flat(name, said):
+        if isinstance(said, list):
+            return said[0] if len(said) == 1 else {"choices": said}
+        return said if isinstance(said, str) else [{"number": said}]
+
+    return json.dumps(
+        [
+            {
+                **{name: record[name] for name in QUESTION},
+                "id": number,
+                **{name: flat(name, said) for name, said in parts(record).items()},
+                "annotator": record["worker"],
+                "annotation_id": 200 + number,
+                "lead_time": record["seconds"],
+            }
+            for number, record in enumerate(records)
+        ]
+    )
+
+
+METADATA = ("questionnaire", "sheet", "image_id", "caption_id")
+
+
+def flat_records(records):
+    """Argilla's flat records, each with a draft and a discarded response of others."""
+    rows = []
+    for record in records:
+        row = {"id": record["pair_id"], "status": "completed", "caption": record["caption"], "image": "data:,"}
+        row |= {name: record[name] for name in METADATA}
+        for name, said in parts(record).items():
+            row[f"{name}.responses"] = [said, said, said]
+            row[f"{name}.responses.users"] = ["a", record["worker"], "b"]
+            row[f"{name}.responses.status"] = ["draft", "submitted", "discarded"]
+        rows.append(row)
+    names = {name: None for row in rows for name in row}
+    return [names | row for row in rows]
+
+
+def write_flat_records(records):
+    return json.dumps(flat_records(records))
+
+
+def write_parquet_records(records):
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(flat_records(records)), file)
+    return file.getvalue()
+
+
+def write_nested_records(records):
+    return json.dumps(
+        [
+            {
+                "id": record["pair_id"],
+                "fields": {"image": "data:,", "caption": record["caption"]},
+                "metadata": {name: record[name] for name in METADATA},
+                "suggestions": {},
+                "responses": {
+                    name: [{"value": said, "user_id": record["worker"]}] for name, said in parts(record).items()
+                },
+                "vectors": {},
+                "status": "completed",
+                "_server_id": None,
+            }
+            for record in records
+        ]
+    )
+
+
+WRITTEN = {
+    "html": ("html", "a.jsonl", write_lines),
+    "jsonl": ("jsonl", "a.jsonl", write_lines),
+    "csv": ("csv", "a.csv", write_table),
+    "label_studio": ("label_studio", "a.json", write_tasks),
+    "label_studio, JSON-MIN": ("label_studio", "a.json", write_flat_tasks),
+    "argilla": ("argilla", "a.json", write_flat_records),
+    "argilla, Parquet": ("argilla", "a.parquet", write_parquet_records),
+    "argilla, nested": ("argilla", "a.json", write_nested_records),
+}
+EVERY = pytest.mark.parametrize(("format_name", "file_name", "write"), WRITTEN.values(), ids=WRITTEN)
+
+
+def save(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@EVERY
+@pytest.mark.parametrize("name", schemes())
+def test_what_a_tool_exports_is_read_as_it_was_said(sheets, tmp_path, name, format_name, file_name, write):
+    scheme = schemes()[name]
+    records = answer(sheets, scheme)
+    table = read_answers([save(tmp_path / file_name, write(records))], sheets, scheme, format_name)
+    assert table.schema == SCHEMA
+    assert table["pair_id"].to_pylist() == [record["pair_id"] for record in records]
+    assert [json.loads(said) for said in table["answer"].to_pylist()] == [record["answer"] for record in records]
+    assert [json.loads(said) for said in table["details"].to_pylist()] == [record["details"] for record in records]
+    assert table["remark"].to_pylist() == [record["remark"] for record in records]
+    assert set(table["worker"].to_pylist()) == {"w1"}
+    assert set(table["seconds"].to_pylist()) == {None if format_name == "argilla" else 4.5}
+
+
+CHANGES = {
+    "unknown pair": ({"pair_id": "p" + "0" * 16}, "pair_id 'p0000000000000000' of sheet 0.*remove the line"),
+    "unknown sheet": ({"sheet": 7}, "of sheet 7"),
+    "changed text": ({"caption": "Something else."}, "caption.*as it was asked: undo the change"),
+    "changed image": ({"image_id": 1}, "image_id.*as it was asked"),
+    "another edition": ({"questionnaire": "q" + "f" * 12}, "questionnaire.*other questions, or to those of another"),
+    "no such answer": ({"answer": "maybe", "details": {}}, "'maybe'.*give one of yes, partially_yes"),
+    "no reason": ({"answer": "mostly_no", "details": {}}, "shortcomings: none; tick one or more"),
+    "no such reason": ({"answer": "mostly_no", "details": {"shortcomings": ["ugly"]}}, "'ugly'"),
+    "a remark alone": ({"answer": None, "details": {}, "remark": "unclear"}, "answer None: give one of"),
+    "a name in blanks": ({"worker": " w1"}, "worker.*without blanks around it"),
+    "no name": ({"worker": ""}, "(worker|user).*"),
+    "a name of controls": ({"worker": "a\x1b[2J"}, "worker"),
+    "negative time": ({"seconds": -1}, "seconds.*found -1"),
+    "no number of seconds": ({"seconds": float("nan")}, "seconds|finite numbers"),
+    "endless time": ({"seconds": float("inf")}, "seconds|finite numbers"),
+}
+UNTIMED = ("negative time", "no number of seconds", "endless time")
+"""Faults that Argilla cannot have, as it exports no times."""
+
+
+@pytest.mark.parametrize(
+    ("tool", "fault"),
+    [(tool, fault) for tool in WRITTEN for fault in CHANGES if not (fault in UNTIMED and tool.startswith("argilla"))],
+)
+def test_what_was_not_asked_or_answered_so_is_refused(sheets, tmp_path, tool, fault):
+    format_name, file_name, write = WRITTEN[tool]
+    changes, message = CHANGES[fault]
+    records = answer(sheets, schemes()["eccv"])
+    records[2] |= changes
+    place = r"(line 4|line 3|\[2\]|record 3)" if "finite" not in message else ""
+    with pytest.raises(MalformedSource, match=rf"{file_name}.*{place}.*({message})"):
+        read_answers([save(tmp_path / file_name, write(records))], sheets, schemes()["eccv"], format_name)
+
+
+@EVERY
+@pytest.mark.parametrize(("name", "said", "message"), [
+    ("cxc", 6, "a number from 0 to 5"),
+    ("cxc", -1, "a number from 0 to 5"),
+    ("entailment", {"describes": True}, "answer describes and follows"),
+])  # fmt: skip
+def test_a_number_off_the_scale_and_half_the_criteria_are_refused(
+    sheets, tmp_path, name, said, message, format_name, file_name, write
+):
+    records = answer(sheets, schemes()[name])
+    records[2]["answer"] = said
+    with pytest.raises(MalformedSource, match=rf"{file_name}.*{message}"):
+        read_answers([save(tmp_path / file_name, write(records))], sheets, schemes()[name], format_name)
+
+
+@EVERY
+def test_missing_answers_second_ones_and_none_at_all_are_refused(sheets, tmp_path, format_name, file_name, write):
+    scheme = schemes()["eccv"]
+    records = answer(sheets, scheme)
+
+    def read(rows):
+        return read_answers([save(tmp_path / file_name, write(rows))], sheets, scheme, format_name)
+
+    with pytest.raises(MalformedSource, match=r"sheet 0.*4 of 5 answers of 'w1'.*finish it, or remove its lines"):
+        read(records[1:])
+    with pytest.raises(MalformedSource, match=rf"second answer of 'w1' about {records[0]['pair_id']}.*remove one"):
+        read([*records, records[0]])
+    nothing = {"answer": None, "details": {}, "remark": "", "seconds": None}
+    with pytest.raises(MalformedSource, match=r"4 of 5 answers of 'w1'"):
+        read([records[0] | nothing, *records[1:]])
+    with pytest.raises(MalformedSource, match=rf"{file_name}: found no answers"):
+        read([record | nothing for record in records])
+
+
+@EVERY
+def test_two_people_answer_in_one_file_or_in_two(sheets, tmp_path, format_name, file_name, write):
+    scheme = schemes()["eccv"]
+    first, second = answer(sheets, scheme, "w1"), answer(sheets, scheme, "w2")
+    (tmp_path / "b").mkdir()
+    files = [save(tmp_path / file_name, write(first)), save(tmp_path / "b" / file_name, write(second))]
+    apart = read_answers(files, sheets, scheme, format_name)
+    together = read_answers([save(tmp_path / file_name, write([*first, *second]))], sheets, scheme, format_name)
+    assert apart == together
+    assert apart.num_rows == len(first) + len(second)
+
+
+@EVERY
+@pytest.mark.parametrize("damage", ["cut", "latin", "empty", "nothing", "another"])
+def test_a_damaged_file_is_refused(sheets, tmp_path, damage, format_name, file_name, write):
+    content = write(answer(sheets, schemes()["eccv"]))
+    content = content if isinstance(content, bytes) else content.encode()
+    middle = len(content) // 2
+    damaged = {
+        "cut": content[: -len(content) // 3],
+        "latin": content[:middle] + b"\xe9" + content[middle:],  # of Parquet, which is no text: a byte too many
+        "empty": b"",
+        "nothing": b"[]",
+        "another": b'{"a": 1}\n',
+    }[damage]
+    path = save(tmp_path / file_name, damaged)
+    with pytest.raises(MalformedSource, match=rf"{file_name}.*found .*expected "):
+        read_answers([path], sheets, schemes()["eccv"], format_name)
+
+
+@pytest.mark.parametrize("name", schemes())
+def test_the_same_answer_is_the_same_from_every_tool(sheets, tmp_path, name):
+    """So that a person's answers may come again in another format."""
+    records = answer(sheets, schemes()[name])
+    tables = []
+    for format_name, file_name, write in WRITTEN.values():
+        path = save(tmp_path / file_name, write(records))
+        tables.append(read_answers([path], sheets, schemes()[name], format_name).drop_columns(["seconds"]))
+    assert all(table == tables[0] for table in tables)
+
+
+def test_a_format_that_is_not_there_is_named(sheets):
+    with pytest.raises(UnknownName, match="did you mean 'label_studio'"):
+        read_answers([], sheets, schemes()["eccv"], "label-studio")
+
+
+def test_a_file_of_another_format_is_told_from_a_damaged_one(sheets, tmp_path):
+    for ending, format_name, message in (
+        ("csv", "html", "no file of the format html; name csv$"),
+        ("jsonl", "csv", "name html or jsonl$"),
+        ("json", "jsonl", "name argilla or label_studio$"),
+        ("parquet", "label_studio", "name argilla$"),
+    ):
+        with pytest.raises(InvalidOption, match=message):
+            read_answers([tmp_path / f"a.{ending}"], sheets, schemes()["eccv"], format_name)
+    path = save(tmp_path / "a.ndjson", write_lines(answer(sheets, schemes()["eccv"])))
+    assert read_answers([path], sheets, schemes()["eccv"]).num_rows
+
+
+def test_a_worker_must_be_a_text_even_where_nothing_is_answered(sheets, tmp_path):
+    nothing = {"answer": None, "details": {}, "remark": "", "seconds": None}
+    records = [record | nothing | {"worker": []} for record in answer(sheets, schemes()["eccv"])]
+    with pytest.raises(MalformedSource, match=r"line 1, worker"):
+        read_answers([save(tmp_path / "a.jsonl", write_lines(records))], sheets, schemes()["eccv"], "jsonl")
+
+
+def test_only_the_page_must_tell_the_time(sheets, tmp_path):
+    records = [record | {"seconds": None} for record in answer(sheets, schemes()["eccv"])]
+    for name, (format_name, file_name, write) in WRITTEN.items():
+        path = save(tmp_path / file_name, write(records))
+        if name == "html":
+            with pytest.raises(MalformedSource, match="seconds"):
+                read_answers([path], sheets, schemes()["eccv"], format_name)
+        else:
+            assert read_answers([path], sheets, schemes()["eccv"], format_name)["seconds"].null_count == len(records)
+
+
+class TestLabelStudio:
+    def read(self, sheets, path, tasks):
+        return read_answers([save(path / "a.json", json.dumps(tasks))], sheets, schemes()["eccv"], "label_studio")
+
+    @pytest.fixture
+    def tasks(self, sheets):
+        return json.loads(write_tasks(answer(sheets, schemes()["eccv"])))
+
+    def test_people_are_numbers_or_addresses_as_in_both_exports(self, sheets, tmp_path, tasks):
+        for task in tasks:
+            task["annotations"][1]["completed_by"] = 3
+        assert set(self.read(sheets, tmp_path, tasks)["worker"].to_pylist()) == {"3"}
+        for task in tasks:
+            task["annotations"][1]["completed_by"] = {"id": 3, "email": "a@example.org", "first_name": ""}
+        assert set(self.read(sheets, tmp_path, tasks)["worker"].to_pylist()) == {"a@example.org"}
+
+    def test_a_skipped_question_is_no_answer(self, sheets, tmp_path, tasks):
+        tasks[0]["annotations"][1]["was_cancelled"] = True
+        with pytest.raises(MalformedSource, match=rf"4 of 5.*{tasks[0]['data']['pair_id']} has no answer"):
+            self.read(sheets, tmp_path, tasks)
+
+    def test_ticks_that_were_hidden_again_are_left_out(self, sheets, tmp_path, tasks):
+        stale = {"from_name": "errors", "value": {"choices": ["age"]}}
+        tasks[0]["annotations"][1]["result"].append(stale)
+        assert self.read(sheets, tmp_path, tasks)["details"].to_pylist()[0] == "{}"
+
+    def test_an_empty_annotation_another_configuration_and_two_answers_are_refused(self, sheets, tmp_path, tasks):
+        first = tasks[0]["annotations"][1]
+        for result, message in (
+            ([], r"\[0\], task 100, annotation 200.*answer None"),
+            ([{"from_name": "sentiment", "value": {"choices": ["yes"]}}], "'sentiment'.*that was exported"),
+            ([{"from_name": "answer", "value": {"choices": ["yes", "no"]}}], "give one of"),
+            ([{"from_name": "answer", "value": {"choices": ["100% YES"]}}], "'100% YES'.*give one of"),
+            ([{"value": {}}], "from_name"),
+            ("yes", "a list"),
+        ):
+            first["result"] = result
+            with pytest.raises(MalformedSource, match=message):
+                self.read(sheets, tmp_path, tasks)
+
+    def test_a_file_of_tasks_that_were_imported_and_not_exported_is_refused(self, sheets, tmp_path):
+        with pytest.raises(MalformedSource, match=r"\[0\].*a task without annotations.*the project's export"):
+            self.read(sheets, tmp_path, [{"data": {}}])
+        with pytest.raises(MalformedSource, match=r"\[0\].*'id'"):
+            self.read(sheets, tmp_path, [{"answer": "yes"}])
+        with pytest.raises(MalformedSource, match="annotations"):
+            self.read(sheets, tmp_path, json.loads(write_tasks(answer(sheets, schemes()["eccv"])).replace(
+                '"annotations"', '"completions"')))  # fmt: skip
+
+
+class TestArgilla:
+    def read(self, sheets, path, records):
+        return read_answers([save(path / "a.json", json.dumps(records))], sheets, schemes()["eccv"], "argilla")
+
+    def test_nested_records_that_may_hold_drafts_are_refused(self, sheets, tmp_path):
+        records = json.loads(write_nested_records(answer(sheets, schemes()["eccv"])))
+        records[0]["status"] = "pending"
+        with pytest.raises(MalformedSource, match=r"record 1.*may be drafts.*to_list\(flatten=True\)"):
+            self.read(sheets, tmp_path, records)
+        records[0]["status"] = "completed"
+        records[0]["responses"]["answer"].append({"value": "no", "user_id": "w2"})
+        with pytest.raises(MalformedSource, match=r"responses of 2.*may be drafts"):
+            self.read(sheets, tmp_path, records)
+
+    def test_an_ending_may_be_in_capitals(self, sheets, tmp_path):
+        scheme = schemes()["eccv"]
+        path = save(tmp_path / "A.PARQUET", write_parquet_records(answer(sheets, scheme)))
+        assert read_answers([path], sheets, scheme, "argilla").num_rows == sum(map(len, sheets))
+
+    def test_responses_without_their_users_or_statuses_are_refused(self, sheets, tmp_path):
+        for changes, message in (
+            ({"answer.responses.users": ["a"]}, "3 values, 1 users and 3 statuses"),
+            ({"answer.responses.status": None}, "3 values, 3 users and 0 statuses"),
+            ({"answer.responses.status": ["submitted", "sent", "draft"]}, "'sent'"),
+            ({"answer.responses.users": ["w1", "w1", "w1"], "answer.responses.status": ["submitted"] * 3}, "two resp"),
+            ({"answer.responses.users": "w1"}, "a list of responses"),
+        ):
+            records = flat_records(answer(sheets, schemes()["eccv"]))
+            records[0] |= changes
+            with pytest.raises(MalformedSource, match=rf"record 1.*{message}"):
+                self.read(sheets, tmp_path, records)
+
+
+class TestCsv:
+    def read(self, sheets, path, text, name="eccv"):
+        return read_answers([save(path / "a.csv", text)], sheets, schemes()[name], "csv")
+
+    def test_a_spreadsheet_s_byte_order_mark_line_ends_and_blanks_are_taken(self, sheets, tmp_path):
+        text = write_table(answer(sheets, schemes()["eccv"]))
+        text = text.replace("not_in_image;wrong_description", "not_in_image ; wrong_description ;")
+        table = self.read(sheets, tmp_path, "\ufeff" + text.replace("\r\n", "\n").replace("\n", "\r\n"))
+        assert json.loads(table["details"].to_pylist()[3])["shortcomings"] == ["not_in_image", "wrong_description"]
+
+    @pytest.mark.parametrize("separator", [";", "\t"])
+    @pytest.mark.parametrize("name", schemes())
+    def test_other_separators_are_taken_and_with_them_a_decimal_comma(self, sheets, tmp_path, name, separator):
+        """As spreadsheets save a table where decimals have a comma, whatever stood in the file before."""
+        text = write_table(answer(sheets, schemes()[name])).replace("w1,2,", "w1,2.5,")
+        rows = list(csv.reader(io.StringIO(text)))
+        saved = io.StringIO()
+        writer = csv.writer(saved, delimiter=separator, quoting=csv.QUOTE_ALL)  # as LibreOffice can be told to
+        writer.writerows(
+            [[cell.replace(".5", ",5") if cell in ("2.5", "4.5") else cell for cell in row] for row in rows]
+        )
+        assert "4,5" in saved.getvalue()
+        assert self.read(sheets, tmp_path, saved.getvalue(), name) == self.read(sheets, tmp_path, text, name)
+        with pytest.raises(MalformedSource, match=r"line 2, seconds: found '4,500\.5'"):
+            self.read(sheets, tmp_path, saved.getvalue().replace("4,5", "4,500.5", 1), name)
+
+    def test_capitals_and_rows_without_anything_are_a_spreadsheet_s(self, sheets, tmp_path):
+        text = write_table(answer(sheets, schemes()["eccv"]))
+        capital = text.replace(",yes,", ",Yes,").replace(",mostly_no,Not_", ",Mostly_no,Not_")
+        capital = capital.replace(",mostly_no,not_in_image", ",Mostly_no,Not_in_image")
+        assert capital.count("Mostly_no,Not") == text.count("mostly_no,not") > 0
+        blank = "," * text.splitlines()[0].count(",") + "\r\n"
+        assert self.read(sheets, tmp_path, capital + blank) == self.read(sheets, tmp_path, text)
+
+    def test_a_decimal_comma_between_commas_a_time_and_a_lost_column_are_refused(self, sheets, tmp_path):
+        text = write_table(answer(sheets, schemes()["cxc"]))
+        with pytest.raises(MalformedSource, match=r"'2,5'.*a number from 0 to 5"):
+            self.read(sheets, tmp_path, text.replace(",w1,2,", ',w1,"2,5",'), "cxc")
+        with pytest.raises(MalformedSource, match=r"line 2, seconds: found '00:00:04'.*as 4\.5"):
+            self.read(sheets, tmp_path, text.replace(",4.5", ",00:00:04", 1), "cxc")
+        with pytest.raises(MalformedSource, match=r"line 1.*'seconds'"):
+            self.read(sheets, tmp_path, text.replace("seconds", "time"), "cxc")
+        text = write_table(answer(sheets, schemes()["entailment"]))
+        with pytest.raises(MalformedSource, match=r"line 2, column describes.*'perhaps'.*yes or no"):
+            self.read(sheets, tmp_path, text.replace("w1,yes", "w1,perhaps", 1), "entailment")
+
+    def test_a_decimal_point_is_a_decimal_point(self, sheets, tmp_path):
+        text = write_table(answer(sheets, schemes()["cxc"])).replace(",w1,2,", ",w1,2.5,")
+        assert 0.5 in self.read(sheets, tmp_path, text, "cxc")["gain"].to_pylist()
+
+
+def test_every_format_is_tried_here():
+    assert {format_name for format_name, _, _ in WRITTEN.values()} == set(formats())

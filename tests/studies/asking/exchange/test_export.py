@@ -1,0 +1,303 @@
+"""Questions as they leave for every tool: whole, alike for all pairs, harmless, and with images that can be found."""
+
+import base64
+import csv
+import json
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.asking.answers import read_answers
+from cxc_eccv.studies.asking.exchange import COCO, find_images, formats
+from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, build_sheets
+from cxc_eccv.studies.asking.schemes import schemes
+
+HOSTILE = ("=cmd|' /C calc'!A0", "@SUM(1+1)", "+1", "-1", "'=1", "\uff1d1", '</script><b>&"]]>', "$image", "a, b; c")
+FILES = {
+    "html": {"questionnaire.html"},
+    "jsonl": {"questions.jsonl", "instructions.md"},
+    "csv": {"questions.csv", "instructions.md"},
+    "label_studio": {"tasks.json", "labeling_config.xml"},
+    "argilla": {"settings.json", "records.json"},
+}
+
+
+def ask(library):
+    content = library.karpathy("test")
+    pairs = pa.table({"image_id": content.image_ids[:9], "caption_id": content.caption_ids[::-1][:9]})
+    nothing = np.empty(0, dtype=np.int64)
+    return build_sheets(
+        pairs, content, positive=(nothing, nothing), is_near=lambda images, _: np.zeros(images.size, bool), size=5
+    )
+
+
+@pytest.fixture(scope="module")
+def sheets(sample_library):
+    return ask(sample_library)
+
+
+@pytest.fixture
+def hostile_sheets(sample_library, monkeypatch):
+    texts = iter(HOSTILE * 1000)
+    monkeypatch.setattr("cxc_eccv.studies.asking.questions._in_one_line", lambda _: next(texts))
+    return ask(sample_library)
+
+
+def addresses(sheets):
+    return {own.file_name: f"https://example.org/{own.file_name}" for sheet in sheets for own in sheet}
+
+
+def export(sheets, format_name, scheme_name, folder, **options):
+    paths = formats()[format_name].export(sheets, schemes()[scheme_name], addresses(sheets), folder, **options)
+    return {path.name: path.read_text(encoding="utf-8") for path in paths}
+
+
+def exported_rows(format_name, files):
+    """What a tool is told of every pair."""
+    if format_name == "html":
+        (data,) = [line for line in files["questionnaire.html"].splitlines() if 'id="data"' in line]
+        return json.loads(data.partition(">")[2].rpartition("</script>")[0])["asked"]
+    if format_name == "jsonl":
+        return [json.loads(line) for line in files["questions.jsonl"].splitlines()]
+    if format_name == "csv":
+        return list(csv.DictReader(files["questions.csv"].splitlines()))
+    if format_name == "label_studio":
+        return [task["data"] for task in json.loads(files["tasks.json"])]
+    records = json.loads(files["records.json"])
+    return [{"pair_id": own["id"], **own["fields"], **own["metadata"]} for own in records]
+
+
+@pytest.mark.parametrize("scheme_name", schemes())
+@pytest.mark.parametrize("format_name", formats())
+def test_every_question_is_told_in_order_and_none_tells_its_role(sheets, tmp_path, format_name, scheme_name):
+    files = export(sheets, format_name, scheme_name, tmp_path / "out")
+    assert files.keys() == FILES[format_name]
+    rows = exported_rows(format_name, files)
+    asked = [own for sheet in sheets for own in sheet]
+    assert [row["pair_id"] for row in rows] == [own.pair_id for own in asked]
+    assert [int(row["caption_id"]) for row in rows] == [own.caption_id for own in asked]
+    assert len({frozenset(row) for row in rows}) == 1
+    assert ("captions" in rows[0]) is (scheme_name == "entailment")
+    assert {own.role for own in asked} == {CANDIDATE, POSITIVE, NEGATIVE}
+    told = json.dumps(rows)
+    assert not [word for word in (CANDIDATE, POSITIVE, NEGATIVE, "role", "golden") if word in told]
+
+
+@pytest.mark.parametrize("scheme_name", schemes())
+def test_a_filled_in_export_is_read(hostile_sheets, tmp_path, scheme_name):
+    scheme = schemes()[scheme_name]
+    said = {"eccv": "yes", "cxc": 5, "entailment": {"describes": True, "follows": True}}[scheme_name]
+    for format_name in ("jsonl", "csv"):
+        files = export(hostile_sheets, format_name, scheme_name, tmp_path)
+        rows = exported_rows(format_name, files)
+        path = tmp_path / f"filled.{format_name}"
+        if format_name == "jsonl":
+            path.write_text("".join(json.dumps(row | {"worker": "w", "answer": said}) + "\n" for row in rows))
+        else:
+            cells = dict.fromkeys(said, "Yes") if isinstance(said, dict) else {"answer": said}
+            with path.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, rows[0])
+                writer.writeheader()
+                writer.writerows(row | {"worker": "w", **cells} for row in rows)
+        table = read_answers([path], hostile_sheets, scheme, format_name)
+        assert table.num_rows == sum(map(len, hostile_sheets))
+        assert set(table["gain"].to_pylist()) == {1.0}
+
+
+@pytest.mark.parametrize("format_name", ["jsonl", "csv"])
+def test_an_export_that_nobody_filled_in_holds_no_answers(sheets, tmp_path, format_name):
+    export(sheets, format_name, "eccv", tmp_path)
+    with pytest.raises(MalformedSource, match="found no answers"):
+        read_answers([tmp_path / f"questions.{format_name}"], sheets, schemes()["eccv"], format_name)
+
+
+def test_no_cell_is_a_formula(hostile_sheets, tmp_path):
+    for scheme_name in schemes():
+        rows = exported_rows("csv", export(hostile_sheets, "csv", scheme_name, tmp_path))
+        cells = [cell for row in rows for cell in row.values()]
+        assert not [cell for cell in cells if cell.startswith(tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20"))]
+        assert {row["caption"].removeprefix("'") for row in rows} <= set(HOSTILE)
+
+
+def test_a_table_holds_no_images(sheets, sample_library, tmp_path):
+    with pytest.raises(InvalidOption, match="give their addresses"):
+        formats()["csv"].export(
+            sheets, schemes()["cxc"], find_images("sample", sheets, sample_library, "test"), tmp_path
+        )
+
+
+def test_the_page_embeds_an_image_once(sheets, sample_library, tmp_path):
+    images = find_images("sample", sheets, sample_library, "test")
+    sheets = [[*sheet, *sheet] for sheet in sheets]
+    (page,) = formats()["html"].export(sheets, schemes()["cxc"], images, tmp_path)
+    text = page.read_text()
+    assert [text.count(image) for image in images.values()] == [1] * len(images)
+
+
+def test_no_id_is_a_number_to_a_spreadsheet(sheets, tmp_path):
+    rows = exported_rows("csv", export(sheets, "csv", "eccv", tmp_path))
+    assert all(row["pair_id"][0].isalpha() and row["questionnaire"][0].isalpha() for row in rows)
+
+
+def test_no_text_ends_the_script_that_holds_it(hostile_sheets, tmp_path):
+    page = export(hostile_sheets, "html", "entailment", tmp_path)["questionnaire.html"]
+    assert page.count("</script>") == 2
+    texts = {row["caption"] for row in exported_rows("html", {"questionnaire.html": page})}
+    assert texts <= set(HOSTILE)
+
+
+def test_labels_of_a_scheme_are_escaped_in_the_configuration(sheets, tmp_path, monkeypatch):
+    scheme = schemes()["entailment"]
+    monkeypatch.setitem(scheme.criteria, "describes", HOSTILE[6])
+    files = export(sheets, "label_studio", "entailment", tmp_path)
+    headers = [own.get("value") for own in ET.fromstring(files["labeling_config.xml"]).iter("Header")]
+    assert HOSTILE[6] in headers
+
+
+def test_details_are_shown_where_they_are_asked_for(sheets, tmp_path):
+    """Conditions are parted by commas, which labels have; and stand on the choices too, or hidden ticks are sent."""
+    files = export(sheets, "label_studio", "eccv", tmp_path)
+    root = ET.fromstring(files["labeling_config.xml"])
+    conditions = {
+        own.get("name"): (own.get("visibleWhen"), own.get("whenTagName"), own.get("whenChoiceValue"))
+        for own in root.iter("Choices")
+    }
+    assert conditions == {
+        "answer": (None, None, None),
+        "shortcomings": ("choice-selected", "answer", "partially_yes,mostly_no"),
+        "errors": ("choice-selected", "shortcomings", "wrong_description"),
+    }
+    assert [own.get("whenTagName") for own in root.iter("View")] == [None, "answer", "shortcomings"]
+    asks = [own.name for own in schemes()["eccv"].answers if own.asks]
+    assert conditions["shortcomings"][2].split(",") == asks
+    assert [own.get("alias") for own in root.find("Choices")] == [own.name for own in schemes()["eccv"].answers]
+
+
+def test_every_place_of_the_slider_is_taken(sheets, tmp_path):
+    """Label Studio takes a number only where the rest of its division by the step is exactly 0."""
+    files = export(sheets, "label_studio", "cxc", tmp_path)
+    slider = ET.fromstring(files["labeling_config.xml"]).find("Number")
+    step = float(slider.get("step"))
+    places = [place * step for place in range(int(5 / step) + 1)]
+    assert [place % step for place in places] == [0] * len(places)
+    assert (places[-1], slider.get("min"), slider.get("max"), slider.get("slider")) == (5, "0", "5", "true")
+
+
+def test_label_studio_takes_the_configuration_and_the_tasks(sheets, tmp_path):
+    pytest.importorskip("label_studio_sdk")
+    from label_studio_sdk.label_interface import LabelInterface
+
+    for scheme_name in schemes():
+        files = export(sheets, "label_studio", scheme_name, tmp_path)
+        interface = LabelInterface(files["labeling_config.xml"])
+        interface.validate()
+        assert all(interface.validate_task(task) for task in json.loads(files["tasks.json"]))
+
+
+def test_argilla_takes_settings_and_records(sheets, tmp_path, monkeypatch):
+    argilla = pytest.importorskip("argilla")
+    from unittest.mock import MagicMock
+
+    from argilla.records._io import JsonIO
+
+    monkeypatch.setattr(argilla.Argilla, "_get_default", classmethod(lambda _: MagicMock()))
+    for scheme_name in schemes():
+        export(sheets, "argilla", scheme_name, tmp_path)
+        settings = argilla.Settings.from_json(tmp_path / "settings.json")
+        settings.validate()
+        assert [own.name for own in settings.questions][-1] == "remark"
+        records = JsonIO._records_from_json(tmp_path / "records.json")
+        assert [own.id for own in records] == [own.pair_id for sheet in sheets for own in sheet]
+
+
+def test_some_sheets_go_to_one_person_under_their_numbers(sheets, tmp_path):
+    for format_name in formats():
+        rows = exported_rows(format_name, export(sheets, format_name, "eccv", tmp_path / format_name, only=[1]))
+        assert {int(row["sheet"]) for row in rows} == {1}
+        assert [row["pair_id"] for row in rows] == [own.pair_id for own in sheets[1]]
+    for only in ([2], [-1], []):
+        with pytest.raises(InvalidOption, match="give some of 0 to 1"):
+            export(sheets, "csv", "eccv", tmp_path, only=only)
+
+
+def test_a_folder_keeps_its_other_files_and_a_failed_export_leaves_it_as_it_was(sheets, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    export(sheets, "csv", "eccv", tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert before.keys() == FILES["csv"] | {"notes.txt"}
+    with pytest.raises(DataError, match="no address for"):
+        formats()["csv"].export(sheets, schemes()["cxc"], {}, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_instructions_name_every_answer_and_column(sheets, tmp_path):
+    for scheme in schemes().values():
+        for format_name in ("csv", "jsonl"):
+            files = export(sheets, format_name, scheme.name, tmp_path)
+            text = files["instructions.md"]
+            names = [own.name for own in (*scheme.answers, *scheme.details)] + list(scheme.criteria or ())
+            names += [choice for own in scheme.details for choice in own.choices]
+            assert [name for name in names if f"`{name}`" not in text] == []
+            assert all(mark in text for mark in scheme.marks)
+
+
+class TestImages:
+    def test_an_official_address_is_that_of_its_folder(self, tmp_path, sheets, sample_library, monkeypatch):
+        monkeypatch.setattr(Library, "edition", "official")
+        found = find_images(COCO, sheets, sample_library, "test")
+        assert found.keys() == {own.file_name for sheet in sheets for own in sheet}
+        for name, address in found.items():
+            assert address == f"http://images.cocodataset.org/val2014/{name}"
+
+    def test_images_of_another_edition_are_not_at_coco(self, sheets, sample_library):
+        with pytest.raises(InvalidOption, match="'sample' are not at COCO; name their folder"):
+            find_images(COCO, sheets, sample_library, "test")
+
+    def test_a_pattern_may_hold_id_name_and_folder(self, sheets, sample_library):
+        own = sheets[0][0]
+        pattern = "https://example.org/{folder}/{image_id}/{file_name}"
+        assert find_images(pattern, sheets, sample_library, "test")[own.file_name] == (
+            f"https://example.org/val2014/{own.image_id}/{own.file_name}"
+        )
+        wide = find_images("{image_id:012}.jpg", sheets, sample_library, "test")
+        assert wide[own.file_name] == f"{own.image_id:012}.jpg"
+        for pattern in (
+            "images/{name}",
+            "{folder}/a.jpg",
+            "{file_name",
+            "{0}",
+            "{}",
+            "{file_name.__class__}",
+            "{file_name:d}",
+        ):
+            with pytest.raises(InvalidOption, match=r"give \{file_name\} or \{image_id\}"):
+                find_images(pattern, sheets, sample_library, "test")
+
+    def test_images_of_a_folder_are_embedded_as_they_are(self, sheets, sample_library):
+        found = find_images("sample", sheets, sample_library, "test")
+        for own in (own for sheet in sheets for own in sheet):
+            kind, _, content = found[own.file_name].partition(";base64,")
+            assert kind == "data:image/jpeg"
+            assert base64.b64decode(content)[:2] == b"\xff\xd8"
+
+    def test_a_folder_without_an_image_a_damaged_one_and_none_are_refused(self, tmp_path, sheets, sample_library):
+        with pytest.raises(SourceMissing, match="name a folder with all images"):
+            find_images(tmp_path, sheets, sample_library, "test")
+        for own in (own for sheet in sheets for own in sheet):
+            (tmp_path / own.file_name).write_bytes(b"<script>")
+        with pytest.raises(MalformedSource, match="a complete image"):
+            find_images(tmp_path, sheets, sample_library, "test")
+        with pytest.raises(InvalidOption, match="is not a folder"):
+            find_images(tmp_path / "none", sheets, sample_library, "test")
+
+
+def test_a_pattern_with_a_width_of_megabytes_is_refused(sample_library):
+    with pytest.raises(InvalidOption, match="pattern images/"):
+        find_images("images/{image_id:>100000000}", [[]], sample_library, "test")
+    with pytest.raises(InvalidOption, match="pattern images/"):
+        find_images("images/{image_id:{image_id}}", [[]], sample_library, "test")
+    assert find_images("images/{image_id:012d}.jpg", [[]], sample_library, "test") == {}

@@ -1,0 +1,170 @@
+"""Agreement against published values, and against what the definitions say on random answers."""
+
+from itertools import combinations, permutations, product
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import DataError
+from cxc_eccv.studies.asking.quality.agreement import (
+    cohen_kappa,
+    count_answers,
+    fleiss_kappa,
+    krippendorff_alpha,
+    share_of_agreement,
+    uniform_kappa,
+)
+
+FLEISS = """444444 222555 233335 555555 222444 113333 333355 113334 114444 555555 144444 124444 222333 144444 224445
+333335 111455 111112 224444 133555 555555 244444 224555 114444 144445 222224 111155 224444 133333 555555"""
+"""Diagnoses of 30 patients by six psychiatrists each, of Fleiss 1971: 1 depression, 2 personality disorder, ..."""
+
+PATIENTS = np.array([[int(own) - 1 for own in patient] for patient in FLEISS.split()]).T
+
+KRIPPENDORFF = """1 2 3 3 2 1 4 1 2 . . .
+1 2 3 3 2 2 4 1 2 5 . 3
+. 3 3 3 2 3 4 2 2 5 1 .
+1 2 3 3 2 4 4 1 2 5 1 ."""
+"""Four observers and twelve units, of Krippendorff 2011, part C."""
+
+
+PSYCHIATRISTS = [[88, 14, 18], [10, 40, 10], [2, 6, 12]]
+"""Two judges and 200 cases, of Cohen 1960, Table 2."""
+
+
+def judged(table):
+    """The answers of two annotators behind a table of how often they gave each pair of answers."""
+    rows, columns = np.indices(np.shape(table))
+    return np.repeat(rows, np.ravel(table)), np.repeat(columns, np.ravel(table))
+
+
+def count_rows(answers, n_classes):
+    """Counts of a row of answers per annotator."""
+    answers = np.asarray(answers)
+    return count_answers(np.tile(np.arange(answers.shape[1]), len(answers)), answers.ravel(), n_classes)
+
+
+@pytest.mark.reference
+def test_cohen_of_1960():
+    """Table 2: 70% agree, 41% by chance; kappa .492."""
+    first, second = judged(PSYCHIATRISTS)
+    assert (first == second).mean() == 0.7
+    assert cohen_kappa(first, second, 3) == pytest.approx(0.492, abs=5e-4)
+
+
+@pytest.mark.reference
+def test_fleiss_of_1971():
+    """Table 1: kappa .430."""
+    assert fleiss_kappa(count_rows(PATIENTS, 5)) == pytest.approx(0.430, abs=5e-4)
+
+
+@pytest.mark.reference
+def test_falotico_and_quatto_of_2015():
+    """On the patients of Fleiss, the example of their R package ``raters``: agreement .556, S .444."""
+    counts = count_rows(PATIENTS, 5)
+    assert share_of_agreement(counts) == pytest.approx(0.556, abs=5e-4)
+    assert uniform_kappa(counts) == pytest.approx(0.444, abs=5e-4)
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(("table", "cohen"), [([[40, 9], [6, 45]], 0.70), ([[80, 10], [5, 5]], 0.32)])
+def test_the_paradox_of_feinstein_and_cicchetti_of_1990(table, cohen):
+    """The same agreement of 85% is a kappa of .70 or .32; without paradox .70 both times (Byrt et al. 1993)."""
+    first, second = judged(table)
+    assert cohen_kappa(first, second, 2) == pytest.approx(cohen, abs=5e-3)
+    assert uniform_kappa(count_rows([first, second], 2)) == pytest.approx(0.70)
+
+
+def observed():
+    """Units and values of Krippendorff's data."""
+    answers = [
+        (unit, float(value))
+        for line in KRIPPENDORFF.splitlines()
+        for unit, value in enumerate(line.split())
+        if value != "."
+    ]
+    return zip(*answers, strict=True)
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    ("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849), ("ratio", 0.797)]
+)
+def test_krippendorff_of_2011(level, alpha):
+    """Part C."""
+    if level != "interval":
+        pytest.importorskip("krippendorff")
+    assert krippendorff_alpha(*map(list, observed()), level) == pytest.approx(alpha, abs=5e-4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_interval_level_is_that_of_the_library(seed):
+    library, random = pytest.importorskip("krippendorff"), np.random.default_rng(seed)
+    answers = 5 * random.random((4, 15))
+    answers[random.random((4, 15)) < 0.4] = np.nan
+    workers, units = np.nonzero(~np.isnan(answers))
+    wanted = library.alpha(answers, level_of_measurement="interval")
+    assert krippendorff_alpha(units, answers[workers, units], "interval") == pytest.approx(wanted)
+
+
+def test_a_slider_with_as_many_values_as_answers_takes_little_memory():
+    values = np.random.default_rng(0).random(200_000)
+    assert abs(krippendorff_alpha(np.arange(200_000) // 2, values, "interval")) < 0.02
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_agreement_is_that_of_all_pairs_of_annotators(seed):
+    answers = np.random.default_rng(seed).integers(0, 3, (4, 20))
+    agree = np.mean([(one == other).mean() for one, other in combinations(answers, 2)])
+    shares = np.bincount(answers.ravel(), minlength=3) / answers.size
+    chance = (shares**2).sum()
+    counts = count_rows(answers, 3)
+    assert fleiss_kappa(counts) == pytest.approx((agree - chance) / (1 - chance))
+    assert uniform_kappa(counts) == pytest.approx((agree - 1 / 3) / (1 - 1 / 3))
+
+
+def test_the_uniform_kappa_has_the_chance_that_all_permutations_within_items_have_on_average():
+    counts = np.array([[3, 0], [2, 1], [3, 0]])
+    shares = []
+    for orders in product(permutations(range(2)), repeat=3):
+        moved = np.array([row[list(order)] for row, order in zip(counts, orders, strict=True)])
+        shares.append(moved.sum(axis=0) / moved.sum())
+    assert np.mean(shares, axis=0) == pytest.approx([0.5, 0.5])
+
+
+def test_nearly_all_the_same_answer_is_high_agreement_only_without_the_paradox():
+    counts = [[6, 0]] * 19 + [[5, 1]]
+    assert fleiss_kappa(counts) < 0
+    assert uniform_kappa(counts) > 0.9
+
+
+def test_items_with_different_numbers_of_answers_count_alike():
+    assert uniform_kappa([[2, 0], [2, 2]]) == pytest.approx(((1 + 1 / 3) / 2 - 0.5) / 0.5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: fleiss_kappa([[1, 0], [2, 1]]), "item 0 has fewer than two answers"),
+        (lambda: fleiss_kappa([[3, 0], [3, 0]]), "all answers are the same"),
+        (lambda: uniform_kappa([[1.5, 0.5]]), "whole numbers"),
+        (lambda: uniform_kappa([[-1, 3]]), "whole numbers"),
+        (lambda: uniform_kappa([[3], [3]]), "column per answer"),
+        (lambda: fleiss_kappa([[6, 0]] * 7), "all answers are the same"),
+        (lambda: cohen_kappa([0, 1], [0, -1], 2), "from 0 to 1"),
+        (lambda: cohen_kappa([0, 1], [0], 2), "unequal numbers"),
+        (lambda: cohen_kappa([0, 0], [0, 0], 2), "all answers are the same"),
+        (lambda: cohen_kappa([0, 2], [0, 1], 2), "from 0 to 1"),
+    ],
+)
+def test_what_has_no_agreement_is_refused(call, message):
+    with pytest.raises(DataError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("level", ["nominal", "interval"])
+def test_alpha_without_variety_or_without_two_answers_is_refused(level):
+    with pytest.raises(DataError, match="all answers are the same"):
+        krippendorff_alpha([0, 0, 1, 1, 2], [1, 1, 1, 1, 2], level)
+    with pytest.raises(DataError, match="no item has two answers"):
+        krippendorff_alpha([0, 1], [1, 2], level)

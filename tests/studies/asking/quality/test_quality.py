@@ -1,0 +1,174 @@
+"""Verdicts on sheets and workers, on answers made by hand; and the sums of the paper's Table B.1."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from cxc_eccv.errors import InvalidOption, MalformedSource
+from cxc_eccv.studies.asking.answers import SCHEMA
+from cxc_eccv.studies.asking.quality.sheets import (
+    ACCEPTED,
+    BY_HAND,
+    CHECKS,
+    REJECTED,
+    Activity,
+    Checks,
+    SheetQuality,
+    accept,
+    group_workers,
+    judge_sheets,
+    judge_workers,
+    read_checks,
+    write_checks,
+)
+
+
+def answers(sheet, worker, candidates, *, positive=True, negative=False, seconds=10.0):
+    rows = [("candidate", answer, answer == "yes") for answer in candidates]
+    rows += [("known positive", "yes" if positive else "no", positive)]
+    rows += [("known negative", "yes" if negative else "no", negative)]
+    return [
+        {
+            "sheet": sheet, "pair_id": f"{sheet}-{place}", "image_id": 1, "caption_id": place, "role": role,
+            "worker": worker, "answer": json.dumps(answer), "gain": float(said), "positive": said, "details": "{}",
+            "remark": "", "seconds": seconds,
+        }
+        for place, (role, answer, said) in enumerate(rows)
+    ]  # fmt: skip
+
+
+def table(*sheets):
+    return pa.Table.from_pylist([row for rows in sheets for row in rows], schema=SCHEMA)
+
+
+MIXED = ["yes", "no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("options", "candidates", "verdict"),
+    [
+        ({}, MIXED, ACCEPTED),
+        ({"positive": False}, MIXED, BY_HAND),
+        ({"negative": True}, MIXED, BY_HAND),
+        ({"positive": False, "negative": True}, MIXED, REJECTED),
+        ({}, ["yes"] * 3, BY_HAND),
+        ({}, ["yes"] * 2, ACCEPTED),
+        ({"seconds": 1.0}, MIXED, BY_HAND),
+    ],
+)
+def test_the_verdict_on_a_sheet(options, candidates, verdict):
+    (own,) = judge_sheets(table(answers(0, "w", candidates, **options)), Checks(least_seconds=20))
+    assert own.verdict == verdict
+    assert own.seconds == (len(candidates) + 2) * options.get("seconds", 10)
+
+
+def test_what_was_decided_by_hand_counts():
+    bad = answers(1, "bad", MIXED, positive=False, negative=True)
+    given = table(answers(0, "good", MIXED), answers(0, "doubtful", ["yes"] * 3), bad)
+
+    def workers(**by_hand):
+        sheets = {(1 if worker == "bad" else 0, worker): good for worker, good in by_hand.items()}
+        return set(accept(given, judge_sheets(given, Checks(by_hand=sheets)))["worker"].to_pylist())
+
+    assert workers() == {"good"}
+    assert workers(doubtful=True) == {"good", "doubtful"}
+    assert workers(good=False) == set()
+    judged = {own.worker: own for own in judge_sheets(given, Checks(by_hand={(0, "doubtful"): False}))}
+    assert [(judged[name].verdict, judged[name].checked) for name in ("doubtful", "good")] == [
+        (REJECTED, True),
+        (ACCEPTED, False),
+    ]
+    for pair, message in (((1, "bad"), "both its known pairs"), ((9, "x"), "not among")):
+        with pytest.raises(InvalidOption, match=message):
+            judge_sheets(given, Checks(by_hand={pair: True}))
+
+
+@pytest.mark.reference
+def test_the_groups_of_table_b1_and_what_its_rows_sum_to():
+    """The printed rows: 970 workers and 2,969 sheets, as the text has them; 2,162 approved, where it has 2,160."""
+    printed = [(599, 599, 459), (254, 681, 535), (61, 475, 374), (23, 297, 216), (21, 411, 285), (12, 506, 293)]
+    assert [sum(column) for column in zip(*printed, strict=True)] == [970, 2969, 2162]
+    ratios = [Activity(1, None, *row).ratio for row in printed]
+    assert [round(100 * ratio, 1) for ratio in ratios] == [76.6, 78.6, 78.7, 72.7, 69.3, 57.9]
+    sizes = [1, 3, 7, 12, 20, 30]
+    judged = [
+        SheetQuality(number, f"w{size}", 60, False, False, False, ACCEPTED if number else REJECTED)
+        for size in sizes
+        for number in range(size)
+    ]
+    rows = group_workers(judged)
+    assert [(own.least, own.most) for own in rows] == [(1, 1), (2, 5), (6, 10), (11, 15), (16, 25), (26, None)]
+    assert [(own.workers, own.submitted, own.approved) for own in rows] == [(1, size, size - 1) for size in sizes]
+    assert rows[-1].ratio == pytest.approx(29 / 30)
+    assert group_workers(judged[:1])[1].ratio is None
+
+
+def test_a_time_below_zero_is_refused():
+    for seconds in (-1, float("nan"), float("inf")):
+        with pytest.raises(InvalidOption, match="least_seconds"):
+            Checks(least_seconds=seconds)
+
+
+def test_one_answer_written_in_two_ways_is_one_answer():
+    both = {"a": True, "b": False}, {"b": False, "a": True}
+    given = table(answers(0, "w", [5, 5.0, 5]), answers(1, "w", [*both, *both]), answers(2, "w", [5, 4, 5]))
+    assert [own.straight for own in judge_sheets(given)] == [True, True, False]
+
+
+def test_the_sums_of_a_worker():
+    sheets = [
+        answers(0, "ann", MIXED, seconds=1),
+        answers(1, "ann", ["yes"] * 3, seconds=2),
+        answers(2, "ann", MIXED, positive=False, seconds=9),
+        answers(3, "ann", MIXED, positive=False, negative=True),
+        answers(0, "ben", MIXED),
+    ]
+    ann, ben = judge_workers(judge_sheets(table(*sheets), Checks(least_seconds=6)))
+    assert (ann.submitted, ann.accepted, ann.rejected) == (4, 0, 1)
+    assert (ann.missed_positives, ann.missed_negatives, ann.straight, ann.hasty) == (2, 1, 1, 1)
+    assert ann.median_seconds == (5 * 2 + 5 * 9) / 2
+    assert (ben.worker, ben.submitted, ben.accepted) == ("ben", 1, 1)
+
+
+def test_what_was_decided_is_kept_and_read_back(tmp_path):
+    assert read_checks(tmp_path) == Checks()
+    checks = Checks(20.0, {(3, "a:n\nn"): True, (0, "ben"): False})
+    write_checks(tmp_path, checks)
+    assert read_checks(tmp_path) == checks
+
+
+GOOD = {"sheet": 0, "worker": "ann", "accepted": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema": 2}, "schema: found 2, expected 1"),
+        ({"schema": True}, "schema: found True"),
+        ({"least_seconds": "0"}, "least_seconds: found '0', expected seconds"),
+        ({"least_seconds": -1}, "least_seconds: found -1"),
+        ({"least_seconds": float("nan")}, "found NaN, expected finite numbers"),
+        ({"least_seconds": 10**400}, "least_seconds: found a number of more than 40 digits"),
+        ({"least_seconds": True}, "least_seconds: found True"),
+        ({"by_hand": {}}, "by_hand: found {}, expected a list"),
+        ({"by_hand": [GOOD, GOOD | {"sheet": True}]}, r"by_hand\[1\], sheet: found True"),
+        ({"by_hand": [GOOD, GOOD | {"sheet": -1}]}, r"by_hand\[1\], sheet: found -1"),
+        ({"by_hand": [GOOD, GOOD | {"worker": 3}]}, r"by_hand\[1\], worker: found 3"),
+        ({"by_hand": [GOOD, GOOD | {"sheet": 1, "accepted": 1}]}, r"by_hand\[1\], accepted: found 1, expected true or"),
+        ({"by_hand": [{"sheet": 1, "worker": "a", "acepted": True}]}, r"by_hand\[0\].*a key 'accepted'"),
+        ({"by_hand": [GOOD, GOOD | {"accepted": False}]}, r"by_hand\[1\]: found sheet 0 of 'ann' again"),
+        ({"by_hand": ["ann"]}, r"by_hand\[0\]: found 'ann', expected an object"),
+    ],
+)
+def test_a_file_of_decisions_that_was_spoilt_is_refused_with_the_place(tmp_path, changes, message):
+    (tmp_path / CHECKS).write_text(json.dumps({"schema": 1, "least_seconds": 0, "by_hand": [GOOD]} | changes))
+    with pytest.raises(MalformedSource, match=rf"{CHECKS}.*{message}"):
+        read_checks(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "", '{"schema": 1, "schema": 1}'])
+def test_what_is_no_file_of_decisions_is_refused(tmp_path, text):
+    (tmp_path / CHECKS).write_text(text)
+    with pytest.raises(MalformedSource, match=CHECKS):
+        read_checks(tmp_path)

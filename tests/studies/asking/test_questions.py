@@ -1,0 +1,164 @@
+"""Sheets of questions: what they hold, that they do not change, and what is refused."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.studies.asking.questions import (
+    CANDIDATE,
+    NEGATIVE,
+    POSITIVE,
+    QUESTIONS,
+    build_sheets,
+    pair_id,
+    sheets_from_table,
+    sheets_to_table,
+)
+
+
+@pytest.fixture(scope="module")
+def content(sample_library):
+    return sample_library.karpathy("test")
+
+
+def some_pairs(content, number=50, seed=0):
+    random = np.random.default_rng(seed)
+    pairs = {
+        (int(random.choice(content.image_ids)), int(random.choice(content.caption_ids))) for _ in range(2 * number)
+    }
+    return sorted(pairs)[:number]
+
+
+def table(pairs):
+    images, captions = zip(*pairs, strict=True) if pairs else ((), ())
+    return pa.table({"image_id": pa.array(images, pa.int64()), "caption_id": pa.array(captions, pa.int64())})
+
+
+def arrays(pairs):
+    return tuple(np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T)
+
+
+def is_among(pairs):
+    return lambda *ids: np.array([pair in pairs for pair in zip(*map(np.ndarray.tolist, ids), strict=True)])
+
+
+NOTHING = {"positive": arrays(()), "is_near": is_among(())}
+
+
+def sheets_of(content, **options):
+    return build_sheets(table(some_pairs(content)), content, **NOTHING | options)
+
+
+def test_a_sheet_is_eighteen_candidates_and_two_that_are_known(content):
+    sheets = sheets_of(content)
+    assert [len(sheet) for sheet in sheets] == [20, 20, 50 - 36 + 2]
+    for sheet in sheets:
+        assert Counter(question.role for question in sheet).keys() == {CANDIDATE, POSITIVE, NEGATIVE}
+        assert sum(question.role == POSITIVE for question in sheet) == 1
+        assert sum(question.role == NEGATIVE for question in sheet) == 1
+    asked = [(own.image_id, own.caption_id) for sheet in sheets for own in sheet if own.role == CANDIDATE]
+    assert sorted(asked) == some_pairs(content)
+
+
+def test_the_known_pairs_are_what_they_are_called_and_stand_anywhere(content):
+    owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+    places = Counter()
+    for seed in range(30):
+        for sheet in sheets_of(content, seed=seed):
+            for place, question in enumerate(sheet):
+                if question.role != CANDIDATE:
+                    assert (owners[question.caption_id] == question.image_id) is (question.role == POSITIVE)
+                    places[place] += 1
+            known = [own for own in sheet if own.role != CANDIDATE]
+            others = [own for own in sheet if own.role == CANDIDATE]
+            assert not {own.image_id for own in known} & {own.image_id for own in others}
+            assert not {own.caption_id for own in known} & {own.caption_id for own in others}
+            assert known[0].image_id != known[1].image_id
+    assert len(places) == 20
+
+
+def test_a_known_negative_is_far_from_every_model_and_no_source_s_positive(content):
+    every = {(image, caption) for image in content.image_ids.tolist() for caption in content.caption_ids.tolist()}
+    far = {pair for place, pair in enumerate(sorted(every)) if place % 40 == 0}
+    for excluded in ({"positive": arrays(every - far)}, {"is_near": is_among(every - far)}):
+        for sheet in sheets_of(content, **excluded):
+            (negative,) = [own for own in sheet if own.role == NEGATIVE]
+            assert (negative.image_id, negative.caption_id) in far
+
+
+def test_no_known_pair_has_an_invalid_image_or_caption(content):
+    images, captions = content.image_ids[::2], content.caption_ids[::2]
+    asked = [
+        own for seed in range(5) for sheet in sheets_of(content, seed=seed, invalid=(images, captions)) for own in sheet
+    ]
+    known = [own for own in asked if own.role != CANDIDATE]
+    assert not {own.image_id for own in known} & set(images.tolist())
+    assert not {own.caption_id for own in known} & set(captions.tolist())
+    assert {own.image_id for own in asked} & set(images.tolist())
+
+
+def test_equal_seeds_ask_the_same_and_other_seeds_in_another_order(content):
+    assert sheets_of(content, seed=3) == sheets_of(content, seed=3)
+    first, second = ([own.pair_id for own in sheets_of(content, seed=seed)[0]] for seed in (3, 4))
+    assert first != second
+
+
+def test_a_pair_has_one_id_and_another_text_another():
+    assert pair_id(7, 70, "A dog.") == pair_id(7, 70, "A dog.") != pair_id(7, 70, "A cat.")
+    assert len({pair_id(7, 70, "a"), pair_id(77, 0, "a"), pair_id(70, 7, "a")}) == 3
+
+
+def test_what_cannot_be_asked_is_refused(content):
+    pair = some_pairs(content)[0]
+    for candidates, message in (
+        ([], "no candidate"),
+        ([pair, pair], "a candidate twice"),
+        ([(1, pair[1])], "image 1 is not of this split"),
+        ([(pair[0], 1)], "caption 1 is not of this split"),
+    ):
+        with pytest.raises(DataError, match=message):
+            build_sheets(table(candidates), content, **NOTHING)
+    with pytest.raises(InvalidOption, match="size"):
+        sheets_of(content, size=0)
+    every = {(image, caption) for image in content.image_ids.tolist() for caption in content.caption_ids.tolist()}
+    with pytest.raises(DataError, match="no known negative is left"):
+        sheets_of(content, is_near=is_among(every))
+
+
+def test_no_pair_is_asked_about_twice_and_no_candidate_is_called_known(content):
+    every = sorted((image, caption) for image in content.image_ids.tolist() for caption in content.caption_ids.tolist())
+    candidates = every[::7]
+    sheets = build_sheets(table(candidates), content, size=30, **NOTHING)
+    asked = [(own.image_id, own.caption_id) for sheet in sheets for own in sheet]
+    assert len(set(asked)) == len(asked) == len(candidates) + 2 * len(sheets)
+
+
+def test_nobody_can_tell_a_known_positive_by_the_captions_beside_it(content):
+    own = Counter(content.caption_image_ids.tolist())
+    texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
+    owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+    for question in (asked for sheet in sheets_of(content, size=5) for asked in sheet):
+        assert len(question.captions) == own[question.image_id] - 1
+        if owners[question.caption_id] == question.image_id:
+            others = [texts[id_] for id_, image in owners.items() if image == question.image_id]
+            others.remove(texts[question.caption_id])
+            assert sorted(question.captions) == sorted(" ".join(text.split()) for text in others)
+
+
+def test_sheets_come_back_from_their_table_and_a_changed_one_is_refused(content):
+    sheets = sheets_of(content, size=7)
+    rows = sheets_to_table(sheets)
+    assert rows.schema == QUESTIONS
+    assert sheets_from_table(rows) == sheets
+    changed = rows.to_pylist()
+    changed[3]["caption"] = "Something else."
+    for other, message in (
+        (rows.drop_columns(["role"]), "no table of questions"),
+        (rows.take(list(range(rows.num_rows))[::-1]), "a question of sheet"),
+        (pa.Table.from_pylist(changed, schema=QUESTIONS), "not the one that its id was made of"),
+    ):
+        with pytest.raises(DataError, match=message):
+            sheets_from_table(other)

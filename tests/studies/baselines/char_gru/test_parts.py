@@ -1,0 +1,308 @@
+"""Pooling, loss and schedule against slow loops; the tokenizer; rows and batches."""
+
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
+pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
+
+from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName  # noqa: E402
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments  # noqa: E402 - after the checks above
+from cxc_eccv.studies.baselines.char_gru.arguments import PRESETS, parse_arguments  # noqa: E402
+from cxc_eccv.studies.baselines.char_gru.data import (  # noqa: E402
+    CoCaptions,
+    ImageFeatures,
+    SharedBatches,
+    character_tokenizer,
+    coco_text,
+    collate,
+    hold_out,
+)
+from cxc_eccv.studies.baselines.char_gru.model import AttentionPooling, MaxPooling, hinge_loss  # noqa: E402
+from cxc_eccv.studies.baselines.char_gru.script import cyclic_cosine, cyclic_cosine_rate  # noqa: E402
+from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, read_curves  # noqa: E402
+from cxc_eccv.types import Embeddings  # noqa: E402
+
+
+def group(number, *texts):
+    return CaptionGroup("coco", number, tuple(range(len(texts))), texts)
+
+
+def test_attention_pooling_equals_a_loop():
+    torch.manual_seed(0)
+    pooling, states = AttentionPooling(5, 3), torch.randn(2, 4, 5)
+    lengths = [4, 2]
+    present = torch.tensor([[True] * length + [False] * (4 - length) for length in lengths])
+    pooling.requires_grad_(False)
+    found = pooling(states, present)
+    hidden, weights = pooling.hidden, pooling.weights
+    for row, length in enumerate(lengths):
+        scores = []
+        for step in range(length):
+            inner = [math.tanh(float(hidden.weight[u] @ states[row, step] + hidden.bias[u])) for u in range(3)]
+            scores.append([float(weights.weight[f] @ torch.tensor(inner) + weights.bias[f]) for f in range(5)])
+        for feature in range(5):
+            powers = [math.exp(score[feature]) for score in scores]
+            value = sum(p * float(states[row, t, feature]) for t, p in enumerate(powers)) / sum(powers)
+            assert float(found[row, feature]) == pytest.approx(value, abs=1e-5)
+
+
+def test_attention_over_bfloat16_states_is_taken_in_single_precision():
+    torch.manual_seed(0)
+    pooling, states = AttentionPooling(5, 3).bfloat16(), torch.randn(1, 400, 5).bfloat16()
+    with torch.no_grad():
+        found = pooling(states, torch.ones(1, 400, dtype=torch.bool))
+        scores = pooling.weights(torch.tanh(pooling.hidden(states))).double()
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), (scores.softmax(1) * states.double()).sum(1), rtol=1e-4, atol=1e-5)
+
+
+def test_max_pooling_equals_a_loop():
+    states = torch.randn(2, 4, 5)
+    present = torch.tensor([[True, True, True, True], [True, False, False, False]])
+    found = MaxPooling()(states, present)
+    for row, length in enumerate((4, 1)):
+        for feature in range(5):
+            assert float(found[row, feature]) == max(float(states[row, t, feature]) for t in range(length))
+
+
+@pytest.mark.parametrize("margin", [0.1, 0.2])
+def test_the_hinge_loss_equals_a_loop(margin):
+    random = np.random.default_rng(0)
+    left, right = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in random.standard_normal((2, 6, 4)))
+    terms = []
+    for i in range(6):
+        for j in range(6):
+            if i != j:
+                terms.append(max(0, left[i] @ right[j] - left[i] @ right[i] + margin))
+                terms[-1] += max(0, right[i] @ left[j] - right[i] @ left[i] + margin)
+    assert float(hinge_loss(torch.tensor(left), torch.tensor(right), margin)) == pytest.approx(np.mean(terms), rel=1e-5)
+
+
+def test_the_schedule_follows_the_papers_formula():
+    cycle, highest, lowest = 40, 1e-3, 1e-6
+    rates = [cyclic_cosine_rate(step, cycle, highest, lowest) for step in range(2 * cycle + 1)]
+    for step, rate in enumerate(rates):
+        printed = 0.5 * (highest - lowest) * (1 + math.cos(math.pi * (1 + step / (0.5 * cycle)))) + lowest
+        assert rate == pytest.approx(printed, rel=1e-12)
+    assert rates[0] == rates[cycle] == pytest.approx(lowest)
+    assert max(rates) == rates[cycle // 2] == pytest.approx(highest)
+
+
+def test_the_optimiser_gets_these_rates():
+    optimizer = torch.optim.Adam([torch.zeros(1, requires_grad=True)], lr=1e-3)
+    schedule = cyclic_cosine(optimizer, 8, 1e-6)
+    for step in range(20):
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(cyclic_cosine_rate(step, 8, 1e-3, 1e-6), rel=1e-9)
+        optimizer.step()
+        schedule.step()
+
+
+def optimiser(rate):
+    return torch.optim.Adam([torch.zeros(1, requires_grad=True)], lr=rate)
+
+
+@pytest.mark.parametrize(
+    ("highest", "cycle", "lowest"), [(1e-3, 0, 1e-6), (1e-3, 4, 1.0), (1e-3, 4, -1e-6), (0.0, 4, 0.0)]
+)
+def test_a_schedule_that_makes_no_sense(highest, cycle, lowest):
+    with pytest.raises(InvalidOption, match="learning rate between"):
+        cyclic_cosine(optimiser(highest), cycle, lowest)
+
+
+@pytest.mark.parametrize(("cycle", "lowest"), [(1, 1e-6), (4, 0.0), (4, 1e-3)])
+def test_a_schedule_at_its_limits(cycle, lowest):
+    schedule = cyclic_cosine(optimiser(1e-3), cycle, lowest)
+    assert schedule.get_last_lr() == [pytest.approx(lowest)]
+
+
+def test_every_character_is_a_token():
+    tokens = character_tokenizer(["A dog's\nball", "ünïcode  blanks"])
+    for text in ("A dog's\nball", "ünïcode  blanks", "  b"):
+        assert len(tokens(text)["input_ids"]) == len(text)
+        assert tokens.unk_token_id not in tokens(text)["input_ids"]
+    assert tokens("Z")["input_ids"] == [tokens.unk_token_id]
+    assert tokens.pad_token_id == 0
+    assert coco_text("A dog, running. ") == "a dog running."
+
+
+def tokens_of(groups):
+    return character_tokenizer(text for one in groups for text in one.texts)
+
+
+@pytest.mark.parametrize("views", [1, 2, 3])
+def test_an_epoch_is_every_caption_of_every_image_once(views):
+    sizes = (5, 3, 7, 7)
+    groups = [group(number, *("xyzuvwq"[:size])) for number, size in enumerate(sizes)]
+    groups = [group(one.image_id, *(f"{one.image_id}{text}" for text in one.texts)) for one in groups]
+    tokens = tokens_of(groups)
+    rows = CoCaptions(groups, tokens, views)
+    assert len(rows) == sum(math.ceil(size / views) for size in sizes)
+    orders = []
+    for epoch in range(3):
+        batches = SharedBatches(rows.rows, 2)
+        batches.epoch = epoch
+        drawn = [draw for batch in batches for draw in batch]
+        assert sorted(drawn) == [(epoch, image, row) for image in range(4) for row in range(rows.rows[image])]
+        orders.append([tokens.decode(ids) for draw in drawn for ids in rows[draw]["input_ids"]])
+        counted = {
+            text: orders[-1].count(tokens.decode(tokens(text)["input_ids"])) for one in groups for text in one.texts
+        }
+        assert set(counted.values()) <= {1, 2}
+        # Rows that captions do not fill evenly take some a second time.
+        assert sum(counted.values()) == views * len(rows)
+        for draw in drawn:
+            assert len({tuple(ids) for ids in rows[draw]["input_ids"]}) == views
+    assert orders[0] != orders[1] != orders[2]
+
+
+def test_a_batch_holds_no_image_twice():
+    batches = SharedBatches([5, 5, 3, 5, 5, 5, 5], 3)
+    drawn = list(batches)
+    assert len(drawn) == len(batches)
+    assert sum(len(batch) for batch in drawn) == 33
+    for batch in drawn:
+        assert len({image for _, image, _ in batch}) == len(batch) > 1
+
+
+def test_rows_hold_captions_and_features_of_one_image():
+    groups = [group(1, "aa", "bb", "cc"), group(2, "dd", "ee")]
+    tokens = tokens_of(groups)
+    rows = CoCaptions(groups, tokens, 2, np.array([[1.0], [2.0]], dtype=np.float32))
+    drawn = {tuple(ids) for epoch in range(9) for ids in rows[epoch, 0, 0]["input_ids"]}
+    assert drawn == {tuple(tokens(text)["input_ids"]) for text in ("aa", "bb", "cc")}
+    assert rows[3, 0, 0]["input_ids"] == rows[3, 0, 0]["input_ids"]
+    batch = collate([rows[0, 0, 0], rows[0, 1, 0]])
+    assert batch["input_ids"].shape == (2, 2, 2)
+    assert batch["image_features"].tolist() == [[1.0], [2.0]]
+    with pytest.raises(InvalidOption, match="1 images have fewer, the first: 2"):
+        CoCaptions(groups, tokens, 3)
+    with pytest.raises(InvalidOption, match="at least one"):
+        CoCaptions(groups, tokens, 0)
+    with pytest.raises(InvalidOption, match="1 image features for 2 images"):
+        CoCaptions(groups, tokens, 2, np.ones((1, 1), dtype=np.float32))
+
+
+def test_captions_beyond_the_limit_are_cut_and_counted():
+    groups = [group(1, "a" * 513, "b" * 512), group(2, "c" * 600, "d")]
+    tokens = character_tokenizer(text for one in groups for text in one.texts)
+    with pytest.warns(UserWarning, match="^2 of 4 captions are longer than the context of 512 tokens and are cut$"):
+        rows = CoCaptions(groups, tokens, 2)
+    assert [[len(ids) for ids in row] for row in rows.ids] == [[512, 512], [512, 1]]
+    with pytest.warns(UserWarning, match="^2 of 4 held-out captions are longer than the context of 512 tokens"):
+        HeldOut(groups, tokens)
+
+
+def test_held_out_images_are_spread_and_kept_apart():
+    groups = [group(number, "a", "b") for number in range(10)]
+    train, kept = hold_out(groups, 3)
+    assert [one.image_id for one in kept] == [0, 3, 6]
+    assert {one.image_id for one in train} == set(range(10)) - {0, 3, 6}
+    for count in (0, 10):
+        with pytest.raises(InvalidOption, match="held out"):
+            hold_out(groups, count)
+
+
+def test_links_between_held_out_captions_and_images():
+    owners = np.array([0, 0, 1, 1, 1])
+    assert link_judgments(owners, "t2t").n_positives.tolist() == [1, 1, 2, 2, 2]
+    assert link_judgments(owners, "i2t").n_positives.tolist() == [2, 3]
+    assert link_judgments(owners, "t2i").n_positives.tolist() == [1, 1, 1, 1, 1]
+
+
+def test_features_of_images_that_are_not_there():
+    features = ImageFeatures(Embeddings([7], [[1.0, 2.0]]))
+    with pytest.raises(MissingIds, match="lack 1 of 2 images, the first: 8"):
+        features.of([group(7, "a"), group(8, "b")])
+
+
+def test_too_few_snapshots(tmp_path):
+    with pytest.raises(DataError, match="holds 0 scored snapshots, 2 are asked for"):
+        best_snapshots(tmp_path)
+
+
+def test_of_equal_snapshots_the_later_is_chosen(tmp_path):
+    scores = {"step-000004": 0.5, "step-000008": 0.2, "step-000012": 0.5}
+    (tmp_path / "snapshots.json").write_text(json.dumps(scores))
+    assert [path.name for path in best_snapshots(tmp_path, 1)] == ["step-000012"]
+    assert [path.name for path in best_snapshots(tmp_path)] == ["step-000012", "step-000004"]
+
+
+class Saved:
+    """A model or a tokenizer that notes where it is saved."""
+
+    def save_pretrained(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def recorded(folder, steps, *, first=True, values=None, begin=True):
+    """Three steps an epoch, two epochs a cycle."""
+    found = iter(values or [number / 10 for number in range(20)])
+    record = EpochRecord(folder, 3, 2, lambda _: {"selection": next(found), "i2t/recall_at_1": 0.25}, Saved())
+    for step in steps:
+        state = SimpleNamespace(global_step=step, is_world_process_zero=first)
+        if begin and step == 0:
+            record.on_train_begin(None, state, None, model=Saved())
+        elif step:
+            record.on_step_end(None, state, None, model=Saved())
+
+
+def test_epochs_are_measured_and_cycles_saved(tmp_path, capsys):
+    recorded(tmp_path, range(14))
+    rows = read_curves(tmp_path)
+    assert [(row["epoch"], row["step"], row["selection"]) for row in rows] == [
+        ("0", "0", "0.000000"),
+        ("1", "3", "0.100000"),
+        ("2", "6", "0.200000"),
+        ("3", "9", "0.300000"),
+        ("4", "12", "0.400000"),
+    ]
+    assert {row["i2t/recall_at_1"] for row in rows} == {"0.250000"}
+    scores = json.loads((tmp_path / "snapshots" / "snapshots.json").read_text())
+    assert scores == {"step-000006": 0.2, "step-000012": 0.4}
+    assert all((tmp_path / "snapshots" / name).is_dir() for name in scores)
+    assert capsys.readouterr().out.splitlines()[-1] == "epoch 4: R@10 40.0 on the selection images"
+    # Killed after epoch 2's checkpoint, it goes on there and writes the later rows anew.
+    recorded(tmp_path, range(7, 11), values=[0.9])
+    assert [row["selection"] for row in read_curves(tmp_path)] == ["0.000000", "0.100000", "0.200000", "0.900000"]
+
+
+def test_only_the_first_process_measures_and_writes(tmp_path):
+    recorded(tmp_path, range(14), first=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "rate"), [("flickr8k", 1e-3), ("coco", 1e-4)])
+def test_the_presets_are_the_papers_runs(name, rate):
+    command = ["--output-dir", "run", "--image-features", "resnet152.npz", "--preset", name]
+    found = parse_arguments(command)
+    assert (found.highest_rate, found.lowest_rate, found.captions, found.images) == (rate, 1e-6, 1, 32)
+    assert (found.epochs, found.cycle_epochs, found.ensemble, found.margin) == (32, 4, 2, 0.2)
+    assert (found.hidden_size, found.recurrent_unit, found.pooling) == (1024, "gru", "attention")
+    assert found.intervals == "binomial_images"
+    data = {"flickr8k": (["flickr8k/train"], ["flickr8k/dev"], "flickr8k/test")}
+    data["coco"] = (["coco/train", "coco/restval"], ["coco/val"], "test")
+    assert (found.train_on, found.select_on, found.report_on) == data[name]
+    assert parse_arguments([*command, "--highest-rate", "0.5"]).highest_rate == 0.5
+    # A preset is its options: the run that names them goes on from its checkpoints.
+    assert parse_arguments(["--output-dir", "run", "--image-features", "a.npz"]).identity != found.identity
+    assert set(PRESETS) == {"flickr8k", "coco"}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        (["--preset", "flickr"], UnknownName, "did you mean 'flickr8k'"),
+        (["--preset", "flickr8k"], InvalidOption, "needs --image-features"),
+        (["--captions", "1"], InvalidOption, "make no pair"),
+        (["--ensemble", "0"], InvalidOption, "at least one"),
+        (["--cycle-epochs", "0"], InvalidOption, "cycles of 0"),
+    ],
+)
+def test_arguments_that_make_no_run(options, error, words):
+    with pytest.raises(error, match=words):
+        parse_arguments(["--output-dir", "run", *options])

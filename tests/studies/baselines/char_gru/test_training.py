@@ -1,0 +1,153 @@
+"""The training command on the embedded sample: it learns, goes on after a kill, and saves what it should."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
+pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
+
+from safetensors.numpy import load_file
+
+from cxc_eccv.encoding.towers.texts import text_encoder
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, MissingIds, UnknownName
+from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.studies.baselines.char_gru.script import train
+from cxc_eccv.types import Embeddings
+
+PARTS = ["--data-dir", "sample", "--train-on", "coco/val", "--held-out", "4"]
+SMALL = ["--hidden-size", "8", "--images", "30", "--cycle-epochs", "1", "--highest-rate", "0.02"]
+
+
+def command(folder, *options):
+    return [*PARTS, *SMALL, "--output-dir", str(folder), *options]
+
+
+def weights(folder):
+    return load_file(folder / "model.safetensors")
+
+
+def test_a_run_that_goes_on_equals_one_without_a_break(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train(command(whole, "--epochs", "3"))
+    train(command(parts, "--epochs", "2"))
+    train(command(parts, "--epochs", "3"))
+    for name in ("snapshots/step-000006", "ensemble"):
+        expected, found = weights(whole / name), weights(parts / name)
+        assert expected.keys() == found.keys()
+        for key in expected:
+            np.testing.assert_array_equal(found[key], expected[key])
+    scores = json.loads((whole / "snapshots" / "snapshots.json").read_text())
+    assert list(scores) == ["step-000002", "step-000004", "step-000006"]  # two batches an epoch
+    assert scores == json.loads((parts / "snapshots" / "snapshots.json").read_text())
+    assert text_encoder(str(whole / "ensemble"))(["a red circle"]).shape == (1, 16)
+    curves = (whole / "curves.csv").read_text()
+    assert curves.splitlines()[0] == "epoch,step,selection,t2t/recall_at_1,t2t/recall_at_5,t2t/recall_at_10"
+    assert [line.partition(",")[0] for line in curves.splitlines()[1:]] == ["0", "1", "2", "3"]
+    assert curves == (parts / "curves.csv").read_text()
+    with pytest.raises(CheckpointMismatch, match="seed was 0 and is 1"):
+        train(command(parts, "--epochs", "4", "--seed", "1"))
+
+
+@pytest.mark.slow
+def test_it_learns_the_sample(tmp_path):
+    parts = ["--data-dir", "sample", "--train-on", "coco/train", "coco/restval", "coco/val", "--held-out", "10"]
+    options = [
+        "--hidden-size",
+        "12",
+        "--images",
+        "16",
+        "--epochs",
+        "6",
+        "--cycle-epochs",
+        "2",
+        "--highest-rate",
+        "0.01",
+    ]
+    report = train([*parts, *options, "--output-dir", str(tmp_path), "--report-on", "test"]).report
+    assert report.scores["cxc/t2t/recall_at_10"] > 0.7  # by chance 0.2; bag of words has 0.59
+
+
+def test_captions_with_image_features(tmp_path, sample_library):
+    random, sides = np.random.default_rng(0), []
+    for split in sample_library.splits:
+        ids = sample_library.karpathy(split).image_ids
+        sides.append(Embeddings(ids, random.standard_normal((ids.size, 5))))
+    images = Embeddings(np.concatenate([s.ids for s in sides]), np.concatenate([s.vectors for s in sides]))
+    save_embeddings(tmp_path / "features.npz", EmbeddingsRun(images, None))
+    options = ["--image-features", str(tmp_path / "features.npz"), "--captions", "1", "--epochs", "2"]
+    report = train(command(tmp_path / "run", *options, "--report-on", "test")).report
+    # Five captions of 56 images, in batches of 30 and 26 images each.
+    assert list(json.loads((tmp_path / "run" / "snapshots" / "snapshots.json").read_text())) == [
+        "step-000010",
+        "step-000020",
+    ]
+    assert (tmp_path / "run" / "curves.csv").read_text().startswith("epoch,step,selection,i2t/recall_at_1,")
+    assert {"coco_5k/i2t/recall_at_1", "coco_5k/t2i/recall_at_1"} <= report.scores.keys()
+    save_embeddings(tmp_path / "few.npz", EmbeddingsRun(sides[0], None))
+    with pytest.raises(MissingIds, match="the features lack"):
+        train(command(tmp_path / "few", "--image-features", str(tmp_path / "few.npz"), "--epochs", "2"))
+
+
+def test_bad_options(tmp_path):
+    with pytest.raises(InvalidOption, match="the ensemble takes 2 snapshots"):
+        train(command(tmp_path, "--epochs", "1"))
+    with pytest.raises(UnknownName, match="unknown split"):
+        train(command(tmp_path, "--epochs", "2", "--report-on", "train"))
+    with pytest.raises(InvalidOption, match="at least two images"):
+        train(command(tmp_path, "--epochs", "2", "--images", "1"))
+
+
+def test_parts_that_share_images_are_refused(tmp_path):
+    parts = ["--data-dir", "sample", "--output-dir", str(tmp_path), "--epochs", "2", "--cycle-epochs", "1"]
+    with pytest.raises(InvalidOption, match="60 images are in --train-on and in --select-on, the first"):
+        train([*parts, "--train-on", "coco/train", "coco/val", "--select-on", "coco/val"])
+    with pytest.raises(InvalidOption, match="60 images are in --train-on and in --report-on test"):
+        train([*parts, "--train-on", "coco/train", "coco/test", "--report-on", "test"])
+    with pytest.raises(InvalidOption, match="give --image-features"):
+        train([*parts, "--train-on", "coco/train", "--report-on", "flickr8k/test"])
+
+
+FLICKR8K = {"train": 12, "dev": 4, "test": 6}
+
+
+@pytest.fixture
+def flickr8k(tmp_path):
+    """A mirror of small Flickr8k lists beside the sample's COCO, and features of its images."""
+    folder, first, lines = tmp_path / "mirror" / "flickr", 100, []
+    folder.mkdir(parents=True)
+    for split, count in FLICKR8K.items():
+        names = [f"{first + place}_ab.jpg" for place in range(count)]
+        (folder / f"Flickr_8k.{split}Images.txt").write_text("\n".join(names) + "\n")
+        lines += [f"{name}#{place}\tA dog {'runs ' * place}{name[:3]} ." for name in names for place in range(5)]
+        first += count
+    (folder / "Flickr8k.token.txt").write_text("\n".join(lines) + "\n")
+    ids = np.arange(100, first)
+    vectors = np.random.default_rng(0).standard_normal((ids.size, 6))
+    save_embeddings(tmp_path / "features.npz", EmbeddingsRun(Embeddings(ids, vectors), None))
+    catalog = ['edition = "small"']
+    for name in ("flickr8k_tokens", *(f"flickr8k_{split}_images" for split in FLICKR8K)):
+        catalog += [f"[entries.{name}]"]
+    (tmp_path / "mirror" / "catalog.toml").write_text("\n".join(catalog) + "\n")
+    return tmp_path
+
+
+def test_the_papers_own_task_is_a_preset(flickr8k):
+    command = ["--preset", "flickr8k", "--data-dir", str(flickr8k / "mirror"), "--hidden-size", "4", "--images", "6"]
+    command += ["--image-features", str(flickr8k / "features.npz"), "--epochs", "2", "--cycle-epochs", "1"]
+    report = train([*command, "--output-dir", str(flickr8k / "run")]).report
+    scores = json.loads((flickr8k / "run" / "snapshots" / "snapshots.json").read_text())
+    assert list(scores) == ["step-000010", "step-000020"]  # 60 captions an epoch, six a batch
+    rows = {row.key: row for row in report.results}
+    assert (rows["flickr8k/i2t/recall_at_1"].n_queries, rows["flickr8k/t2i/recall_at_1"].n_queries) == (6, 30)
+    assert report.provenance["intervals"] == "binomial_images"
+    assert report.provenance["training"]["select_on"] == ["flickr8k/dev"]
+    files = report.provenance["data"]["files"]
+    assert {"flickr8k_test_images", "flickr8k_tokens"} <= files.keys()
+
+
+def test_an_image_that_is_left_over_ends_no_run(tmp_path):
+    # 57 images in batches of 28: one remains, which has no negative alone.
+    train(command(tmp_path, "--epochs", "2", "--held-out", "3", "--images", "28"))
+    assert (tmp_path / "ensemble" / "model.safetensors").is_file()

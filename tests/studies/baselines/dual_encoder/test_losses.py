@@ -1,0 +1,212 @@
+"""In-batch losses against loops over the printed equations."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+from cxc_eccv.contrastive import in_batch_softmax  # noqa: E402
+from cxc_eccv.errors import InvalidOption, UnknownName  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.losses import (  # noqa: E402 - after the check for torch
+    SOFTMAXES,
+    TRIPLETS,
+    Objective,
+    softmax_without_positive,
+    triplet_loss,
+)
+
+
+def slow_loss(similarities, positives, *, with_positive):
+    """Mean over the positives of one row, then over rows; plain Python."""
+    rows = []
+    for row, marks in zip(similarities.tolist(), positives.tolist(), strict=True):
+        in_denominator = [s for s, positive in zip(row, marks, strict=True) if with_positive or not positive]
+        log_sum = math.log(sum(math.exp(s) for s in in_denominator))
+        own = [s for s, positive in zip(row, marks, strict=True) if positive]
+        rows.append(-sum(s - log_sum for s in own) / len(own))
+    return rows
+
+
+@pytest.fixture
+def similarities():
+    return torch.randn(5, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64) * 3
+
+
+def several_positives():
+    positives = torch.eye(5, 7, dtype=torch.bool)
+    positives[0, 3] = positives[2, 0] = positives[2, 6] = True
+    return positives
+
+
+@pytest.mark.parametrize("positives", [torch.eye(5, 7, dtype=torch.bool), several_positives()], ids=["one", "several"])
+@pytest.mark.parametrize("name", SOFTMAXES)
+def test_equals_the_loop(similarities, positives, name):
+    expected = slow_loss(similarities, positives, with_positive=name == "softmax")
+    torch.testing.assert_close(SOFTMAXES[name](similarities, positives).tolist(), expected)
+
+
+def test_with_one_positive_the_usual_loss_is_cross_entropy(similarities):
+    expected = torch.nn.functional.cross_entropy(similarities, torch.arange(5), reduction="none")
+    torch.testing.assert_close(in_batch_softmax(similarities, torch.eye(5, 7, dtype=torch.bool)), expected)
+
+
+def test_the_printed_loss_falls_below_zero_where_the_usual_one_cannot():
+    similarities, eye = torch.eye(4) * 50, torch.eye(4, dtype=torch.bool)
+    assert softmax_without_positive(similarities, eye).max() < -40
+    assert in_batch_softmax(similarities, eye).min() >= 0
+
+
+def test_large_similarities_do_not_overflow():
+    similarities, eye = torch.eye(3) * 1e4, torch.eye(3, dtype=torch.bool)
+    for loss in SOFTMAXES.values():
+        assert loss(similarities, eye).isfinite().all()
+
+
+def test_a_row_without_negatives_is_an_error():
+    with pytest.raises(InvalidOption, match="at least two pairs"):
+        softmax_without_positive(torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.bool))
+    full = torch.tensor([[True, False], [True, True]])
+    with pytest.raises(InvalidOption, match="at least two pairs"):
+        softmax_without_positive(torch.zeros(2, 2), full)
+
+
+@pytest.mark.parametrize("loss", SOFTMAXES)
+def test_features_of_bfloat16_get_their_loss_in_single_precision(loss):
+    random = torch.Generator().manual_seed(3)
+    texts, images = (torch.randn(64, 32, generator=random).bfloat16() for _ in range(2))
+    scale, eye = torch.tensor(3.0).bfloat16(), torch.eye(64, dtype=torch.bool)
+    found = Objective(loss=loss).one_way(texts, images, scale, eye, ~eye & False)
+    table = texts.double() @ images.double().T * 3
+    expected = slow_loss(table, eye, with_positive=loss == "softmax")
+    assert found.dtype == torch.float32
+    assert found.item() == pytest.approx(sum(expected) / 64, rel=1e-5)
+
+
+def test_unknown_names_suggest_the_nearest():
+    with pytest.raises(UnknownName, match="softmax"):
+        Objective(loss="sofmax")
+    with pytest.raises(UnknownName, match="t2t"):
+        Objective("tt")
+    with pytest.raises(UnknownName, match="triplet_hardest"):
+        Objective(loss="triplet_hard")
+    with pytest.raises(InvalidOption, match="text_weight"):
+        Objective(text_weight=0)
+    with pytest.raises(InvalidOption, match="margin=0: need a margin above 0"):
+        Objective(margin=0)
+
+
+@pytest.mark.parametrize("mode", ["t2t", "i2t", "t2t+i2t"])
+@pytest.mark.parametrize("loss", SOFTMAXES)
+def test_the_objective_is_equation_2(mode, loss):
+    random = torch.Generator().manual_seed(0)
+    texts = torch.randn(8, 6, generator=random) if "t2t" in mode else torch.randn(4, 6, generator=random)
+    images, scale, weight = torch.randn(4, 6, generator=random), torch.tensor(1.7), 0.3
+    found = Objective(mode, loss, weight)(
+        texts, images if "i2t" in mode else None, scale, torch.arange(len(texts)), torch.arange(4)
+    )
+
+    def both_ways(left, right):
+        table, eye = (left @ right.T * scale).double(), torch.eye(4, dtype=torch.bool)
+        options = {"with_positive": loss == "softmax"}
+        return sum(slow_loss(table, eye, **options)) / 4 + sum(slow_loss(table.T, eye, **options)) / 4
+
+    expected = both_ways(images, texts[:4]) if "i2t" in mode else 0.0
+    if "t2t" in mode:
+        expected += both_ways(texts[:4], texts[4:]) * (weight if "i2t" in mode else 1.0)
+    assert found.item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_learned_scale_gets_its_gradient():
+    log_scale = torch.zeros((), requires_grad=True)
+    texts = torch.randn(6, 4, generator=torch.Generator().manual_seed(2))
+    Objective("t2t", "softmax")(texts, None, log_scale.exp(), torch.arange(6), torch.arange(3)).backward()
+    step = 1e-3
+    values = [
+        Objective("t2t", "softmax")(texts, None, torch.tensor(place).exp(), torch.arange(6), torch.arange(3)).item()
+        for place in (-step, step)
+    ]
+    assert log_scale.grad.item() == pytest.approx((values[1] - values[0]) / (2 * step), rel=1e-2)
+
+
+def slow_triplets(similarities, positives, ignored, margin, negatives):
+    """Mean over the positives of one row, of the costs of its negatives; plain Python."""
+    rows = []
+    for row, marks, skipped in zip(similarities.tolist(), positives.tolist(), ignored.tolist(), strict=True):
+        others = [s for s, mark, skip in zip(row, marks, skipped, strict=True) if not mark and not skip]
+        losses = []
+        for own in (s for s, mark in zip(row, marks, strict=True) if mark):
+            chosen = [s for s in others if s < own] if negatives == "semi_hard" else others
+            costs = [max(0.0, margin - own + s) for s in chosen]
+            losses.append(sum(costs) if negatives == "all" else max(costs, default=0.0))
+        rows.append(sum(losses) / len(losses))
+    return rows
+
+
+def ignored_pairs():
+    ignored = torch.zeros(5, 7, dtype=torch.bool)
+    ignored[0, 5] = ignored[1, 2] = ignored[4, 0] = True
+    ignored[3] = True  # nothing is left for this row but its positive
+    ignored[3, 3] = False
+    return ignored
+
+
+@pytest.mark.parametrize("positives", [torch.eye(5, 7, dtype=torch.bool), several_positives()], ids=["one", "several"])
+@pytest.mark.parametrize("margin", [1.0, 3.0])
+@pytest.mark.parametrize("name", TRIPLETS)
+def test_triplet_losses_equal_the_loop(similarities, positives, name, margin):
+    ignored, negatives = ignored_pairs(), TRIPLETS[name]
+    expected = slow_triplets(similarities, positives, ignored, margin, negatives)
+    table = similarities.masked_fill(ignored, float("-inf"))
+    torch.testing.assert_close(triplet_loss(table, positives, margin=margin, negatives=negatives).tolist(), expected)
+    assert expected[3] == 0
+    assert sum(expected) > 0
+
+
+def test_the_hardest_negative_violates_most_and_a_semi_hard_one_does_not_violate_the_order():
+    # One positive of 0.5; negatives above it, within the margin, and beyond.
+    table, positive = torch.tensor([[0.5, 0.7, 0.4, 0.35, 0.1]]), torch.tensor([[True, False, False, False, False]])
+    found = {name: triplet_loss(table, positive, margin=0.2, negatives=kind).item() for name, kind in TRIPLETS.items()}
+    expected = {"triplet_all": 0.4 + 0.1 + 0.05, "triplet_semi_hard": 0.1, "triplet_hardest": 0.4}
+    assert found == pytest.approx(expected)
+
+
+def test_an_equal_negative_is_not_semi_hard():
+    table, positive = torch.tensor([[0.5, 0.5]]), torch.tensor([[True, False]])
+    assert triplet_loss(table, positive, margin=0.2, negatives="semi_hard").item() == 0
+    assert triplet_loss(table, positive, margin=0.2, negatives="hardest").item() == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("name", [*SOFTMAXES, *TRIPLETS])
+def test_what_is_ignored_is_in_no_loss_and_gets_no_gradient(name):
+    random = torch.Generator().manual_seed(4)
+    queries, items = torch.randn(5, 6, generator=random), torch.randn(7, 6, generator=random).requires_grad_()
+    positives, ignored, scale = torch.eye(5, 7, dtype=torch.bool), ignored_pairs(), torch.tensor(2.0)
+    ignored[:, 6] = True  # the last item is nobody's negative
+    objective = Objective(loss=name, margin=2.0)
+    loss = objective.one_way(queries, items, scale, positives, ignored)
+    loss.backward()
+    assert items.grad.isfinite().all()
+    assert not items.grad[6].any()
+    assert items.grad[:5].any()
+    table = (queries @ items.detach().T).double() * (1 if name in TRIPLETS else 2)
+    if name in TRIPLETS:
+        rows = slow_triplets(table, positives, ignored, 2.0, TRIPLETS[name])
+    else:
+        # A row with nothing left but its positive has nothing to learn.
+        rows = [
+            0.0
+            if bool((ignored | positives)[row].all())
+            else slow_loss(
+                table[row, ~ignored[row]][None], positives[row, ~ignored[row]][None], with_positive=name == "softmax"
+            )[0]
+            for row in range(5)
+        ]
+    assert loss.item() == pytest.approx(sum(rows) / 5, rel=1e-5)
+
+
+def test_the_scale_does_not_multiply_a_triplet_loss():
+    texts = torch.randn(6, 4, generator=torch.Generator().manual_seed(2))
+    objective = Objective("t2t", "triplet_all")
+    found = [objective(texts, None, torch.tensor(scale), torch.arange(6), torch.arange(3)) for scale in (1.0, 50.0)]
+    assert found[0].item() == found[1].item() > 0

@@ -1,0 +1,202 @@
+"""What a training item, an epoch and a batch are made of."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+import tiny_models  # noqa: E402 - after the check for torch
+
+from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing  # noqa: E402
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.data import (  # noqa: E402  # noqa: E402
+    PairCollator,
+    image_paths,
+    pairs_from_file,
+    token_ids,
+    training_pairs,
+    warn_of_conversion,
+)
+from cxc_eccv.studies.baselines.dual_encoder.pairs import EpochSampler, TrainingPairs  # noqa: E402
+
+GROUPS = [
+    CaptionGroup("coco", 7, (71, 72, 73), ("a dog", "two dog", "the red dog")),
+    CaptionGroup("coco", 8, (81, 82), ("a cat", "the cat on the bus")),
+]
+MODES = ("L", "RGB", "P", "L", "RGB", "RGBA", "CMYK")
+TOKENS = [[10 * place] for place in range(1, 6)]
+
+
+def pairs(**options):
+    return TrainingPairs(GROUPS, TOKENS, **{"co_captions": True, **options})
+
+
+def test_an_item_is_two_captions_of_its_image():
+    for epoch in range(20):
+        for index, own in enumerate([{0, 1, 2}, {3, 4}]):
+            item = pairs()[epoch, index]
+            first, second = item["text_index"]
+            assert first != second
+            assert {first, second} <= own
+            assert item["texts"] == [TOKENS[first], TOKENS[second]]
+            assert item["image_index"] == index
+
+
+def test_every_caption_is_drawn_in_both_places():
+    drawn = np.array([pairs()[epoch, 0]["text_index"] for epoch in range(60)])
+    assert [set(column) for column in drawn.T] == [{0, 1, 2}, {0, 1, 2}]
+
+
+def test_draws_depend_on_seed_epoch_and_index_alone():
+    def drawn(seed):
+        return [pairs(seed=seed)[epoch, 0]["text_index"] for epoch in range(10)]
+
+    assert drawn(0) == drawn(0)
+    assert drawn(0) != drawn(1)
+
+
+def test_held_out_images_are_drawn_whole_by_the_seed():
+    groups = [CaptionGroup("pairs", number, (number, 100 + number), ("a", "b")) for number in range(30)]
+    tokens = [[10 * number + caption] for number in range(30) for caption in range(2)]
+    paths = [f"{number}.png" for number in range(30)]
+
+    def parts(seed):
+        return TrainingPairs(groups, tokens, co_captions=True, image_paths=paths, seed=seed).hold_out(8)
+
+    for part, size in zip(parts(3), (22, 8), strict=True):
+        numbers = [group.image_id for group in part.groups]
+        assert (len(part), numbers) == (size, sorted(numbers))
+        assert part.tokens == [[10 * number + caption] for number in numbers for caption in range(2)]
+        assert part.image_paths == [f"{number}.png" for number in numbers]
+        assert (part.draws, part.seed) == (2, 3)
+    kept, held = ({group.image_id for group in part.groups} for part in parts(3))
+    assert (kept | held, kept & held) == (set(range(30)), set())
+    assert held == {group.image_id for group in parts(3)[1].groups} != {group.image_id for group in parts(4)[1].groups}
+    for count in (0, 30, -1):
+        with pytest.raises(InvalidOption, match=f"held_out={count} of 30 images"):
+            TrainingPairs(groups, tokens, co_captions=True).hold_out(count)
+
+
+def test_an_epoch_holds_every_image_once_in_an_order_of_its_own():
+    sampler, orders = EpochSampler(50, seed=1), []
+    for sampler.epoch in range(3):
+        orders.append(list(sampler))
+        assert sorted(orders[-1]) == [(sampler.epoch, index) for index in range(50)]
+    assert len({tuple(index for _, index in order) for order in orders}) == 3
+
+
+def test_a_batch_holds_left_captions_then_right_ones():
+    tokenizer = tiny_models.bert_tokenizer()
+    tokens = token_ids(tokenizer, [text for group in GROUPS for text in group.texts])
+    items = [TrainingPairs(GROUPS, tokens, co_captions=True)[0, index] for index in (1, 0)]
+    batch = PairCollator(tokenizer)(items)
+    assert batch["image_index"].tolist() == [1, 0]
+    sides = list(zip(*(item["text_index"] for item in items), strict=True))
+    assert batch["text_index"].tolist() == [*sides[0], *sides[1]]
+    for row, index in enumerate(batch["text_index"].tolist()):
+        kept = batch["input_ids"][row][batch["attention_mask"][row] == 1].tolist()
+        assert kept == tokens[index]
+
+
+@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "CMYK", "1"])
+def test_images_of_any_mode_become_rgb(tmp_path, mode):
+    path = tmp_path / "image.tiff"
+    tiny_models.picture(1).convert(mode).save(path)
+    item = pairs(co_captions=False, image_paths=[path, path])[0, 0]
+    batch = PairCollator(tiny_models.bert_tokenizer(), tiny_models.vit_images())([item])
+    assert batch["pixel_values"].shape == (1, 3, 32, 32)
+    assert batch["input_ids"].shape[0] == 1
+
+
+def test_images_to_convert_are_counted_by_their_headers_alone(tmp_path, recwarn):
+    paths = [tmp_path / f"{place}.{'jpg' if mode == 'CMYK' else 'png'}" for place, mode in enumerate(MODES)]
+    for path, mode in zip(paths, MODES, strict=True):
+        tiny_models.picture(1).convert(mode).save(path)
+    whole = paths[0].read_bytes()
+    paths[0].write_bytes(whole[: len(whole) // 2])
+    warn_of_conversion(paths)
+    told = [str(one.message) for one in recwarn]
+    assert told == ["5 of 7 training images are not RGB and are converted: CMYK 1, L 2, P 1, RGBA 1"]
+    recwarn.clear()
+    warn_of_conversion([paths[1], paths[4]])
+    assert not len(recwarn)
+
+
+def test_a_deep_or_broken_image_is_named_before_training(tmp_path):
+    Image.fromarray(np.full((8, 8), 40000, dtype=np.uint16)).save(tmp_path / "deep.png")
+    (tmp_path / "broken.jpg").write_bytes(b"no image")
+    for name, words in (("deep.png", "found mode I;16, expected 8 bits"), ("broken.jpg", "a complete image")):
+        (tmp_path / "pairs.tsv").write_text(f"{name}\ta dog\n")
+        with pytest.raises(MalformedSource, match=words):
+            pairs_from_file(
+                tmp_path / "pairs.tsv", tiny_models.bert_tokenizer(), mode="i2t", images=str(tmp_path), seed=0
+            )
+
+
+def test_a_broken_image_is_named(tmp_path):
+    path = tmp_path / "broken.jpg"
+    path.write_bytes(b"no image")
+    item = pairs(image_paths=[path, path])[0, 0]
+    with pytest.raises(MalformedSource, match=r"broken\.jpg"):
+        PairCollator(tiny_models.bert_tokenizer(), tiny_models.vit_images())([item])
+
+
+def test_long_captions_are_cut_and_counted():
+    tokenizer = tiny_models.bert_tokenizer(limit=5)
+    texts = ["a dog", "the woman with a ball in the street", "a man on the bus"]
+    with pytest.warns(UserWarning, match="2 of 3 captions are longer than the context of 5 tokens"):
+        ids = token_ids(tokenizer, texts)
+    assert [len(row) for row in ids] == [4, 5, 5]
+    assert ids[1] == tokenizer(texts[1], truncation=True)["input_ids"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"image_paths": ["one"]}, "1 image files for 2 groups"),
+        ({"tokens": TOKENS[:4]}, "4 tokenised captions for 5"),
+        ({"groups": [CaptionGroup("coco", 9, (1,), ("a",))], "tokens": TOKENS[:1]}, "image 9 of coco has 1 caption"),
+        ({"groups": [], "tokens": []}, "0 tokenised captions"),
+    ],
+)
+def test_lists_that_do_not_fit_are_refused(options, words):
+    with pytest.raises(InvalidOption, match=words):
+        TrainingPairs(**{"groups": GROUPS, "tokens": TOKENS, "co_captions": True, **options})
+
+
+def test_images_come_from_the_folder(sample_library):
+    options = {"mode": "t2t+i2t", "images": "sample", "seed": 0}
+    found = training_pairs(sample_library, ["coco/train", "coco/restval"], tiny_models.bert_tokenizer(64), **options)
+    names = [*sample_library.images("train")["file_name"].to_pylist()]
+    assert [path.name for path in found.image_paths[:60]] == names
+    assert len(found) == 70
+    with pytest.raises(InvalidOption, match="--images"):
+        image_paths(["a.jpg"], None)
+
+
+def test_missing_images_are_counted(tmp_path):
+    Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
+    with pytest.raises(SourceMissing, match=r"2 of 3 images are not below .*, the first: b\.png"):
+        image_paths(["a.png", "b.png", "c.png"], str(tmp_path))
+
+
+def test_a_file_of_pairs_is_read_by_image(tmp_path):
+    Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
+    Image.new("RGB", (4, 4)).save(tmp_path / "b.png")
+    path = tmp_path / "pairs.tsv"
+    path.write_text("a.png\ta dog\nb.png\ta cat\na.png\ttwo dog\n")
+    options = {"mode": "i2t", "images": str(tmp_path), "seed": 0}
+    found = pairs_from_file(path, tiny_models.bert_tokenizer(), **options)
+    assert [group.texts for group in found.groups] == [("a dog", "two dog"), ("a cat",)]
+    path.write_text("a.png a dog\n")
+    with pytest.raises(MalformedSource, match="line 1"):
+        pairs_from_file(path, tiny_models.bert_tokenizer(), **options)
+
+
+def test_an_image_of_16_bits_is_refused_not_clipped(tmp_path):
+    path = tmp_path / "deep.png"
+    Image.fromarray(np.full((8, 8), 40_000, dtype=np.uint16)).save(path)
+    item = {"texts": [[5]], "text_index": [0], "image_index": 0, "image_path": path}
+    with pytest.raises(MalformedSource, match="mode I;16"):
+        PairCollator(tiny_models.bert_tokenizer(64), tiny_models.clip_images())([item])

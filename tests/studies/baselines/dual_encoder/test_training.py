@@ -1,0 +1,468 @@
+"""Whole training runs on the embedded sample: schedule, selection, going on, bad input, other models."""
+
+import copy
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+import tiny_models  # noqa: E402 - after the check for torch
+from dual_encoder_models import inputs, model  # noqa: E402
+from PIL import Image  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+from transformers import (  # noqa: E402
+    AutoModel,
+    AutoProcessor,
+    SiglipModel,
+    SiglipProcessor,
+    VisionTextDualEncoderProcessor,
+    pipeline,
+)
+
+from cxc_eccv.demo.run import sample_images  # noqa: E402
+from cxc_eccv.encoding import encode  # noqa: E402
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName  # noqa: E402
+from cxc_eccv.sources.library import Library  # noqa: E402
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.arguments import (  # noqa: E402
+    DataArguments,
+    DualEncoderTrainingArguments,
+    ModelArguments,
+)
+from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, pairs_from_file  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.loading import starting_model  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.losses import Objective  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.script import train  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase  # noqa: E402
+from cxc_eccv.studies.baselines.training import EpochCallback  # noqa: E402
+
+SAMPLE = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--learning-rate", "1e-3"]
+SAMPLE += ["--train-on", "coco/train", "coco/restval"]
+BACKBONES = ["--no-pretraining", "--text-model", "sample", "--image-model", "sample", "--train-text-model"]
+LAYERS = ["--extra-layers", "1", "--extra-feed-forward", "32", "--normalize", "--scale", "10", "--loss", "softmax"]
+IMAGES = ["--images", "sample"]
+NO_SCORES = ["--eval-strategy", "no", "--save-strategy", "no", "--no-load-best-model-at-end"]
+
+
+def weights(folder):
+    return load_file(folder / "model.safetensors")
+
+
+def log(folder, key):
+    return [row[key] for row in json.loads((folder / "trainer_state.json").read_text())["log_history"] if key in row]
+
+
+def test_defaults_are_the_papers(tmp_path):
+    options = {"output_dir": str(tmp_path), "use_cpu": True}
+    fine, first = DualEncoderTrainingArguments(**options), DualEncoderTrainingArguments(stage="pretrain", **options)
+    assert (fine.learning_rate, first.learning_rate) == (5e-6, 1e-4)
+    assert (fine.adam_beta1, fine.adam_beta2, fine.weight_decay) == (0.9, 0.999, 0.0)
+    assert fine.per_device_train_batch_size == 64
+    assert (fine.metric_for_best_model, fine.greater_is_better) == ("recall_at_10", True)
+    assert (fine.max_grad_norm, first.max_grad_norm) == (0, 0)
+    assert (fine.max_steps, fine.num_train_epochs, first.max_steps) == (-1, 3, 30_000)
+    longer = DualEncoderTrainingArguments(stage="pretrain", num_train_epochs=2, **options)
+    assert (longer.max_steps, longer.num_train_epochs) == (-1, 2)
+    assert DataArguments().train_on == ["coco/train"]
+    small = DualEncoderTrainingArguments(small_batch=True, **options)
+    assert small.per_device_train_batch_size == 128
+    with pytest.raises(UnknownName, match="finetune"):
+        DualEncoderTrainingArguments(stage="fintune", **options)
+
+
+@pytest.mark.parametrize(("processes", "each"), [(2, 64), (32, 4), (3, None)])
+def test_a_small_batch_is_128_pairs_or_refused(tmp_path, monkeypatch, processes, each):
+    monkeypatch.setattr(DualEncoderTrainingArguments, "world_size", processes)
+    options = {"output_dir": str(tmp_path), "use_cpu": True, "small_batch": True}
+    if each is None:
+        with pytest.raises(InvalidOption, match="128 pairs do not divide among 3 processes"):
+            DualEncoderTrainingArguments(**options)
+    else:
+        assert DualEncoderTrainingArguments(**options).per_device_train_batch_size == each
+
+
+def trainer_of(folder, **options):
+    """A trainer of a tiny text model on twelve groups of captions, and its model before any step."""
+    start = model(freeze_text=False)
+    groups = [CaptionGroup("coco", number, (2 * number, 2 * number + 1), ("a", "b")) for number in range(12)]
+    tokens = inputs(24)["input_ids"].tolist()
+    arguments = DualEncoderTrainingArguments(
+        output_dir=str(folder),
+        use_cpu=True,
+        disable_tqdm=True,
+        per_device_train_batch_size=4,
+        optim="sgd",
+        learning_rate=0.5,
+        eval_strategy="no",
+        save_strategy="no",
+        load_best_model_at_end=False,
+        **options,
+    )
+    trainer = DualEncoderTrainer(
+        model=copy.deepcopy(start),
+        args=arguments,
+        objective=Objective("t2t", "softmax"),
+        train_dataset=TrainingPairs(groups, tokens, co_captions=True),
+        data_collator=PairCollator(tiny_models.bert_tokenizer()),
+    )
+    return trainer, start
+
+
+@pytest.mark.parametrize("clip", [None, 0.01])
+def test_accumulated_steps_take_the_mean_gradient_and_none_is_clipped_unasked(tmp_path, clip):
+    options = {} if clip is None else {"max_grad_norm": clip}
+    trainer, start = trainer_of(tmp_path, gradient_accumulation_steps=3, max_steps=1, **options)
+    start.train()
+    for batch in trainer.get_train_dataloader():
+        trainer.compute_loss(start, dict(batch)).backward()
+    trainer.train()
+    gradients = {name: one.grad / 3 for name, one in start.named_parameters() if one.grad is not None}
+    norm = torch.sqrt(sum(one.square().sum() for one in gradients.values()))
+    assert norm > 0.1
+    factor = 1 if clip is None else clip / norm
+    before, after = dict(start.named_parameters()), dict(trainer.model.named_parameters())
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(after[name], before[name] - 0.5 * factor * gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("data_seed", "expected"), [(None, 42), (0, 0), (7, 7)])
+def test_the_order_of_the_images_follows_its_own_seed(tmp_path, data_seed, expected):
+    trainer, _ = trainer_of(tmp_path, data_seed=data_seed)
+    assert trainer.get_train_dataloader().batch_sampler is not None
+    assert trainer._get_train_sampler().seed == expected
+
+
+@pytest.mark.parametrize(("reached", "epoch"), [(None, 0), (0.5, 0), (1.0, 1), (1.9999999, 2), (2.75, 2)])
+def test_a_sampler_is_told_the_epoch_that_begins(reached, epoch):
+    sampler = SimpleNamespace(epoch=None)
+    EpochCallback(sampler).on_epoch_begin(None, SimpleNamespace(epoch=reached), None)
+    assert sampler.epoch == epoch
+
+
+def test_the_schedule_steps_down_every_1000_steps():
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    trainer = DualEncoderTrainer.__new__(DualEncoderTrainer)
+    trainer.paper_schedule, trainer.lr_scheduler = True, None
+    trainer.optimizer = torch.optim.Adam([parameter], lr=1e-4)
+    schedule = trainer.create_scheduler(30_000)
+    rates = []
+    for _ in range(3000):
+        rates.append(schedule.get_last_lr()[0])
+        trainer.optimizer.step()
+        schedule.step()
+    assert rates[999] == 1e-4
+    assert rates[1000] == pytest.approx(1e-4 * 0.999)
+    assert rates[2999] == pytest.approx(1e-4 * 0.999**2)
+    assert staircase(30_000) == pytest.approx(0.999**30)
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    """Two epochs of two steps with dropout, a checkpoint after every epoch."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *IMAGES, "--num-train-epochs", "2", "--per-device-train-batch-size", "30"]
+    command += ["--logging-steps", "1"]
+    trained = train([*command, "--report-on", "test", "--output-dir", str(folder)])
+    return folder, command, trained
+
+
+def test_the_report_says_the_similarity_that_the_model_is_meant_for(whole_run):
+    provenance = whole_run[2].report.provenance
+    assert (provenance["similarity"], provenance["similarity_from"]) == ("cosine", "the run")  # --normalize
+
+
+def test_validation_is_scored_whole_by_the_librarys_metrics(whole_run, sample_library):
+    from cxc_eccv.evaluation import evaluate
+
+    folder, _, _ = whole_run
+    values = log(folder, "eval_recall_at_10")
+    assert len(values) == 2
+    content = sample_library.karpathy("validation")
+    paths = _image_paths(content)
+    best = folder / f"checkpoint-{2 * (1 + values.index(max(values)))}"
+    loaded = AutoModel.from_pretrained(best)
+    images = zip(content.image_ids.tolist(), paths, strict=True)
+    options = {"processor": AutoProcessor.from_pretrained(best), "device": "cpu", "progress": False}
+    run = encode(loaded, images=images, captions=content.captions, **options)
+    scores = evaluate(run, "cxc", split="validation", data_dir=sample_library, progress=False).scores
+    mean = sum(scores[f"cxc/{way}/recall_at_10"] for way in ("i2t", "t2i", "t2t")) / 3
+    assert max(values) == pytest.approx(mean, abs=0.01)
+
+
+def _image_paths(content):
+    return [sample_images() / name for name in content.images["file_name"].to_pylist()]
+
+
+def test_the_best_checkpoint_is_kept(whole_run):
+    folder, _, _ = whole_run
+    values = log(folder, "eval_recall_at_10")
+    best = weights(folder / f"checkpoint-{2 * (1 + values.index(max(values)))}")
+    assert all(torch.equal(value, best[name]) for name, value in weights(folder).items())
+
+
+def test_the_model_is_scored_query_by_query_and_its_processor_saved_along(whole_run):
+    folder, _, trained = whole_run
+    assert "cxc/i2t/recall_at_1" in trained.report.scores
+    assert trained.report.per_query.num_rows > 0
+    assert trained.report.name == "whole"
+    assert trained.report.provenance["training"]["seed"] == 42
+    assert isinstance(AutoProcessor.from_pretrained(folder), VisionTextDualEncoderProcessor)
+
+
+def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):
+    folder, command, _ = whole_run
+    shutil.copytree(folder / "checkpoint-2", tmp_path / "checkpoint-2")
+    shutil.copy(folder / "run.json", tmp_path)
+    (tmp_path / "checkpoint-4").mkdir()
+    with pytest.warns(UserWarning, match="checkpoint-4 is incomplete"):
+        train([*command, "--output-dir", str(tmp_path)])
+    assert log(tmp_path, "loss") == log(folder, "loss")
+    assert len(log(folder, "loss")) == 4
+    for name, value in weights(tmp_path).items():
+        assert torch.equal(value, weights(folder)[name]), name
+
+
+def test_in_the_middle_of_an_epoch_as_well(whole_run, tmp_path):
+    _, command, _ = whole_run
+    steps = [*command, "--save-strategy", "steps", "--save-steps", "1", "--eval-strategy", "no"]
+    steps += ["--no-load-best-model-at-end"]
+    train([*steps, "--output-dir", str(tmp_path / "whole")])
+    shutil.copytree(tmp_path / "whole" / "checkpoint-3", tmp_path / "parts" / "checkpoint-3")
+    shutil.copy(tmp_path / "whole" / "run.json", tmp_path / "parts")
+    train([*steps, "--output-dir", str(tmp_path / "parts")])
+    assert log(tmp_path / "parts", "loss") == log(tmp_path / "whole", "loss")
+    for name, value in weights(tmp_path / "parts").items():
+        assert torch.equal(value, weights(tmp_path / "whole")[name]), name
+
+
+def test_another_run_does_not_go_on_from_it(whole_run):
+    folder, command, _ = whole_run
+    with pytest.raises(CheckpointMismatch, match=r"scale was 10\.0 and is 12\.0"):
+        train([*command, "--scale", "12", "--output-dir", str(folder)])
+    with pytest.raises(CheckpointMismatch, match=r"max_grad_norm was 0\.0 and is 1\.0"):
+        train([*command, "--max-grad-norm", "1", "--output-dir", str(folder)])
+
+
+def pairs_file(folder, count=60):
+    """Images of the sample's train split with one caption each, as in Conceptual Captions."""
+    table = Library("sample").karpathy("train")
+    names = dict(zip(table.image_ids.tolist(), table.images["file_name"].to_pylist(), strict=True))
+    texts = dict(zip(table.captions["image_id"].to_pylist(), table.captions["text"].to_pylist(), strict=True))
+    lines = [f"{names[number]}\t{text}" for number, text in list(texts.items())[:count]]
+    (folder / "pairs.tsv").write_text("\n".join(lines))
+    return ["--stage", "pretrain", "--pairs-file", str(folder / "pairs.tsv"), "--images", "sample", *BACKBONES, *LAYERS]
+
+
+def test_pre_training_selects_by_recall_on_held_out_pairs(tmp_path):
+    """COCO is not at hand: the folder of the raw files is empty."""
+    (tmp_path / "empty").mkdir()
+    command = ["--use-cpu", "--disable-tqdm", "--data-dir", str(tmp_path / "empty"), *pairs_file(tmp_path)]
+    command += ["--held-out", "20", "--per-device-train-batch-size", "20", "--num-train-epochs", "3"]
+    train([*command, "--output-dir", str(tmp_path / "run")])
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["mode"] == "i2t"
+    values = log(tmp_path / "run", "eval_recall_at_10")
+    ways = [log(tmp_path / "run", f"eval_held_out/{way}/recall_at_10") for way in ("i2t", "t2i")]
+    assert values == pytest.approx([sum(pair) / 2 for pair in zip(*ways, strict=True)])
+    # Forty pairs are trained on: an epoch is two steps.
+    best = tmp_path / "run" / f"checkpoint-{2 * (1 + values.index(max(values)))}"
+    assert all(torch.equal(value, weights(best)[name]) for name, value in weights(tmp_path / "run").items())
+    processor = AutoProcessor.from_pretrained(best)
+    file = tmp_path / "pairs.tsv"
+    _, held = pairs_from_file(file, processor, mode="i2t", images="sample", seed=42).hold_out(20)
+    run = encode(
+        AutoModel.from_pretrained(best),
+        images=enumerate(held.image_paths),
+        captions=[(place, group.texts[0]) for place, group in enumerate(held.groups)],
+        processor=processor,
+        device="cpu",
+        progress=False,
+    )
+    similarities = run.images.vectors @ run.captions.vectors.T
+    ranks = [(table > table.diagonal()[:, None]).sum(1) for table in (similarities, similarities.T)]
+    assert max(values) == pytest.approx(sum((one < 10).mean() for one in ranks) / 2)
+
+
+def test_a_tenth_of_a_file_of_pairs_is_held_out_unasked(tmp_path):
+    command = [*SAMPLE[:-3], *pairs_file(tmp_path), "--output-dir", str(tmp_path / "run"), "--max-steps", "1"]
+    train([*command, "--per-device-train-batch-size", "54"])
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["held_out"] == 6
+    refused(InvalidOption, "54 images make no batch of 55", *command, "--per-device-train-batch-size", "55")
+    refused(InvalidOption, "60 images make no batch of 61", *command, "--per-device-train-batch-size", "61", *NO_SCORES)
+    refused(InvalidOption, "held_out=60 of 60 images", *command, "--held-out", "60")
+
+
+def test_images_of_the_splits_are_held_out_where_asked(tmp_path):
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *IMAGES, "--num-train-epochs", "1", "--per-device-train-batch-size", "30"]
+    train([*command, "--train-on", "coco/val", "--held-out", "20", "--output-dir", str(tmp_path / "run")])
+    ways = [log(tmp_path / "run", f"eval_held_out/{way}/recall_at_10")[0] for way in ("i2t", "t2i", "t2t")]
+    assert log(tmp_path / "run", "eval_recall_at_10") == [pytest.approx(sum(ways) / 3)]
+
+
+def test_what_is_trained_on_does_not_select_unsaid(tmp_path):
+    command = [*SAMPLE, *BACKBONES, *LAYERS, "--mode", "t2t", "--max-steps", "1", "--train-on", "coco/val"]
+    with pytest.warns(UserWarning, match="coco/val is trained on and selects the checkpoint; hold images out"):
+        train([*command, "--per-device-train-batch-size", "30", "--output-dir", str(tmp_path)])
+
+
+@pytest.mark.parametrize("mode", ["t2t", "i2t"])
+def test_the_other_modes_train(tmp_path, mode):
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", mode, "--max-steps", "2", "--logging-steps", "1"]
+    images = [] if mode == "t2t" else IMAGES
+    report = train([*command, *images, "--report-on", "test", "--output-dir", str(tmp_path)]).report
+    assert all(value > 0 for value in log(tmp_path, "loss"))
+    assert ("cxc/i2t/recall_at_1" in report.scores) is (mode == "i2t")
+
+
+def test_siglip_is_fine_tuned_on_what_it_is_encoded_with(tmp_path, monkeypatch):
+    """Lower case and padding to the context, as in its training and in encoding."""
+    built, tokenizer, images = tiny_models.siglip(tiny_models.gemma_tokenizer(), positions=100)
+    built.save_pretrained(tmp_path / "start")
+    SiglipProcessor(images, tokenizer).save_pretrained(tmp_path / "start")
+    seen, forward = [], SiglipModel.forward
+    monkeypatch.setattr(
+        SiglipModel, "forward", lambda self, **batch: seen.append(batch["input_ids"]) or forward(self, **batch)
+    )
+    command = [*SAMPLE, *IMAGES, *NO_SCORES, "--pretrained", str(tmp_path / "start"), "--mode", "i2t"]
+    train([*command, "--loss", "softmax", "--max-steps", "1", "--output-dir", str(tmp_path / "end")])
+    assert [ids.shape for ids in seen] == [(64, 100)]
+    capitals = tokenizer.convert_tokens_to_ids([letter.upper() for letter in tiny_models.LETTERS[:26]])
+    assert not torch.isin(seen[0], torch.tensor(capitals)).any()
+
+
+def test_padding_comes_after_the_text_in_training_too(tmp_path):
+    built, tokenizer, images = tiny_models.dual()
+    tokenizer.padding_side = "left"
+    built.save_pretrained(tmp_path)
+    VisionTextDualEncoderProcessor(images, tokenizer).save_pretrained(tmp_path)
+    _, processing = starting_model(ModelArguments(pretrained=str(tmp_path)), "i2t")
+    batch = processing.tokenizer.pad([{"input_ids": [5]}, {"input_ids": [5, 6]}])
+    assert batch["input_ids"] == [[5, 0], [5, 6]]
+
+
+@pytest.mark.parametrize("kind", ["clip", "siglip", "dual"])
+@pytest.mark.parametrize("mode", ["i2t", "t2t+i2t"])
+def test_a_pretrained_pair_is_fine_tuned(tmp_path, kind, mode):
+    built, tokenizer, images = getattr(tiny_models, kind)()
+    built.save_pretrained(tmp_path / "start")
+    processor = VisionTextDualEncoderProcessor(images, tokenizer)
+    processor.save_pretrained(tmp_path / "start")
+    command = [*SAMPLE, *IMAGES, *NO_SCORES, "--pretrained", str(tmp_path / "start"), "--mode", mode]
+    trained = train([*command, "--loss", "softmax", "--max-steps", "1", "--output-dir", str(tmp_path / "end")])
+    assert trained.pipeline == (None if kind == "dual" else "zero-shot-image-classification")
+    if kind == "clip":  # SigLIP's pipeline pads to more tokens than the tiny one has
+        run = pipeline(trained.pipeline, model=str(tmp_path / "end"), tokenizer=tokenizer, image_processor=images)
+        assert len(run(tiny_models.picture(1), candidate_labels=["a dog", "a cat"])) == 2
+    before, after = weights(tmp_path / "start"), weights(tmp_path / "end")
+    assert before.keys() == after.keys()
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert "logit_scale" in moved
+    assert any(name.startswith("vision_model") for name in moved)
+    assert any(name.startswith("text_model") for name in moved)
+    assert type(AutoModel.from_pretrained(tmp_path / "end")) is type(built)
+
+
+def test_judged_pairs_of_the_split_are_positives(tmp_path):
+    """Twenty draws of captions, so that a pair that was rated is among them."""
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max-steps", "20", "--logging-steps", "1"]
+    command += ["--train-on", "coco/val", "--per-device-train-batch-size", "60"]
+    train([*command, "--output-dir", str(tmp_path / "own")])
+    train([*command, "--judged-positives", "val", "--output-dir", str(tmp_path / "judged")])
+    assert log(tmp_path / "own", "loss") != log(tmp_path / "judged", "loss")
+
+
+@pytest.mark.parametrize("recolour", [False, True])
+def test_converted_images_are_told_once(tmp_path, monkeypatch, recolour):
+    folder = tmp_path / "images"
+    shutil.copytree(sample_images(), folder)
+    for path, mode in zip(sorted(folder.glob("COCO_train2014_*")), ("L", "L", "P"), strict=False):
+        with Image.open(path) as image:
+            image.convert(mode).save(path, format="png")
+    monkeypatch.setattr("cxc_eccv.studies.baselines.dual_encoder.data.sample_images", lambda: folder)
+    command = [*SAMPLE, *IMAGES, *BACKBONES, *LAYERS, *NO_SCORES, "--num-train-epochs", "2"]
+    command += ["--per-device-train-batch-size", "35", "--dataloader-num-workers", "2"]
+    with pytest.warns(UserWarning, match="converted") as told:
+        train([*command, *(["--recolour"] if recolour else []), "--output-dir", str(tmp_path / "run")])
+    messages = [str(one.message) for one in told if "converted" in str(one.message)]
+    assert messages == ["3 of 70 training images are not RGB and are converted: L 2, P 1"]
+
+
+def test_captions_beyond_the_models_positions_are_cut_and_counted_where_the_tokenizer_names_no_limit(tmp_path):
+    built, tokenizer, images = tiny_models.clip()
+    tokenizer.model_max_length = 10**30
+    built.save_pretrained(tmp_path / "start")
+    VisionTextDualEncoderProcessor(images, tokenizer).save_pretrained(tmp_path / "start")
+    names = [path.name for path in sorted(sample_images().iterdir())[:8]]
+    lines = [f"{name}\t{'a long caption ' * (9 if place < 3 else 1)}" for place, name in enumerate(names)]
+    (tmp_path / "pairs.tsv").write_text("\n".join(lines))
+    command = [*SAMPLE, *IMAGES, *NO_SCORES, "--pretrained", str(tmp_path / "start"), "--mode", "i2t"]
+    command += ["--pairs-file", str(tmp_path / "pairs.tsv"), "--per-device-train-batch-size", "8", "--max-steps", "1"]
+    with pytest.warns(UserWarning, match="3 of 8 captions are longer than the context of 80 tokens and are cut"):
+        train([*command, "--output-dir", str(tmp_path / "end")])
+
+
+def refused(error, words, *command):
+    with pytest.raises(error, match=words):
+        train([*SAMPLE, *command])
+
+
+def test_bad_input_is_refused(tmp_path):
+    text = tmp_path / "text"
+    tiny_models.save(tiny_models.bert(), text)
+    own = tmp_path / "own"
+    model().save_pretrained(own)
+    vit = tmp_path / "vit"
+    tiny_models.save(tiny_models.vit(), vit)
+    refused(InvalidOption, "either --pretrained", *IMAGES)
+    refused(InvalidOption, "--images", *BACKBONES)
+    refused(ModelError, "cannot load it", "--no-pretraining", "--text-model", str(tmp_path / "absent"), *IMAGES)
+    refused(TowerMissing, "no dual encoder", "--pretrained", str(text), *IMAGES)
+    refused(TowerMissing, "has no image tower", "--pretrained", str(own), *IMAGES)
+    refused(TowerMissing, "has no text side", "--no-pretraining", "--text-model", str(vit), "--mode", "t2t")
+    refused(TowerMissing, "has no image side", *BACKBONES, "--image-model", str(text), *IMAGES)
+    refused(InvalidOption, "70 images make no batch of 71", *BACKBONES, "--per-device-train-batch-size", "71", *IMAGES)
+    alone = [*SAMPLE[:-3], *BACKBONES, "--per-device-train-batch-size", "61", *IMAGES]
+    with pytest.raises(InvalidOption, match="60 images make no batch of 61"):  # of coco/train, where nothing is said
+        train(alone)
+    refused(UnknownName, "coco/val", *BACKBONES, "--train-on", "coco/vall", "--mode", "t2t")
+
+
+def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
+    model().save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    for key, value, words in (("extra_layers", 2, "lacks"), ("extra_feed_forward", 24, "do not fit")):
+        (tmp_path / "config.json").write_text(json.dumps({**config, key: value}))
+        refused(ModelError, words, "--pretrained", str(tmp_path), "--mode", "t2t")
+
+
+def test_training_on_what_is_reported_is_said(tmp_path):
+    command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max-steps", "1"]
+    command += ["--per-device-train-batch-size", "30"]
+    with pytest.warns(UserWarning, match="coco/test is trained on and reported"):
+        train([*command, "--train-on", "coco/test", "--report-on", "test", "--output-dir", str(tmp_path)])
+
+
+def test_what_was_seen_of_val_and_test_is_recorded_and_told_ever_after(tmp_path, sample_library):
+    command = [*SAMPLE, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max-steps", "1", "--per-device-train-batch-size", "30"]
+    first, second = tmp_path / "first", tmp_path / "second"
+    told = train([*command, *BACKBONES, "--train-on", "coco/train", "coco/test", "--output-dir", str(first)])
+    assert told.about.endswith("Trained on test data: 60 images of coco/test.")
+    config = AutoModel.from_pretrained(first).config
+    assert config.training_data == {"holds": {"coco/test": 60}}
+    assert config.training_data["holds"]["coco/test"] == sample_library.karpathy("test").image_ids.size
+    again = [*command, "--pretrained", str(first), "--train-on", "coco/val", "--report-on", "test"]
+    with pytest.warns(UserWarning, match="coco/test is trained on and reported"):
+        told = train([*again, "--output-dir", str(second)])
+    record = {"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}
+    assert told.report.provenance["training_data"] == record
+    assert "Trained on val data: 60 images of coco/val." in told.about
+    assert told.about.endswith("Before, as what it went on from: trained on test data: 60 images of coco/test.")
+
+
+def test_nothing_is_told_of_a_model_that_has_seen_train_alone(whole_run):
+    folder, _, trained = whole_run
+    assert AutoModel.from_pretrained(folder).config.training_data == {"holds": {}}
+    assert "Trained on" not in trained.about

@@ -1,0 +1,318 @@
+"""Weak positives of a file in the training of a dual encoder: which are used, and what a run makes of them."""
+
+import itertools
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+import tiny_models  # noqa: E402 - after the check for torch
+from dual_encoder_models import inputs, model  # noqa: E402
+from mined_files import write_mined  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+from scipy.sparse import csr_matrix  # noqa: E402
+from tiny_flickr import IMAGES, flickr_library  # noqa: E402
+
+from cxc_eccv.errors import CheckpointMismatch, DataError, InvalidOption, UnknownName  # noqa: E402
+from cxc_eccv.sources.library import Library  # noqa: E402
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.arguments import (  # noqa: E402
+    DataArguments,
+    DualEncoderTrainingArguments,
+    ObjectiveArguments,
+)
+from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, training_pairs  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.losses import Objective  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.script import train  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives  # noqa: E402
+
+TRAIN_ON = ["coco/train", "coco/restval"]
+
+
+@pytest.fixture(scope="module")
+def groups(sample_library):
+    return caption_groups(sample_library, TRAIN_ON)
+
+
+def neighbours(groups, split_size=60):
+    """Each image of train with the first caption of the next, and with the second of the one after that."""
+    train = groups[:split_size]
+    return [
+        (group.image_id, train[(place + step) % len(train)].caption_ids[step - 1])
+        for place, group in enumerate(train)
+        for step in (1, 2)
+    ]
+
+
+def read(path, groups, names=TRAIN_ON, **options):
+    paths = [path] if isinstance(path, str) else list(path)
+    data = DataArguments(train_on=list(names), weak_positives=paths)
+    return WeakPositives.read(Library("sample", mined=paths), data, groups, ObjectiveArguments(**options))
+
+
+def test_weak_positives_are_found_among_what_is_trained_on(tmp_path, sample_library, groups):
+    pairs = neighbours(groups)
+    files = [write_mined(tmp_path / "train.parquet", sample_library, "train", pairs)]
+    other = [(groups[61].image_id, groups[60].caption_ids[4])]
+    files.append(write_mined(tmp_path / "restval.parquet", sample_library, "restval", other))
+    matrix = read(files, groups).matrix
+    ids = [number for group in groups for number in group.caption_ids]
+    rows, columns = matrix.nonzero()
+    found = {(groups[row].image_id, ids[column]) for row, column in zip(rows, columns, strict=True)}
+    assert found == {*pairs, *other}
+    assert matrix.shape == (70, len(ids))
+    # Those of images that are held out are left out, and counted.
+    with pytest.warns(UserWarning, match="4 of 120 weak positives are of an image or a caption that is not trained on"):
+        read(files[0], [*groups[:30], *groups[31:60]])
+
+
+def test_weak_positives_of_flickr30k_are_found_among_its_images(tmp_path, sample_library):
+    """Ids of COCO and of Flickr30k are numbers alike: a file is looked up in its own collection."""
+    flickr_library(tmp_path, split="train")
+    library = Library(tmp_path, offline=True)
+    pairs = [(IMAGES[0], 5), (IMAGES[1], 12), (IMAGES[2], 0)]
+    path = write_mined(tmp_path / "weak.parquet", library, "train", pairs, collection="flickr30k")
+    groups = [*caption_groups(sample_library, ["coco/train"])[:2], *caption_groups(library, ["flickr30k/train"])]
+    data = DataArguments(train_on=["flickr30k/train"], weak_positives=[path])
+    opened = Library(tmp_path, offline=True, mined=[path])
+    weak = WeakPositives.read(opened, data, groups, ObjectiveArguments())
+    rows, columns = weak.matrix.nonzero()
+    ids = [(group.collection, number) for group in groups for number in group.caption_ids]
+    found = {(groups[row].image_id, ids[column]) for row, column in zip(rows, columns, strict=True)}
+    assert found == {(image, ("flickr", caption)) for image, caption in pairs}
+    with pytest.raises(InvalidOption, match="0 of 1 files of weak positives are of what is trained on"):
+        WeakPositives.read(
+            Library("sample", mined=[path]), DataArguments(weak_positives=[path]), groups, ObjectiveArguments()
+        )
+
+
+def test_an_images_own_captions_are_no_weak_positives(tmp_path, sample_library, groups):
+    pairs = [*neighbours(groups), *((group.image_id, group.caption_ids[0]) for group in groups[:60])]
+    path = write_mined(tmp_path / "weak.parquet", sample_library, "train", pairs)
+    assert read(path, groups).matrix.nnz == len(neighbours(groups))
+
+
+def test_files_that_do_not_fit_are_refused(tmp_path, sample_library, groups):
+    path = write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups))
+    with pytest.raises(InvalidOption, match="--train-on coco/restval: 0 of 1 files of weak positives are of what is"):
+        read(path, groups, ["coco/restval"])
+    one = write_mined(tmp_path / "one.parquet", sample_library, "train", neighbours(groups)[:2])
+    with pytest.raises(InvalidOption, match="weak positives of 1 training images: a batch takes two"):
+        read(one, groups)
+    other = write_mined(
+        tmp_path / "other.parquet", sample_library, "train", neighbours(groups), data={"edition": "x", "content": "y"}
+    )
+    with pytest.raises(DataError, match="the data at hand is another"):
+        read(other, groups)
+
+
+@pytest.mark.parametrize(
+    ("objective", "data", "error", "words"),
+    [
+        ({"weak_positives_as": "extra"}, {}, UnknownName, "extra_batch"),
+        ({"alpha": 1.1}, {"weak_positives": ["x"]}, InvalidOption, "--alpha 1.1: .* from 0 to 1"),
+        ({"alpha": 0.5}, {}, InvalidOption, "name their files"),
+        ({"weak_positives_as": "weight"}, {}, InvalidOption, "name their files"),
+        ({}, {"weak_positives": ["x"], "pairs_file": "y"}, InvalidOption, "use --train-on"),
+        (
+            {"weak_positives_as": "multi_positive"},
+            {"weak_positives": ["x"], "recolour": True},
+            InvalidOption,
+            "--recolour changes",
+        ),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(objective, data, error, words):
+    with pytest.raises(error, match=words):
+        check_weak_positives(ObjectiveArguments(**objective), DataArguments(**data))
+
+
+def test_no_caption_that_an_image_may_have_is_its_negative_and_the_other_way_round(tmp_path, sample_library, groups):
+    pairs = set(neighbours(groups))
+    weak = read(write_mined(tmp_path / "weak.parquet", sample_library, "train", sorted(pairs)), groups)
+    ignored = weak.spare(Objective()).ignored
+    ids = [number for group in groups for number in group.caption_ids]
+    own = {(group.image_id, number) for group in groups for number in group.caption_ids}
+    images, texts = torch.arange(3, 20), torch.arange(5, 120)
+    block = ignored.images_texts(images, texts, offset=1)
+    back = ignored.texts_images(texts[:10], images, offset=2)
+    for (i, image), (j, text) in itertools.product(enumerate(images.tolist()), enumerate(texts.tolist())):
+        pair = groups[image].image_id, ids[text]
+        known = pair in own | pairs
+        assert block[i, j].item() == (known or j == i + 1)
+        if j < 10:
+            assert back[j, i].item() == (known or i == j + 2)
+    assert block.sum() > len(images) * 6
+    of = {caption: {image for image, known in own | pairs if known == caption} for caption in ids}
+    home = {caption: image for image, caption in own}
+    block = ignored.texts(texts, texts, offset=0)
+    for (i, left), (j, right) in itertools.product(enumerate(texts.tolist()), repeat=2):
+        one, two = ids[left], ids[right]
+        # Two captions of an image, of which it has one by its own annotator.
+        assert block[i, j].item() == (home[one] in of[two] or home[two] in of[one])
+
+
+@pytest.mark.parametrize("use", ["extra_batch", "weight", "multi_positive"])
+def test_weak_positives_match_or_are_ignored(tmp_path, sample_library, groups, use):
+    path = write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups))
+    weak = read(path, groups, weak_positives_as=use)
+    objective = weak.spare(Objective())
+    row, column = (torch.tensor(place[:1]) for place in weak.matrix.nonzero())
+    matched = objective.positives.images_texts(torch.cat([row, row]), torch.cat([column, column]), offset=0)[0, 1]
+    spared = objective.ignored.images_texts(torch.cat([row, row]), torch.cat([column, column]), offset=0)[0, 1]
+    assert (matched.item(), spared.item()) == ((True, False) if use == "multi_positive" else (False, True))
+
+
+def test_judged_positives_stay_beside_weak_ones(tmp_path, sample_library):
+    names = ["coco/train", "coco/val"]
+    groups = caption_groups(sample_library, names)
+    path = write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups))
+    judged = BatchPositives.judged(sample_library, "validation", groups)
+    united = read(path, groups, names, weak_positives_as="multi_positive").spare(Objective(positives=judged)).positives
+    assert (united.image_text > judged.image_text).nnz >= len(neighbours(groups))
+    for name in ("image_text", "text_text"):
+        mine, whole = getattr(judged, name), getattr(united, name)
+        assert (mine > whole).nnz == 0
+        assert whole.nnz > mine.nnz
+
+
+@pytest.mark.parametrize("recolours", [False, True])
+def test_a_weak_positive_stands_beside_its_image_and_a_caption_of_that(tmp_path, sample_library, groups, recolours):
+    path = write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups))
+    tokenizer = tiny_models.bert_tokenizer()
+    pairs = training_pairs(sample_library, TRAIN_ON, tokenizer, mode="t2t+i2t", images="sample", seed=0)
+    weak = read(path, groups)
+    dataset = RecolouredPairs(pairs, tokenizer) if recolours else pairs
+    batches = weak.batches(dataset, PairCollator(tokenizer, tiny_models.vit_images()), size=4, seed=0)["weak_batches"]
+    drawn = batches.draw([5, 9, 60], step=3)
+    assert {image for image, _ in drawn} >= {5, 9}
+    parts = [batches.load(drawn[:1], 3), batches.load(drawn[1:], 3)]
+    for name, tensor in batches.collate([batches.load(drawn, 3)]).items():
+        assert torch.equal(batches.collate(parts)[name], tensor), name
+    for (image, text), item in zip(drawn, [item for part in parts for item in part.items], strict=True):
+        assert weak.matrix[image, text]
+        assert item["image_index"] == image
+        first, second = item["text_index"]
+        assert first == text
+        assert pairs.starts[image] <= second < pairs.starts[image + 1]
+        if not recolours:
+            assert item["texts"] == [pairs.tokens[first], pairs.tokens[second]]
+            assert item["image_path"] == pairs.image_paths[image]
+
+
+def tiny_trainer(folder, use, alpha):
+    """One step of plain gradient descent on eight pairs of captions, and the start."""
+    groups = [CaptionGroup("coco", number, (2 * number, 2 * number + 1), ("a", "b")) for number in range(8)]
+    dataset = TrainingPairs(groups, inputs(16)["input_ids"].tolist(), co_captions=True)
+    images = torch.arange(8).numpy()
+    matrix = csr_matrix(([True] * 8, (images, (2 * images + 5) % 16)), shape=(8, 16))
+    weak = WeakPositives(matrix, groups, use, alpha)
+    collate = PairCollator(tiny_models.bert_tokenizer())
+    trainer = DualEncoderTrainer(
+        model=model(freeze_text=False),
+        args=DualEncoderTrainingArguments(
+            output_dir=str(folder),
+            use_cpu=True,
+            disable_tqdm=True,
+            per_device_train_batch_size=4,
+            max_steps=1,
+            gradient_accumulation_steps=2,
+            optim="sgd",
+            learning_rate=0.5,
+            eval_strategy="no",
+            save_strategy="no",
+            load_best_model_at_end=False,
+        ),
+        objective=weak.spare(Objective("t2t", "softmax")),
+        train_dataset=dataset,
+        data_collator=collate,
+        **weak.batches(dataset, collate, size=4, seed=1),
+    )
+    return trainer, weak
+
+
+def test_as_a_weight_the_loss_of_weak_positives_is_added(tmp_path):
+    trainer, _ = tiny_trainer(tmp_path, "weight", 0.4)
+    start = model(freeze_text=False).train()
+    seen = []
+    compute = trainer.compute_loss
+
+    def watch(network, batch, *arguments, **options):
+        seen.append({name: value.clone() if hasattr(value, "clone") else value for name, value in batch.items()})
+        return compute(network, batch, *arguments, **options)
+
+    trainer.compute_loss = watch
+    trainer.train()
+    assert [batch.get("weight") for batch in seen] == [None, 0.4, None, 0.4]
+    trainer.compute_loss = compute
+    for batch in seen:
+        (compute(start, dict(batch)) / 2).backward()
+    for (name, before), after in zip(start.named_parameters(), trainer.model.parameters(), strict=True):
+        step = 0 if before.grad is None else 0.5 * before.grad
+        torch.testing.assert_close(after, before - step, rtol=1e-4, atol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize("use", ["extra_batch", "weight", "multi_positive"])
+def test_alpha_0_has_no_batches_of_weak_positives(tmp_path, use):
+    trainer, weak = tiny_trainer(tmp_path, use, 0.0)
+    assert trainer.weak_batches is None
+    assert (trainer.objective.ignored.image_text is None) == (use == "multi_positive")
+    assert weak.matrix.nnz == 8
+
+
+SAMPLE = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--train-on", *TRAIN_ON, "--mode", "t2t"]
+SAMPLE += [
+    "--no-pretraining",
+    "--text-model",
+    "sample",
+    "--train-text-model",
+    "--extra-layers",
+    "0",
+    "--max-steps",
+    "2",
+]
+SAMPLE += ["--per-device-train-batch-size", "30", "--eval-strategy", "no", "--no-load-best-model-at-end"]
+SAMPLE += ["--loss", "softmax", "--learning-rate", "1e-3", "--save-steps", "1", "--save-strategy", "steps"]
+
+
+def weights(folder):
+    return load_file(folder / "model.safetensors")
+
+
+def test_whole_runs_differ_by_what_they_make_of_weak_positives(tmp_path, sample_library, groups):
+    path = write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups))
+    found = {}
+    for use in ("", "extra_batch", "weight", "multi_positive"):
+        options = ["--weak-positives", path, "--weak-positives-as", use] if use else []
+        trained = train([*SAMPLE, *options, "--output-dir", str(tmp_path / f"run {use}")])
+        found[use] = torch.cat([value.flatten() for value in weights(tmp_path / f"run {use}").values()])
+        assert ("weak_positives_as" in trained.settings) == bool(use)
+        # What the classifier of this file was trained on is not in it.
+        assert ("weak positives: What the classifier was trained on is not recorded" in trained.about) == bool(use)
+    assert len({tuple(value[:500].tolist()) for value in found.values()}) == 4
+    identity = json.loads((tmp_path / "run weight" / "run.json").read_text())
+    assert (identity["alpha"], len(identity["weak_positives_sha256"])) == (0.3, 1)
+    # The same name, and other pairs.
+    write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups)[:50])
+    options = ["--weak-positives", path, "--weak-positives-as", "weight"]
+    with pytest.raises(CheckpointMismatch, match="weak_positives_sha256"):
+        train([*SAMPLE, *options, "--output-dir", str(tmp_path / "run weight")])
+
+
+@pytest.mark.parametrize("loss", ["triplet_all", "triplet_semi_hard", "triplet_hardest"])
+def test_a_run_minimises_a_triplet_loss(tmp_path, loss):
+    options = ["--loss", loss, "--margin", "0.3", "--normalize", "--max-steps", "30", "--logging-steps", "10"]
+    options += ["--learning-rate", "3e-3"]
+    train([*SAMPLE, *options, "--save-strategy", "no", "--output-dir", str(tmp_path)])
+    log = json.loads((tmp_path / "trainer_state.json").read_text())["log_history"]
+    losses = [row["loss"] for row in log if "loss" in row]
+    if loss == "triplet_semi_hard":
+        # It has no trend at first: the more pairs are in order, the more negatives are semi-hard.
+        assert all(0 < value < 2 * 0.3 for value in losses)
+    else:
+        assert losses[-1] < losses[0]
+    assert json.loads((tmp_path / "run.json").read_text())["margin"] == 0.3

@@ -1,0 +1,174 @@
+"""What a run is trained on: branches by what there is to learn from, kinds of pairs, and pairs that choose."""
+
+import shlex
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
+
+from cxc_eccv.cli import main  # noqa: E402
+from cxc_eccv.errors import InvalidOption, UnknownName  # noqa: E402
+from cxc_eccv.sources.library import Library  # noqa: E402
+from cxc_eccv.studies.baselines.command_line import read_arguments  # noqa: E402 - after the checks above
+from cxc_eccv.studies.baselines.entailment_classifier.arguments import (  # noqa: E402
+    DataArguments,
+    ModelArguments,
+    ObjectiveArguments,
+)
+from cxc_eccv.studies.baselines.entailment_classifier.data import caption_images, keep_apart  # noqa: E402
+from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model  # noqa: E402
+from cxc_eccv.studies.baselines.entailment_classifier.script import _read_pairs, _scorable  # noqa: E402
+from cxc_eccv.studies.entailment.training_data import load_training_data  # noqa: E402
+
+TINY = {"text_model": "sample", "visual_text_model": "sample", "image_model": "sample"}
+
+
+@pytest.fixture(scope="module")
+def library():
+    return Library("sample")
+
+
+@pytest.fixture(scope="module")
+def both():
+    """The config of a classifier with both branches."""
+    return starting_model(ModelArguments(**TINY), ObjectiveArguments())[0].config
+
+
+def read(library, config, **options):
+    return _read_pairs(library, DataArguments(**{"train_on": ["cxc/val", "coco/val"], **options}), 0, config)
+
+
+def kinds(table):
+    return dict(zip(*np.unique(table["kind"].to_pylist(), return_counts=True), strict=True))
+
+
+def test_without_images_the_text_branch_alone_is_trained_and_that_is_said():
+    assert ModelArguments().choose_branches("val2014").branches == "both"
+    with pytest.warns(UserWarning, match="no --images: the text branch alone is trained"):
+        assert ModelArguments().choose_branches(None).branches == "text"
+    assert ModelArguments(branches="text").choose_branches(None).branches == "text"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"branches": "both"}, "--branches both trains a visual branch, and there are no images"),
+        ({"branches": "visual"}, "--branches visual"),
+        ({"shared_text_encoder": True}, "--shared-text-encoder trains a visual branch"),
+    ],
+)
+def test_a_visual_branch_without_images_is_refused(options, words):
+    with pytest.raises(InvalidOption, match=words):
+        ModelArguments(**options).choose_branches(None)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        # Also what a classifier with both branches is given that a run goes on from.
+        ({"images": None}, "teaches the visual branch and the gate with the joint head: all pairs are text"),
+        ({"train_on": ["cxc_sts/val"]}, "teaches the visual branch and the gate with the joint head: all pairs are"),
+        ({"used_as": ["cxc=text", "coco=visual"]}, "teaches the gate with the joint head: all pairs are text or vis"),
+        ({"used_as": ["visual"]}, "teaches the text branch and the gate with the joint head: all pairs are visual"),
+    ],
+)
+def test_a_part_of_the_model_that_nothing_teaches_is_refused(library, both, options, words):
+    with pytest.raises(InvalidOption, match=words):
+        read(library, both, **{"images": "sample", **options})
+
+
+def run(words):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    return ended.value.code
+
+
+@pytest.mark.filterwarnings("ignore:held-out pairs", "ignore:no --images")
+def test_the_command_that_is_printed_runs(tmp_path, capsys):
+    """Of a run without images, whose classifier was said to look at some."""
+    command = "train entailment-classifier --data-dir sample --use-cpu --disable-tqdm --text-model sample --max-steps 1"
+    folder = str(tmp_path / "it")
+    assert run([*command.split(), "--train-on", "cxc/val", "--held-out", "12", "--output-dir", folder]) == 0
+    told = capsys.readouterr().out
+    printed = [line.strip() for line in told.partition("score it:")[2].splitlines() if "cxc-eccv entailment" in line]
+    assert len(printed) == 1
+    assert run(shlex.split(printed[0])[1:]) == 0
+    assert "Accuracy" in capsys.readouterr().out
+
+
+def test_a_part_is_named_to_score_whose_images_are_there(library, both, tmp_path):
+    part, images = _scorable(library, DataArguments(images="sample"), both)
+    assert part == "cxc/test"
+    assert images.endswith("images")
+    assert _scorable(library, DataArguments(images=str(tmp_path)), both) == ("PAIRS", "THEIR_IMAGES")
+
+
+def test_a_corpus_is_used_as_the_kinds_that_are_asked_for(library):
+    names = ["cxc/val", "coco/val"]
+    plain = load_training_data(library, names, images="sample")
+    used = {"cxc": ["visual", "multimodal"], "coco": ["text"]}
+    data = load_training_data(library, names, images="sample", used_as=used)
+    sizes = [plain.provenance["sources"][name]["pairs"] for name in names]
+    assert kinds(data.pairs) == {"visual": sizes[0], "multimodal": sizes[0], "text": sizes[1]}
+    assert data.provenance["sources"]["cxc/val"]["kinds"] == {"visual": sizes[0], "multimodal": sizes[0]}
+    rows, wanted = data.pairs.to_pylist(), plain.pairs.to_pylist()
+    assert rows[: sizes[0]] == [row | {"kind": "visual", "premise": ""} for row in wanted[: sizes[0]]]
+    assert rows[sizes[0] : 2 * sizes[0]] == wanted[: sizes[0]]
+    assert rows[2 * sizes[0] :] == [row | {"kind": "text", "image": None} for row in wanted[sizes[0] :]]
+    # What is trained on twice is counted twice, as in pairs.
+    assert data.provenance["holds"]["coco/val"] == data.provenance["pairs"] == len(rows)
+
+
+def test_pairs_that_cannot_be_of_a_kind_are_named_or_counted(library):
+    with pytest.raises(InvalidOption, match=r"cxc/val as visual: no pair has an image as premise\. No folder of"):
+        load_training_data(library, ["cxc/val"], used_as={"cxc": ["visual"]})
+    with pytest.raises(InvalidOption, match="cxc_sts/val as multimodal: no pair has captions and an image as premise"):
+        load_training_data(library, ["cxc_sts/val"], images="sample", used_as={"cxc_sts": ["multimodal"]})
+
+
+def test_names_in_as_are_checked():
+    command = ["--train-on", "cxc/val", "--as", "cxc=visual,multimodal"]
+    assert read_arguments("classifier", "", [DataArguments], command)[0].kinds() == {"cxc": ["visual", "multimodal"]}
+    given = DataArguments(["cxc/val"], used_as=["cxc=visual, multimodal,visual"], dev="coco/val").kinds()
+    assert given == {"cxc": ["visual", "multimodal"]}
+    assert DataArguments(["cxc/val"], used_as=["text"], dev="coco/val").kinds() == {"cxc": ["text"], "coco": ["text"]}
+    with pytest.raises(UnknownName, match="did you mean 'visual'"):
+        DataArguments(["cxc/val"], used_as=["cxc=visaul"]).kinds()
+    with pytest.raises(UnknownName, match="did you mean 'cxc'"):
+        DataArguments(["cxc/val"], used_as=["cxx=visual"]).kinds()
+
+
+def test_a_part_chooses_in_place_of_held_out_images(library, both):
+    found = read(library, both, train_on=["coco/train", "coco/val"], dev="cxc/dev", images="sample")
+    dev = load_training_data(library, ["cxc/val"], images="sample").pairs
+    assert found.held.equals(dev)
+    # Pairs of the other parts with an image that chooses are left out.
+    assert set(found.trained["image_key"].to_pylist()).isdisjoint(dev["image_key"].to_pylist())
+    facts = found.provenance
+    assert (facts["dev"], facts["held_out"]) == ("cxc/dev", dev.num_rows)
+    assert facts["trained"] + facts["held_out"] + facts["beside_held_out"] == facts["pairs"]
+    assert facts["trained_on_val"]
+
+
+def test_a_part_that_takes_all_images_leaves_nothing_to_train_on(library, both):
+    with pytest.raises(InvalidOption, match="every pair to train on has an image of --dev"):
+        read(library, both, train_on=["cxc/val"], dev="coco/val", images="sample")
+
+
+def test_pairs_without_keys_are_kept_beside_those_that_choose(library):
+    pairs = load_training_data(library, ["cxc/val", "cxc_sts/val"]).pairs
+    nameless = pairs.set_column(7, "image_key", [[None] * pairs.num_rows]).set_column(
+        8, "caption_key", [[None] * pairs.num_rows]
+    )
+    dev = np.arange(pairs.num_rows) < 5
+    trained, held = keep_apart(nameless, dev, caption_images(library))
+    assert (trained.num_rows, held.num_rows) == (pairs.num_rows - 5, 5)
+
+
+def test_dev_and_what_else_chooses_are_not_mixed():
+    with pytest.raises(InvalidOption, match="--dev and --held-out both say"):
+        DataArguments(dev="coco/val", held_out=3)
+    with pytest.raises(InvalidOption, match="--dev cxc/dev is in --train-on, too"):
+        DataArguments(dev="cxc/dev")

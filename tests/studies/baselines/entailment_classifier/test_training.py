@@ -1,0 +1,446 @@
+"""Whole training runs of the classifier of entailment on the embedded sample, and the parts of its script."""
+
+import json
+import shutil
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
+
+from huggingface_hub import ModelCard  # noqa: E402 - after the check for torch
+from safetensors.torch import load_file  # noqa: E402
+from transformers import BertConfig, BertModel, ViTConfig, ViTModel  # noqa: E402
+
+from cxc_eccv.cli import main  # noqa: E402
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName  # noqa: E402
+from cxc_eccv.sources.library import Library  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel  # noqa: E402
+from cxc_eccv.studies.baselines.entailment_classifier.arguments import (  # noqa: E402
+    DataArguments,
+    EntailmentTrainingArguments,
+    ModelArguments,
+    ObjectiveArguments,
+)
+from cxc_eccv.studies.baselines.entailment_classifier.data import (  # noqa: E402
+    LengthSampler,
+    PairCollator,
+    PairItems,
+    caption_images,
+    hold_out,
+    soft_targets,
+)
+from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model  # noqa: E402
+from cxc_eccv.studies.baselines.entailment_classifier.script import settle, train  # noqa: E402
+from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer  # noqa: E402
+from cxc_eccv.studies.baselines.training import WholeTrainer  # noqa: E402
+from cxc_eccv.studies.entailment.classifier import EntailmentConfig  # noqa: E402
+from cxc_eccv.studies.entailment.labelled import read_labelled  # noqa: E402
+from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier  # noqa: E402
+from cxc_eccv.studies.entailment.scoring import load_classifier  # noqa: E402
+from cxc_eccv.studies.entailment.seen import seen_by  # noqa: E402
+from cxc_eccv.studies.entailment.training_data import load_training_data  # noqa: E402
+
+# Runs this short may learn nothing that a threshold could be chosen by, which is said.
+pytestmark = pytest.mark.filterwarnings("ignore:held-out pairs")
+
+MODEL = ["--text-model", "sample", "--visual-text-model", "sample", "--image-model", "sample"]
+COMMON = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--learning-rate", "1e-3"]
+COMMON += ["--per-device-train-batch-size", "32", "--held-out", "12"]
+RUN = [*MODEL, *COMMON, "--images", "sample", "--train-on", "cxc/val", "coco/val", "--num-train-epochs", "2"]
+TEXT = [
+    *COMMON,
+    "--branches",
+    "text",
+    "--text-model",
+    "sample",
+    "--train-on",
+    "cxc/val",
+    "coco/val",
+    "--num-train-epochs",
+    "1",
+]
+
+
+def weights(folder):
+    return load_file(folder / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    """Both branches: the folder, and what the training left."""
+    folder = tmp_path_factory.mktemp("run") / "classifier"
+    return folder, train([*RUN, "--output-dir", str(folder), "--report-on", "cxc/test"])
+
+
+def test_defaults_are_the_papers(tmp_path):
+    training = EntailmentTrainingArguments(output_dir=str(tmp_path), use_cpu=True)
+    assert (training.learning_rate, training.weight_decay, training.num_train_epochs) == (2e-5, 0.02, 5)
+    assert (training.per_device_train_batch_size, training.head_learning_rate) == (96, None)
+    assert training.optim.startswith("adamw")
+    objective = ObjectiveArguments()
+    assert (objective.masking, objective.mask_ratio, objective.mask_share, objective.soft_labels) == (
+        True,
+        0.4,
+        0.25,
+        0,
+    )
+    assert (ModelArguments().choose_branches("val2014").branches, ModelArguments().head) == ("both", "softmax")
+    assert DataArguments().protect == "test"
+    assert not DataArguments().allow_test_data
+
+
+def test_a_run_leaves_a_classifier_that_scores_as_its_report_says(whole_run):
+    folder, trained = whole_run
+    classifier = load_classifier(folder, device="cpu")
+    pairs = read_labelled("cxc/test", Library("sample"), images=str(sample_folder()))
+    said = classifier.score(*pairs.ask(classifier, str(sample_folder())).part(slice(None)), progress=False)
+    assert said == pytest.approx(trained.pairs.probabilities, abs=1e-6)
+    rates = measure_classifier(pairs.labels, said, classifier.model.config.threshold, pairs.images)
+    assert [rate.value for rate in rates] == [rate.value for rate in trained.pairs.report.rates]
+
+
+def test_a_report_has_the_saved_models_numbers_after_training_in_half_precision(tmp_path):
+    trained = train([*TEXT, "--bf16", "--output-dir", str(tmp_path), "--report-on", "cxc/test"])
+    classifier = load_classifier(tmp_path, device="cpu")
+    pairs = read_labelled("cxc/test", Library("sample"))
+    said = classifier.score(*pairs.ask(classifier, None).part(slice(None)), progress=False)
+    assert said == pytest.approx(trained.pairs.probabilities, abs=1e-6)
+
+
+def test_the_command_that_scores_a_classifier_of_both_branches_runs(whole_run):
+    assert [status(command) for command in whole_run[1].scoring] == [0]
+
+
+def sample_folder():
+    from cxc_eccv.demo.run import sample_images
+
+    return sample_images()
+
+
+def test_every_report_says_what_the_classifier_was_trained_on(whole_run):
+    folder, trained = whole_run
+    record = load_classifier(folder, device="cpu").model.config.training_data
+    assert (record["trained_on_val"], record["trained_on_test"]) == (True, False)
+    assert record["parts"] == ["cxc/val", "coco/val"]
+    assert record["trained"] + record["held_out"] + record["beside_held_out"] == record["pairs"]
+    assert record["held_out"] > 0
+    assert "Trained on val data" in trained.pairs.report.cautions[0]
+    assert "Trained on val data" in trained.about
+
+
+def test_a_classifier_knows_the_pairs_that_it_was_trained_on(whole_run, sample_library):
+    """Of cxc/val, its training data, and of cxc/test, which it is measured on."""
+    folder, trained = whole_run
+    classifier = load_classifier(folder, device="cpu")
+    seen, record = seen_by(classifier), classifier.model.config.training_data
+    pairs = read_labelled("cxc/val", sample_library).table
+    uses = {use: int(found.sum()) for use, found in seen.among(pairs).items()}
+    assert seen.complete
+    assert 0 < uses["held_out"] <= record["held_out"]  # some have the words of a pair that is trained on
+    assert not any(found.any() for found in seen.among(read_labelled("cxc/test", sample_library).table).values())
+    assert not any("the numbers are too good" in caution for caution in trained.pairs.report.cautions)
+    assert "the numbers are too good" in seen.warn(pairs)[0]
+
+
+def test_test_data_is_let_in_where_it_is_asked_for_and_told_ever_after(tmp_path, capsys):
+    command = [
+        "train",
+        "entailment-classifier",
+        *TEXT,
+        "--train-on",
+        "cxc/test",
+        "coco/test",
+        "--output-dir",
+        str(tmp_path / "it"),
+    ]
+    assert status(command) != 0
+    assert "--allow-test-data" in capsys.readouterr().err
+    assert status([*command, "--allow-test-data", "--report-on", "cxc/val"]) == 0
+    assert "Trained on test data" in capsys.readouterr().out
+    assert "Trained on test data" in ModelCard.load(tmp_path / "it" / "README.md").text
+    command = ["entailment", "score", "cxc/val", "--model", str(tmp_path / "it"), "--data-dir", "sample"]
+    assert status(command) == 0
+    assert "Trained on test data" in capsys.readouterr().out
+
+
+def status(words):
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, words)])
+    return ended.value.code
+
+
+def test_threshold_and_calibration_are_of_the_held_out_pairs():
+    config = EntailmentConfig()
+    leads, labels = np.array([-2.0, -1.0, -0.5, 0.5, 1.0, 3.0]), np.array([0.0, 0, 1, 0, 1, 1])
+    settle(config, leads, labels, DataArguments())
+    assert config.calibration_scale > 0
+    probabilities = 1 / (1 + np.exp(-(config.calibration_scale * leads + config.calibration_offset)))
+    # What the saved threshold lets through is what the chosen difference of logits did.
+    assert ((probabilities >= config.threshold) == (leads >= choose_threshold(leads, labels))).all()
+    settle(config, leads, labels, DataArguments(precision=0.6))
+    assert (probabilities >= config.threshold).sum() == 4
+
+
+@pytest.mark.parametrize("why", ["--precision", "no higher scores"])
+def test_what_was_trained_is_kept_where_nothing_can_be_chosen(why):
+    config, leads = EntailmentConfig(), np.array([-3.0, -2.0, 1.0, 2.0, 3.0])
+    if why == "--precision":
+        with pytest.warns(UserWarning, match=r"no threshold reaches a precision of 0\.9.* stays 0\.5"):
+            settle(config, leads, np.array([0.0, 0, 1, 1, 0]), DataArguments(precision=0.9))
+    else:
+        with pytest.warns(UserWarning, match=r"no higher scores.* stays 0\.5"):
+            settle(config, leads, np.array([1.0, 1, 0, 0, 0]), DataArguments())
+    assert (config.threshold, config.calibration_scale, config.calibration_offset) == (0.5, 1.0, 0.0)
+
+
+def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):
+    folder, _ = whole_run
+    first = min(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
+    shutil.copytree(first, tmp_path / first.name)
+    shutil.copy(folder / "run.json", tmp_path)
+    train([*RUN, "--output-dir", str(tmp_path), "--resume"])
+    for name, value in weights(tmp_path).items():
+        assert torch.equal(value, weights(folder)[name]), name
+    with pytest.raises(CheckpointMismatch, match=r"soft_labels was 0\.0 and is 2\.0"):
+        train([*RUN, "--soft-labels", "2", "--output-dir", str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["--branches", "text"], (True, False, False)),
+        (["--branches", "visual"], (False, True, False)),
+        (["--shared-text-encoder"], (False, True, True)),
+    ],
+)
+def test_ablations_of_the_model(options, parts):
+    found = starting_model(ModelArguments(**arguments(options)), ObjectiveArguments())[0].config
+    assert (found.text_config is not None, found.has_visual, found.shared_text) == parts
+
+
+def arguments(options):
+    named = {"text_model": "sample", "visual_text_model": "sample", "image_model": "sample"}
+    if options[0] == "--branches":
+        return {**named, "branches": options[1]}
+    return {**named, "shared_text_encoder": True}
+
+
+def test_ablations_of_the_objective_and_the_head():
+    sizes = ModelArguments(text_model="sample", visual_text_model="sample", image_model="sample", head="sigmoid")
+    config = starting_model(sizes, ObjectiveArguments(masking=False))[0].config
+    assert (config.mask_share, config.head) == (0, "sigmoid")
+    config = starting_model(sizes, ObjectiveArguments(mask_share=0.5, mask_ratio=0.3))[0].config
+    assert (config.mask_share, config.mask_ratio) == (0.5, 0.3)
+
+
+NOTHING_CHOSEN = ["--held-out", "0", "--eval-strategy", "no", "--no-load-best-model-at-end"]
+
+
+def test_a_run_goes_on_from_a_classifier_and_remembers_what_that_has_seen(whole_run, tmp_path, sample_library):
+    folder, _ = whole_run
+    start = tmp_path / "start"
+    shutil.copytree(folder, start, ignore=shutil.ignore_patterns("checkpoint-*"))
+    edit_config(start, threshold=0.3, calibration_scale=7.0, calibration_offset=2.0)
+    command = [*COMMON, "--images", "sample", "--train-on", "coco/train", "--max-steps", "1", *NOTHING_CHOSEN]
+    command += ["--pretrained", str(start), "--learning-rate", "0"]
+    with pytest.warns(UserWarning, match=r"the threshold stays 0\.5, and nothing is calibrated"):
+        trained = train([*command, "--output-dir", str(tmp_path / "end")])
+    for name, value in weights(tmp_path / "end").items():
+        assert torch.equal(value, weights(folder)[name]), name
+    config = load_classifier(tmp_path / "end", device="cpu").model.config
+    # What was chosen for the weights that it went on from is not for these.
+    assert (config.threshold, config.calibration_scale, config.calibration_offset) == (0.5, 1.0, 0.0)
+    pairs = read_labelled("cxc/val", sample_library).table
+    assert seen_by(load_classifier(tmp_path / "end", device="cpu")).among(pairs)["trained"].any()
+    record = config.training_data
+    assert (record["parts"], record["before"]["parts"]) == (["coco/train"], ["cxc/val", "coco/val"])
+    assert (record["holds"], record["trained_on_val"], record["trained_on_test"]) == ({}, True, False)
+    assert "Before, as what it went on from: trained on val data" in trained.about
+
+
+def test_a_classifier_without_a_record_is_no_clean_start(whole_run, tmp_path):
+    start = tmp_path / "start"
+    shutil.copytree(whole_run[0], start, ignore=shutil.ignore_patterns("checkpoint-*"))
+    edit_config(start, training_data=None)
+    command = [*COMMON, "--images", "sample", "--train-on", "coco/train", "--max-steps", "1", *NOTHING_CHOSEN]
+    with pytest.warns(UserWarning, match="no pairs are held out"):
+        trained = train([*command, "--pretrained", str(start), "--output-dir", str(tmp_path / "end")])
+    assert "Before, as what it went on from: what the classifier was trained on is not recorded" in trained.about
+
+
+def edit_config(folder, **changes):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
+    options = ["--learning-rate", "1e30", "--max-grad-norm", "0", "--output-dir", str(tmp_path)]
+    with pytest.raises(ModelError, match=r"step 2: the loss is nan\. Begin a new run with a lower learning rate"):
+        train([*TEXT, *options])
+
+
+def test_pairs_that_are_cut_in_training_are_counted(tmp_path, monkeypatch):
+    from cxc_eccv.studies.baselines.entailment_classifier import loading
+
+    monkeypatch.setattr(loading, "LONGEST", 24)
+    with pytest.warns(UserWarning, match=r"of \d+ pairs to train on are longer than the context"):
+        train([*TEXT, "--max-steps", "1", "--eval-strategy", "no", "--save-strategy", "no", *NO_BEST, str(tmp_path)])
+
+
+NO_BEST = ["--no-load-best-model-at-end", "--output-dir"]
+
+
+def test_kinds_of_data_can_be_left_out(tmp_path):
+    with pytest.raises(InvalidOption, match="of kind text, of which this run wants none"):
+        train([*TEXT, "--no-text-data", "--output-dir", str(tmp_path)])
+
+
+def test_bad_arguments_are_named(tmp_path):
+    output = ["--output-dir", str(tmp_path)]
+    with pytest.raises(UnknownName, match="cxc_sts"):
+        train([*TEXT, "--train-on", "cxc_st/val", *output])
+    with pytest.raises(UnknownName, match="branches"):
+        train([*TEXT, "--branches", "texts", *output])
+    with pytest.raises(UnknownName, match="cxc/test"):
+        train([*TEXT, "--report-on", "cxc/tests", *output])
+    with pytest.raises(InvalidOption, match="--soft-labels -1"):
+        train([*TEXT, "--soft-labels", "-1", *output])
+    with pytest.raises(InvalidOption, match="hold out fewer"):
+        train([*TEXT, "--held-out", "1000", *output])
+    with pytest.raises(InvalidOption, match="no pairs are held out"):
+        train([*TEXT, "--held-out", "0", *output])
+    with pytest.raises(InvalidOption, match=r"--resume: .* holds no complete checkpoint"):
+        train([*TEXT, "--resume", *output])
+
+
+def test_without_held_out_pairs_nothing_is_chosen_and_that_is_said(tmp_path):
+    options = ["--held-out", "0", "--eval-strategy", "no", "--no-load-best-model-at-end", "--output-dir", str(tmp_path)]
+    with pytest.warns(UserWarning, match=r"the threshold stays 0\.5"):
+        train([*TEXT, *options])
+    config = load_classifier(tmp_path, device="cpu").model.config
+    assert (config.threshold, config.calibration_scale, config.calibration_offset) == (0.5, 1.0, 0.0)
+
+
+def test_nothing_of_a_held_out_image_is_trained_on():
+    library = Library("sample")
+    data = load_training_data(library, ["cxc/val", "cxc_sts/val", "coco/val"]).pairs
+    owners = caption_images(library)
+    trained, held = hold_out(data, "cxc", 5, owners, 3)
+    assert set(held["source"].to_pylist()) == {"cxc"}
+    drawn = {tuple(row) for row in zip(*(held[name].to_pylist() for name in ("image_key", "caption_key")), strict=True)}
+    images = {image for image, _ in drawn} | {owners[caption] for _, caption in drawn}
+    kept = {owners[key] for key in trained["caption_key"].to_pylist()} | set(trained["image_key"].to_pylist())
+    # Held out are the pairs that touch five images; those are in no pair that is trained on, whatever its corpus.
+    assert len(images - kept) == 5
+    assert all(image not in kept or owners[caption] not in kept for image, caption in drawn)
+    assert hold_out(data, "cxc", 5, owners, 3)[1].equals(held)
+    assert not hold_out(data, "cxc", 5, owners, 4)[1].equals(held)
+    assert hold_out(data, "cxc", 0, owners, 3)[0].num_rows == data.num_rows
+
+
+def test_soft_targets_follow_the_rating_and_else_the_label():
+    pairs = pa.table({"label": [0, 1, 1], "rating": [2.5, 3.5, None]})
+    assert soft_targets(pairs, 2.0) == pytest.approx([1 / (1 + np.e), np.e / (1 + np.e), 1.0])
+    assert soft_targets(pairs, 0.0) == [0.0, 1.0, 1.0]
+
+
+def test_the_sampler_gives_every_pair_once_in_batches_of_like_length():
+    lengths = np.random.default_rng(0).integers(10, 300, 1_003)
+    sampler = LengthSampler(lengths, 8, seed=5)
+    first = list(sampler)
+    assert sorted(first) == list(range(1_003))
+    assert list(sampler) == first
+    sampler.epoch = 1
+    assert list(sampler) != first
+    spans = [np.ptp(lengths[first[start : start + 8]]) for start in range(0, 1_000, 8)]
+    assert np.mean(spans) < 15
+
+
+def test_batches_have_few_lengths_and_padding_counts_for_nothing():
+    model, processor = starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
+    pairs = pa.table({"premise": ["a red heart"], "hypothesis": ["a heart"], "image": pa.array([None], pa.string())})
+    batch = PairCollator(processor, looks=False)([PairItems(pairs, [1.0], {})[0]])
+    assert batch["input_ids"].shape == batch["attention_mask"].shape == (1, 16)
+    plain = processor(["a red heart"], None, ["a heart"], [1.0])
+    with torch.no_grad():
+        assert torch.allclose(model.eval()(**batch).logits, model(**plain).logits, atol=1e-6)
+
+
+def test_padding_is_the_token_that_the_encoder_knows_as_padding():
+    """RoBERTa's is 1, and its positions are counted by it: 0 would be read as a word."""
+    _, processor = starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
+    processor.tokenizer.pad_token = "[SEP]"
+    pairs = pa.table({"premise": ["a red heart"], "hypothesis": ["a heart"], "image": pa.array([None], pa.string())})
+    batch = PairCollator(processor, looks=False)([PairItems(pairs, [1.0], {})[0]])
+    padding = batch["input_ids"][batch["attention_mask"] == 0]
+    assert len(padding)
+    assert set(padding.tolist()) == {processor.tokenizer.pad_token_id} != {0}
+
+
+def test_an_evaluation_leaves_the_model_in_training():
+    model, processor = starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
+    pairs = pa.table({"premise": ["a dog"], "hypothesis": ["a cat"], "image": pa.array([None], pa.string())})
+    trainer = plain_trainer(model, data_collator=PairCollator(processor, looks=False))
+    for training in (True, False):
+        model.train(training)
+        trainer.leads(PairItems(pairs, [1.0], {}))
+        assert model.training is training
+
+
+def plain_trainer(model, **options):
+    training = EntailmentTrainingArguments(
+        output_dir="unwritten", use_cpu=True, eval_strategy="no", load_best_model_at_end=False
+    )
+    return EntailmentTrainer(held=None, threshold_for="f_half", model=model, args=training, **options)
+
+
+def test_new_layers_have_a_learning_rate_of_their_own(tmp_path):
+    model, _ = starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
+    training = EntailmentTrainingArguments(
+        output_dir=str(tmp_path), use_cpu=True, learning_rate=1e-5, head_learning_rate=1e-3, eval_strategy="no",
+        load_best_model_at_end=False,
+    )  # fmt: skip
+    trainer = EntailmentTrainer(held=None, threshold_for="f_half", model=model, args=training)
+    rates = {id(value): group["lr"] for group in trainer.create_optimizer().param_groups for value in group["params"]}
+    for name, value in model.named_parameters():
+        assert rates[id(value)] == (1e-3 if name.startswith("text_head") else 1e-5), name
+    decays = {id(value): group["weight_decay"] for group in trainer.optimizer.param_groups for value in group["params"]}
+    named = dict(model.named_parameters())
+    assert decays[id(named["text_head.1.weight"])] == 0.02
+    assert decays[id(named["text_head.1.bias"])] == 0
+
+
+def test_checkpoints_of_renamed_backbones_are_taken_up_whole(tmp_path):
+    """ViT's weights are written under older names, which plain loading leaves aside with a warning."""
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    text, image = BertModel(BertConfig(vocab_size=9, **size)), ViTModel(ViTConfig(image_size=8, patch_size=4, **size))
+    saved = DualEncoderModel.from_backbones(text, image, freeze_text=False)
+    saved.save_pretrained(tmp_path)
+    assert set(weights(tmp_path)) != set(saved.state_dict())
+    other = DualEncoderModel.from_backbones(BertModel(text.config), ViTModel(image.config), freeze_text=False)
+    trainer = WholeTrainer(model=other, args=EntailmentTrainingArguments(
+        output_dir=str(tmp_path / "out"), use_cpu=True, eval_strategy="no", load_best_model_at_end=False
+    ))  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trainer._load_from_checkpoint(str(tmp_path))
+    for name, value in other.state_dict().items():
+        assert torch.equal(value, saved.state_dict()[name]), name
+
+
+def test_the_card_tells_of_the_data_and_the_results(whole_run, tmp_path):
+    command = ["train", "entailment-classifier", *TEXT, "--report-on", "cxc/test", "--output-dir", str(tmp_path / "it")]
+    assert status(command) == 0
+    card = ModelCard.load(tmp_path / "it" / "README.md")
+    assert "pipeline_tag" not in card.data.to_dict()  # none of transformers takes a premise and a hypothesis
+    assert "textual-entailment" in card.data.tags
+    assert "Trained on val data" in card.text
+    assert "| accuracy |" in card.text
+    assert "cxc-eccv entailment score" in card.text
+    report = json.loads((tmp_path / "it" / "report" / "report.json").read_text())
+    assert report["provenance"]["training_data"]["trained_on_val"] is True
+    assert str(tmp_path) not in card.content

@@ -1,0 +1,254 @@
+"""What a training command leaves: scores on the console, a report to compare, a card, a model that AutoModel loads."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
+pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
+
+from huggingface_hub import ModelCard
+from transformers import pipeline
+
+from cxc_eccv.cli import main
+from cxc_eccv.cli.output import COMMAND, command_text
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation.report_files import find_report
+from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.studies.baselines.command_line import read_arguments
+from cxc_eccv.studies.baselines.commands.train import _training_command
+from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ModelArguments
+from cxc_eccv.studies.baselines.model_card import write_model_card
+from cxc_eccv.studies.baselines.training import Progress, Trained, last_checkpoint
+
+PAGES = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]
+COMMANDS = {
+    "dual-encoder": (
+        *("--data-dir", "sample", "--no-pretraining", "--text-model", "sample", "--mode", "t2t", "--use-cpu"),
+        *("--per-device-train-batch-size", "32", "--max-steps", "2", "--train-on", "coco/train", "coco/restval"),
+    ),
+    "char-gru": (
+        *("--data-dir", "sample", "--train-on", "coco/val", "--held-out", "4", "--hidden-size", "8"),
+        *("--images", "30", "--cycle-epochs", "1", "--epochs", "2"),
+    ),
+}
+FOLDERS = {"dual-encoder": ".", "char-gru": "ensemble"}
+
+
+def status(*words):
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, words)])
+    return ended.value.code
+
+
+def scores(folder):
+    return json.loads((folder / "report.json").read_text())["scores"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Kind to its run's folder."""
+    place = tmp_path_factory.mktemp("trained")
+    for kind, options in COMMANDS.items():
+        words = ("train", kind, *options, "--output-dir", place / kind, "--report-on", "test", "--seed", "7")
+        assert status(*words) == 0
+    return {kind: place / kind for kind in COMMANDS}
+
+
+def test_the_reports_are_whole_folders_that_compare_takes(trained, tmp_path, capsys):
+    for folder in trained.values():
+        assert sorted(path.name for path in (folder / "report").iterdir()) == PAGES
+    assert status("compare", *trained.values(), "--output", tmp_path / "compared") == 0
+    out = capsys.readouterr().out
+    assert "dual-encoder" in out
+    assert "char-gru" in out
+
+
+def test_a_folder_with_two_reports_is_not_chosen_from(trained, tmp_path):
+    folder = trained["char-gru"]
+    assert find_report(folder) == find_report(folder / "report") == folder / "report" / "report.json"
+    shutil.copytree(folder / "report", tmp_path / "report")
+    shutil.copy(folder / "report" / "report.json", tmp_path)
+    with pytest.raises(InvalidOption, match=r"holds report.json and report/report.json. Name the one"):
+        find_report(tmp_path)
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_the_card_tells_what_was_trained_and_how_good_it_is(trained, kind):
+    folder = trained[kind]
+    card = ModelCard.load(folder / FOLDERS[kind] / "README.md")
+    data = card.data.to_dict()
+    assert {result.metric_name: result.metric_value for result in card.data.eval_results} == scores(folder / "report")
+    assert data["library_name"] == "transformers"
+    if kind == "dual-encoder":
+        assert len(pipeline(data["pipeline_tag"], model=str(folder))("a dog")[0]) > 1
+    else:
+        assert "pipeline_tag" not in data  # none runs it
+    assert data["tags"] == ["cxc_eccv", kind, "text-retrieval"]
+    assert "datasets" not in data  # the sample's drawings are not COCO
+    assert f"cxc-eccv train {kind} " in card.text
+    assert f"--output-dir {kind}" in card.text
+    assert "| `seed` | `7` |" in card.text
+    assert str(folder.parent) not in card.content
+
+
+IN_FORKS = """
+import json, os, sys
+import transformers
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel  # what takes long, once for all cards
+assert "cxc_eccv" not in sys.modules
+for folder, code in json.loads(sys.argv[1]).items():
+    if child := os.fork():
+        if os.waitpid(child, 0)[1]:
+            sys.exit(1)
+        continue
+    os.chdir(folder)
+    names = {}
+    exec(code, names)
+    print(*names["vectors"].shape, flush=True)
+    os._exit(0)
+"""
+"""Runs the code of every card in a process that has run no other."""
+
+
+def test_the_card_s_code_loads_the_model_in_a_new_process(trained):
+    codes, expected = {}, []
+    for kind, name in FOLDERS.items():
+        folder = (trained[kind] / name).resolve()
+        code = re.search(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)[1]
+        codes[str(folder.parent)] = code
+        width = json.loads((folder / "config.json").read_text()).get("member", {}).get("hidden_size", 64) * 2
+        expected.append(f"1 {width}\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HF_HUB_OFFLINE": "1"}
+    run = [sys.executable, "-c", IN_FORKS, json.dumps(codes)]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout == "".join(expected), done.stderr[-2000:]
+
+
+@pytest.mark.filterwarnings("default:.*is of an earlier run")
+def test_what_is_said_to_score_it_gives_the_scores_of_its_report(tmp_path, capsys):
+    folder = tmp_path / "model"
+    words = ("train", "dual-encoder", *COMMANDS["dual-encoder"], "--output-dir", folder)
+    assert status(*words) == 0
+    out = capsys.readouterr().out
+    assert not (folder / "report").exists()
+    assert "model-index" not in (folder / "README.md").read_text()
+    lines = [shlex.split(line) for line in out.partition("score it:\n")[2].splitlines()]
+    assert [line[1] for line in lines] == ["encode", "evaluate"]
+    for line in lines:
+        assert status(*line[1:]) == 0
+    by_hand = scores(folder / "report")
+    (folder / "report").rename(tmp_path / "by_hand")
+    card = folder / "README.md"
+    card.write_text(card.read_text().replace("license: unknown", "license: mit").replace("---\n\n", "---\n\nMine.\n\n"))
+    assert status(*words, "--report-on", "test", "--resume") == 0  # trains nothing anew
+    assert scores(folder / "report") == pytest.approx(by_hand, abs=1e-6)
+    text = card.read_text()
+    assert "Mine." in text
+    assert "license: mit" in text
+    assert "model-index" in text
+    capsys.readouterr()
+    card.write_text(text.replace("## Training", "## How I trained it"))
+    assert status(*words, "--report-on", "test") == 2
+    told = capsys.readouterr()
+    assert "R@10" in told.out
+    assert "its generated part was edited by hand" in told.err
+    assert status(*words) == 2
+    assert "report is of an earlier run" in capsys.readouterr().err
+    assert status(*words, "--no-resume") == 2
+    assert "holds checkpoint-2. Remove the folder" in capsys.readouterr().err
+
+
+def test_the_character_gru_says_how_it_is_scored(tmp_path, capsys):
+    assert status("train", "char-gru", *COMMANDS["char-gru"], "--output-dir", tmp_path / "gru") == 0
+    assert "score it:\n  the same command with --report-on test\n" in capsys.readouterr().out
+    with pytest.raises(InvalidOption, match="no-resume"):
+        last_checkpoint(tmp_path / "gru" / "checkpoints", {}, resume=False)
+
+
+def test_hyphens_and_underscores_name_the_same_option():
+    kinds = [ModelArguments, DataArguments]
+    shown = ["--text-model", "a", "--no-normalize", "--train-text-model", "--report-on", "val", "--held-out=3"]
+    known = ["--text_model", "a", "--normalize", "False", "--train_text_model", "True", "--report_on", "val"]
+    read = read_arguments("x", "y", kinds, shown)
+    assert read == read_arguments("x", "y", kinds, [*known, "--held_out=3"])
+    assert (read[0].normalize, read[0].train_text_model, read[1].held_out) == (False, True, 3)
+
+
+def test_a_wrong_value_is_told_by_the_name_with_hyphens(capsys):
+    with pytest.raises(SystemExit):
+        read_arguments("x", "y", [DataArguments], ["--held_out", "few"])
+    assert "argument --held-out: invalid int value: 'few'" in capsys.readouterr().err
+
+
+def test_a_command_keeps_no_secret_and_no_place(tmp_path):
+    words = ["train", "dual-encoder", "--hub_token", "hf_a", "--hub-token=hf_b", "--output-dir", str(tmp_path / "run")]
+    assert command_text(words) == "cxc-eccv train dual-encoder --output-dir run"
+
+
+def test_the_card_s_command_is_torchrun_s_where_it_started_the_training(monkeypatch):
+    before = COMMAND.set("cxc-eccv train char-gru --seed 1")
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert _training_command("char-gru") == "cxc-eccv train char-gru --seed 1"
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert (
+        _training_command("char-gru") == "torchrun --nproc-per-node 2 -m cxc_eccv.studies.baselines.char_gru --seed 1"
+    )
+    COMMAND.reset(before)
+
+
+def test_the_card_names_public_data_and_the_checkpoints_that_were_fine_tuned(tmp_path):
+    parts, started = ["coco/train", "coco/restval", "flickr8k/all"], ["google-bert/bert-base-uncased"]
+    library = SimpleNamespace(edition=OFFICIAL)
+    facts = {"output": tmp_path, "model": tmp_path, "base_models": started, "parts": parts, "library": library}
+    trained = Trained(
+        kind="dual-encoder", about="A model.", has_images=True, settings={"seed": 1}, loading="", scoring=(),
+        pipeline="feature-extraction", **facts
+    )  # fmt: skip
+    card = ModelCard.load(write_model_card(trained, "cxc-eccv train", "cxc-eccv evaluate"))
+    data = card.data.to_dict()
+    assert (data["datasets"], data["base_model"]) == (["coco", "flickr8k"], started)
+    assert data["pipeline_tag"] == "feature-extraction"
+    told = "Trained on `coco/train`, `coco/restval` and `flickr8k/all`, from `google-bert/bert-base-uncased`."
+    assert told in card.text
+
+
+def test_progress_is_lines_of_the_first_process_that_fit_a_terminal(capsys):
+    logs = [
+        {"loss": 1.83, "learning_rate": 5e-5, "grad_norm": 7.0},
+        {"eval_recall_at_10": 0.42, **{f"eval_cxc/{way}/recall_at_10": 0.5 for way in ("i2t", "t2i", "t2t", "sts")}},
+        {"eval_runtime": 3.0},
+        {"train_runtime": 93.4},
+    ]
+    for is_first in (True, False):
+        state = SimpleNamespace(is_world_process_zero=is_first, global_step=250, max_steps=30000, epoch=1.25)
+        for log in logs:
+            Progress(["i2t", "t2i", "t2t"]).on_log(None, state, None, logs=log)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "step   250/30000  epoch 1.25  loss 1.8300  learning rate 5.00e-05",
+        "step   250/30000  epoch 1.25  validation R@10 42.0 (i2t 50.0, t2i 50.0, t2t 50.0)",
+        "step   250/30000  epoch 1.25  done in 93 s",
+    ]
+    assert max(map(len, lines)) <= 82
+
+
+def test_the_bar_is_for_terminals(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    state = SimpleNamespace(is_world_process_zero=True, global_step=0, max_steps=2)
+    progress = Progress()
+    progress.on_train_begin(SimpleNamespace(disable_tqdm=False), state, None)
+    progress.on_step_end(None, state, None)
+    progress.on_train_end(None, state, None)
+    assert "training:" in capsys.readouterr().err
+    progress = Progress()
+    progress.on_train_begin(SimpleNamespace(disable_tqdm=True), state, None)
+    progress.on_train_end(None, state, None)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,149 @@
+"""Baselines without training: discovery, values against loops, and what bad input gets."""
+
+import numpy as np
+import pytest
+
+from cxc_eccv.demo.bag_of_words import TfIdf
+from cxc_eccv.errors import InvalidOption, MalformedRun, MalformedSource, UnknownName
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.studies.baselines.untrained import declared, image_features
+from cxc_eccv.studies.baselines.untrained.bow import evaluate_bow
+from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs, baseline_named, baselines
+from cxc_eccv.studies.baselines.untrained.random import random_run
+from cxc_eccv.studies.baselines.untrained.word_vectors import AveragedVectors, read_word_vectors
+from cxc_eccv.types import Embeddings
+
+TABLE = "dog 1.0 0.0\ncat 0.0 2.0\nblue red 5 5\nbus 4 4\n"
+
+
+def vectors_file(folder, text=TABLE):
+    path = folder / "glove.txt"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_file_that_declares_one_is_found():
+    assert list(baselines()) == ["bow", "image_features", "random", "word_vectors"]
+    assert all(one.summary and one.name == name for name, one in baselines().items())
+    with pytest.raises(UnknownName, match="did you mean 'random'"):
+        baseline_named("randon")
+
+
+@pytest.mark.filterwarnings("ignore:.*score exactly as high:UserWarning")
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("bow", ["cxc/t2t/recall_at_1"]), ("random", ["cxc/t2t/recall_at_1", "coco_5k/i2t/recall_at_1", "cxc/sits"])],
+)
+def test_each_gives_a_report(sample_library, name, expected):
+    report, _ = baseline_named(name)(sample_library, "test", Inputs())
+    assert all(any(key.startswith(one) for key in report.scores) for one in expected)
+
+
+def test_random_vectors_are_those_of_their_seed(sample_library):
+    one, other, again = (random_run(sample_library, "test", seed) for seed in (1, 2, 1))
+    np.testing.assert_array_equal(one.images.vectors, again.images.vectors)
+    assert not np.allclose(one.captions.vectors, other.captions.vectors)
+    report, _ = baseline_named("random")(sample_library, "test", Inputs(seed=1))
+    assert report.scores == evaluate(one, data_dir=sample_library).scores
+    assert report.provenance["model"] == "random vectors, seed 1"
+
+
+@pytest.mark.filterwarnings("ignore:.*texts hold no word with a vector:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*decided by ties:UserWarning")
+def test_each_says_its_similarity_and_a_file_its_own(sample_library, make_run, tmp_path):
+    words = vectors_file(tmp_path, "red 1 0 0\nblue 0 1 0\na 0 0 1\n")
+    features = [tmp_path / f"{name}.npz" for name in ("plain", "dot")]
+    for path, similarity in zip(features, (None, "dot"), strict=True):
+        save_embeddings(path, EmbeddingsRun(make_run(sample_library).images, None, similarity=similarity))
+    cases = [("random", Inputs(), "cosine"), ("word_vectors", Inputs(vectors=words), "cosine")]
+    cases += [
+        ("image_features", Inputs(features=path), said) for path, said in zip(features, ("cosine", "dot"), strict=True)
+    ]
+    for name, inputs, said in cases:
+        report, run = baseline_named(name)(sample_library, "test", inputs)
+        assert run.similarity == said
+        found = report.provenance["similarity"], report.provenance["similarity_from"]
+        assert found == (said, "the run"), name
+
+
+@pytest.mark.filterwarnings("ignore:.*decided by ties:UserWarning")
+def test_captions_of_unknown_words_alone_are_found_by_nothing(sample_library, monkeypatch):
+    """Cosines of bags of words are not negative: the zero row's 0 is the lowest there is, and ties count against it."""
+    unknown = TfIdf.fit(["qwerty"])
+    monkeypatch.setattr(TfIdf, "fit", lambda texts: unknown)
+    report = evaluate_bow(sample_library)
+    assert report.scores["cxc/t2t/recall_at_10"] == 0
+    gallery = sample_library.captions("test").num_rows - 1
+    assert report.scores["cxc/t2t/median_rank"] > 0.9 * gallery
+
+
+def test_an_input_of_another_baseline_is_refused(sample_library):
+    with pytest.raises(InvalidOption, match="random does not read --model; it takes --seed"):
+        baseline_named("random")(sample_library, "test", Inputs(model="x"))
+    with pytest.raises(InvalidOption, match="no option of its own"):
+        baseline_named("bow")(sample_library, "test", Inputs(seed=1))
+
+
+def test_a_name_at_odds_with_its_file(monkeypatch):
+    wrong = Baseline("other", "wrong", image_features.run)
+    monkeypatch.setattr(image_features, "BASELINE", wrong)
+    baselines.cache_clear()
+    with pytest.raises(ImportError, match="named 'other'"):
+        declared.baselines()
+    monkeypatch.undo()
+    baselines.cache_clear()
+
+
+def test_a_caption_is_the_mean_of_its_known_words(tmp_path):
+    encoder = AveragedVectors(read_word_vectors(vectors_file(tmp_path), {"dog", "cat", "bus", "unicorn"}))
+    found = encoder(["A dog, a dog and a cat.", "BUS"])
+    np.testing.assert_allclose(found, [[2 / 3, 2 / 3], [4, 4]], rtol=1e-6)
+    with pytest.warns(UserWarning, match="1 of 2 texts hold no word with a vector"):
+        unknown, cat = encoder(["unicorn", "cat"])
+    assert cat.tolist() == [0, 2]
+    np.testing.assert_allclose(unknown, np.mean(list(encoder.vectors.values()), axis=0))
+
+
+def test_the_header_of_word2vec_and_words_with_blanks(tmp_path):
+    table = read_word_vectors(vectors_file(tmp_path, f"4 2\n{TABLE}"), {"dog", "blue red"})
+    assert {word: vector.tolist() for word, vector in table.items()} == {"dog": [1, 0], "blue red": [5, 5]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dog 1 x\n", "line 1"),
+        ("dog 1 nan\n", "finite numbers"),
+        ("dog 1 2\ncat 1\n", "line 2"),
+        ("sofa 1 2\n", "none of 2 words"),
+        ("dog\n", "line 1"),
+    ],
+)
+def test_broken_word_vectors(tmp_path, text, message):
+    with pytest.raises(MalformedSource, match=message):
+        read_word_vectors(vectors_file(tmp_path, text), {"dog", "cat"})
+
+
+def test_word_vectors_that_are_not_there(sample_library, tmp_path):
+    with pytest.raises(InvalidOption, match="needs --vectors FILE"):
+        baseline_named("word_vectors")(sample_library, "test", Inputs())
+    with pytest.raises(MalformedSource, match="no file"):
+        baseline_named("word_vectors")(sample_library, "test", Inputs(vectors=tmp_path / "glove.txt"))
+
+
+def test_image_features_of_a_file_equal_their_evaluation(sample_library, make_run, tmp_path):
+    images = EmbeddingsRun(make_run(sample_library).images, None)
+    save_embeddings(tmp_path / "features.npz", images)
+    report, _ = baseline_named("image_features")(sample_library, "test", Inputs(features=tmp_path / "features.npz"))
+    assert report.scores == evaluate(images, ["cxc/i2i", "cxc/sis"], data_dir=sample_library).scores
+    assert any(key.startswith("cxc/i2i/") for key in report.scores)
+
+
+def test_image_features_that_are_none(sample_library, tmp_path):
+    save_embeddings(tmp_path / "texts.npz", EmbeddingsRun(None, Embeddings([1], [[1.0]])))
+    with pytest.raises(MalformedRun, match="holds no image_ids"):
+        baseline_named("image_features")(sample_library, "test", Inputs(features=tmp_path / "texts.npz"))
+    for inputs in (Inputs(), Inputs(model="x"), Inputs(images=tmp_path)):
+        with pytest.raises(InvalidOption, match="needs either --features"):
+            baseline_named("image_features")(sample_library, "test", inputs)

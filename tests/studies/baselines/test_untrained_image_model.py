@@ -1,0 +1,48 @@
+"""The pooled features of a tiny image model, by folder of images, through the command line."""
+
+import json
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+from cxc_eccv.demo.run import sample_images  # noqa: E402 - after the checks above
+from cxc_eccv.errors import InvalidOption, MissingIds  # noqa: E402
+from cxc_eccv.studies.baselines.untrained.declared import Inputs, baseline_named  # noqa: E402
+
+
+@pytest.fixture
+def saved_vit(tmp_path):
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1}
+    config = transformers.ViTConfig(image_size=32, patch_size=8, **sizes)
+    transformers.ViTModel(config).save_pretrained(tmp_path / "vit")
+    transformers.ViTImageProcessorPil(size={"height": 32, "width": 32}).save_pretrained(tmp_path / "vit")
+    return tmp_path / "vit"
+
+
+def test_an_image_model_gives_image_image_retrieval(sample_library, saved_vit):
+    inputs = Inputs(model=str(saved_vit), images=sample_images())
+    report, run = baseline_named("image_features")(sample_library, "test", inputs)
+    assert run.images.vectors.shape == (len(sample_library.images("test")), 16)
+    assert {key.rpartition("/")[0] for key in report.scores} == {"cxc/i2i", "cxc/sis"}
+    assert json.dumps(report.provenance["model"])
+
+
+def test_the_middle_of_the_images_is_taken_where_asked(sample_library, saved_vit):
+    found = {}
+    for share in (None, 0.875):
+        inputs = Inputs(model=str(saved_vit), images=sample_images(), central_crop=share)
+        report, found[share] = baseline_named("image_features")(sample_library, "test", inputs)
+        assert report.provenance.get("central_crop") == share
+    assert (found[None].images.vectors != found[0.875].images.vectors).any()
+    inputs = Inputs(features=saved_vit / "features.npz", central_crop=0.875)
+    with pytest.raises(InvalidOption, match="features of a file are as they are"):
+        baseline_named("image_features")(sample_library, "test", inputs)
+    with pytest.raises(InvalidOption, match="random does not read --central-crop"):
+        baseline_named("random")(sample_library, "test", Inputs(central_crop=0.875))
+
+
+def test_missing_images_are_counted(sample_library, saved_vit, tmp_path):
+    with pytest.raises(MissingIds, match="images of the test split are not below"):
+        baseline_named("image_features")(sample_library, "test", Inputs(model=str(saved_vit), images=tmp_path))

@@ -1,0 +1,431 @@
+"""The entailment classifier: its branches, gate, heads and loss, against NumPy and against what must not change."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+import transformers
+from entailment_models import (
+    HYPOTHESES,
+    LABELS,
+    MULTIMODAL,
+    OF_KIND,
+    PREMISES,
+    WITH_BOTH,
+    batch_of,
+    classifier,
+    pictures,
+)
+from transformers import AutoConfig, AutoModel, AutoProcessor
+
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName
+from cxc_eccv.studies.entailment.classifier import KINDS, EntailmentClassifier, EntailmentConfig, soft_cross_entropy
+from cxc_eccv.studies.entailment.processing import EntailmentProcessor
+
+
+def logits_apart(model, processor, place):
+    """The logits of a pair by each head that the paper counts for its kind, from passes of this pair alone."""
+    premise, picture, hypothesis = [PREMISES[place]], [pictures()[place]], [HYPOTHESES[place]]
+    found = {}
+    with torch.no_grad():
+        if premise[0]:
+            found["text"] = model(**processor(premise, None, hypothesis)).logits[0]
+        if picture[0] is not None:
+            found["visual"] = model(**processor([""], picture, hypothesis)).logits[0]
+        if premise[0] and picture[0] is not None:
+            found["joint"] = model(**processor(premise, picture, hypothesis)).logits[0]
+    return {name: logits.double().numpy() for name, logits in found.items()}
+
+
+@pytest.mark.parametrize(("name", "head"), [*((name, "softmax") for name in WITH_BOTH), ("bert over vit", "sigmoid")])
+def test_the_loss_of_a_mixed_batch_is_that_of_a_loop_over_pairs(name, head):
+    """Equations 9 to 12, pair by pair: the losses of the heads that count for its kind, over the number of pairs."""
+    model, processor = classifier(name, head=head)
+    with torch.no_grad():
+        found = model(**batch_of(processor))
+    total, last = 0.0, []
+    for place, label in enumerate(LABELS):
+        by_head = logits_apart(model, processor, place)
+        assert list(by_head) == {0: ["text"], 1: ["visual"], 2: ["text", "visual", "joint"]}[OF_KIND[place]]
+        for two in by_head.values():
+            chances = np.exp(two) / np.exp(two).sum()
+            total -= (1 - label) * np.log(chances[0]) + label * np.log(chances[1])
+        last.append(two)
+    assert found.loss.item() == pytest.approx(total / len(LABELS), abs=2e-6)
+    np.testing.assert_allclose(found.logits.numpy(), last, atol=2e-6)
+
+
+def test_joint_states_follow_equations_5_to_8():
+    model, processor = classifier("bert with blip")
+    seen = {}
+    hooks = [
+        getattr(model, f"{name}_head").register_forward_hook(
+            lambda _module, given, made, name=name: seen.update({name: (given[0], made)})
+        )
+        for name in ("text", "visual", "joint")
+    ]
+    with torch.no_grad():
+        model(**processor([PREMISES[1]], [tiny_models.picture(1)], [HYPOTHESES[1]]))
+    for hook in hooks:
+        hook.remove()
+    text, visual = (seen[name][0].numpy() for name in ("text", "visual"))
+    weights = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+
+    def gate(name, state):
+        return 1 / (1 + np.exp(-(state @ weights[f"{name}_gate.weight"].T + weights[f"{name}_gate.bias"])))
+
+    joint = gate("text", text) * text + gate("visual", visual) * visual
+    np.testing.assert_allclose(seen["joint"][0].numpy(), joint, atol=1e-6)
+    for name, state in (("text", text), ("visual", visual), ("joint", joint)):
+        layers = [layer for layer in getattr(model, f"{name}_head") if isinstance(layer, torch.nn.Linear)]
+        assert len(layers) == 3  # two hidden ones and the output
+        for layer in layers[:2]:
+            state = np.maximum(state @ layer.weight.detach().numpy().T + layer.bias.detach().numpy(), 0)
+        state = state @ layers[2].weight.detach().numpy().T + layers[2].bias.detach().numpy()
+        np.testing.assert_allclose(seen[name][1].numpy(), state, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", WITH_BOTH)
+def test_a_projection_stands_only_where_the_branches_differ_in_size(name):
+    model, _ = classifier(name)
+    assert isinstance(model.visual_projection, torch.nn.Linear) == ("wide" in name)
+    assert model.config.widths == {"wide bert over vit": (24, 16), "wide bert over narrow": (16, 24)}.get(
+        name, (16, 16)
+    )
+
+
+@pytest.mark.parametrize("name", WITH_BOTH)
+def test_both_first_tokens_see_the_whole_text_and_the_image(name):
+    model, processor = classifier(name, mask_share=0)
+
+    def score(premise, picture, hypothesis):
+        with torch.no_grad():
+            return model(**processor([premise], [picture], [hypothesis])).logits
+
+    one, other = tiny_models.picture(1), tiny_models.picture(2)
+    assert not torch.allclose(score("a dog", None, "a man rides"), score("a dog", None, "a man on"), atol=1e-7, rtol=0)
+    assert not torch.allclose(score("a dog", None, "a man"), score("a cat", None, "a man"), atol=1e-7, rtol=0)
+    assert not torch.allclose(score("", one, "a man rides"), score("", one, "a man on"), atol=1e-7, rtol=0)
+    assert not torch.allclose(score("", one, "a man rides"), score("", other, "a man rides"), atol=1e-7, rtol=0)
+
+
+def test_bert_with_cross_attention_reads_as_bert_does():
+    """Built as a decoder, it must not read from left to right: alone, it gives what the encoder gives."""
+    bert, tokenizer, _ = tiny_models.bert()
+    model, processor = classifier("bert shared")
+    tokens = tokenizer(["a dog", "the woman with a ball"], ["a cat", "a"], padding=True, return_tensors="pt")
+    wanted = bert(**tokens).last_hidden_state[:, 0]
+    seen = []
+    hook = model.text_head.register_forward_hook(lambda _module, given, _made: seen.append(given[0]))
+    with torch.no_grad():
+        model(**processor(["a dog", "the woman with a ball"], None, ["a cat", "a"]))
+    hook.remove()
+    torch.testing.assert_close(seen[0], wanted, atol=1e-6, rtol=1e-6)
+
+
+def moved(model, batch):
+    """Parts with a gradient other than 0."""
+    model.zero_grad()
+    model(**batch).loss.backward()
+    with_gradient = [
+        name for name, one in model.named_parameters() if one.grad is not None and one.grad.abs().sum() > 0
+    ]
+    return {name.partition(".")[0] for name in with_gradient}
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_each_kind_of_data_moves_its_own_branch_alone(train):
+    model, processor = classifier("bert over vit")
+    model.train(train)
+    text = processor(["a dog"] * 2, None, ["a cat", "a man"], [0, 1])
+    visual = processor(["", ""], [tiny_models.picture(1), tiny_models.picture(2)], ["a cat", "a man"], [0, 1])
+    both = processor(["a dog"] * 2, [tiny_models.picture(1), tiny_models.picture(2)], ["a cat", "a man"], [0, 1])
+    seen_by_visual = {"image_model", "visual_text_model", "visual_head"}
+    assert moved(model, text) == {"text_model", "text_head"}
+    assert moved(model, visual) == seen_by_visual
+    assert moved(model, both) == seen_by_visual | {"text_model", "text_head", "text_gate", "visual_gate", "joint_head"}
+
+
+def test_the_joint_loss_reaches_both_branches():
+    model, processor = classifier("bert over vit")
+    for head in (model.text_head, model.visual_head):
+        for parameter in head.parameters():
+            parameter.data.zero_()  # their losses then have no gradient below them
+    both = processor(["a dog"], [tiny_models.picture(1)], ["a cat"], [0])
+    assert {"text_model", "image_model", "visual_text_model"} <= moved(model, both)
+
+
+def test_a_batch_without_images_spends_nothing_on_vision_and_one_with_some_only_on_these():
+    model, processor = classifier("bert over vit")
+    sizes = []
+    model.image_model.register_forward_pre_hook(
+        lambda _module, _given, named: sizes.append(len(named["pixel_values"])), with_kwargs=True
+    )
+    model(**processor(["a dog"], None, ["a cat"]))
+    assert not sizes
+    batch = batch_of(processor)
+    assert len(batch["pixel_values"]) == 5  # four images, and a black one for the two pairs without
+    model(**batch)
+    assert sizes == [4]
+    picture = tiny_models.picture(1)
+    model(**processor(["a dog"] * 3, [picture] * 3, ["a cat", "a", "a man"]))
+    assert sizes == [4, 1]
+
+
+def test_an_image_that_pairs_share_counts_as_one_for_each():
+    model, processor = classifier("bert over vit")
+    first, second = tiny_models.picture(1), tiny_models.picture(2)
+    shared = processor(["a dog"] * 3, [first, second, first], ["a cat", "a", "a man"], [1, 0, 1])
+    apart = processor(["a dog"] * 3, [first, second, first.copy()], ["a cat", "a", "a man"], [1, 0, 1])
+    assert (len(shared["pixel_values"]), len(apart["pixel_values"])) == (2, 3)
+    del apart["image_index"]  # each is its own pair's
+    torch.testing.assert_close(model(**shared).logits, model(**apart).logits)
+    torch.testing.assert_close(model(**shared).loss, model(**apart).loss)
+
+
+@pytest.mark.parametrize("name", ["bert alone", "bert with blip", "bert over vit", "blip alone"])
+def test_order_of_pairs_and_padding_do_not_matter(name):
+    model, processor = classifier(name)
+    premises = [premise or "a dog" for premise in PREMISES]
+    images = None if name == "bert alone" else [tiny_models.picture(place) for place in range(6)]
+    order = [3, 1, 5, 0, 2, 4]
+    with torch.no_grad():
+        straight = model(**processor(premises, images, HYPOTHESES)).logits
+        turned = model(
+            **processor(
+                [premises[place] for place in order],
+                None if images is None else [images[place] for place in order],
+                [HYPOTHESES[place] for place in order],
+            )
+        ).logits
+    torch.testing.assert_close(straight[order], turned, atol=1e-6, rtol=1e-5)
+
+
+def test_a_classifier_of_one_branch_uses_it_for_multimodal_pairs():
+    model, processor = classifier("bert alone")
+    with_image = model(**processor(["a dog"], [tiny_models.picture(1)], ["a cat"], [1]))
+    without = model(**processor(["a dog"], None, ["a cat"], [1]))
+    assert torch.equal(with_image.logits, without.logits)
+    assert torch.equal(with_image.loss, without.loss)
+    model, processor = classifier("blip alone")
+    with_text = model(**processor(["a dog"], [tiny_models.picture(1)], ["a cat"], [1]))
+    without = model(**processor([""], [tiny_models.picture(1)], ["a cat"], [1]))
+    assert torch.equal(with_text.logits, without.logits)
+    assert torch.equal(with_text.loss, without.loss)
+
+
+def test_what_a_missing_branch_would_read_is_refused():
+    text, of_text = classifier("bert alone")
+    visual, of_visual = classifier("blip alone")
+    with pytest.raises(TowerMissing, match=r"pair 1 has only an image as premise, .* no visual branch"):
+        of_text(["a dog", ""], [None, tiny_models.picture(1)], ["a", "a"])
+    with pytest.raises(TowerMissing, match=r"pair 0 has only text as premise, .* no text branch"):
+        of_visual(["a dog"], None, ["a"])
+    both = classifier("bert with blip")[1](["a dog", ""], [None, tiny_models.picture(1)], ["a", "a"])
+    with pytest.raises(TowerMissing, match="1 of 2 pairs have only an image as premise"):
+        text(**both)
+    with pytest.raises(TowerMissing, match="1 of 2 pairs have only text as premise"):
+        visual(**both)
+
+
+def test_kinds_that_name_what_is_not_given_are_refused():
+    model, processor = classifier("bert with blip")
+    batch = processor(["a dog"], None, ["a"])
+    with pytest.raises(InvalidOption, match="for the visual branch, and nothing is given that it reads"):
+        model(**batch | {"kinds": torch.tensor([MULTIMODAL])})
+    with pytest.raises(InvalidOption, match="give input_ids, or pixel_values with visual_input_ids"):
+        model()
+
+
+@pytest.mark.parametrize("wrong", [-1.0, 1.5, float("nan"), 2.0])
+def test_labels_outside_0_and_1_are_refused(wrong):
+    model, processor = classifier("bert alone")
+    with pytest.raises(InvalidOption, match="give 0, 1 or what lies between"):
+        model(**processor(["a dog"] * 2, None, ["a", "a"], [1.0, wrong]))
+
+
+def test_soft_labels_are_cross_entropy_against_both_classes():
+    logits, labels = torch.randn(7, 2, generator=torch.manual_seed(0)), torch.rand(7)
+    logs = torch.log_softmax(logits, 1)
+    wanted = torch.nn.functional.cross_entropy(logits, torch.stack([1 - labels, labels], 1), reduction="none")
+    torch.testing.assert_close(soft_cross_entropy(logits, labels), wanted)
+    torch.testing.assert_close(soft_cross_entropy(logits, torch.ones(7)), -logs[:, 1])
+
+
+def test_a_sigmoid_head_is_binary_cross_entropy_on_its_one_value():
+    model, processor = classifier("bert alone", head="sigmoid")
+    batch = processor(["a dog"] * 3, None, ["a cat", "a", "a man"], [0, 1, 0.25])
+    assert model.text_head[-1].out_features == 1
+    seen = []
+    hook = model.text_head.register_forward_hook(lambda _module, _given, made: seen.append(made[:, 0]))
+    found = model(**batch)
+    hook.remove()
+    wanted = torch.nn.functional.binary_cross_entropy_with_logits(seen[0], batch["labels"])
+    torch.testing.assert_close(found.loss, wanted)
+    torch.testing.assert_close(model.probabilities(found.logits), seen[0].double().sigmoid(), atol=1e-7, rtol=1e-6)
+
+
+def test_probabilities_are_the_softmax_until_calibrated():
+    model, processor = classifier("bert alone")
+    logits = model(**processor(["a dog"] * 2, None, ["a cat", "a"])).logits.detach()
+    chances = model.probabilities(logits)
+    assert chances.dtype == torch.float64
+    torch.testing.assert_close(chances, logits.double().softmax(1)[:, 1])
+    model.config.calibration_scale, model.config.calibration_offset = 2.0, -0.5
+    calibrated = torch.sigmoid(2 * (logits[:, 1] - logits[:, 0]).double() - 0.5)
+    torch.testing.assert_close(model.probabilities(logits), calibrated)
+
+
+@pytest.mark.parametrize("name", [*WITH_BOTH, "bert alone", "blip alone"])
+def test_saved_and_loaded_it_is_the_same(name, tmp_path):
+    numbers = {"threshold": 0.7, "calibration_scale": 1.5, "calibration_offset": 0.25}
+    model, processor = classifier(name, head_widths=(8, 6), **numbers)
+    model.save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    again, of_it = AutoModel.from_pretrained(tmp_path).eval(), AutoProcessor.from_pretrained(tmp_path)
+    assert type(again) is EntailmentClassifier
+    assert type(of_it) is EntailmentProcessor
+    names = (*numbers, "head_widths", "shared_text", "mask_share", "mask_ratio", "head", "widths", "auto_map")
+    assert [getattr(again.config, one) for one in names] == [getattr(model.config, one) for one in names]
+    pair = ([PREMISES[1]], None if name == "bert alone" else [tiny_models.picture(1)], [HYPOTHESES[1]])
+    batch = processor(*pair)
+    assert batch.keys() == of_it(*pair).keys()
+    assert all(torch.equal(batch[name], tensor) for name, tensor in of_it(*pair).items())
+    torch.testing.assert_close(again(**batch).logits, model(**batch).logits, atol=1e-6, rtol=0)
+    assert (of_it.tokenizer is None, of_it.image_processor is None) == (name == "blip alone", name == "bert alone")
+
+
+def test_a_fresh_process_loads_it_without_importing_its_module(tmp_path):
+    model, processor = classifier("bert with blip")
+    model.save_pretrained(tmp_path / "model")
+    processor.save_pretrained(tmp_path / "model")
+    code = (
+        "from transformers import AutoConfig, AutoModel, AutoProcessor\n"
+        "import sys\n"
+        "assert 'cxc_eccv' not in sys.modules\n"
+        "parts = [auto.from_pretrained(sys.argv[1], trust_remote_code=True) "
+        "for auto in (AutoConfig, AutoModel, AutoProcessor)]\n"
+        "print(*[f'{type(one).__module__}.{type(one).__name__}' for one in parts])\n"
+        "parts[1].save_pretrained(sys.argv[2])\n"
+    )
+    again = tmp_path / "again"
+    environment = {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1", "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "model"), str(again)],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    where = "cxc_eccv.studies.entailment"
+    assert done.stdout.split() == [
+        f"{where}.classifier.EntailmentConfig",
+        f"{where}.classifier.EntailmentClassifier",
+        f"{where}.processing.EntailmentProcessor",
+    ]
+    # What was loaded so is saved as what was not: no copy of this package's code beside the weights.
+    assert sorted(path.name for path in again.glob("*.py")) == ["cxc_eccv_entailment.py"]
+    assert json.loads((again / "config.json").read_text())["auto_map"]["AutoModel"].startswith("cxc_eccv_entailment.")
+
+
+def test_weights_of_the_parts_are_taken_over_and_the_rest_is_new():
+    bert, blip = tiny_models.bert()[0], tiny_models.blip()[0]
+    model = EntailmentClassifier.from_parts(text_model=bert, visual_text_model=blip)
+    for name, tensor in bert.state_dict().items():
+        assert torch.equal(model.text_model.state_dict()[name], tensor)
+    for name, tensor in model.visual_text_model.state_dict().items():
+        assert torch.equal(blip.text_encoder.state_dict()[name], tensor)
+    for name, tensor in model.image_model.state_dict().items():
+        assert torch.equal(blip.vision_model.state_dict()[name], tensor)
+    assert not hasattr(bert.config, "add_cross_attention") or not bert.config.add_cross_attention
+
+
+def test_parts_of_other_types_of_numbers_become_float32_and_heads_are_left_behind():
+    bert, vit = tiny_models.bert()[0].to(torch.bfloat16), tiny_models.vit()[0].half()
+    matched = transformers.BertForMaskedLM(tiny_models.bert_config())
+    model = EntailmentClassifier.from_parts(text_model=bert, image_model=vit, visual_text_model=matched)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    weight = model.visual_text_model.embeddings.word_embeddings.weight
+    assert torch.equal(weight, matched.bert.embeddings.word_embeddings.weight)
+
+
+def test_parts_that_do_not_fit_are_refused():
+    bert, vit = tiny_models.bert()[0], tiny_models.vit()[0]
+    gpt = transformers.GPT2Model(transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, vocab_size=30, n_positions=24))
+    with pytest.raises(InvalidOption, match="reads from left to right"):
+        EntailmentClassifier.from_parts(text_model=gpt)
+    with pytest.raises(InvalidOption, match="give visual_text_config"):
+        EntailmentClassifier.from_parts(text_model=bert, image_model=vit)
+    with pytest.raises(InvalidOption, match="shared_text"):
+        EntailmentClassifier.from_parts(text_model=bert, image_model=vit, visual_text_model=bert, shared_text=True)
+    distil = transformers.DistilBertModel(transformers.DistilBertConfig(dim=16, hidden_dim=32, n_layers=1, n_heads=2))
+    with pytest.raises(InvalidOption, match="DistilBertModel cannot attend to an image"):
+        EntailmentClassifier.from_parts(text_model=bert, image_model=vit, visual_text_model=distil)
+    with pytest.raises(InvalidOption, match="ViTModel reads no text"):
+        EntailmentClassifier.from_parts(text_model=bert, visual_text_model=vit)
+    for other in (bert, tiny_models.clip()[0]):
+        with pytest.raises(InvalidOption, match=r"is no fusion model .*give image_model, too"):
+            EntailmentClassifier.from_parts(text_model=bert, visual_text_model=other)
+    damaged = tiny_models.bert()[0]
+    del damaged.encoder.layer[1]
+    with pytest.raises(CheckpointMismatch, match="lacks"):
+        EntailmentClassifier.from_parts(text_model=damaged)
+
+
+def test_encoders_that_need_more_than_their_branch_gives_are_refused():
+    bert = tiny_models.bert()[0]
+    for tower, message in (
+        (tiny_models.siglip2, "Siglip2VisionModel needs .*spatial_shapes, and gets pixel_values alone"),
+        (tiny_models.vilt, "Vilt.* reads text beside the image"),
+    ):
+        with pytest.raises(InvalidOption, match=f"image_model: {message}"):
+            EntailmentClassifier.from_parts(image_model=tower()[0], visual_text_model=bert, mask_images=0)
+    for other, message in ((tiny_models.clip, "CLIPModel reads images"), (tiny_models.vit, "ViTModel reads no text")):
+        with pytest.raises(InvalidOption, match=f"text_model: {message}"):
+            EntailmentClassifier.from_parts(other()[0])
+    with pytest.raises(ModelError, match="AutoModel builds no model of type align_vision_model alone"):
+        EntailmentClassifier.from_parts(bert, image_model=tiny_models.align()[0], visual_text_model=bert, mask_images=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mask_ratio": 0.0}, "mask_ratio=0.0"),
+        ({"mask_ratio": 1.0}, "mask_ratio=1.0"),
+        ({"mask_share": -0.1}, "mask_share=-0.1"),
+        ({"mask_share": 1.5}, "mask_share=1.5"),
+        ({"threshold": 1.5}, "threshold=1.5"),
+        ({"calibration_scale": float("nan")}, "finite"),
+        ({"head_widths": (8,)}, "two hidden layers"),
+        ({"head_widths": (8, 0)}, "two hidden layers"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(options, message):
+    with pytest.raises(InvalidOption, match=message):
+        EntailmentConfig(**options)
+
+
+def test_an_unknown_head_is_refused():
+    with pytest.raises(UnknownName, match="did you mean 'sigmoid'"):
+        EntailmentConfig(head="sigmod")
+
+
+def test_without_any_part_it_is_a_config_of_bert_for_text():
+    config = AutoConfig.for_model("cxc_eccv_entailment")
+    assert (config.has_text, config.has_visual, config.text_config.model_type) == (True, False, "bert")
+    assert KINDS == ("text", "visual", "multimodal")
+
+
+@pytest.mark.parametrize("name", ["bert with blip", "bert over vit"])
+def test_parameters_get_gradients_under_bfloat16_autocast(name):
+    model, processor = classifier(name)
+    model.train()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = model(**batch_of(processor))
+    found.loss.backward()
+    assert found.loss.dtype == found.logits.dtype == torch.float32
+    assert all(one.grad is not None and one.grad.isfinite().all() for one in model.joint_head.parameters())

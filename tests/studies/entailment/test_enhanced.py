@@ -1,0 +1,310 @@
+"""Extra steps on weak positives: against steps taken by hand, against plain training, and going on after a kill."""
+
+import copy
+import os
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+
+import datasets  # noqa: E402 - after the check for torch
+import transformers  # noqa: E402
+from mined_files import write_mined  # noqa: E402
+
+from cxc_eccv.errors import InvalidOption  # noqa: E402
+from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches, read_weak_positives  # noqa: E402
+
+WIDTH = 3
+
+
+class Regression(torch.nn.Module):
+    """A user's own model, which has never heard of weak positives."""
+
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.line = torch.nn.Linear(WIDTH, 1)
+        self.dropout = torch.nn.Dropout(dropout)
+
+    def forward(self, inputs, labels):
+        return {"loss": (self.line(self.dropout(inputs)) - labels).square().mean()}
+
+
+def example(image, caption=0):
+    random = torch.Generator().manual_seed(1000 * image + caption)
+    inputs = torch.randn(WIDTH, generator=random)
+    return {"image_id": image, "inputs": inputs, "labels": torch.randn(1, generator=random)}
+
+
+ROWS = [example(image) for image in range(12)]
+WEAK = {image: [100 + image, 200 + image] for image in range(0, 12, 2)}
+
+
+def load(pairs, step):
+    del step
+    return [example(*pair) for pair in pairs]
+
+
+def batch_of(parts):
+    return transformers.default_data_collator([row for part in parts for row in part])
+
+
+def arguments(folder, **options):
+    shared = {"per_device_train_batch_size": 2, "learning_rate": 0.05, "weight_decay": 0.1, "num_train_epochs": 1}
+    quiet = {"use_cpu": True, "disable_tqdm": True, "report_to": "none", "save_strategy": "no", "logging_steps": 1}
+    quiet |= {"remove_unused_columns": False, "max_grad_norm": 0.7, "lr_scheduler_type": "constant"}
+    return transformers.TrainingArguments(output_dir=str(folder), **{**shared, **quiet, **options})
+
+
+def model(**options):
+    torch.manual_seed(0)
+    return Regression(**options)
+
+
+class Plain(EnhancedTrainer):
+    """Without weak positives it is a Trainer; notes down what it trains on."""
+
+    def __init__(self, *given, **options):
+        self.batches, self.rates = [], []
+        super().__init__(*given, **options)
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        self.batches.append(copy.deepcopy(dict(inputs)))
+        return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+
+
+def trained(folder, weak=None, rows=ROWS, dropout=0.0, alpha=0.3, kind=Plain, collator=None, **options):
+    trainer = kind(
+        model=model(dropout=dropout),
+        args=arguments(folder, **options),
+        train_dataset=rows,
+        data_collator=collator or transformers.default_data_collator,
+        weak_batches=weak,
+        alpha=alpha,
+    )
+    trainer.train()
+    return trainer
+
+
+def weights(trainer):
+    return torch.cat([parameter.detach().flatten() for parameter in trainer.model.parameters()])
+
+
+def weak_batches(size=2, captions=WEAK, seed=0):
+    return WeakBatches(captions, load, batch_of, size=size, seed=seed)
+
+
+def test_weak_positives_are_drawn_for_the_images_of_the_batch_first():
+    drawn = weak_batches(size=4).draw([3, 4, 5, 10, 4], step=1)
+    assert [image for image, _ in drawn[:2]] in ([4, 10], [10, 4])
+    assert len({image for image, _ in drawn}) == 4
+    assert all(caption in WEAK[image] for image, caption in drawn)
+    again = [weak_batches(size=4).draw([3, 4, 5, 10, 4], step=1) for _ in range(2)]
+    assert again == [drawn, drawn]
+    others = [weak_batches(size=4).draw([4, 10], step=step, rank=rank) for step in range(9) for rank in (0, 1)]
+    assert len({tuple(pairs) for pairs in others}) > 9
+
+
+def test_a_batch_holds_an_image_and_a_caption_once():
+    shared = {image: [7, 8] for image in range(5)}
+    for step in range(20):
+        drawn = weak_batches(size=5, captions=shared).draw([2], step=step)
+        assert drawn[0][0] == 2
+        assert len(drawn) == 2
+        assert len({caption for _, caption in drawn}) == len({image for image, _ in drawn}) == 2
+    assert weak_batches(captions={1: []}).draw([1], step=0) == []
+    with pytest.raises(InvalidOption, match="size=0"):
+        weak_batches(size=0)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_alpha_0_is_plain_training_bit_for_bit(tmp_path, dropout):
+    plain = trained(tmp_path, dropout=dropout, num_train_epochs=3)
+    other = trained(tmp_path, weak_batches(), dropout=dropout, num_train_epochs=3, alpha=0)
+    assert torch.equal(weights(plain), weights(other))
+    assert not torch.equal(weights(plain), weights(trained(tmp_path, weak_batches(), dropout=dropout)))
+
+
+@pytest.mark.parametrize("optimizer", ["adamw_torch", "sgd"])
+def test_alpha_1_is_plain_training_on_the_union_of_the_batches(tmp_path, optimizer):
+    enhanced = trained(tmp_path, weak_batches(), alpha=1, num_train_epochs=2, optim=optimizer)
+    assert len(enhanced.batches) == 2 * 12
+    assert enhanced.state.global_step == 12
+
+    class InOrder(Plain):
+        def _get_train_sampler(self, *_):
+            return torch.utils.data.SequentialSampler(self.train_dataset)
+
+    rows = enhanced.batches
+    whole = trained(
+        tmp_path,
+        kind=InOrder,
+        rows=rows,
+        per_device_train_batch_size=1,
+        optim=optimizer,
+        collator=lambda batches: dict(batches[0]),
+    )
+    assert whole.state.global_step == 24
+    assert torch.equal(weights(enhanced), weights(whole))
+
+
+def test_an_extra_step_is_one_by_hand_after_the_accumulated_one_at_the_rate_of_that(tmp_path):
+    """Two batches accumulate, the rate falls from step to step, gradients are clipped, and Adam keeps its moments."""
+    options = {"gradient_accumulation_steps": 2, "lr_scheduler_type": "linear", "num_train_epochs": 2}
+    enhanced = trained(tmp_path, weak_batches(size=3), **options)
+    assert (len(enhanced.batches), enhanced.state.global_step) == (6 * 3, 6)
+    network = model()
+    decayed = [
+        {"params": [network.line.weight], "weight_decay": 0.1},
+        {"params": [network.line.bias], "weight_decay": 0},
+    ]
+    optimizer = torch.optim.AdamW(decayed, lr=1)
+    for step in range(6):
+        *normal, extra = enhanced.batches[3 * step : 3 * step + 3]
+        assert [len(batch["labels"]) for batch in (*normal, extra)] == [2, 2, 3]
+        rate = 0.05 * (1 - step / 6)
+        for batches, factor in ((normal, 1), ([extra], 0.3)):
+            for batch in batches:
+                (network(**batch)["loss"] / len(batches)).backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 0.7)
+            for group in optimizer.param_groups:
+                group["lr"] = factor * rate
+            optimizer.step()
+            optimizer.zero_grad()
+    expected = torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
+    torch.testing.assert_close(weights(enhanced), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_the_schedule_counts_the_steps_of_the_trainer_alone(tmp_path):
+    options = {"lr_scheduler_type": "cosine", "warmup_steps": 2, "num_train_epochs": 2}
+    logged = [
+        [row["learning_rate"] for row in trained(tmp_path, weak, **options).state.log_history if "learning_rate" in row]
+        for weak in (None, weak_batches())
+    ]
+    assert len(logged[0]) == 12
+    assert logged[0] == logged[1]
+
+
+def test_the_images_of_all_accumulated_batches_come_first(tmp_path):
+    seen = []
+
+    class Watched(WeakBatches):
+        def draw(self, images, **options):
+            seen.append(list(images))
+            return super().draw(images, **options)
+
+    options = {"gradient_accumulation_steps": 3, "per_device_train_batch_size": 2}
+    trained(tmp_path, Watched(WEAK, load, batch_of, size=2), **options)
+    assert [len(images) for images in seen] == [6, 6]
+    assert sorted(seen[0] + seen[1]) == list(range(12))
+
+
+def test_a_run_that_goes_on_draws_the_same_weak_positives(tmp_path):
+    options = {"save_strategy": "steps", "save_steps": 4, "num_train_epochs": 2, "save_only_model": False}
+    whole = trained(tmp_path / "whole", weak_batches(), **options)
+    second = Plain(
+        model=model(),
+        args=arguments(tmp_path / "whole", **options),
+        train_dataset=ROWS,
+        data_collator=transformers.default_data_collator,
+        weak_batches=weak_batches(),
+    )
+    second.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-8"))
+    assert len(second.batches) == 2 * 4
+    for mine, other in zip(second.batches, whole.batches[-8:], strict=True):
+        assert all(torch.equal(mine[name], other[name]) for name in ("inputs", "labels"))
+    assert torch.equal(weights(second), weights(whole))
+
+
+def test_extra_batches_are_loaded_by_the_workers_of_the_data_loader_and_change_nothing(tmp_path):
+    class Marked(WeakBatches):
+        """Every row says which process loaded it."""
+
+        def __init__(self, **options):
+            self.processes = []
+            super().__init__(WEAK, lambda pairs, step: [(os.getpid(), load(pairs, step))], self.join, **options)
+
+        def join(self, parts):
+            self.processes.append([process for part in parts for process, _ in part])
+            return batch_of([rows for part in parts for _, rows in part])
+
+    found, processes = [], []
+    for workers in (0, 2):
+        weak = Marked(size=6)
+        trainer = trained(tmp_path, weak, dropout=0.5, dataloader_num_workers=workers, max_steps=3)
+        found.append(weights(trainer))
+        processes.append(weak.processes)
+        assert trainer._loader is None
+    assert torch.equal(*found)
+    assert processes[0] == [[os.getpid()]] * 3
+    first, *others = processes[1]
+    assert (len(first), len(set(first))) == (3, 2)  # three parts of two pairs, by both
+    assert os.getpid() not in first
+    assert [set(each) for each in others] == [set(first)] * 2
+
+
+def test_steps_without_an_extra_batch_are_counted(tmp_path):
+    with pytest.warns(UserWarning, match="6 of 6 steps had no extra batch: a process had no weak positive to draw"):
+        empty = trained(tmp_path, weak_batches(captions={}))
+    assert torch.equal(weights(empty), weights(trained(tmp_path)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trained(tmp_path, weak_batches())
+
+
+def test_the_trainer_serves_as_a_mixin_and_the_model_sees_no_ids(tmp_path):
+    class Mine(transformers.Trainer):
+        steps = 0
+
+        def training_step(self, model, inputs, num_items_in_batch=None):
+            assert set(inputs) == {"inputs", "labels"}
+            Mine.steps += 1
+            return super().training_step(model, inputs, num_items_in_batch)
+
+    class Both(EnhancedTrainer, Mine):
+        pass
+
+    trainer = trained(tmp_path, weak_batches(), kind=Both)
+    assert Mine.steps == 2 * trainer.state.global_step == 12
+    assert trainer.evaluate(ROWS)["eval_loss"] > 0
+
+
+def test_bad_input_is_refused(tmp_path):
+    for alpha in (-0.1, 1.5):
+        with pytest.raises(InvalidOption, match=f"alpha={alpha}: the factor"):
+            trained(tmp_path, weak_batches(), alpha=alpha)
+    rows = [{name: row[name] for name in ("inputs", "labels")} for row in ROWS]
+    with pytest.raises(InvalidOption, match=r"without image_id, .*remove_unused_columns=False"):
+        trained(tmp_path, weak_batches(), rows=rows)
+    trained(tmp_path, rows=rows)
+
+
+def dataset_of(images):
+    rows = [
+        {"image_id": image, "caption_id": 10 * image + k, "caption": f"{image} {k}"} for image in images for k in (1, 2)
+    ]
+    return datasets.Dataset.from_list([{**row, "image": f"picture {row['image_id']}"} for row in rows])
+
+
+def test_rows_of_pairs_become_an_image_with_the_caption_of_another():
+    weak = {1: [21, 99], 2: [11, 31], 7: [11]}
+    with pytest.warns(UserWarning, match="2 of 5 weak positives have no row and are left out"):
+        batches = WeakBatches.of_rows(weak, dataset_of([1, 2, 3]), lambda rows: {"rows": rows}, size=2)
+    assert batches.captions == {1: [21], 2: [11, 31]}
+    row = batches.collate([batches.load([(2, 31)], 0)])["rows"][0]
+    assert row == {"image_id": 2, "image": "picture 2", "caption_id": 31, "caption": "3 1"}
+    with pytest.raises(InvalidOption, match="none of 2 weak positives is of an image and a caption of the rows"):
+        WeakBatches.of_rows({1: [99, 98]}, dataset_of([1]), dict, size=2)
+
+
+def test_a_file_of_weak_positives_is_read(tmp_path, sample_library):
+    path = write_mined(tmp_path / "weak.parquet", sample_library, "train", [(7, 71), (8, 81), (7, 72)])
+    assert read_weak_positives(path) == {7: [71, 72], 8: [81]}
+
+
+def test_ids_of_images_come_from_the_rows_where_the_collator_drops_them(tmp_path):
+    def collate(rows):
+        return {name: torch.stack([row[name] for row in rows]) for name in ("inputs", "labels")}
+
+    found = [trained(tmp_path, weak_batches(), collator=one) for one in (None, collate)]
+    assert torch.equal(*map(weights, found))

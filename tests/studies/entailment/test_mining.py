@@ -1,0 +1,420 @@
+"""Mined weak positives: exactly the retriever's best captions that the classifier keeps, whoever shares the work."""
+
+import json
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tiny_flickr import IMAGES, flickr_library, run_in_order
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
+
+from cxc_eccv.encoding.distributed.shards import FolderStore
+from cxc_eccv.errors import DataError, InvalidOption, MissingIds, RunTooShallow, SourceMissing, UnknownName
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import read_mined
+from cxc_eccv.studies.entailment import mining
+from cxc_eccv.studies.entailment.labelled import LabelledPairs, read_labelled
+from cxc_eccv.studies.entailment.mining import mine
+from cxc_eccv.studies.entailment.rule import fit_rule
+from cxc_eccv.studies.entailment.seen import record_seen
+from cxc_eccv.studies.entailment.training_data import SCHEMA
+from cxc_eccv.types import Embeddings
+
+
+class SharedWords:
+    """A classifier whose probability is the share of the hypothesis' words that the premise has."""
+
+    name, fingerprint, context = "shared-words", "f" * 64, 10_000
+    model = SimpleNamespace(config=SimpleNamespace(has_visual=False, threshold=0.75, training_data={"holds": {}}))
+
+    def __init__(self):
+        self.asked = []
+
+    def score_and_count(self, premises, images, hypotheses, *, batch_size=64, progress=True):
+        assert (images is not None) == self.model.config.has_visual
+        self.asked += zip(premises, hypotheses, strict=True)
+        cut = sum(len(premise) > self.context for premise in premises)
+        return np.array([share(*pair) for pair in zip(premises, hypotheses, strict=True)]), cut
+
+
+def share(premise, hypothesis):
+    words = hypothesis.lower().rstrip(".").split()
+    return sum(word in premise.lower() for word in words) / len(words)
+
+
+@pytest.fixture(scope="module")
+def library():
+    return Library("sample")
+
+
+def vectors_of(library, split="train", seed=0):
+    content, rng = library.karpathy(split), np.random.default_rng(seed)
+    sides = [Embeddings(ids, rng.standard_normal((ids.size, 6))) for ids in (content.image_ids, content.caption_ids)]
+    return EmbeddingsRun(*sides, model="random")
+
+
+@pytest.fixture(scope="module")
+def run(library):
+    return vectors_of(library)
+
+
+def by_hand(content, scores, top_k, threshold):
+    """(image, caption, rank, probability) by a loop over images and sorted captions."""
+    texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
+    owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+    found = []
+    for row, image in enumerate(content.image_ids.tolist()):
+        premise = " ".join(texts[caption].strip() for caption in texts if owners[caption] == image)
+        ranked = sorted(zip(-scores[row], content.caption_ids.tolist(), strict=True))
+        others = [caption for _, caption in ranked if owners[caption] != image][:top_k]
+        for rank, caption in enumerate(others, start=1):
+            if share(premise, texts[caption]) >= threshold:
+                found.append((image, caption, rank, share(premise, texts[caption])))
+    return found
+
+
+def cosines(run):
+    sides = [side.vectors / np.linalg.norm(side.vectors, axis=1, keepdims=True) for side in (run.images, run.captions)]
+    return sides[0] @ sides[1].T
+
+
+def rows_of(mined):
+    return list(zip(*(mined.table[name].to_pylist() for name in ("image_id", "caption_id", "rank")), strict=True))
+
+
+@pytest.mark.parametrize("top_k", [1, 7, 30])
+def test_pairs_are_those_of_a_loop_over_images(library, run, top_k, tmp_path):
+    content, file = library.karpathy("train"), tmp_path / "weak.parquet"
+    mined = mine(run, SharedWords(), library, top_k=top_k, threshold=0.6, output=file, progress=False)
+    expected = by_hand(content, cosines(run), top_k, np.float32(0.6))
+    assert expected
+    assert rows_of(mined) == [row[:3] for row in expected]
+    assert mined.table["score"].to_pylist() == pytest.approx([row[3] for row in expected])
+    again = read_mined(file)
+    assert again.table.equals(mined.table)
+    assert again.facts == mined.facts
+    assert again.facts["rule"] == {"top_k": top_k, "threshold": 0.6, "pairs_scored": 60 * top_k, "pairs_cut": 0}
+    assert again.facts["classifier"]["name"] == "shared-words"
+    assert again.facts["classifier"]["training_data"] == {"holds": {}}
+    assert again.facts["retriever"]["name"] == "random"
+    assert again.facts["data"]["content"] == content.fingerprint
+    assert set(again.table["rule"].to_pylist()) == {f"top {top_k}, p >= 0.6"}
+    assert [path.name for path in tmp_path.iterdir()] == ["weak.parquet"]
+
+
+def test_scores_and_lists_give_what_vectors_give(library, run):
+    content, table = library.karpathy("train"), cosines(run).astype(np.float64)
+    options = {"top_k": 5, "threshold": 0.75, "progress": False}
+    wanted = rows_of(mine(run, SharedWords(), library, **options))
+    scores = ScoresRun(content.image_ids, content.caption_ids, table)
+    assert rows_of(mine(scores, SharedWords(), library, **options)) == wanted
+    lists = {
+        image: content.caption_ids[np.argsort(-row)][:10]
+        for image, row in zip(content.image_ids.tolist(), table, strict=True)
+    }
+    assert rows_of(mine(RankingsRun.from_dicts(i2t=lists), SharedWords(), library, **options)) == wanted
+    with pytest.raises(RunTooShallow):
+        mine(RankingsRun.from_dicts(i2t=lists), SharedWords(), library, top_k=6, threshold=0.75, progress=False)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_a_retriever_of_texts_ranks_by_the_mean_of_the_images_own_captions(library, run, similarity):
+    content = library.karpathy("train")
+    texts = EmbeddingsRun(None, run.captions, similarity=similarity)
+    vectors = run.captions.vectors.astype(np.float64)
+    if similarity == "cosine":
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    means = np.stack([vectors[content.caption_image_ids == image].mean(axis=0) for image in content.image_ids])
+    mined = mine(texts, SharedWords(), library, top_k=9, threshold=0.75, progress=False)
+    assert rows_of(mined) == [row[:3] for row in by_hand(content, means @ vectors.T, 9, 0.75)]
+    assert mined.facts["retriever"]["image_vectors"] == "mean of the image's own captions"
+
+
+@pytest.fixture(scope="module")
+def labelled(library):
+    """All pairs of 20 images of train, true where the hypothesis shares many words; a few by chance."""
+    content, rng = library.karpathy("train"), np.random.default_rng(1)
+    texts = content.captions["text"].to_pylist()
+    rows = []
+    for image in content.image_ids[:20].tolist():
+        premise = " ".join(texts[row].strip() for row in np.flatnonzero(content.caption_image_ids == image))
+        for caption, owner, text in zip(content.caption_ids.tolist(), content.caption_image_ids, texts, strict=True):
+            truth = (share(premise, text) > 0.8) ^ (rng.random() < 0.02)
+            key = f"coco/{image}", f"coco/{caption}"
+            rows += [] if owner == image else [(premise, text, int(truth), *key)]
+    names = ("premise", "hypothesis", "label", "image_key", "caption_key")
+    table = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+    columns = [
+        table[field.name].cast(field.type) if field.name in names else pa.nulls(len(rows), field.type)
+        for field in SCHEMA
+    ]
+    return LabelledPairs("by hand", pa.table(columns, schema=SCHEMA), {})
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:no file beside shared-words says which pairs")
+
+
+def listed_by_hand(library, run, labelled, top_k):
+    """Probability, rank and label of the labelled pairs in the lists, by a loop."""
+    said = by_hand(library.karpathy("train"), cosines(run), top_k, 0.0)
+    keys = zip(*(labelled.table[name].to_pylist() for name in ("image_key", "caption_key", "label")), strict=True)
+    truth = {(int(image[5:]), int(caption[5:])): label for image, caption, label in keys}
+    return [
+        (np.float32(p), rank, truth[image, caption], image)
+        for image, caption, rank, p in said
+        if (image, caption) in truth
+    ]
+
+
+def test_the_rule_weighs_classifier_and_rank_by_the_labelled_pairs_of_the_lists(library, run, labelled, tmp_path):
+    options = {"top_k": 60, "labelled": labelled, "progress": False}
+    mined = mine(run, SharedWords(), library, precision=0.5, output=tmp_path / "weak.parquet", **options)
+    expected = fit_rule(*zip(*listed_by_hand(library, run, labelled, 60), strict=True), precision=0.5)
+    rule = mined.facts["rule"]
+    assert {name: rule[name] for name in expected.facts()} == expected.facts()
+    assert (rule["precision"], rule["labelled"], rule["pairs"]) == (0.5, "by hand", 20 * 60)
+    wanted = {}
+    for image, caption, rank, p in by_hand(library.karpathy("train"), cosines(run), 60, 0.0):
+        if (found := expected.rule.probabilities([np.float32(p)], [rank])[0]) >= expected.threshold:
+            wanted[image, caption, rank] = found
+    assert dict(zip(rows_of(mined), mined.table["score"].to_pylist(), strict=True)) == pytest.approx(wanted)
+    assert set(mined.table["rule"].to_pylist()) == {f"top 60, p(classifier, rank) >= {rule['threshold']:g}"}
+    assert [path.name for path in tmp_path.iterdir()] == ["weak.parquet"]
+    assert mine(run, SharedWords(), library, **options).facts["rule"]["threshold"] == 0.5
+
+
+def test_labelled_pairs_of_another_split_have_the_ranks_of_the_retriever_there(library, run, labelled):
+    own = read_labelled("cxc/val", library)
+    with pytest.raises(InvalidOption, match=r"are of coco/validation: .*\(--labelled-retriever\)"):
+        mine(run, SharedWords(), library, labelled=own, top_k=200, progress=False)
+    there = vectors_of(library, "validation")
+    with pytest.warns(UserWarning, match=r"pairs in the lists of their images have a label\. .*\(--share\)"):
+        mine(run, SharedWords(), library, labelled=own, labelled_run=there, top_k=200, threshold=0.0)
+    mined = mine(run, SharedWords(), library, labelled=own, labelled_run=there, top_k=200, share=0.06, threshold=0.0)
+    assert 10 < mined.facts["rule"]["pairs"] <= 80
+    assert mined.facts["rule"]["share"] == 0.06
+
+
+def test_a_precision_that_is_out_of_reach_is_told_before_any_pair_is_scored(library, run, labelled):
+    classifier, chance = SharedWords(), np.random.default_rng(0).random(labelled.table.num_rows) < 0.05
+    column = labelled.table.schema.get_field_index("label")
+    table = labelled.table.set_column(column, "label", pa.array(chance).cast(pa.int8()))
+    with pytest.raises(InvalidOption, match=r"no threshold reaches a precision of 0\.9 on these 1,200 pairs"):
+        mine(run, classifier, library, precision=0.9, labelled=replace(labelled, table=table), top_k=60, progress=False)
+    assert len(classifier.asked) == 1_200
+
+
+def test_pairs_that_the_classifier_was_trained_on_choose_no_rule(library, run, labelled, tmp_path):
+    """The default recipe trains on cxc/val: 0.70 asked there gave 0.595 on other pairs."""
+    record_seen(tmp_path, labelled.table.slice(0, 295), labelled.table.slice(295, 295))  # of an image each
+
+    class Trained(SharedWords):
+        model = SimpleNamespace(config=SimpleNamespace(has_visual=False, _name_or_path=str(tmp_path)))
+
+    def use(table, **options):
+        pairs = replace(labelled, table=table)
+        return mine(run, Trained(), library, labelled=pairs, top_k=60, progress=False, **options)
+
+    with pytest.raises(InvalidOption, match=r"shared-words was trained on 295 of 5,900"):
+        use(labelled.table)
+    with pytest.warns(UserWarning, match=r"295 of 5,605 labelled pairs by hand chose the checkpoint"):
+        use(labelled.table.slice(295))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        use(labelled.table.slice(590))
+
+
+def test_labelled_pairs_outside_the_lists_are_refused(library, run, labelled):
+    with pytest.raises(InvalidOption, match=r"none of 0 is in the retriever's lists|none has an image of"):
+        mine(run, SharedWords(), library, labelled=replace(labelled, table=labelled.table.slice(0, 0)))
+    own = labelled.table.filter(pa.compute.equal(labelled.table["image_key"], labelled.table["image_key"][0]))
+    with pytest.raises(DataError, match="of 1 of 1 labelled images"):
+        mine(run, SharedWords(), library, labelled=replace(labelled, table=own), top_k=200, progress=False)
+
+
+def test_flickr30k_is_mined_as_coco_is(tmp_path):
+    library = flickr_library(tmp_path, split="train")
+    run = run_in_order([[0, 5, 6, 10], [5, 0, 1], [10, 11, 0]])
+    options = {"collection": "flickr30k", "top_k": 2, "threshold": 0.0, "progress": False}
+    mined = mine(run, SharedWords(), library, output=tmp_path / "weak.parquet", **options)
+    first, second, third = IMAGES
+    expected = [(first, 5, 1), (first, 6, 2), (second, 0, 1), (second, 1, 2), (third, 0, 1), (third, 1, 2)]
+    assert rows_of(mined) == expected
+    again = Library(tmp_path, offline=True, mined=[tmp_path / "weak.parquet"])
+    assert rows_of(again.mined("train", "flickr30k")) == expected
+    assert list(again.files_used()) == ["flickr30k", "mined_flickr30k_train"]
+    assert list(again.mined_files) == ["mined_flickr30k_train"]
+
+
+def test_a_classifier_that_looks_at_images_gets_the_files(library, run, tmp_path):
+    from cxc_eccv.sources.download import mirror_folder
+
+    class Looks(SharedWords):
+        model = SimpleNamespace(config=SimpleNamespace(has_visual=True, threshold=0.75))
+
+        def score_and_count(self, premises, images, hypotheses, **options):
+            self.seen = images
+            return super().score_and_count(premises, images, hypotheses, **options)
+
+    classifier = Looks()
+    folder = mirror_folder("sample")
+    mined = mine(run, classifier, library, images=folder, top_k=2, threshold=0.0, progress=False)
+    names = dict(zip(*(library.images("train")[name].to_pylist() for name in ("image_id", "file_name")), strict=True))
+    assert [path.name for path in classifier.seen] == [names[image] for image in mined.table["image_id"].to_pylist()]
+    assert mined.facts["classifier"]["premise"] == "image and captions"
+    with pytest.raises(InvalidOption, match="give their folder"):
+        mine(run, classifier, library, threshold=0.75, progress=False)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceMissing, match="60 of 60 images are not below"):
+        mine(run, classifier, library, images=tmp_path / "empty", threshold=0.75, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"split": "test"}, "weak positives are for training"),
+        ({"threshold": 90}, "probabilities run from 0 to 1"),
+        ({"threshold": 0.9, "precision": 0.9}, "give one of them"),
+        ({"precision": 0.9}, r"need labelled pairs \(--labelled\)"),
+        ({"share": 0.06}, r"need labelled pairs \(--labelled\)"),
+        ({"share": 6}, "share 6: give a fraction"),
+        ({}, "neither labelled pairs nor a threshold"),
+        ({"collection": "flickr8k", "threshold": 0.5}, "collection"),
+        ({"top_k": 0, "threshold": 0.5}, "top_k"),
+        ({"threshold": 0.5, "output": "weak.csv"}, "must end in .parquet"),
+    ],
+)
+def test_what_cannot_be_mined_is_refused_before_the_work(library, run, options, told):
+    classifier = SharedWords()
+    with pytest.raises((InvalidOption, UnknownName), match=told):
+        mine(run, classifier, library, **options)
+    assert not classifier.asked
+
+
+def test_no_rule_is_fitted_on_test_data(library, run, tmp_path):
+    """As entailment score leaves a file, under a name that says nothing of test data."""
+    with pytest.raises(InvalidOption, match="Fit it on cxc/val"):
+        mine(run, SharedWords(), library, labelled=read_labelled("cxc/test", library))
+    pq.write_table(read_labelled("cxc/test", library).table, tmp_path / "probabilities.parquet")
+    labelled = read_labelled(str(tmp_path / "probabilities.parquet"), library)
+    with pytest.raises(InvalidOption, match=r"of 80, 80 hold an image or a caption of coco/test; a rule"):
+        mine(run, SharedWords(), library, labelled=labelled, progress=False)
+
+
+def test_a_run_of_another_split_is_refused(library):
+    with pytest.raises(MissingIds, match="lacks"):
+        mine(vectors_of(library, "validation"), SharedWords(), library, threshold=0.75, progress=False)
+
+
+def test_what_is_scored_before_a_kill_is_not_scored_again(library, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(mining._PairSide, "shard_size", 100)
+    file, put, stored = tmp_path / "weak.parquet", FolderStore.put, []
+
+    def put_or_die(store, start, fingerprint, shard):
+        if len(stored) == 2:
+            raise KeyboardInterrupt
+        stored.append(start)
+        put(store, start, fingerprint, shard)
+
+    monkeypatch.setattr(FolderStore, "put", put_or_die)
+    with pytest.raises(KeyboardInterrupt):
+        mine(run, SharedWords(), library, top_k=5, threshold=0.75, output=file, progress=False)
+    monkeypatch.setattr(FolderStore, "put", put)
+    assert not file.exists()
+    second = SharedWords()
+    mine(run, second, library, top_k=5, threshold=0.75, output=file, progress=False)
+    assert len(second.asked) == 300 - 200
+    whole = tmp_path / "whole.parquet"
+    mine(run, SharedWords(), library, top_k=5, threshold=0.75, output=whole, progress=False)
+    assert file.read_bytes() == whole.read_bytes()
+
+    class Other(SharedWords):
+        fingerprint = "0" * 64
+
+    stored.clear()
+    monkeypatch.setattr(FolderStore, "put", put_or_die)
+    with pytest.raises(KeyboardInterrupt):
+        mine(run, SharedWords(), library, top_k=5, threshold=0.75, output=file, progress=False)
+    monkeypatch.setattr(FolderStore, "put", put)
+    other = Other()
+    with pytest.warns(UserWarning, match="2 kept shards of pairs were damaged, or of another model"):
+        mine(run, other, library, top_k=5, threshold=0.75, output=file, progress=False)
+    assert len(other.asked) == 300
+
+
+def test_cut_premises_are_counted_once_for_all_slices_and_after_a_kill(library, run, tmp_path, monkeypatch):
+    class Short(SharedWords):
+        context = 200
+
+    monkeypatch.setattr(mining._PairSide, "shard_size", 50)
+    premises = {}
+    for row in library.captions("train").to_pylist():
+        premises.setdefault(row["image_id"], []).append(row["text"].strip())
+    long = 5 * sum(len(" ".join(texts)) > 200 for texts in premises.values())
+    with pytest.warns(UserWarning, match=f"^{long} of 300 pairs are longer than the context of shared-words") as told:
+        mined = mine(run, Short(), library, top_k=5, threshold=0.75, output=tmp_path / "weak.parquet", progress=False)
+    assert len(told) == 1
+    assert mined.facts["rule"]["pairs_cut"] == long > 0
+
+
+def test_a_threshold_that_nothing_reaches_costs_no_scores(library, run, tmp_path):
+    class Cautious(SharedWords):
+        def score_and_count(self, premises, images, hypotheses, **options):
+            scores, cut = super().score_and_count(premises, images, hypotheses, **options)
+            return 0.5 * scores, cut
+
+    file = tmp_path / "weak.parquet"
+    with pytest.raises(InvalidOption, match=r"none of 300 pairs reaches the threshold 0\.9, the highest probability"):
+        mine(run, Cautious(), library, top_k=5, threshold=0.9, output=file, progress=False)
+    assert not file.exists()
+    again = Cautious()
+    assert mine(run, again, library, top_k=5, threshold=0.3, output=file, progress=False).table.num_rows
+    assert not again.asked
+
+
+SCRIPT = """
+import sys
+import numpy as np
+sys.path.insert(0, sys.argv[2])
+from test_mining import SharedWords, vectors_of
+from cxc_eccv.studies.entailment import mining
+from cxc_eccv.sources.library import Library
+mining._PairSide.shard_size = 50
+library, classifier = Library("sample"), SharedWords()
+options = {"top_k": 7, "threshold": 0.75, "progress": False}
+mined = mining.mine(vectors_of(library), classifier, library, output=sys.argv[1], **options)
+in_memory = mining.mine(vectors_of(library), SharedWords(), library, **options)
+assert in_memory.table.equals(mined.table)
+assert len(classifier.asked) < 60 * 7, "the processes did not share the work"
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_mine_the_file_of_one(library, run, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+    command = [*launch, "--rdzv-endpoint", "localhost:0", "script.py", "two.parquet", str(Path(__file__).parent)]
+    done = subprocess.run(
+        [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    mine(run, SharedWords(), library, top_k=7, threshold=0.75, output=tmp_path / "one.parquet", progress=False)
+    assert (tmp_path / "two.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()
+
+
+def test_the_metadata_is_json_with_the_contract_s_names(library, run, tmp_path):
+    file = tmp_path / "weak.parquet"
+    mine(run, SharedWords(), library, top_k=3, threshold=0.75, output=file, progress=False)
+    facts = json.loads(pq.read_schema(file).metadata[b"cxc_eccv"])
+    assert (facts["schema"], facts["collection"], facts["split"]) == (1, "coco", "train")
+    assert {"name", "fingerprint"} <= set(facts["classifier"]) & set(facts["retriever"])
+    assert {"edition", "version", "content", "files"} <= set(facts["data"])

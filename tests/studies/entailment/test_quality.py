@@ -1,0 +1,309 @@
+"""Labelled pairs read from wherever they are, and the report of a classifier on them: console, JSON and page."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from label_files import write_label_file
+
+from cxc_eccv.cli import main
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment.labelled import read_labelled
+from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier, measure_reliability
+from cxc_eccv.studies.entailment.page import diagram, render_classifier
+from cxc_eccv.studies.entailment.quality import report_classifier, warn_of_training_data
+from cxc_eccv.studies.entailment.training_data import SCHEMA
+
+
+@pytest.fixture(scope="module")
+def library():
+    return Library("sample")
+
+
+@pytest.fixture(scope="module")
+def pairs(library):
+    return read_labelled("cxc/test", library)
+
+
+@pytest.fixture(scope="module")
+def said(pairs):
+    noise = np.random.default_rng(0).normal(0, 1.2, pairs.labels.size)
+    return 1 / (1 + np.exp(-1.5 * (np.asarray(pairs.table["rating"]) - 3 + noise)))
+
+
+class FakeClassifier:
+    """Says what the ratings of the pairs say."""
+
+    name, fingerprint = "fake", "f" * 64
+
+    def __init__(self, said, **config):
+        options = {"has_visual": False, "threshold": 0.4, "training_data": {"holds": {}, "sources": {"sick/train": {}}}}
+        self.model, self.said = SimpleNamespace(config=SimpleNamespace(**options | config)), said
+
+    def score(self, premises, images, hypotheses, *, batch_size=64, progress=True):
+        assert len(premises) == len(hypotheses) == self.said.size
+        return self.said
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments), "--data-dir", "sample"])
+    return ended.value.code
+
+
+def test_labels_of_people_are_labelled_pairs(library, tmp_path):
+    content = library.karpathy("train")
+    pairs = [(int(content.image_ids[0]), int(caption)) for caption in content.caption_ids[5:8]]
+    write_label_file(tmp_path / "labels.parquet", library, pairs, [0, 1, 1], split="train")
+    found = read_labelled(str(tmp_path / "labels.parquet"), library)
+    assert found.table["caption_key"].to_pylist() == [f"coco/{caption}" for _, caption in pairs]
+    assert found.table["hypothesis"].to_pylist() == content.captions["text"][5:8].to_pylist()
+    assert found.table["premise"][0].as_py() == " ".join(
+        text.strip() for text in content.captions["text"][:5].to_pylist()
+    )
+    assert found.labels.tolist() == [0, 1, 1]
+
+
+def test_parts_are_read_by_name_test_data_as_well(pairs, library):
+    assert (pairs.name, pairs.table.schema) == ("cxc/test", SCHEMA)
+    rated = library.cxc("sits", "test")
+    others = [row for row in rated.to_pylist() if row["sampling_method"] != "c2i_original"]
+    assert pairs.labels.tolist() == [int(row["rating"] >= 3) for row in others]
+    assert pairs.images.tolist() == [f"coco/{row['right_id']}" for row in others]
+    with pytest.raises(UnknownName, match="did you mean 'cxc'"):
+        read_labelled("cxcc/test", library)
+
+
+JSONL = [
+    {"image": "a.jpg", "premise": ["A dog. ", "It runs."], "hypothesis": "An animal.", "label": 1},
+    {"image": "a.jpg", "premise": ["A dog. ", "It runs."], "hypothesis": "A cat.", "label": "contradiction"},
+    {"image": "b.jpg", "image_id": 7, "premise": [], "hypothesis": "A cat.", "label": 0},
+]
+
+
+def test_a_users_file_in_a_layout_of_entailment_labels(tmp_path, library):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("\n".join(map(json.dumps, JSONL)))
+    found = read_labelled(str(path), library)
+    assert found.table.schema == SCHEMA
+    assert found.table["premise"].to_pylist() == ["A dog. It runs.", "A dog. It runs.", ""]
+    assert found.table["kind"].to_pylist() == ["multimodal", "multimodal", "visual"]
+    assert found.labels.tolist() == [1, 0, 0]
+    assert found.images.tolist() == ["image/a.jpg", "image/a.jpg", "coco/7"]
+
+
+@pytest.mark.parametrize("label", [2, -1, "yes", None])
+def test_labels_outside_0_and_1_are_refused_by_row(tmp_path, library, label):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in [JSONL[0], JSONL[1] | {"label": label}]))
+    with pytest.raises(MalformedSource, match="line 2"):
+        read_labelled(str(path), library)
+    if not isinstance(label, str):
+        table = pa.table({"premise": ["a", "a"], "hypothesis": ["b", "c"], "label": pa.array([1, label], pa.int64())})
+        pq.write_table(table, tmp_path / "pairs.parquet")
+        with pytest.raises(MalformedSource, match=r"row 1, label: found .*, expected 1 \(entailed\) or 0"):
+            read_labelled(str(tmp_path / "pairs.parquet"), library)
+
+
+def test_a_table_of_the_schema_or_of_its_least_columns(tmp_path, pairs, library):
+    path = tmp_path / "pairs.parquet"
+    pq.write_table(pairs.table, path)
+    assert read_labelled(str(path), library).table.equals(pairs.table)
+    pq.write_table(pa.table({"premise": ["a", "a", "b"], "hypothesis": ["b", "c", "d"], "label": [1, 0, 1]}), path)
+    found = read_labelled(str(path), library)
+    assert found.table.schema == SCHEMA
+    assert found.images.tolist() == ["a", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"premise": ["a"], "label": [1]}, "hypothesis, label, and premise or image among them"),
+        ({"hypothesis": ["a"], "label": [1]}, "hypothesis, label, and premise or image among them"),
+        ({"premise": [""], "hypothesis": ["a"], "label": [1]}, "neither premise nor image"),
+        ({"premise": ["a"], "hypothesis": [None], "label": [1]}, "row 0: found no hypothesis"),
+        ({"premise": [], "hypothesis": [], "label": []}, "no labelled pair"),
+    ],
+)
+def test_a_table_that_holds_no_pairs_is_refused(tmp_path, library, columns, told):
+    types = {"premise": pa.string(), "hypothesis": pa.string(), "label": pa.int64()}
+    table = pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    with pytest.raises(MalformedSource, match=told):
+        read_labelled(str(tmp_path / "pairs.parquet"), library)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path, library):
+    with pytest.raises(SourceMissing, match=r"is no file\. Name labelled pairs"):
+        read_labelled(str(tmp_path / "pairs.csv"), library)
+    (tmp_path / "pairs.parquet").write_bytes(b"no table")
+    with pytest.raises(MalformedSource, match="expected a table of labelled pairs"):
+        read_labelled(str(tmp_path / "pairs.parquet"), library)
+
+
+def test_the_report_has_what_the_measures_say(pairs, said, library):
+    report = report_classifier(pairs, said, library, model="mine", precision=0.9)
+    threshold = choose_threshold(said, pairs.labels, precision=0.9)
+    assert report.threshold == threshold
+    assert report.rates == measure_classifier(pairs.labels, said, threshold, pairs.images)
+    assert report.reliability == measure_reliability(pairs.labels, said)
+    assert (report.n_pairs, report.n_positive, report.n_images) == (80, 36, len(set(pairs.images)))
+    assert report.n_predicted == int((said >= threshold).sum())
+    for row in report.precisions:
+        lowest = choose_threshold(said, pairs.labels, precision=row.wanted)
+        found = said >= lowest
+        assert (row.threshold, row.found) == (lowest, int(found.sum()))
+        assert row.precision == pytest.approx(pairs.labels[found].mean())
+        assert row.precision >= row.wanted
+        assert row.recall == pytest.approx(pairs.labels[found].sum() / 36)
+
+
+def test_a_precision_that_nothing_reaches_is_said_and_refused_where_it_is_wanted(pairs, library):
+    backwards = np.where(pairs.labels, 0.2, 0.8)
+    report = report_classifier(pairs, backwards, library, model="backwards")
+    assert [row.threshold for row in report.precisions] == [None] * 4
+    assert [str(cell) for cell in report.tables()[1].rows[2]] == ["at least 90", "not reached", "—", "—"]
+    with pytest.raises(InvalidOption, match=r"no threshold reaches a precision of 0\.9"):
+        report_classifier(pairs, backwards, library, model="backwards", precision=0.9)
+
+
+def test_the_diagram_puts_every_bin_where_it_belongs(pairs, said, library):
+    report = report_classifier(pairs, said, library, model="mine")
+    drawn = diagram(report)
+    left, top, right, bottom = drawn.box
+    for row, (x, y, low, high) in zip(report.reliability.bins, drawn.rings, strict=True):
+        assert x == pytest.approx(left + (right - left) * row.probability, abs=0.051)
+        assert y == pytest.approx(bottom - (bottom - top) * row.share, abs=0.051)
+        assert low >= y >= high
+    heights = [height for _, _, height in drawn.bars]
+    counts = [row.pairs for row in report.reliability.bins]
+    assert heights == [round(70 * count / max(counts), 1) for count in counts]
+
+
+def test_what_it_was_trained_on_is_said():
+    assert warn_of_training_data({"holds": {}}) == ()
+    told = warn_of_training_data({"holds": {"coco/val": 5, "coco/test": 7, "flickr30k/test": 1}})
+    assert told == (
+        "Trained on test data: 7 pairs hold images, captions or words of coco/test and 1 pairs hold images, captions "
+        "or words of flickr30k/test.",
+        "Trained on val data: 5 pairs hold images, captions or words of coco/val.",
+    )
+
+
+def test_the_page_escapes_names_and_needs_nothing_from_elsewhere(pairs, said, library):
+    report = report_classifier(pairs, said, library, model="<b>mine</b>")
+    page = render_classifier(report)
+    assert "<b>mine" not in page
+    assert "&lt;b&gt;mine&lt;/b&gt; on cxc/test" in page
+    assert "http:" not in page
+    assert "https:" not in page
+    assert page.count("<circle") == len(report.reliability.bins)
+    assert "may have seen val and test data" in page
+
+
+def fake_classifier(monkeypatch, fake):
+    scoring = pytest.importorskip("cxc_eccv.studies.entailment.scoring", reason="torch is not installed")
+    monkeypatch.setattr(scoring, "announce", lambda _: scoring.Announced(fake.name, fake.model.config))
+    monkeypatch.setattr(scoring, "load_classifier", lambda *_, **__: fake)
+
+
+def test_the_page_names_the_data_of_the_runs_that_it_went_on_from(pairs, said, library):
+    before = {"sources": {"sick/train": {}}, "holds": {}}
+    record = {"sources": {"coco/train": {}}, "holds": {}, "before": before}
+    page = render_classifier(report_classifier(pairs, said, library, model="mine", training_data=record))
+    assert re.search(r"sick/train.{1,60}coco/train", page, re.DOTALL)
+
+
+def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, monkeypatch, capsys):
+    fake_classifier(monkeypatch, FakeClassifier(said))
+    out = tmp_path / "report"
+    assert run("entailment", "score", "cxc/test", "--model", "folder", "--output", out) == 0
+    printed = capsys.readouterr().out
+    assert "fake on cxc/test, 80 pairs of 45 images, 36 entailed" in printed
+    assert "Threshold 0.4, the classifier's own" in printed
+    assert "not recorded" not in printed
+    content = json.loads((out / "report.json").read_text())
+    assert content["kind"] == "entailment classifier 1"
+    assert content["provenance"]["fingerprint"] == "f" * 64
+    assert content["provenance"]["training_data"]["sources"] == {"sick/train": {}}
+    assert content["provenance"]["left_out"] == {"pairs of an image with its own caption": 63}
+    expected = measure_classifier(pairs.labels, said, 0.4, pairs.images)
+    assert [(row["name"], row["value"]) for row in content["rates"]] == [(rate.name, rate.value) for rate in expected]
+    table = pq.read_table(out / "probabilities.parquet")
+    assert table.drop_columns(["probability"]).equals(pairs.table)
+    assert np.asarray(table["probability"]).tolist() == said.tolist()
+    again = tmp_path / "again"
+    scores = ("--scores", out / "probabilities.parquet", "--threshold", "0.4")
+    assert run("entailment", "score", "cxc/test", *scores, "--output", again) == 0
+    assert json.loads((again / "report.json").read_text())["rates"] == content["rates"]
+    assert run("entailment", "score", out / "probabilities.parquet", *scores) == 0
+
+
+def test_a_model_that_saw_test_data_says_so(said, monkeypatch, tmp_path, capsys):
+    data = {"holds": {"coco/test": 39}, "sources": {"cxc/test": {}}}
+    fake_classifier(monkeypatch, FakeClassifier(said, training_data=data))
+    assert run("entailment", "score", "cxc/test", "--model", "folder", "--output", tmp_path / "report") == 0
+    assert "Trained on test data: 39 pairs" in capsys.readouterr().out
+    for name in ("report.json", "report.html"):
+        assert "Trained on test data: 39 pairs" in (tmp_path / "report" / name).read_text()
+
+
+def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path):
+    ids = [
+        [int(key.partition("/")[2]) for key in pairs.table[name].to_pylist()] for name in ("image_key", "caption_key")
+    ]
+    order = np.random.default_rng(1).permutation(said.size)
+    by_ids = pa.table({"image_id": ids[0], "caption_id": ids[1], "probability": said}).take(pa.array(order))
+    assert pairs.align(by_ids, tmp_path).tolist() == said.tolist()
+    assert pairs.align(pa.table({"probability": said}), tmp_path).tolist() == said.tolist()
+    with pytest.raises(DataError, match="no probability of 1 of 80 pairs"):
+        pairs.align(by_ids.slice(1), tmp_path)
+    with pytest.raises(DataError, match="row 80 has the pair of row 3 again; give every pair once"):
+        pairs.align(pa.concat_tables([by_ids, by_ids.slice(3, 1)]), tmp_path)
+    with pytest.raises(DataError, match="79 probabilities of 80 pairs"):
+        pairs.align(pa.table({"probability": said[1:]}), tmp_path)
+    mixed = pairs.table.append_column("probability", pa.array(said)).take(pa.array(order))
+    with pytest.raises(DataError, match="its image_key is not that of the pairs"):
+        pairs.align(mixed, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "name the classifier (--model), or a table"),
+        (("--model", "a", "--scores", "b.csv"), "one of the two"),
+        (("--scores", "b.csv", "--threshold", "0.5", "--precision", "0.9"), "give one of them"),
+        (("--scores", "none.csv"), "none.csv"),
+        (("--scores", "wrong.csv"), "no column probability"),
+        (("--scores", "text.csv"), "line 3, column 'probability'"),
+        (("--scores", "high.csv"), "high.csv, line 2, column 'probability': found '1.5'"),
+        (("--scores", "low.csv", "--threshold", "0.9"), "no pair reaches the threshold 0.9"),
+        (("--scores", "low.csv", "--threshold", "-3"), "threshold -3: probabilities run from 0 to 1"),
+        (("--scores", "low.npz"), "with a column probability"),
+    ],
+)
+def test_bad_input_ends_without_a_number(arguments, told, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = {"text": ["0.5", "a half"], "high": ["1.5"] * 80, "low": ["0.25"] * 80}
+    for name, cells in rows.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(["probability", *cells]) + "\n")
+    (tmp_path / "wrong.csv").write_text("score\n0.5\n")
+    assert run("entailment", "score", "cxc/test", *arguments) == 2
+    printed = capsys.readouterr()
+    assert told in printed.err
+    assert not printed.out
+
+
+def test_csv_and_json_lines_give_the_same_numbers(said, tmp_path, capsys):
+    (tmp_path / "said.csv").write_text("\n".join(["probability", *map(repr, said.tolist())]) + "\n")
+    (tmp_path / "said.jsonl").write_text("\n".join(json.dumps({"probability": value}) for value in said.tolist()))
+    printed = []
+    for name in ("said.csv", "said.jsonl"):
+        assert run("entailment", "score", "cxc/test", "--name", "same", "--scores", tmp_path / name) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]

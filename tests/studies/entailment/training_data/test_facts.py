@@ -1,0 +1,132 @@
+"""Facts of the real files: counts of the corpora beside the paper's, and what the guard leaves out of them."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+
+from cxc_eccv.sources.readers import read_stsb
+from cxc_eccv.studies.entailment.training_data import corpora, count_corpora, load_training_data, table_of_counts
+from cxc_eccv.studies.entailment.training_data.leakage import drop_members, evaluation_splits
+from cxc_eccv.tables import tables_to_markdown
+
+ROOT = Path(__file__).parents[3]
+
+PAIRS = {
+    "stsb/train": (5_749, 2_994, 5_634),
+    "stsb/val": (1_500, 629, 1_462),
+    "stsb/test": (1_379, 673, 1_345),
+    "sick/train": (4_500, 1_299, 4_443),
+    "sick/val": (500, 144, 493),
+    "sick/test": (4_927, 1_414, 4_837),
+    "cxc/val": (19_722, 12_292, 19_722),
+    "cxc/test": (19_833, 10_614, 0),
+    "cxc_sts/val": (44_009, 14_783, 44_009),
+    "cxc_sts/test": (44_045, 16_184, 0),
+    "coco/val": (25_000, 25_000, 25_000),
+    "eccv/test": (21_442, 21_442, 0),
+    "esnli_ve/val": (14_339, 5_254, 13_501),
+    "esnli_ve/test": (14_740, 5_218, 13_761),
+    "flickr30k/val": (5_070, 5_070, 4_930),
+    "flickr8k/train": (30_000, 30_000, 29_135),
+}
+"""Part to its pairs, its positives, and the pairs that are in no test split."""
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs_positives_and_what_the_guard_leaves(real_library, name):
+    corpus, part = name.split("/")
+    pairs, positives, guarded = PAIRS[name]
+    assert corpora()[corpus].expected[part] == pairs
+    found = corpora()[corpus].pairs(real_library, part, 3.0).table
+    assert (found.num_rows, pc.sum(found["label"]).as_py()) == (pairs, positives)
+    if guarded and corpus != "esnli_ve":  # there are no photographs here
+        data = load_training_data(real_library, [name])
+        left_out = data.provenance["sources"][name]["left_out"]
+        of_test = sum(number for reason, number in left_out.items() if reason.endswith("/test"))
+        assert (data.pairs.num_rows, pairs - of_test) == (guarded, guarded)
+
+
+def test_counts_of_the_paper(real_library):
+    """STS-B 7.2k and CxC 39.5k are exact; ECCV Caption's 26.4k is met by one way of counting alone."""
+    assert PAIRS["stsb/train"][0] + PAIRS["stsb/val"][0] == 7_249
+    assert PAIRS["cxc/val"][0] + PAIRS["cxc/test"][0] == 39_555
+    i2t, t2i = (real_library.eccv("eccv", direction) for direction in ("i2t", "t2i"))
+    by_image = set(zip(i2t["query_id"].to_pylist(), i2t["item_id"].to_pylist(), strict=True))
+    by_caption = set(zip(t2i["item_id"].to_pylist(), t2i["query_id"].to_pylist(), strict=True))
+    content = real_library.karpathy("test")
+    own = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
+    either = by_image | by_caption
+    counts = {
+        "both directions": len(by_image) + len(by_caption),
+        "pairs": len(either),
+        "pairs of other images": len(either - own),
+        "both directions of other images": len(by_image - own) + len(by_caption - own),
+        "pairs without the caption queries' own images": len(either - (own & by_caption)),
+    }
+    assert counts == {
+        "both directions": 33_829,
+        "pairs": 27_740,
+        "pairs of other images": 21_444,
+        "both directions of other images": 26_201,
+        "pairs without the caption queries' own images": 26_408,
+    }
+    assert min(counts, key=lambda name: abs(counts[name] - 26_400)) == "pairs without the caption queries' own images"
+    assert "26,408" in corpora()["eccv"].remark
+
+
+def test_photographs_of_e_snli_ve_in_karpathys_test_split(real_library):
+    test = {f"flickr30k/{photo}" for photo in real_library.flickr30k("test").image_ids}
+    for part, number in (("val", 39), ("test", 25)):
+        table = corpora()["esnli_ve"].pairs(real_library, part, 3.0).table
+        assert len(test & set(table["image_key"].to_pylist())) == number
+        data = load_training_data(real_library, [f"esnli_ve/{part}"])
+        assert not test & set(data.pairs["image_key"].to_pylist())
+
+
+def test_no_caption_of_a_test_split_is_left_in_sts_benchmark_and_sick(real_library):
+    def words(text):
+        return "".join(filter(str.isalnum, text.lower()))
+
+    captions = set()
+    for content in (
+        real_library.karpathy("test"),
+        real_library.flickr30k("test"),
+        real_library.flickr8k_split("test"),
+    ):
+        captions |= {words(text) for text in content.captions["text"].to_pylist()}
+    data = load_training_data(real_library, ["stsb/train", "sick/train"])
+    assert not captions & {words(text) for name in ("premise", "hypothesis") for text in data.pairs[name].to_pylist()}
+    scored = real_library.read("stsb_train", read_stsb)
+    members = [words(a) in captions or words(b) in captions for a, b in zip(scored.left, scored.right, strict=True)]
+    assert sum(data.provenance["sources"]["stsb/train"]["left_out"].values()) == sum(members)
+
+
+def test_cxc_says_that_it_holds_validation_and_shares_words_with_test(real_library):
+    data = load_training_data(real_library, ["cxc/val"])
+    assert data.provenance["holds"] == {"coco/val": 19_722}
+    assert data.provenance["shares_words"]["coco/test"] == 1_422
+    assert (data.provenance["trained_on_test"], data.provenance["trained_on_val"]) == (False, True)
+    rows = data.pairs.slice(0, 1).to_pylist()[0]
+    assert (rows["image_key"], rows["caption_key"], rows["label"]) == ("coco/431431", "coco/648388", 0)
+    assert rows["rating"] == np.float32(1.8)
+
+
+def test_the_page_has_the_table_of_counts_and_what_the_guard_leaves_out(real_library):
+    page = (ROOT / "docs/entailment.md").read_text(encoding="utf-8")
+    table = table_of_counts(real_library, count_corpora(real_library))
+    shown = tables_to_markdown([replace(table, title="", notes=())]).strip()
+    assert shown in page
+    for name in re.findall(r"^\| `(\w+/\w+)` \|", page, flags=re.MULTILINE):
+        corpus, part = name.split("/")
+        pairs = corpora()[corpus].pairs(real_library, part, 3.0)
+        kept, reasons = drop_members(pairs, evaluation_splits(real_library, ("test",))[0])
+        images, words = (
+            sum(number for reason, number in reasons.items() if reason.startswith(why)) for why in ("image", "words")
+        )
+        cells = [f"{number:,}" if number else "" for number in (pairs.table.num_rows, images, words, kept.num_rows)]
+        row = re.sub(" +", " ", f"| `{name}` | {' | '.join(cells)} |")
+        assert row in page, row

@@ -1,0 +1,178 @@
+"""Corpora that are tables on the Hub: what is asked for there, and copies in the mirror folder, by their schema."""
+
+import shutil
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from training_data_mirror import write_mirror
+
+from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment.training_data import corpora, load_training_data
+
+TABLES = {
+    "xnli": (("premise", "hypothesis"), ["entailment", "neutral", "contradiction"], [1, 0, 0]),
+    "mrpc": (("sentence1", "sentence2"), ["not_equivalent", "equivalent"], [0, 1]),
+    "rte": (("sentence1", "sentence2"), ["entailment", "not_entailment"], [1, 0]),
+    "qqp": (("question1", "question2"), ["not_duplicate", "duplicate"], [0, 1]),
+}
+"""Corpus to its columns, its labels in the order of their numbers, and which of them is entailment."""
+
+PLACES = {
+    "xnli": ("facebook/xnli", "en"),
+    "mrpc": ("nyu-mll/glue", "mrpc"),
+    "rte": ("nyu-mll/glue", "rte"),
+    "qqp": ("nyu-mll/glue", "qqp"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_hub_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    datasets.disable_progress_bars()
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    return write_mirror(tmp_path / "mirror")
+
+
+def table(name, labels):
+    left, right = TABLES[name][0]
+    return {
+        left: [f"premise {number}" for number in range(len(labels))],
+        right: [f"hypothesis {number}" for number in range(len(labels))],
+        "label": labels,
+        "idx": list(range(len(labels))),
+    }
+
+
+def write(folder: Path, name: str, labels, *, names=None, split="train") -> None:
+    """A file of Parquet as ``datasets`` writes it, with the names of the labels in its schema."""
+    folder = folder / "entailment" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    dataset = datasets.Dataset.from_dict(table(name, labels))
+    if names:
+        dataset = dataset.cast_column("label", datasets.ClassLabel(names=names))
+    dataset.to_parquet(str(folder / f"{split}-00000-of-00001.parquet"))
+
+
+def pairs(mirror, name):
+    """What is loaded, and what of the files was left out."""
+    data = load_training_data(Library(mirror, offline=True), [name])
+    rows = [(row["premise"], row["hypothesis"], row["label"]) for row in data.pairs.to_pylist()]
+    return rows, next(iter(data.provenance["sources"].values()))["left_out"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_folder_of_the_corpus_is_read_with_its_labels(mirror, name):
+    _, names, labels = TABLES[name]
+    write(mirror, name, list(range(len(names))), names=names)
+    expected = [(f"premise {number}", f"hypothesis {number}", label) for number, label in enumerate(labels)]
+    assert pairs(mirror, f"{name}/train") == (expected, {})
+
+
+def test_the_names_in_the_file_decide_what_a_number_means(mirror):
+    write(mirror, "rte", [0, 1], names=["not_entailment", "entailment"])
+    assert [label for *_, label in pairs(mirror, "rte/train")[0]] == [0, 1]
+
+
+@pytest.mark.parametrize("labels", [[1, 0], ["equivalent", "not_equivalent"]])
+def test_plain_numbers_and_plain_names_are_read_too(mirror, labels):
+    folder = mirror / "entailment/mrpc"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table(table("mrpc", labels)), folder / "train.parquet")
+    assert [label for *_, label in pairs(mirror, "mrpc/train")[0]] == [1, 0]
+
+
+def test_a_snapshot_of_a_repository_with_configs_is_read(mirror):
+    folder = mirror / "entailment/rte"
+    for config, labels in (("rte", [0, 1]), ("other", [1, 1])):
+        (folder / config).mkdir(parents=True)
+        columns = table("rte", labels)
+        pq.write_table(pa.table(columns), folder / config / "train-00000-of-00001.parquet")
+    (folder / "README.md").write_text(
+        "---\nconfigs:\n- config_name: other\n  data_files:\n  - split: train\n    path: other/train-*\n"
+        "- config_name: rte\n  data_files:\n  - split: train\n    path: rte/train-*\n---\n"
+    )
+    assert [label for *_, label in pairs(mirror, "rte/train")[0]] == [1, 0]
+
+
+def test_rows_without_a_label_and_without_words_are_counted(mirror):
+    folder = mirror / "entailment/qqp"
+    folder.mkdir(parents=True)
+    columns = {
+        "question1": ["a", "b", "c", None],
+        "question2": ["d", "e", " ", "f"],
+        "label": [1, -1, 0, 0],
+    }
+    pq.write_table(pa.table(columns), folder / "train.parquet")
+    rows, left_out = pairs(mirror, "qqp/train")
+    assert rows == [("a", "d", 1)]
+    assert left_out == {"no label": 1, "no words to judge": 1, "neither captions nor an image as premise": 1}
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"sentence1": ["a"], "sentence2": ["b"], "label": [2]}, "found label 2, expected one of"),
+        ({"sentence1": ["a"], "sentence2": ["b"], "label": ["yes"]}, "found label 'yes', expected one of"),
+        (
+            {"sentence1": ["a"], "text": ["b"], "label": [1]},
+            "found columns sentence1, text, label, expected a column 'sentence2'",
+        ),
+    ],
+)
+def test_another_layout_is_refused(mirror, columns, said):
+    folder = mirror / "entailment/mrpc"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table(columns), folder / "train.parquet")
+    with pytest.raises(MalformedSource, match=f"mrpc.*{said}"):
+        pairs(mirror, "mrpc/train")
+
+
+def test_labels_of_other_names_are_refused(mirror):
+    write(mirror, "rte", [0, 1], names=["yes", "no"])
+    with pytest.raises(MalformedSource, match="found labels yes, no, expected the labels entailment, not_entailment"):
+        pairs(mirror, "rte/train")
+
+
+def test_a_folder_without_the_split_says_so(mirror):
+    write(mirror, "rte", [0, 1])
+    with pytest.raises(DataError, match=r"rte, split validation, of .*entailment/rte"):
+        pairs(mirror, "rte/val")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_hub_is_asked_for_the_table_where_there_is_no_folder(tmp_path, monkeypatch, name):
+    folder = Path(shutil.copytree(mirror_folder("sample"), tmp_path / "official"))
+    (folder / "catalog.toml").unlink()
+    asked = []
+
+    def load_dataset(*place, split):
+        asked.append((*place, split))
+        return datasets.Dataset.from_dict(table(name, [0, 1]))
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    for variable in ("CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(variable, raising=False)
+    found = corpora()[name].pairs(Library(folder), "val", 3.0)
+    assert asked == [(*PLACES[name], "validation")]
+    assert found.table.num_rows == 2
+    assert corpora()[name].place == ", ".join(PLACES[name])
+
+
+@pytest.mark.parametrize("data_dir", ["official", "sample"])
+def test_the_hub_is_not_asked_where_downloads_are_off_or_an_edition_stands_alone(tmp_path, monkeypatch, data_dir):
+    (tmp_path / "official").mkdir()
+    monkeypatch.setattr(datasets, "load_dataset", None)
+    library = Library(data_dir if data_dir == "sample" else tmp_path / "official", offline=True)
+    with pytest.raises(
+        SourceMissing, match=r"rte is a table on the Hugging Face Hub \(nyu-mll/glue, rte\), and"
+    ) as said:
+        corpora()["rte"].pairs(library, "train", 3.0)
+    assert "put a copy at: " in str(said.value)

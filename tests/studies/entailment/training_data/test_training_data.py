@@ -1,0 +1,320 @@
+"""Labelled pairs: their schema, their labels, what is at hand for a premise, and what the guard leaves out."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from training_data_mirror import COCO, SNLI_VE, STSB, karpathy, write_mirror
+
+from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment.training_data import SCHEMA, corpora, load_training_data, part_of
+
+SAMPLE_PARTS = [
+    "entailment/val",
+    "entailment/test",
+    "cxc/val",
+    "cxc/test",
+    "cxc_sts/val",
+    "cxc_sts/test",
+    "coco/train",
+    "coco/restval",
+    "coco/val",
+    "coco/test",
+    "eccv/test",
+]
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    return write_mirror(tmp_path)
+
+
+@pytest.fixture
+def library(mirror):
+    return Library(mirror, offline=True)
+
+
+def sources(data):
+    return {name: (source["pairs"], source["left_out"]) for name, source in data.provenance["sources"].items()}
+
+
+@pytest.mark.parametrize("name", corpora())
+def test_a_corpus_says_where_it_is_from_and_what_it_holds(name, sample_library):
+    corpus = corpora()[name]
+    assert all(sample_library.catalog.bibtex(group) for group in corpus.groups)
+    assert sample_library.catalog.group(corpus.groups[0]).licence
+    assert set(corpus.published_parts) <= set(corpus.expected) <= {"train", "restval", "val", "test"}
+    assert bool(corpus.published) == bool(corpus.published_parts)
+    assert set(corpus.kinds) <= {"text", "visual", "multimodal"}
+    assert corpus.rule
+    assert corpus.title
+
+
+def test_every_corpus_of_the_papers_table_is_there():
+    published = {name: corpus.published for name, corpus in corpora().items() if corpus.published}
+    assert published == {
+        "xnli": "400.2k",
+        "mrpc": "5.8k",
+        "rte": "2.7k",
+        "stsb": "7.2k",
+        "qqp": "404.2k",
+        "simplification": "167.6k",
+        "snli_ve": "529.5k",
+        "cxc": "39.5k",
+        "eccv": "26.4k",
+        "entailment": "2k",
+    }
+
+
+@pytest.mark.parametrize("name", [name for name, corpus in corpora().items() if corpus.published])
+def test_what_its_authors_count_is_the_papers_count(name):
+    corpus = corpora()[name]
+    counted = sum(corpus.expected[part] for part in corpus.published_parts)
+    if name == "eccv":
+        assert counted == 21_442  # the remark says which of our counts the paper's is
+    else:
+        assert f"{counted // 100 / 10:g}k" == corpus.published
+
+
+@pytest.mark.parametrize("images", [None, "sample"])
+def test_all_parts_have_one_schema_and_the_kind_of_what_is_at_hand(sample_library, images):
+    data = load_training_data(sample_library, SAMPLE_PARTS, images=images, allow_test_data=True)
+    assert data.pairs.schema == SCHEMA
+    rows = data.pairs.to_pylist()
+    assert sum(source["pairs"] for source in data.provenance["sources"].values()) == len(rows)
+    assert data.provenance["positives"] == sum(row["label"] for row in rows)
+    for row in rows:
+        multimodal = images is not None and row["source"] != "cxc_sts"
+        assert row["kind"] == ("multimodal" if multimodal else "text")
+        assert (row["image"] is not None) == multimodal
+        assert row["premise"]
+        assert row["label"] in (0, 1)
+        assert row["rating"] is None or row["label"] == (row["rating"] >= 3)
+    assert json.loads(json.dumps(data.provenance)) == data.provenance
+
+
+def test_cxc_pairs_an_image_and_its_captions_with_a_rated_caption_of_another(sample_library):
+    data = load_training_data(sample_library, ["cxc/val"])
+    folder = mirror_folder("sample")
+    images = {
+        image["cocoid"]: [sentence["raw"].strip() for sentence in image["sentences"]][:5]
+        for image in json.loads((folder / "coco/dataset_coco.json").read_text())["images"]
+    }
+    captions = {
+        sentence["sentid"]: sentence["raw"]
+        for image in json.loads((folder / "coco/dataset_coco.json").read_text())["images"]
+        for sentence in image["sentences"]
+    }
+    expected = []
+    with (folder / "cxc/sits_val.csv").open() as file:
+        for row in csv.DictReader(file):
+            caption, image = int(row["caption"].rpartition(":")[2]), int(row["image"][-16:-4])
+            if row["sampling_method"] != "c2i_original":
+                score = float(row["agg_score"])
+                expected.append((" ".join(images[image]), captions[caption], int(score >= 3), np.float32(score)))
+    columns = [data.pairs[name].to_pylist() for name in ("premise", "hypothesis", "label", "rating")]
+    assert list(zip(*columns, strict=True)) == expected
+
+
+def test_cxc_labels_follow_another_threshold(sample_library):
+    pairs = load_training_data(sample_library, ["cxc/val", "cxc_sts/val"], threshold=4.0).pairs
+    np.testing.assert_array_equal(np.asarray(pairs["label"]), np.asarray(pairs["rating"]) >= np.float32(4))
+
+
+@pytest.mark.parametrize("threshold", [0, 5.1, float("nan")])
+def test_a_threshold_outside_the_ratings_is_refused(sample_library, threshold):
+    with pytest.raises(InvalidOption, match="ratings run from 0 to 5"):
+        load_training_data(sample_library, ["cxc/val"], threshold=threshold)
+
+
+def test_a_co_caption_is_not_in_its_own_premise(library):
+    pairs = load_training_data(library, ["coco/val"]).pairs
+    assert [(row["hypothesis"], row["premise"], row["caption_key"]) for row in pairs.to_pylist()] == [
+        ("a man rides a horse", "a rider on a horse someone on a horse", "coco/10"),
+        ("a rider on a horse", "a man rides a horse someone on a horse", "coco/11"),
+        ("someone on a horse", "a man rides a horse a rider on a horse", "coco/12"),
+    ]
+    assert pairs["label"].to_pylist() == [1, 1, 1]
+    assert pairs["image_key"].to_pylist() == ["coco/1"] * 3
+
+
+def test_sentences_in_the_words_of_a_test_caption_are_left_out_and_counted(library):
+    data = load_training_data(library, ["stsb/train"])
+    assert sources(data) == {
+        "stsb/train": (4, {"words of a caption in coco/test": 1, "words of a caption in flickr30k/test": 1})
+    }
+    assert data.pairs["label"].to_pylist() == [1, 1, 0, 1]
+    assert data.provenance["holds"] == {"coco/val": 1}
+    assert (data.provenance["trained_on_test"], data.provenance["trained_on_val"]) == (False, True)
+    assert data.provenance["protected"] == ["coco/test", "flickr30k/test"]
+    assert data.provenance["not_at_hand"] == ["flickr8k/val", "flickr8k/test"]
+
+
+def test_validation_is_kept_out_too_where_asked(library):
+    data = load_training_data(library, ["stsb/train"], protect="val,test")
+    left_out = data.provenance["sources"]["stsb/train"]["left_out"]
+    assert left_out["words of a caption in coco/val"] == 1
+    assert (data.pairs.num_rows, data.provenance["holds"], data.provenance["trained_on_val"]) == (3, {}, False)
+
+
+def test_allowed_test_data_enters_and_the_provenance_says_so(library):
+    data = load_training_data(library, ["stsb/train"], allow_test_data=True)
+    assert data.pairs.num_rows == len(STSB)
+    assert data.provenance["holds"] == {"coco/val": 1, "coco/test": 1, "flickr30k/test": 1}
+    assert data.provenance["trained_on_test"]
+    kept = load_training_data(library, ["stsb/train"], protect="val,test", allow_test_data=True).provenance
+    assert (kept["trained_on_test"], kept["trained_on_val"], kept["protected"]) == (
+        True,
+        False,
+        ["coco/val", "flickr30k/val"],
+    )
+
+
+def test_photographs_of_a_test_split_are_left_out(library, tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for name, _, _ in SNLI_VE:
+        (folder / name).touch()
+    data = load_training_data(library, ["snli_ve/train"], images=folder)
+    assert sources(data) == {
+        "snli_ve/train": (
+            3,
+            {
+                "no majority among the annotators": 1,
+                "image in flickr30k/test": 1,
+                "words of a caption in coco/test": 1,
+            },
+        )
+    }
+    rows = [(row["premise"], row["image"], row["kind"], row["label"]) for row in data.pairs.to_pylist()]
+    assert rows == [
+        ("a woman sings a singer", "100.jpg", "multimodal", 1),
+        ("a woman sings a singer", "100.jpg", "multimodal", 0),
+        ("", "400.jpg", "visual", 0),
+    ]
+
+
+def test_without_images_a_premise_is_its_captions_and_what_has_none_is_counted(library):
+    data = load_training_data(library, ["snli_ve/train"])
+    assert data.pairs["kind"].to_pylist() == ["text", "text"]
+    assert data.pairs["image"].null_count == 2
+    assert data.provenance["sources"]["snli_ve/train"]["left_out"]["neither captions nor an image as premise"] == 1
+    assert data.provenance["sources"]["snli_ve/train"]["licence"].startswith("BSD 3-Clause")
+
+
+def test_what_the_provenance_counts_is_what_goes_in(tmp_path):
+    """A photograph of a test split that is let in, and then has neither captions nor a file, was not trained on."""
+    folder = write_mirror(tmp_path)
+    lines = (folder / "entailment/snli_ve_train.jsonl").read_text().replace('"400"', '"500"')
+    (folder / "entailment/snli_ve_train.jsonl").write_text(lines, encoding="utf-8")
+    photographs = json.loads((folder / "flickr/dataset_flickr30k.json").read_text())
+    photographs["images"].append({"filename": "500.jpg", "split": "val", "sentences": [{"raw": " ", "sentid": 5000}]})
+    (folder / "flickr/dataset_flickr30k.json").write_text(json.dumps(photographs), encoding="utf-8")
+    data = load_training_data(Library(folder, offline=True), ["snli_ve/train"])
+    assert data.provenance["sources"]["snli_ve/train"]["left_out"]["neither captions nor an image as premise"] == 1
+    assert data.provenance["holds"] == {}
+    assert not data.provenance["trained_on_val"]
+
+
+def test_photographs_are_refused_where_the_splits_to_protect_are_not_known(tmp_path):
+    library = Library(write_mirror(tmp_path, without=("flickr30k",)), offline=True)
+    with pytest.raises(DataError, match="the images of flickr30k/test are not known here"):
+        load_training_data(library, ["snli_ve/train"])
+    allowed = load_training_data(library, ["stsb/train"])
+    assert "flickr30k/test" in allowed.provenance["not_at_hand"]
+    with pytest.raises(InvalidOption, match="no pair is left"):  # allowed, but there are neither captions nor images
+        load_training_data(library, ["snli_ve/train"], allow_test_data=True)
+
+
+def test_images_that_are_not_in_the_folder_are_named(library, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceMissing, match=r"snli_ve: 2 of 2 images are not below .*empty, the first: 100\.jpg"):
+        load_training_data(library, ["snli_ve/train"], images=tmp_path / "empty")
+
+
+ANNOTATED = [
+    {"image": "COCO_val2014_000000000002.jpg"},  # image of coco/test
+    {"image": "000000000002.jpg"},  # as COCO named it in 2017
+    {"image": "anything.jpg", "image_id": 2},
+    {"image": "300.jpg"},  # photograph of flickr30k/test
+    {"image": "300.jpg", "image_id": 1},  # a photograph, whatever its number
+    {"image": "mine.jpg", "premise": ["dogs in a field", "grass"]},  # words of a caption of coco/test
+    {"image": "COCO_val2014_000000000001.jpg", "hypothesis_id": 21},  # caption of coco/test
+    {"image": "100.jpg", "hypothesis": "Reading."},  # words of a caption of flickr30k/test
+    {"image": "COCO_val2014_000000000001.jpg"},
+    {"image": "mine.jpg"},
+]
+
+
+def test_the_users_own_pairs_are_guarded_however_they_name_an_image(mirror, library):
+    rows = [{"premise": ["it is so"], "hypothesis": f"text {n}", "label": 1} | row for n, row in enumerate(ANNOTATED)]
+    path = mirror / "entailment/entailment_val.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    data = load_training_data(library, ["entailment/val"])
+    assert sources(data) == {
+        "entailment/val": (
+            2,
+            {
+                "image in coco/test": 3,
+                "caption in coco/test": 1,
+                "words of a caption in coco/test": 1,
+                "image in flickr30k/test": 2,
+                "words of a caption in flickr30k/test": 1,
+            },
+        )
+    }
+    assert data.pairs["image_key"].to_pylist() == ["coco/1", None]
+
+
+def test_the_sixth_caption_of_a_test_image_is_left_out_too(mirror):
+    """It is in no split, for Karpathy's files have five captions an image that count, and is known by its id alone."""
+    six = COCO | {"test": {2: [f"dogs {number}" for number in range(6)]}}
+    (mirror / "coco/dataset_coco.json").write_text(karpathy(six, filepath="val2014"), encoding="utf-8")
+    row = {"image": "COCO_val2014_000000000001.jpg", "premise": ["it is so"], "label": 1}
+    rows = [row | {"hypothesis": f"words of {number}", "hypothesis_id": number} for number in (25, 10)]
+    (mirror / "entailment/entailment_val.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    data = load_training_data(Library(mirror, offline=True), ["entailment/val"])
+    assert sources(data) == {"entailment/val": (1, {"caption in coco/test": 1})}
+    assert data.pairs["caption_key"].to_pylist() == ["coco/10"]
+
+
+def test_a_caption_in_the_words_of_another_image_stays_and_is_counted(tmp_path):
+    folder = write_mirror(tmp_path)
+    alike = COCO | {"val": {1: ["Two dogs run", "a rider", "someone"]}}
+    (folder / "coco/dataset_coco.json").write_text(karpathy(alike, filepath="val2014"), encoding="utf-8")
+    data = load_training_data(Library(folder, offline=True), ["coco/val"])
+    assert data.provenance["sources"]["coco/val"]["left_out"] == {}
+    assert data.provenance["shares_words"] == {"coco/test": 3}
+    assert not data.provenance["trained_on_test"]
+
+
+def test_a_part_of_which_nothing_is_left_is_refused(sample_library):
+    with pytest.raises(InvalidOption, match=r"cxc/test: no pair is left .* image in coco/test \(80\).*allow_test_data"):
+        load_training_data(sample_library, ["cxc/val", "cxc/test"])
+
+
+def test_names_are_checked_and_have_aliases(sample_library):
+    assert part_of("sick/trial") == part_of("sick/dev") == part_of("sick/validation") == (corpora()["sick"], "val")
+    with pytest.raises(UnknownName, match="did you mean 'cxc'"):
+        load_training_data(sample_library, ["cxx/val"])
+    with pytest.raises(UnknownName, match="Known: cxc/val, cxc/test"):
+        load_training_data(sample_library, ["cxc/train"])
+    for names in ([], ["cxc/val", "cxc/dev"]):
+        with pytest.raises(InvalidOption, match="at least one part, each once"):
+            load_training_data(sample_library, names)
+
+
+@pytest.mark.parametrize("protect", ["", "val", "test,train", "all"])
+def test_the_test_splits_are_given_up_by_their_own_option_alone(sample_library, protect):
+    with pytest.raises(InvalidOption, match="--allow-test-data"):
+        load_training_data(sample_library, ["cxc/val"], protect=protect)
+
+
+def test_a_file_that_is_not_at_hand_says_where_to_put_it(sample_library):
+    with pytest.raises(SourceMissing, match="stsb_train"):
+        load_training_data(sample_library, ["stsb/train"])
+    with pytest.raises(SourceMissing, match="simplification_normal"):
+        load_training_data(sample_library, ["simplification/train"])

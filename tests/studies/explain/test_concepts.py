@@ -1,0 +1,386 @@
+"""Concepts of images, from COCO's annotations, from its category sets and from Visual Genome."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.metrics.concept_agreement import concept_agreement
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.reading import read_json
+from cxc_eccv.studies.explain.concepts import ImageConcepts, load_concepts, synsets_of_categories
+from cxc_eccv.types.seen import ConceptPairs
+
+CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}, {"id": 34, "name": "frisbee"}]
+
+
+@pytest.fixture(scope="module")
+def ids(sample_library):
+    """Images of the sample's test split, for files of our own."""
+    return sample_library.karpathy("test").image_ids.tolist()
+
+
+def image(number, width=200, height=100):
+    return {"id": number, "width": width, "height": height}
+
+
+def box(number, category, *sides, **more):
+    return {"id": 1, "image_id": number, "category_id": category, "bbox": list(sides), **more}
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Concepts of the sample's test split, from a COCO file of our own."""
+
+    def read(images, annotations, categories=CATEGORIES):
+        path = tmp_path / "instances.json"
+        records = [record | {"id": number} for number, record in enumerate(annotations)]
+        path.write_text(json.dumps({"images": images, "annotations": records, "categories": categories}))
+        return load_concepts(Library("sample"), "test", instances=path)
+
+    return read
+
+
+def listed(shown):
+    return {concept: areas.tolist() for concept, areas in shown.items()}
+
+
+class TestCoco:
+    def test_areas_are_shares_of_the_image(self, load, ids):
+        found = load([image(ids[0])], [box(ids[0], 18, 0, 0, 20, 50), box(ids[0], 18, 10, 10, 100, 10)])
+        assert listed(found.images[ids[0]]) == {"dog.n.01": [0.05, 0.05]}
+        assert (found.source, found.counted, found.n_images) == ("COCO instances", True, len(ids))
+        assert found.boxes[ids[0]][1] == ("dog.n.01", "dog", 0.05, 0.1, 0.5, pytest.approx(0.1))
+
+    def test_a_crowd_is_one_instance(self, load, ids):
+        annotations = [box(ids[0], 1, 0, 0, 20, 100), box(ids[0], 1, 0, 0, 100, 100, iscrowd=1)]
+        found = load([image(ids[0])], annotations)
+        assert listed(found.images[ids[0]]) == {"person.n.01": [0.1, 0.5]}
+        assert found.groups == 1
+
+    def test_a_box_ends_at_the_edge(self, load, ids):
+        found = load([image(ids[0])], [box(ids[0], 18, 150, -50, 100, 100), box(ids[0], 1, -5, -5, 500, 500)])
+        assert listed(found.images[ids[0]]) == {"dog.n.01": [0.125], "person.n.01": [1.0]}
+        assert found.boxes[ids[0]][0][2:] == (0.75, 0.0, 0.25, 0.5)
+
+    @pytest.mark.parametrize("sides", [(5, 5, 0, 9), (5, 5, 9, 0), (200, 0, 9, 9), (0, -9, 9, 9), (1e8, 0, 1, 1)])
+    def test_a_box_without_an_area_is_left_out_and_counted(self, load, ids, sides):
+        found = load([image(ids[0])], [box(ids[0], 18, *sides), box(ids[0], 1, 0, 0, 9, 9)])
+        assert set(found.images[ids[0]]) == {"person.n.01"}
+        assert found.left_out == {"box without an area inside the image": 1}
+
+    def test_of_nothing_but_left_out_annotations_nobody_knows_what_is_shown(self, load, ids):
+        found = load([image(n) for n in ids[:3]], [box(ids[0], 18, 5, 5, 0, 9), box(ids[2], 18, 5, 5, 9, 9)])
+        assert {number: set(shown) for number, shown in found.images.items()} == {ids[1]: set(), ids[2]: {"dog.n.01"}}
+        assert set(found.boxes) == {ids[1], ids[2]}
+
+    def test_a_copy_of_an_annotation_is_no_second_instance(self, load, ids, tmp_path):
+        dogs = [box(ids[0], 18, 0, 0, 20, 50), box(ids[0], 18, 10, 10, 100, 10)]
+        others = [box(ids[0], 18, 0, 0, 20, 50, iscrowd=1), box(ids[0], 1, 0, 0, 20, 50)]
+        found = load([image(ids[0])], [*dogs, *dogs, *others])
+        assert {name: areas.size for name, areas in found.images[ids[0]].items()} == {"dog.n.01": 3, "person.n.01": 1}
+        assert found.left_out == {"annotation with the image, category and box of another one": 2}
+        path = tmp_path / "instances.json"
+        path.write_text(path.read_text().replace('"id": 1, "image_id"', '"id": 0, "image_id"'))
+        with pytest.raises(MalformedSource, match=r"annotations\[1\]: found id 0 a second time"):
+            load_concepts(Library("sample"), "test", instances=path)
+
+    @pytest.mark.parametrize("annotations", [[], [(5, 5, 0, 9)]])
+    def test_a_file_that_names_no_concept_is_refused(self, load, ids, annotations):
+        told = rf"lists 1 of the images of test, and none .* \({len(annotations)} annotations"
+        with pytest.raises(DataError, match=told):
+            load([image(ids[0])], [box(ids[0], 18, *sides) for sides in annotations])
+
+    def test_images_that_nobody_annotated_are_no_keys(self, load, ids):
+        found = load([image(ids[0]), image(ids[1]), image(999)], [box(ids[0], 18, 5, 5, 9, 9), box(999, 1, 0, 0, 9, 9)])
+        assert {number: set(shown) for number, shown in found.images.items()} == {ids[0]: {"dog.n.01"}, ids[1]: set()}
+        assert found.of([ids[1], ids[0]]) == [found.images[ids[1]], found.images[ids[0]]]
+        known = "2 of the 60 images of test have some"
+        with pytest.raises(DataError, match=rf"2 of the images, image {ids[2]} among them.*{known}"):
+            found.of([ids[0], ids[2], ids[3], ids[2]])
+
+    def test_a_file_of_other_images(self, load, genome):
+        with pytest.raises(DataError, match="COCO instances: no annotations of any of the 60 images of test"):
+            load([image(999)], [box(999, 1, 0, 0, 9, 9)])
+        with pytest.raises(DataError, match="Visual Genome: no annotations of any of the 60 images of test"):
+            genome({5: []})
+
+    def test_category_sets_count_nothing(self, load, ids):
+        record = {"id": 1, "image_id": ids[0], "category_id": 18}
+        found = load([{"id": ids[0]}, {"id": ids[1]}], [record, record | {"category_id": 1}])
+        assert (found.source, found.counted, found.boxes) == ("COCO categories", False, {})
+        assert listed(found.images[ids[0]]) == {"dog.n.01": [], "person.n.01": []}
+
+    def test_a_slow_loop_agrees_on_the_sample(self, sample_library):
+        for split in ("validation", "test"):
+            found = load_concepts(sample_library, split)
+            file = read_json(sample_library._coco_files(split)[0])
+            names = {category["id"]: category["name"] for category in file["categories"]}
+            sizes = {one["id"]: one["width"] * one["height"] for one in file["images"]}
+            assert list(found.images) == [
+                i for i in sizes if i in set(sample_library.karpathy(split).image_ids.tolist())
+            ]
+            for number, shown in found.images.items():
+                expected = {}
+                for record in file["annotations"]:
+                    if record["image_id"] == number:
+                        area = record["bbox"][2] * record["bbox"][3] / sizes[number]
+                        expected.setdefault(synsets_of_categories()[names[record["category_id"]]].synset, []).append(
+                            area
+                        )
+                assert {concept: areas.tolist() for concept, areas in shown.items()} == expected
+
+    def test_the_file_is_noted_with_its_hash(self, tmp_path, ids):
+        path = tmp_path / "own.json"
+        content = {"images": [image(ids[0])], "annotations": [box(ids[0], 18, 0, 0, 9, 9)], "categories": CATEGORIES}
+        path.write_text(json.dumps(content))
+        library = Library("sample")
+        load_concepts(library, "test", instances=path)
+        assert "instances" in library.files_used()
+
+    @pytest.mark.parametrize(
+        ("annotation", "parts"),
+        [
+            ({"bbox": [1, 2, 3]}, ["annotations[1].bbox", "[1, 2, 3]", "four finite numbers"]),
+            ({"bbox": [1, 2, 3, "4"]}, ["annotations[1].bbox", "four finite numbers"]),
+            ({"bbox": [1, 2, 3, True]}, ["annotations[1].bbox", "four finite numbers"]),
+            ({"bbox": [1, 2, 3, 1e300]}, ["annotations[1].bbox", "four finite numbers"]),
+            ({"bbox": None}, ["annotations[1].bbox", "None", "four finite numbers"]),
+            ({"bbox": [9, 9, -3, 4]}, ["annotations[1].bbox", "[9, 9, -3, 4]", "width and height of 0 or more"]),
+            ({"bbox": [9, 9, 3, -4]}, ["annotations[1].bbox", "width and height of 0 or more"]),
+            ({"bbox": [1, 2, 3, float("nan")]}, ["NaN", "finite numbers"]),
+            ({"bbox": [1, 2, 3, float("inf")]}, ["Infinity", "finite numbers"]),
+            ({"iscrowd": 2}, ["annotations[1].iscrowd", "2", "0 or 1"]),
+            ({"category_id": 7}, ["annotations[1]", "unlisted category_id 7"]),
+            ({"image_id": 7}, ["annotations[1]", "unlisted image_id 7"]),
+        ],
+    )
+    def test_bad_annotations(self, load, ids, annotation, parts):
+        good = box(ids[0], 18, 0, 0, 9, 9)
+        with pytest.raises(MalformedSource) as refused:
+            load([image(ids[0])], [good, good | annotation])
+        assert all(part in str(refused.value) for part in parts), refused.value
+
+    def test_overflowing_and_missing_boxes(self, tmp_path, load, ids):
+        good = box(ids[0], 18, 0, 0, 9, 9)
+        with pytest.raises(MalformedSource, match=r"annotations\[1\].*'bbox'"):
+            load([image(ids[0])], [good, {k: v for k, v in good.items() if k != "bbox"}])
+        path = tmp_path / "instances.json"
+        path.write_text(path.read_text().replace("[0, 0, 9, 9]", "[0, 0, 9, 1e999]"))
+        with pytest.raises(MalformedSource, match="four finite numbers"):
+            load_concepts(Library("sample"), "test", instances=path)
+
+    @pytest.mark.parametrize("size", [{"width": 0}, {"width": None}, {"height": -3}, {"height": 2.5}])
+    def test_bad_sizes(self, load, ids, size):
+        with pytest.raises(MalformedSource, match=r"images\[0\]\.(width|height)"):
+            load([image(ids[0]) | size], [box(ids[0], 18, 0, 0, 9, 9)])
+
+    def test_a_cut_file(self, tmp_path, load, ids):
+        load([image(ids[0])], [box(ids[0], 18, 0, 0, 9, 9)])
+        path = tmp_path / "instances.json"
+        path.write_text(path.read_text()[:-30])
+        with pytest.raises(MalformedSource, match="cut off"):
+            load_concepts(Library("sample"), "test", instances=path)
+
+    def test_unknown_names(self, load, ids, tmp_path):
+        with pytest.raises(UnknownName, match="unknown COCO category 'aeroplane'; did you mean 'airplane'"):
+            load([image(ids[0])], [box(ids[0], 5, 0, 0, 9, 9)], [{"id": 5, "name": "aeroplane"}])
+        with pytest.raises(UnknownName, match="unknown source of concepts 'lvis'"):
+            load_concepts(Library("sample"), "test", "lvis")
+        with pytest.raises(SourceMissing, match=r"nowhere\.json is not a file"):
+            load_concepts(Library("sample"), "test", instances=tmp_path / "nowhere.json")
+        with pytest.raises(InvalidOption, match="instances are COCO's"):
+            load_concepts(Library("sample"), "test", "visual_genome", instances=tmp_path / "a.json")
+        with pytest.raises(InvalidOption, match="Visual Genome's"):
+            load_concepts(Library("sample"), "test", objects=tmp_path / "a.json")
+        with pytest.raises(InvalidOption, match="belong together"):
+            load_concepts(Library("sample"), "test", "visual_genome", objects=tmp_path / "a.json")
+
+
+class TestRealCoco:
+    def test_category_sets_of_the_split(self, real_library):
+        found = load_concepts(real_library, "test")
+        assert (found.source, len(found.images)) == ("COCO categories", 5_000)
+        assert sum(not shown for shown in found.images.values()) == 48
+
+    @pytest.mark.parametrize(
+        ("split", "annotated", "boxes", "groups"), [("test", 33, 320, 5), ("validation", 30, 262, 3)]
+    )
+    def test_full_annotations_of_63_images(self, real_library, split, annotated, boxes, groups):
+        path = real_library._path("instances_subset")
+        found, sets = load_concepts(real_library, split, instances=path), load_concepts(real_library, split)
+        assert (len(found.images), sum(map(len, found.boxes.values())), found.groups) == (annotated, boxes, groups)
+        assert not found.left_out
+        # Concepts agree however they are told, so that CA and NCS are the same from category sets alone.
+        images = [number for number, shown in found.images.items() if shown]
+        full, plain = found.of(images), sets.of(images)
+        assert [set(shown) for shown in full] == [set(shown) for shown in plain]
+        pairs = [ConceptPairs(np.array(images), shown, shown[1:] + shown[:1]) for shown in (full, plain)]
+        np.testing.assert_array_equal(*map(concept_agreement, pairs))
+        areas = np.concatenate([areas for shown in full for areas in shown.values()])
+        assert ((areas > 0) & (areas <= 1)).all()
+
+
+class TestTables:
+    def test_the_80_categories(self, real_library):
+        own = list(synsets_of_categories().values())
+        file = read_json(real_library._path("instances_subset"))["categories"]
+        assert [(entry.category_id, entry.category) for entry in own[:80]] == [(c["id"], c["name"]) for c in file]
+        assert len({entry.synset for entry in own[:80]}) == 80
+
+    def test_the_categories_of_the_sample(self, sample_library):
+        sets = sample_library.categories("test")
+        own = list(synsets_of_categories().values())[80:]
+        assert [entry.category for entry in own] == list(sets.category_names)
+        assert [entry.category_id for entry in own] == sets.category_ids.tolist()
+
+    def test_every_synset_is_one_of_wordnet_by_its_own_name(self, wordnet):
+        for entry in synsets_of_categories().values():
+            synset = wordnet.synset(entry.synset)
+            assert (synset.name(), synset.pos()) == (entry.synset, "n")
+
+    def test_every_choice_has_its_reason(self, wordnet):
+        for entry in synsets_of_categories().values():
+            fitting = [synset.name() for synset in wordnet.synsets(entry.category.replace(" ", "_"), "n")]
+            assert entry.reason or fitting == [entry.synset], entry
+
+    def test_reasons_name_synsets_that_exist(self, wordnet):
+        for entry in synsets_of_categories().values():
+            for name in entry.reason.replace(";", " ").replace(",", " ").split():
+                if ".n." in name:
+                    assert wordnet.synset(name).name() == name
+
+
+GENOME_IMAGES = [
+    {"image_id": 1, "width": 200, "height": 100, "coco_id": None, "flickr_id": None, "url": "u"},
+    {"image_id": 2, "width": 200, "height": 100, "coco_id": -1, "flickr_id": None, "url": "u"},
+    {"image_id": 3, "width": 200, "height": 100, "coco_id": "first", "flickr_id": 5, "url": "u"},
+    {"image_id": 4, "width": 500, "height": 500, "coco_id": "second", "flickr_id": 6, "url": "u"},
+    {"image_id": 5, "width": 500, "height": 500, "coco_id": 777, "flickr_id": 6, "url": "u"},
+]
+
+
+NUMBERS = itertools.count()
+
+
+def thing(synsets, names, x=0, y=0, w=20, h=50, **more):
+    return {"object_id": next(NUMBERS), "synsets": synsets, "names": names, "x": x, "y": y, "w": w, "h": h, **more}
+
+
+@pytest.fixture
+def genome(tmp_path, ids, wordnet):
+    """Concepts of the sample's test split, from files of Visual Genome's of our own."""
+
+    def read(objects, images=GENOME_IMAGES, id_name="image_id"):
+        coco = {"first": ids[0], "second": ids[1]}
+        records = [{key: coco.get(value, value) for key, value in record.items()} for record in images]
+        contents = {
+            "objects.json": [{id_name: number, "objects": things} for number, things in objects.items()],
+            "image_data.json": [
+                {id_name if key == "image_id" else key: value for key, value in record.items()} for record in records
+            ],
+        }
+        for name, content in contents.items():
+            (tmp_path / name).write_text(json.dumps(content))
+        files = {"objects": tmp_path / "objects.json", "image_data": tmp_path / "image_data.json"}
+        return load_concepts(Library("sample"), "test", "visual_genome", **files)
+
+    return read
+
+
+class TestVisualGenome:
+    def test_the_intersection_with_a_split(self, genome, ids):
+        tree, other = (thing(["tree.n.01"], ["trees"], merged_object_ids=[9]) for _ in range(2))
+        found = genome({1: [tree], 2: [tree], 3: [tree, other, tree], 4: [], 5: [tree]})
+        assert found.left_out == {"object with the id of another one of its image": 1}
+        assert isinstance(found, ImageConcepts)
+        assert {number: listed(shown) for number, shown in found.images.items()} == {
+            ids[0]: {"tree.n.01": [0.05, 0.05]},
+            ids[1]: {},
+        }
+        assert (found.source, found.counted, found.n_images, found.groups) == ("Visual Genome", True, len(ids), 0)
+        assert found.boxes[ids[0]][0][:2] == ("tree.n.01", "trees")
+
+    @pytest.mark.parametrize("release", ["1.0", "1.2", "1.4"])
+    def test_every_release(self, genome, ids, release):
+        dog = thing(["dog.n.01"], ["dog"])
+        if release == "1.0":
+            dog["id"] = dog.pop("object_id")
+        if release == "1.4":
+            dog["merged_object_ids"] = []
+        found = genome({3: [dog]}, id_name="id" if release == "1.0" else "image_id")
+        assert set(found.images[ids[0]]) == {"dog.n.01"}
+
+    def test_the_first_of_several_synsets_and_none(self, genome, ids):
+        objects = [
+            thing(["woman.n.01", "shirt.n.01"], ["woman's shirt"]),
+            thing([], ["lamp post"]),
+            {key: value for key, value in thing([], ["wall"]).items() if key != "synsets"},
+            thing(["flibbertigibbet.n.09"], ["what"]),
+            thing(["couch.n.01"], []),
+        ]
+        found = genome({3: objects})
+        assert list(found.images[ids[0]]) == ["woman.n.01", "sofa.n.01"]
+        assert found.left_out == {
+            "object without a synset": 2,
+            "object with a synset that WordNet 3.0 lacks": 1,
+        }
+
+    def test_an_image_none_of_whose_objects_has_a_synset_is_not_annotated(self, genome, ids):
+        found = genome({3: [thing([], ["lamp post"])], 4: [thing(["dog.n.01"], ["dog"])]})
+        assert set(found.images) == {ids[1]}
+        with pytest.raises(DataError, match=f"Visual Genome: no annotations of 1 .* image {ids[0]}"):
+            found.of([ids[0]])
+
+    def test_boxes_beyond_the_image(self, genome, ids):
+        sky = ["sky.n.01"]
+        objects = [thing(sky, ["sky"], **own) for own in ({"y": -904}, {"x": -10}, {"w": 0}, {"x": 9, "w": -5})]
+        found = genome({3: objects})
+        assert listed(found.images[ids[0]]) == {"sky.n.01": [0.025]}
+        assert found.left_out == {"box without an area inside the image": 2, "box of negative width or height": 1}
+
+    def test_the_first_of_two_images_that_are_one_of_cocos(self, genome, ids):
+        again = {"width": 9, "height": 9}
+        images = [*GENOME_IMAGES[:4], GENOME_IMAGES[4] | {"coco_id": "first"}]
+        images += [again | {"image_id": 6, "coco_id": 777}, again | {"image_id": 7, "coco_id": 777}]
+        dog, other = (thing(["dog.n.01"], ["dog"]) for _ in range(2))
+        found = genome({5: [thing(["cat.n.01"], ["cat"])], 3: [dog, other], 6: [dog], 7: [dog]}, images)
+        assert listed(found.images[ids[0]]) == {"cat.n.01": [pytest.approx(0.004)]}
+        assert found.left_out == {"object of a second image of Visual Genome that is the same one of COCO's": 2}
+
+    @pytest.mark.parametrize(
+        ("objects", "images", "parts"),
+        [
+            ({9: []}, GENOME_IMAGES, ["objects.json, [0]", "image 9", "image_data.json lists"]),
+            ({3: None}, GENOME_IMAGES, ["[0].objects", "a list"]),
+            ({3: [None]}, GENOME_IMAGES, ["[0].objects[0]", "an object"]),
+            ({3: [{"x": 1, "y": 1, "w": 1}]}, GENOME_IMAGES, ["[0].objects[0]", "a key 'h'"]),
+            ({3: [thing(["a.n.01"], ["a"], w=float("nan"))]}, GENOME_IMAGES, ["[0]", "NaN"]),
+            ({3: [thing(["a.n.01"], ["a"], w=None)]}, GENOME_IMAGES, ["[0].objects[0]", "four finite numbers"]),
+            ({3: [thing("a.n.01", ["a"])]}, GENOME_IMAGES, ["[0].objects[0].synsets", "a list of texts"]),
+            ({3: [thing(["a.n.01"], [7])]}, GENOME_IMAGES, ["[0].objects[0].names", "a list of texts"]),
+            ({}, [GENOME_IMAGES[0], GENOME_IMAGES[0]], ["image_data.json, [1]", "image 1 a second time"]),
+            ({}, [{"image_id": 1, "width": 5, "height": 5}], ["image_data.json, [0]", "a key 'coco_id'"]),
+            ({}, [GENOME_IMAGES[4] | {"coco_id": -2}], ["image_data.json, [0].coco_id", "-2"]),
+            ({}, [GENOME_IMAGES[4] | {"width": 0}], ["image_data.json, [0].width", "0"]),
+            ({}, [{"coco_id": 3}], ["image_data.json, [0]", "a key 'image_id'"]),
+        ],
+    )
+    def test_bad_files(self, genome, objects, images, parts):
+        with pytest.raises(MalformedSource) as refused:
+            genome(objects, images)
+        assert all(part in str(refused.value) for part in parts), refused.value
+
+    def test_an_image_twice(self, genome, tmp_path):
+        genome({3: [thing(["dog.n.01"], ["dog"])]})
+        (tmp_path / "objects.json").write_text('[{"image_id": 3, "objects": []}, {"image_id": 3, "objects": []}]')
+        files = {"objects": tmp_path / "objects.json", "image_data": tmp_path / "image_data.json"}
+        with pytest.raises(MalformedSource, match="image 3 a second time"):
+            load_concepts(Library("sample"), "test", "visual_genome", **files)
+
+    def test_the_official_files_are_looked_for(self, wordnet):
+        library = Library("sample")
+        with pytest.raises(SourceMissing, match=r"visual_genome/objects\.json is not in"):
+            load_concepts(library, "test", "visual_genome")

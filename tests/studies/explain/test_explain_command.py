@@ -1,0 +1,267 @@
+"""``cxc-eccv explain``: its files, what it says on a terminal, and that it refuses what evaluate refuses."""
+
+import inspect
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from cxc_eccv.cli import main
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_run, save_embeddings
+from cxc_eccv.runs.rankings import write_rankings
+from cxc_eccv.studies.explain.commands.explain import explain as explain_command
+from cxc_eccv.studies.explain.failures import TASKS
+from cxc_eccv.types import Embeddings
+
+FILES = ["explain.html", "explain.json", "explain.md", "failures.parquet"]
+COMMAND = f"{shlex.quote(sys.executable)} -c 'from cxc_eccv.cli import main; main()'"
+
+pytestmark = pytest.mark.usefixtures("wordnet")
+
+
+@pytest.fixture
+def files(make_run, sample_library, tmp_path):
+    """Embeddings of two models of the sample."""
+    paths = [tmp_path / f"{name}.npz" for name in ("one", "other")]
+    for seed, path in enumerate(paths):
+        save_embeddings(path, make_run(sample_library, seed=seed))
+    return paths
+
+
+@pytest.fixture
+def explain(capsys, monkeypatch):
+    """Runs the command on the sample: exit status, standard output, standard error."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(["explain", *map(str, arguments), "--data-dir", "sample"])
+        shown = capsys.readouterr()
+        return ended.value.code, shown.out, shown.err
+
+    return run
+
+
+def content_of(folder):
+    return json.loads((folder / "explain.json").read_text(encoding="utf-8"))
+
+
+def test_numbers_by_the_names_of_the_format(explain, files, tmp_path, sample_library):
+    out = tmp_path / "out"
+    status, shown, _ = explain(files[0], "--output", out)
+    assert status == 0
+    assert sorted(path.name for path in out.iterdir()) == FILES
+    content = content_of(out)
+    assert (content["schema"], content["model"]) == (1, "one")
+    scores, table = content["scores"], pq.read_table(out / "failures.parquet")
+    report = evaluate(load_run(files[0]), ["coco_5k", "co_captions"], data_dir=sample_library)
+    for direction, task in TASKS.items():
+        failures = scores[f"{direction}/failures"]
+        rate = failures / scores[f"{direction}/queries"]
+        assert rate == pytest.approx(1 - report.scores[f"{task}/{direction}/recall_at_1"], abs=1e-12)
+        assert table["direction"].to_pylist().count(direction) == failures
+        for name in ("without_concepts", "concept_agreement", "concept_enumeration", "size_disagreement"):
+            assert np.isfinite(scores[f"{direction}/{name}"])
+        assert f"{failures:,}" in shown
+    assert {"data", "run", "concepts", "wordnet", "split", "command"} <= content["provenance"].keys()
+    assert content["provenance"]["run"]["sha256"]
+    assert "instances" in " ".join(content["provenance"]["data"]["files"])
+    assert b"explained" in table.schema.metadata
+
+
+def test_equal_inputs_give_equal_bytes(explain, files, tmp_path):
+    for name in ("first", "second"):
+        assert explain(*files, "--output", tmp_path / name)[0] == 0
+    for file in FILES:
+        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
+
+
+def test_models_side_by_side(explain, files, tmp_path):
+    status, shown, _ = explain(
+        *files, "--name", "A", "--name", "B", "--directions", "t2i,i2t", "--output", tmp_path / "o"
+    )
+    assert status == 0
+    assert "Failures of 2 models, t2i" in shown
+    assert "B minus A" in shown
+    assert "B minus A" in (tmp_path / "o" / "explain.html").read_text(encoding="utf-8")
+    content = content_of(tmp_path / "o")
+    assert content["model"] == "A"
+    assert [other["model"] for other in content["others"]] == ["B"]
+    rows = {row["key"]: row for row in content["paired"]}
+    scores = content["scores"], content["others"][0]["scores"]
+    for direction in ("t2i", "i2t"):
+        rate = rows[f"{direction}/failure_rate"]
+        assert rate["value"] == pytest.approx(
+            scores[1][f"{direction}/failure_rate"] - scores[0][f"{direction}/failure_rate"]
+        )
+        assert rate["low"] <= rate["value"] <= rate["high"]
+        alone = rows[f"{direction}/failed_alone"]["value"] - rows[f"{direction}/baseline_failed_alone"]["value"]
+        assert rate["value"] == pytest.approx(alone)
+    assert not any(key.startswith("t2t") for key in (*rows, *scores[0]))
+
+
+def test_a_narrow_terminal_loses_no_number(explain, files):
+    """In 80 columns every line fits, and every number of the wide table is there."""
+    options = [*map(str, files), "--data-dir", "sample", "--directions", "t2i"]
+    line = f"script -qec {shlex.quote(f'{COMMAND} explain {shlex.join(options)}')} /dev/null"
+    environment = {**os.environ, "TERM": "dumb", "COLUMNS": "80"}
+    done = subprocess.run(["bash", "-c", line], capture_output=True, env=environment, check=True)
+    narrow, wide = done.stdout.decode().replace("\r", ""), explain(*options)[1]
+    assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, wide.splitlines()))
+    numbers = (sorted(set(re.findall(r"[+-]?\d[\d,.]*%?", shown))) for shown in (narrow, wide))
+    assert next(numbers) == next(numbers)
+
+
+def test_a_folder_that_is_there_keeps_what_is_not_ours(explain, files, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "mine.txt").write_text("mine")
+    (out / "explain.json").write_text("old")
+    assert explain(files[0], "--output", out)[0] == 0
+    assert sorted(path.name for path in out.iterdir()) == [*FILES, "mine.txt"]
+    assert (out / "mine.txt").read_text() == "mine"
+    assert content_of(out)["schema"] == 1
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_before_any_work(explain, files, tmp_path):
+    (tmp_path / "file").write_text("")
+    for output in (tmp_path / "file", tmp_path / "file" / "below"):
+        status, shown, said = explain(files[0], "--output", output)
+        assert (status, shown) == (2, "")
+        assert str(output) in said
+
+
+@pytest.fixture
+def bad_files(make_run, sample_library, tmp_path):
+    """What cannot be explained: name to file."""
+    run = make_run(sample_library)
+    ids, vectors = run.captions.ids, run.captions.vectors
+    turned = {"adversarial_size_ids": ids[:3], "adversarial_size_embeddings": 0 * vectors[:3]}
+    runs = {
+        "zero": EmbeddingsRun(run.images, Embeddings(ids, np.append(0 * vectors[:1], vectors[1:], axis=0))),
+        "short": EmbeddingsRun(run.images, Embeddings(ids[1:], vectors[1:])),
+        "altered": EmbeddingsRun(None, None, further=turned),
+    }
+    for name, own in runs.items():
+        save_embeddings(tmp_path / f"{name}.npz", own)
+    for name, queries in (("whole", ids), ("first", ids[::5])):
+        tops = RankingsRun.from_dicts(t2i=dict.fromkeys(queries.tolist(), run.images.ids))
+        write_rankings(tmp_path / f"{name}.parquet", replace(tops, corpus="a mean"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["one.npz", "--adversarial", "absent.npz"], "absent.npz.* no such file"),
+        (["one.npz", "--adversarial", "other.npz"], "other.npz: holds no altered queries"),
+        (["one.npz", "--adversarial", "altered.npz"], r"3 of 3 altered queries \(size\) have the zero vector"),
+        (["whole.parquet", "--adversarial", "altered.npz"], "altered queries are ranked by vectors"),
+        (["one.npz", "other.npz", "--seed", "-1"], "seed"),
+        (["whole.parquet", "--similarity", "dot"], "similarity='dot' is for embeddings"),
+        (["whole.parquet", "first.parquet"], "asked different t2i queries, 300 and 60. Give .* --query-position"),
+        (["short.npz"], "cxc-eccv evaluate --allow-missing scores what is there"),
+        (["one.npz", "--instances", "absent.json"], "absent.json"),
+    ],
+)
+def test_inputs_are_checked_before_any_work(explain, files, bad_files, words, message, monkeypatch):
+    """And every option that a message names is one of explain, or of another command that it names too."""
+    monkeypatch.setattr("cxc_eccv.studies.explain.explanation.explain_run", None)
+    places = [bad_files / word if "." in word else word for word in words]
+    status, shown, said = explain(*places)
+    said = " ".join(said.split())
+    assert (status, shown) == (2, "")
+    assert re.search(message, said), said
+    own = {f"--{name.replace('_', '-')}" for name in inspect.signature(explain_command).parameters}
+    named = set(re.findall(r"(?<![\w/])--[a-z][\w-]+", re.sub(r"cxc-eccv (evaluate|encode)[^.;]*", "", said)))
+    assert named <= own | {"--query-position"}
+
+
+def test_a_remedy_of_zero_vectors_is_one_that_every_command_has(explain, files, bad_files):
+    status, _, said = explain(bad_files / "zero.npz")
+    assert status == 2
+    assert "say in the file that they are compared by dot product (similarity='dot')" in " ".join(said.split())
+
+
+def test_a_closed_pipe_costs_no_file(files, tmp_path):
+    options = f"--data-dir sample --directions i2t --output {tmp_path / 'out'}"
+    line = f"{COMMAND} explain {files[0]} {options} 2>&- | true"
+    done = subprocess.run(["bash", "-c", f"{line}; echo ${{PIPESTATUS[@]}}"], capture_output=True, check=True)
+    assert done.stdout.decode().split() == ["141", "0"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+
+
+def spoil(kind, path, run, library):
+    if kind == "damaged":
+        path.write_bytes(path.read_bytes()[:-200])
+    elif kind == "of another format":
+        path.write_bytes(b"no archive")
+    elif kind == "lacks captions":
+        save_embeddings(path, EmbeddingsRun(run.images, Embeddings(run.captions.ids[2:], run.captions.vectors[2:])))
+    elif kind == "of another split":
+        other = library.karpathy("validation")
+        sides = (Embeddings(ids, np.ones((ids.size, 4))) for ids in (other.image_ids, other.caption_ids))
+        save_embeddings(path, EmbeddingsRun(*sides))
+    elif kind == "unknown ids":
+        ids = run.captions.ids.copy()
+        ids[0] = 10**9
+        save_embeddings(path, EmbeddingsRun(run.images, Embeddings(ids, run.captions.vectors)))
+
+
+@pytest.mark.parametrize("kind", ["damaged", "of another format", "lacks captions", "of another split", "unknown ids"])
+def test_a_bad_run_gets_the_error_that_evaluate_gives(explain, files, capsys, sample_library, kind):
+    spoil(kind, files[0], load_run(files[0]), sample_library)
+    status, shown, said = explain(files[0])
+    assert (status, shown) == (2, "")
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(files[0]), "--tasks", "coco_5k,co_captions", "--data-dir", "sample"])
+    assert said == capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--concepts", "cocoa"], "source of concepts 'cocoa'"),
+        (["--directions", "i2i"], "direction 'i2i'"),
+        (["--split", "tset"], "split 'tset'"),
+        (["--name", "A", "--name", "B"], "1 models need as many different names, not A, B"),
+        (["--similarity", "euclid"], "euclid"),
+        (["--direction", "t2i"], "a direction is for rankings"),
+        (["--instances", "nowhere.json"], "nowhere.json"),
+        (["--concepts", "visual-genome", "--instances", "some.json"], "instances are COCO's"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused(explain, files, arguments, message):
+    status, shown, said = explain(files[0], *arguments)
+    assert (status, shown) == (2, "")
+    assert message in said
+
+
+def test_two_files_of_one_name_need_names(explain, files):
+    status, _, said = explain(files[0], files[0], "--directions", "t2i")
+    assert status == 2
+    assert "--name" in said
+
+
+def test_rankings_of_two_directions_are_one_model(explain, sample_library, tmp_path):
+    content = sample_library.karpathy("test")
+    random = np.random.default_rng(0)
+    sides = {"i2t": (content.image_ids, content.caption_ids), "t2i": (content.caption_ids, content.image_ids)}
+    paths = []
+    for direction, (queries, items) in sides.items():
+        paths.append(tmp_path / f"clip_{direction}.json")
+        lists = {str(query): random.permutation(items)[:12].tolist() for query in queries.tolist()}
+        paths[-1].write_text(json.dumps({direction: lists}))
+    status, shown, _ = explain(*paths, "--output", tmp_path / "out")
+    assert status == 0
+    assert "others" not in content_of(tmp_path / "out")
+    assert content_of(tmp_path / "out")["not_computed"]["t2t"] == "the run has no t2t rankings"
+    assert "t2t: the run has no t2t rankings." in " ".join(shown.split())

@@ -1,0 +1,172 @@
+"""Failures in concepts: a plain loop over instances finds the same numbers, sums and modes."""
+
+from collections import Counter
+from statistics import fmean
+
+import numpy as np
+import pytest
+from shown_concepts import IMAGES, alike, concepts_of, failures_of
+
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.studies.explain.concepts import load_concepts
+from cxc_eccv.studies.explain.explanation import COUNTS, MEASURES, NUMBERS, explain_failures, explain_run
+from cxc_eccv.studies.explain.failures import TASKS, Failures, find_failures
+from cxc_eccv.studies.explain.global_table import summarize
+from cxc_eccv.studies.explain.measures import OF_INSTANCES
+
+
+def test_worked_by_hand():
+    failures = failures_of((1, 2), (3, 1), (1, 4), (1, 5), rivals=[[4], [2], [-1], [2]])
+    explained = explain_failures(failures, concepts_of(IMAGES), None, similarity=alike)
+    rows = explained.table.to_pylist()
+    assert [row["concept_agreement"] for row in rows] == [pytest.approx(1 / 3), None, 1.0, 0.0]
+    assert [row["concept_enumeration"] for row in rows] == [1.0, None, 1.0, 0.0]
+    assert [row["size_disagreement"] for row in rows] == [0.0, None, pytest.approx(2 / 3), None]
+    # Of its own size each right instance differs by 100% or more in one match of three, that of the large dog
+    assert [row["size_disagreement_truth"] for row in rows] == [0.0, None, pytest.approx(1 / 3), None]
+    # 0.1 beside 0.1; then 0.2 beside 0.4, 0.05 beside 0.01 and trees of one size
+    assert [row["size_disagreement_real"] for row in rows] == [0.0, None, pytest.approx(1 + 4), None]
+    assert [row["concept_agreement_over_rival"] for row in rows] == [
+        pytest.approx(-2 / 3),
+        None,
+        None,
+        pytest.approx(-1 / 3),
+    ]
+    assert [row["rival_id"] for row in rows] == [4, 2, None, 2]
+    assert [row["common_concepts"] for row in rows] == [1, None, 3, 0]
+    assert [row["truth_only_concepts"] for row in rows] == [2, None, 0, 3]
+    assert [row["retrieved_only_concepts"] for row in rows] == [1, None, 0, 1]
+    assert [row["differing_concepts"] for row in rows] == [1, None, 1, 0]
+    summary = summarize(explained)
+    assert summary.scores["without_concepts"] == 1
+    assert "not_annotated" not in summary.scores
+    assert summary.scores["concept_agreement"] == pytest.approx((1 / 3 + 1 + 0) / 3)
+    assert summary.counts["concept_agreement"] == 3
+    assert (summary.scores["object_hits"], summary.scores["object_misses"]) == (4, 5)
+    assert (summary.scores["non_common_concepts"], summary.scores["matchings"]) == (7, 2)
+    assert summary.scores["matched_synsets"] == pytest.approx(2 / 7)
+    assert (summary.scores["same_multiplicity"], summary.scores["different_multiplicity"]) == (2, 2)
+    assert summary.scores["enumeration_disagreement"] == pytest.approx((1 / 1 + 1 / 3) / 2)
+    assert summary.scores["differing_per_failure"] == pytest.approx(2 / 3)
+    assert summary.scores["concept_enumeration_mode"] == 1.0
+    assert summary.scores["failure_rate"] == 1.0
+
+
+def test_categories_alone_give_no_number_of_instances():
+    """What needs boxes is absent, with its reason, and nowhere a zero."""
+    sets = concepts_of(
+        {image: {name: [] for name in own} for image, own in IMAGES.items()}, "COCO categories", counted=False
+    )
+    explained = explain_failures(failures_of((1, 2), (1, 4)), sets, None, similarity=alike)
+    summary = summarize(explained)
+    lacking = [*OF_INSTANCES, "size_disagreement_real", "same_multiplicity", "different_multiplicity"]
+    lacking += ["differing_per_failure", "enumeration_disagreement", "concept_enumeration_over_rival"]
+    for name in lacking:
+        assert name not in summary.scores
+        assert "instances_val2014.json" in summary.not_computed[name]
+    assert not any(name.startswith(OF_INSTANCES) for name in summary.scores)
+    assert summary.scores["concept_agreement"] == pytest.approx((1 / 3 + 1) / 2)
+    for name in (*(name for name in NUMBERS if name.startswith(OF_INSTANCES)), "differing_concepts"):
+        assert explained.table[name].null_count == 2
+
+
+def test_every_number_is_there_or_says_why_not():
+    for failures in (failures_of((1, 2)), failures_of((3, 1)), failures_of((1, 1))):
+        summary = summarize(explain_failures(failures, concepts_of(IMAGES), None, similarity=alike))
+        assert not summary.scores.keys() & summary.not_computed.keys()
+        for name in (*NUMBERS, "matched_synsets", "enumeration_disagreement", "differing_per_failure"):
+            assert (name in summary.scores) != (name in summary.not_computed), name
+        assert all(np.isfinite(value) for value in summary.scores.values())
+
+
+def test_no_failure_at_all():
+    none = failures_of((1, 2))
+    empty = Failures(
+        "t2i", none.asked_ids, none.asked_images, *[none.query_ids[:0]] * 4, none.rival_ids[:0], none.truth_ranks[:0]
+    )
+    summary = summarize(explain_failures(empty, concepts_of(IMAGES), None, similarity=alike))
+    assert (summary.scores["queries"], summary.scores["failures"], summary.scores["failure_rate"]) == (1, 0, 0.0)
+    assert summary.not_computed["non_common_similarity"] == "no query failed"
+
+
+def test_an_image_that_nobody_annotated():
+    """An error that names it; of a source that covers a part of the split, a count."""
+    failures = failures_of((1, 9), (1, 2), rivals=[[2], [9]])
+    with pytest.raises(DataError, match="image 9"):
+        explain_failures(failures, concepts_of(IMAGES), None, similarity=alike)
+    explained = explain_failures(failures, concepts_of(IMAGES), None, similarity=alike, allow_unannotated=True)
+    assert explained.table["annotated"].to_pylist() == [False, True]
+    assert explained.table["concept_agreement"].to_pylist() == [None, pytest.approx(1 / 3)]
+    assert explained.table["concept_agreement_over_rival"].null_count == 2
+    summary = summarize(explained)
+    assert (summary.scores["not_annotated"], summary.scores["without_concepts"]) == (1, 0)
+    assert summary.counts["concept_agreement"] == 1
+
+
+def explain_by_loops(failures, concepts):
+    """Name to one value per failure, None where it is not defined; of what needs no WordNet."""
+    columns = {name: [] for name in ("concept_agreement", "concept_enumeration", *COUNTS)}
+    for truth, top in zip(failures.truth_ids.tolist(), failures.retrieved_ids.tolist(), strict=True):
+        right, shown = (Counter(box.concept for box in concepts.boxes[image]) for image in (truth, top))
+        common = [name for name in right if name in shown]
+        values = [
+            len(common) / len(right) if right else None,
+            sum(abs(right[name] - shown[name]) for name in common),
+            len(common),
+            len(right) - len(common),
+            len(shown) - len(common),
+            sum(right[name] != shown[name] for name in common),
+        ]
+        for name, value in zip(columns, values, strict=True):
+            columns[name].append(value if right else None)
+    return columns
+
+
+@pytest.mark.parametrize("direction", TASKS)
+def test_a_plain_loop_over_the_sample_agrees(sample_library, make_run, direction):
+    concepts = load_concepts(sample_library, "test")
+    failures = find_failures(make_run(sample_library), sample_library, "test", direction)
+    explained = explain_failures(failures, concepts, None, similarity=alike)
+    expected = explain_by_loops(failures, concepts)
+    for name, values in expected.items():
+        assert explained.table[name].to_pylist() == values, name
+    summary = summarize(explained)
+    known = {name: [value for value in values if value is not None] for name, values in expected.items()}
+    assert summary.scores["without_concepts"] == expected["concept_agreement"].count(None)
+    assert summary.scores["concept_agreement"] == pytest.approx(fmean(known["concept_agreement"]))
+    assert summary.scores["concept_enumeration"] == pytest.approx(fmean(known["concept_enumeration"]))
+    frequent = Counter(known["concept_enumeration"])
+    assert summary.scores["concept_enumeration_mode"] == min(frequent, key=lambda value: (-frequent[value], value))
+    assert summary.scores["object_hits"] == sum(known["common_concepts"])
+    pairs = [min(both) for both in zip(known["truth_only_concepts"], known["retrieved_only_concepts"], strict=True)]
+    assert summary.scores["matchings"] == sum(pairs)
+    assert (
+        summary.scores["same_multiplicity"] + summary.scores["different_multiplicity"] == summary.scores["object_hits"]
+    )
+
+
+def test_words_of_the_query_and_wordnet(sample_library, make_run, wordnet):
+    explanation = explain_run(make_run(sample_library), sample_library, load_concepts(sample_library, "test"))
+    assert list(explanation.directions) == list(TASKS)
+    assert explanation.provenance["wordnet"] == "3.0"
+    assert explanation.provenance["concepts"]["source"] == "COCO instances"
+    for direction, explained in explanation.directions.items():
+        informed = [explained.table[f"{name}_informed"].null_count < len(explained.failures) for name in MEASURES]
+        assert informed[0] == (direction != "i2t")
+        if direction == "i2t":
+            assert summarize(explained).not_computed["concept_agreement_informed"].startswith("the queries are images")
+
+
+def test_directions_that_a_run_does_not_have(sample_library, make_run, wordnet):
+    text_only = EmbeddingsRun(None, make_run(sample_library).captions)
+    concepts = load_concepts(sample_library, "test")
+    explanation = explain_run(text_only, sample_library, concepts)
+    assert list(explanation.directions) == ["t2t"]
+    assert explanation.skipped == dict.fromkeys(("t2i", "i2t"), "the run has no images")
+    with pytest.raises(InvalidOption, match="the run has no images"):
+        explain_run(text_only, sample_library, concepts, directions=["t2i"])
+    with pytest.raises(UnknownName, match="i2i"):
+        explain_run(text_only, sample_library, concepts, directions=["i2i"])
+    with pytest.raises(InvalidOption, match="t2t cannot be explained"):
+        explain_run(EmbeddingsRun(make_run(sample_library).images, None), sample_library, concepts)

@@ -1,0 +1,216 @@
+"""Failures of runs of every form: they are those of recall@1, and a plain loop finds the same."""
+
+import numpy as np
+import oracles
+import pytest
+
+from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, UnknownName
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.studies.explain.failures import TASKS, directions_of, find_failures
+from cxc_eccv.types import Embeddings, sides_of
+
+
+def embeddings(content, vectors_of, similarity=None):
+    random = np.random.default_rng(0)
+    sides = [Embeddings(ids, vectors_of(random, ids.size)) for ids in (content.image_ids, content.caption_ids)]
+    return EmbeddingsRun(*sides, similarity=similarity)
+
+
+def random_vectors(content):
+    return embeddings(content, lambda random, size: random.standard_normal((size, 8)))
+
+
+def equal_vectors(content):
+    return embeddings(content, lambda random, size: np.ones((size, 4)))
+
+
+def tied_vectors(content):
+    return embeddings(content, lambda random, size: random.integers(0, 2, (size, 3)).astype(float), "dot")
+
+
+def tied_scores(content):
+    shape = content.image_ids.size, content.caption_ids.size
+    return ScoresRun(content.image_ids, content.caption_ids, np.random.default_rng(1).integers(0, 40, shape) / 40)
+
+
+def equal_scores(content):
+    shape = content.image_ids.size, content.caption_ids.size
+    return ScoresRun(content.image_ids, content.caption_ids, np.full(shape, 0.5))
+
+
+def own_first(content):
+    own = content.image_ids[:, None] == content.caption_image_ids
+    return ScoresRun(content.image_ids, content.caption_ids, own.astype(np.float32))
+
+
+def given(content, depth=None):
+    """Whole or short rankings of both directions and among captions, in an order of chance."""
+    random, ids = np.random.default_rng(2), {"i": content.image_ids, "t": content.caption_ids}
+    lists = {}
+    for direction in TASKS:
+        galleries = {query: random.permutation(ids[direction[-1]]) for query in ids[direction[0]].tolist()}
+        lists[direction] = {query: items[items != query][:depth] for query, items in galleries.items()}
+    return RankingsRun.from_dicts(**lists)
+
+
+def one_item(content):
+    return given(content, depth=1)
+
+
+RUNS = (
+    random_vectors,
+    equal_vectors,
+    tied_vectors,
+    tied_scores,
+    equal_scores,
+    own_first,
+    given,
+    one_item,
+)
+
+
+def make_scorer(run, direction):
+    """Function of a query and a gallery to item ids with scores, by plain loops; a ranking's items score by place."""
+    if isinstance(run, RankingsRun):
+        lists = run.lists[direction]
+        ranked = {
+            query: {item: -place for place, item in enumerate(lists.items[start:stop].tolist())}
+            for query, start, stop in zip(lists.query_ids.tolist(), lists.indptr[:-1], lists.indptr[1:], strict=True)
+        }
+        return lambda query, _gallery: dict(ranked[query])
+    if isinstance(run, ScoresRun):
+        rows = run.scores.tolist() if direction == "i2t" else run.scores.T.tolist()
+        queries, items = (run.image_ids, run.caption_ids) if direction == "i2t" else (run.caption_ids, run.image_ids)
+        scores = dict(zip(queries.tolist(), rows, strict=True))
+        return lambda query, _gallery: dict(zip(items.tolist(), scores[query], strict=True))
+    sides = [getattr(run, side) for side in sides_of(direction)]
+    queries, items = (dict(zip(side.ids.tolist(), side.vectors.tolist(), strict=True)) for side in sides)
+    similarity = run.similarity or "cosine"
+    return lambda query, gallery: {item: oracles.score_of(queries[query], items[item], similarity) for item in gallery}
+
+
+def fail_by_loops(run, direction, content, depth):
+    """Query to (image of the query, of the top item, the item, images that come next), by loops over dictionaries."""
+    image_of = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+    image_of |= {image: image for image in content.image_ids.tolist()}
+    queries, gallery = (
+        {"i": content.image_ids, "t": content.caption_ids}[side].tolist() for side in direction.split("2")
+    )
+    failures, score = {}, make_scorer(run, direction)
+    for query in queries:
+        scores = score(query, gallery)
+        if direction == "t2t":
+            scores.pop(query, None)
+        own = [item for item in scores if image_of[item] == image_of[query]]
+        ranked = sorted(scores, key=lambda item: (-scores[item], item in own, item))[:depth]
+        if image_of[ranked[0]] == image_of[query]:
+            continue
+        rest = dict.fromkeys(image_of[item] for item in ranked)
+        rivals = [image for image in rest if image not in (image_of[query], image_of[ranked[0]])]
+        failures[query] = image_of[query], image_of[ranked[0]], ranked[0], rivals
+    return failures
+
+
+def content_of(failures):
+    """What was found, as the loops say it."""
+    columns = failures.query_ids, failures.truth_ids, failures.retrieved_ids, failures.item_ids, failures.rival_ids
+    return {
+        query: (truth, top, item, [image for image in rivals if image >= 0])
+        for query, truth, top, item, rivals in zip(*(column.tolist() for column in columns), strict=True)
+    }
+
+
+TIES = "are decided by ties"
+
+
+@pytest.mark.filterwarnings(f"ignore:.*{TIES}")
+@pytest.mark.parametrize("make", RUNS)
+@pytest.mark.parametrize("direction", TASKS)
+def test_failures_are_those_of_a_plain_loop(sample_library, make, direction):
+    content = sample_library.karpathy("test")
+    run = make(content)
+    if (why := run.why_not(direction)) is not None:
+        with pytest.raises(InvalidOption, match="cannot be computed: "):
+            find_failures(run, sample_library, "test", direction)
+        assert directions_of(run)[1][direction] == why
+        return
+    depth = 1 if make is one_item else 5
+    failures = find_failures(run, sample_library, "test", direction, 5)
+    assert content_of(failures) == fail_by_loops(run, direction, content, depth)
+    report = evaluate(run, f"{TASKS[direction]}/{direction}", metrics=["recall_at_1"], data_dir=sample_library)
+    assert len(failures) / failures.n_queries == pytest.approx(1 - report.results[0].value, abs=1e-12)
+    assert failures.n_queries == report.results[0].n_queries
+
+
+def test_where_all_scores_are_equal_every_query_fails(sample_library):
+    run = equal_scores(sample_library.karpathy("test"))
+    for direction in ("t2i", "i2t"):
+        with pytest.warns(UserWarning, match=f"{direction}: .* {TIES}"):
+            failures = find_failures(run, sample_library, "test", direction)
+        assert len(failures) == failures.n_queries
+
+
+@pytest.mark.parametrize("direction", TASKS)
+def test_the_rank_of_the_right_item_is_known_as_far_as_rankings_go(sample_library, direction):
+    content = sample_library.karpathy("test")
+    whole, short = (find_failures(given(content, depth), sample_library, "test", direction) for depth in (None, 20))
+    assert whole.truth_ranks.null_count == 0
+    assert min(whole.truth_ranks.to_pylist()) > 1
+    expected = [rank if rank <= 20 else None for rank in whole.truth_ranks.to_pylist()]
+    assert short.truth_ranks.to_pylist() == expected
+    assert None in expected
+
+
+def test_rivals_are_other_images_and_each_stands_once(sample_library):
+    failures = find_failures(random_vectors(sample_library.karpathy("test")), sample_library, "test", "t2t")
+    assert (failures.rival_ids[:, 0] >= 0).all()  # an image has five captions, and eleven are looked at
+    for row, (truth, top) in enumerate(zip(failures.truth_ids, failures.retrieved_ids, strict=True)):
+        rivals = [image for image in failures.rival_ids[row].tolist() if image >= 0]
+        assert len(set(rivals)) == len(rivals)
+        assert truth not in rivals
+        assert top not in rivals
+
+
+def test_a_run_is_refused_as_evaluate_refuses_it(sample_library):
+    content = sample_library.karpathy("test")
+    whole = random_vectors(content)
+    few = EmbeddingsRun(whole.images, Embeddings(content.caption_ids[3:], whole.captions.vectors[3:]))
+    foreign = EmbeddingsRun(whole.images, Embeddings(content.caption_ids + 10_000_000, whole.captions.vectors))
+    other = random_vectors(sample_library.karpathy("validation"))
+    for run in (few, foreign, other):
+        said = []
+        for call in (find_failures, evaluate_recall):
+            with pytest.raises((MissingIds, UnknownIds)) as error:
+                call(run, sample_library, "test", "t2i")
+            said.append(str(error.value))
+        assert said[0] == said[1]
+
+
+def evaluate_recall(run, library, split, direction):
+    evaluate(run, f"coco_5k/{direction}", metrics=["recall_at_1"], split=split, data_dir=library)
+
+
+def test_a_ranking_without_an_item_of_the_gallery_is_refused(sample_library):
+    content = sample_library.karpathy("test")
+    run = RankingsRun.from_dicts(t2i={caption: [-5] for caption in content.caption_ids.tolist()})
+    with pytest.raises((RunTooShallow, UnknownIds)):
+        find_failures(run, sample_library, "test", "t2i")
+
+
+def test_there_is_no_other_direction(sample_library):
+    with pytest.raises(UnknownName, match="direction"):
+        find_failures(random_vectors(sample_library.karpathy("test")), sample_library, "test", "i2i")
+    with pytest.raises(InvalidOption, match="depth"):
+        find_failures(random_vectors(sample_library.karpathy("test")), sample_library, "test", "t2i", 0)
+
+
+@pytest.mark.slow
+def test_on_the_real_data_failures_are_one_minus_recall(real_library):
+    content = real_library.karpathy("test")
+    run = embeddings(content, lambda random, size: random.integers(-9, 10, (size, 6)).astype(np.float32), "dot")
+    for direction in TASKS:
+        failures = find_failures(run, real_library, "test", direction)
+        report = evaluate(run, f"{TASKS[direction]}/{direction}", metrics=["recall_at_1"], data_dir=real_library)
+        assert failures.n_queries == report.results[0].n_queries
+        assert len(failures) / failures.n_queries == pytest.approx(1 - report.results[0].value, abs=1e-12)

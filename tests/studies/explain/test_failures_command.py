@@ -1,0 +1,130 @@
+"""``cxc-eccv explain`` with its page, ``failures export`` and ``failures ratings``, one after the other."""
+
+import csv
+import json
+
+import pytest
+from report_samples import Page, near_run
+
+from cxc_eccv.cli import main
+from cxc_eccv.demo.run import sample_images
+from cxc_eccv.runs import save_embeddings
+
+
+@pytest.fixture(scope="module")
+def explained(sample_library, wordnet_folder, tmp_path_factory):
+    """The folder of a run on the sample."""
+    folder = tmp_path_factory.mktemp("explained")
+    save_embeddings(folder / "near.npz", near_run(sample_library, noise=2.0))
+    command = ["explain", folder / "near.npz", "--data-dir", "sample", "--output", folder / "out"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NLTK_DATA", wordnet_folder)
+        with pytest.raises(SystemExit) as ended:
+            main([*map(str, command), "--images", str(sample_images())])
+    assert not ended.value.code
+    return folder / "out"
+
+
+@pytest.fixture
+def run(capsys):
+    """What a command prints, and its messages; it ends with the status that is expected."""
+
+    def run(*arguments, status=0):
+        with pytest.raises(SystemExit) as ended:
+            main([*map(str, arguments), "--data-dir", "sample"])
+        shown = capsys.readouterr()
+        assert (ended.value.code or 0) == status, shown.err
+        return shown.out if not status else shown.err
+
+    return run
+
+
+def answer(path, target, rater, classes):
+    with path.open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    with target.open("w", newline="", encoding="utf-8") as lines:
+        writer = csv.DictWriter(lines, rows[0])
+        writer.writeheader()
+        for place, row in enumerate(rows):
+            writer.writerow({**row, "rater": rater, "classes": classes[place % len(classes)], "rating": 1 + place % 10})
+    return target
+
+
+def test_explain_writes_the_page(explained):
+    shown = Page((explained / "explain.html").read_text(encoding="utf-8"))
+    assert shown.all("h1")[0]["text"] == "Failures of near"
+    assert len(shown.all("img")) == 2 * len(shown.all("article")) > 20
+    numbers = json.loads((explained / "explain.json").read_text(encoding="utf-8"))["scores"]
+    chips = shown.all("header")[0]["text"]
+    assert f"{sum(int(numbers[f'{way}/failures']) for way in ('t2i', 'i2t', 't2t')):,} failures" in chips
+
+
+def test_images_need_a_folder_to_write_to(explained, run):
+    told = run("explain", explained.parent / "near.npz", "--images", sample_images(), status=2)
+    assert "name its folder with --output" in " ".join(told.split())
+
+
+def test_failures_are_exported_rated_and_counted(explained, run, tmp_path):
+    file = tmp_path / "failures.csv"
+    told = run("failures", "export", explained, "--output", file, "--sample", 30)
+    assert f"failures ratings {file} --explained {explained}" in told
+    ann = answer(file, tmp_path / "ann.csv", "ann", ["colour; detail", "alternatives", "size"])
+    ben = answer(file, tmp_path / "ben.csv", "ben", ["colour", "action"])
+    output = tmp_path / "ratings.json"
+    told = run("failures", "ratings", ann, ben, "--explained", explained, "--output", output)
+    assert "60 answers of 2 raters on 30 failures" in told
+    for title in ("What went wrong", "Classes together", "Association rules", "Which number agrees with people"):
+        assert title in told
+    report = json.loads(output.read_text(encoding="utf-8"))
+    shares = {row["name"]: row["answers"] for row in report["classes"]}
+    assert shares == {
+        "alternatives": 10,
+        "object class": 0,
+        "colour": 25,
+        "enumeration": 0,
+        "size": 10,
+        "action": 15,
+        "detail": 10,
+    }
+    assert report["mean_rating"] == 5.5
+    assert [(rule["antecedents"], rule["consequents"], rule["answers"]) for rule in report["rules"]] == [
+        (["detail"], ["colour"], 10),
+        (["colour"], ["detail"], 10),
+    ]
+    assert report["provenance"]["files"].keys() == {"ann.csv", "ben.csv", "failures.parquet"}
+
+
+def test_no_line_is_wider_than_a_terminal(explained, run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    file = tmp_path / "failures.csv"
+    run("failures", "export", explained, "--output", file, "--sample", 30)
+    marked = ["object class; enumeration; detail", "alternatives"]
+    told = run("failures", "ratings", answer(file, tmp_path / "ann.csv", "ann", marked), "--explained", explained)
+    tables = [line for line in told.splitlines() if line.startswith("  ")]
+    assert tables
+    assert max(map(len, tables)) <= 80
+
+
+def test_what_was_not_answered_is_refused_with_its_place(explained, run, tmp_path):
+    file = tmp_path / "failures.csv"
+    run("failures", "export", explained, "--output", file, "--sample", 3)
+    told = run("failures", "ratings", file, "--explained", explained, status=2)
+    assert "failures.csv, line 2, rater: found '', expected who answered: a name in every row" in told
+
+
+def test_a_folder_that_explain_did_not_write(explained, run, tmp_path):
+    told = run("failures", "export", tmp_path, "--output", tmp_path / "a.csv", status=2)
+    assert "failures.parquet is missing. Name a folder that cxc-eccv explain --output wrote." in told
+    (tmp_path / "failures.parquet").write_bytes(b"PAR1")
+    told = run("failures", "export", tmp_path, "--output", tmp_path / "a.csv", status=2)
+    assert "no readable Parquet file" in told
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"query_id": [1]}), tmp_path / "failures.parquet")
+    told = run("failures", "ratings", tmp_path / "a.csv", "--explained", tmp_path, status=2)
+    assert "found no column direction, expected what cxc-eccv explain --output wrote; run it again" in told
+    whole = pq.read_table(explained / "failures.parquet").replace_schema_metadata(None)
+    pq.write_table(whole, tmp_path / "failures.parquet")
+    told = run("failures", "ratings", tmp_path / "a.csv", "--explained", tmp_path, status=2)
+    assert "found no word of what was explained" in told

@@ -1,0 +1,230 @@
+"""Query-corpus ranking: against a plain loop, on captions of every number, and by what the paper prints."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
+from cxc_eccv.studies.explain.query_corpus import (
+    collect_captions,
+    evaluate_query_corpus,
+    key_summaries,
+    mean_corpus,
+    pair_up,
+    summary_corpus,
+    take_rows,
+)
+from cxc_eccv.types import Embeddings
+
+TABLES = Path(__file__).parent / "lymperaiou_tables_6_to_13.csv"
+PUBLISHED = list(csv.DictReader(TABLES.read_text(encoding="utf-8").splitlines()))
+
+
+def table(owners, texts=None):
+    ids = [1000 + place for place in range(len(owners))]
+    texts = texts or [f"caption {number}" for number in ids]
+    return pa.table({"caption_id": pa.array(ids, pa.int64()), "image_id": pa.array(owners, pa.int64()), "text": texts})
+
+
+def slow_ranks(owners, vectors, position, normalise=False):
+    """Rank of each image's own mean, an image that ties above it; image by image, in plain Python."""
+    means, queries = {}, {}
+    for image in dict.fromkeys(owners):
+        rows = [row for row, owner in enumerate(owners) if owner == image]
+        if len(rows) < 2 or len(rows) <= position:
+            continue
+        queries[image] = vectors[rows[position]].astype(float)
+        others = [vectors[row].astype(float) for row in rows if row != rows[position]]
+        if normalise:
+            others = [vector / np.sqrt((vector**2).sum()) for vector in others]
+        means[image] = sum(others) / len(others)
+    ranks = {}
+    for image, query in queries.items():
+        cosines = {
+            other: float((query * mean).sum() / np.sqrt((query**2).sum() * (mean**2).sum()))
+            for other, mean in means.items()
+        }
+        ranks[image] = 1 + sum(value >= cosines[image] - 1e-9 for other, value in cosines.items() if other != image)
+    return ranks
+
+
+def slow_scores(ranks):
+    ranks = sorted(ranks)
+    half = len(ranks) // 2
+    return {
+        **{f"recall_at_{k}": sum(rank <= k for rank in ranks) / len(ranks) for k in (1, 5, 10)},
+        **{f"mrr_at_{k}": sum(1 / rank for rank in ranks if rank <= k) / len(ranks) for k in (5, 10)},
+        "mrr": sum(1 / rank for rank in ranks) / len(ranks),
+        "median_rank": ranks[half] if len(ranks) % 2 else (ranks[half - 1] + ranks[half]) / 2,
+        "fails": sum(rank > 1 for rank in ranks) / len(ranks),
+    }
+
+
+def check(report, position, ranks):
+    for label, value in slow_scores(ranks).items():
+        assert report.scores[f"coco/query_{position}/{label}"] == pytest.approx(value, abs=1e-12), label
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_a_plain_loop_agrees(sample_library, normalise):
+    random = np.random.default_rng(3)
+    owners = random.permutation(np.repeat(np.arange(40), random.integers(1, 8, 40))).tolist()
+    vectors = random.standard_normal((len(owners), 6)).astype(np.float32) * random.uniform(0.1, 9, (len(owners), 1))
+    vectors = vectors.astype(np.float32)
+    options = {"collection": "coco", "query_position": "all", "normalise": normalise}
+    report = evaluate_query_corpus(table(owners), vectors, sample_library, **options)
+    most, every = max(owners.count(image) for image in owners), []
+    for position in range(most):
+        ranks = slow_ranks(owners, vectors, position, normalise)
+        check(report, position, ranks.values())
+        every += ranks.values()
+        assert report.rows[position].queries == len(ranks)
+        assert report.rows[position].left_out == 40 - len(ranks)
+    check(report, "all", every)
+    assert [row.position for row in report.rows] == [*map(str, range(most)), "all"]
+    assert report.rows[-1].queries == len(every)
+
+
+@given(st.lists(st.integers(0, 6), min_size=2, max_size=30), st.integers(0, 4))
+def test_every_caption_of_an_image_is_its_query_or_stands_for_it(owners, position):
+    owners = np.array(owners)
+    sizes = {image: np.count_nonzero(owners == image) for image in owners.tolist()}
+    taking = [image for image in dict.fromkeys(owners.tolist()) if sizes[image] > max(position, 1)]
+    if not taking:
+        with pytest.raises(InvalidOption, match="no image has a caption at position"):
+            pair_up(owners, position)
+        return
+    pairing = pair_up(owners, position)
+    assert pairing.image_ids.tolist() == taking
+    assert pairing.left_out == len(sizes) - len(taking)
+    for place, image in enumerate(taking):
+        rows = np.flatnonzero(owners == image).tolist()
+        assert pairing.queries[place] == rows.pop(position)
+        assert pairing.others[pairing.starts[place] : pairing.starts[place + 1]].tolist() == rows
+
+
+def test_images_with_the_same_captions_tie_whatever_their_order(sample_library):
+    random = np.random.default_rng(0)
+    said = random.standard_normal((4, 7)).astype(np.float32)
+    vectors = np.concatenate([random.standard_normal((1, 7)), said, random.standard_normal((1, 7)), said[::-1]])
+    report = evaluate_query_corpus(
+        table([1] * 5 + [2] * 5), vectors.astype(np.float32), sample_library, collection="coco"
+    )
+    assert report.rows[0].ties == 2
+    assert report.scores["coco/query_0/recall_at_1"] == 0  # an image that ties counts as above
+
+
+def test_the_order_of_captions_changes_no_bit_of_their_mean():
+    said = np.array([[2.0**60, 1], [1, 1], [-(2.0**60), 1]], dtype=np.float32)  # the sum depends on the order
+    owners, vectors = np.repeat([7, 8, 9], 4), np.ones((12, 2), dtype=np.float32)
+    for image, order in enumerate(([0, 1, 2], [0, 2, 1], [2, 1, 0])):
+        vectors[4 * image + 1 : 4 * image + 4] = said[order]
+    means = mean_corpus(vectors)(pair_up(owners, 0)).vectors
+    assert (means == means[0]).all()
+
+
+def test_words_of_the_query_among_the_others_are_counted(sample_library):
+    texts = ["A dog.", "a  DOG.", "Two dogs.", "A cat.", "A bus.", "A cat"]
+    vectors = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
+    report = evaluate_query_corpus(table([1, 1, 1, 2, 2, 2], texts), vectors, sample_library, collection="coco")
+    assert report.rows[0].same_words == 1
+    assert "same words" in report.to_markdown()
+
+
+def test_the_paper_averages_what_the_model_gives():
+    pairing = pair_up(np.array([7, 7, 7]), 0)
+    vectors = np.array([[1, 1], [3, 0], [0, 1]], dtype=np.float32)
+    assert mean_corpus(vectors)(pairing).vectors.tolist() == [[1.5, 0.5]]
+    assert mean_corpus(vectors, normalise=True)(pairing).vectors.tolist() == [[0.5, 0.5]]
+
+
+def test_summaries_stand_for_images(sample_library):
+    owners, vectors = [1, 1, 2, 2, 3, 3], np.eye(6, dtype=np.float32)
+    sums = {"one": vectors[0], "two": vectors[2], "three": vectors[5]}
+
+    def encode(texts):
+        return Embeddings([number for number, _ in texts], np.stack([sums[text] for _, text in texts]))
+
+    given = pa.table({"image_id": [1, 2, 3], "summary": ["one", "two", "three"]})
+    corpus = summary_corpus(key_summaries(given, [0]), encode)
+    report = evaluate_query_corpus(table(owners), vectors, sample_library, collection="coco", corpus=corpus)
+    assert report.scores["coco/query_0/recall_at_1"] == pytest.approx(2 / 3)
+    with pytest.raises(MissingIds, match=r"3 of 3 images have no summary .* at position 1, the first: 1"):
+        evaluate_query_corpus(
+            table(owners), vectors, sample_library, collection="coco", corpus=corpus, query_position=1
+        )
+
+
+@pytest.mark.parametrize(
+    ("columns", "positions", "message"),
+    [
+        ({"summary": ["a", "b"]}, [0, 1], "no column query_position, and 2 positions"),
+        ({"summary": ["a", " "]}, [0], "row 1: the summary of image 8 is ' '"),
+        ({"summary": ["a", None]}, [0], "row 1: the summary of image 8 is None"),
+        ({"summary": ["a", "b"], "image_id": [7, 7]}, [0], "row 1: a second summary of image 7"),
+    ],
+)
+def test_bad_summaries(columns, positions, message):
+    with pytest.raises(DataError, match=message):
+        key_summaries(pa.table({"image_id": [7, 8]} | columns), positions, "t5.jsonl")
+
+
+def test_what_cannot_be_ranked(sample_library):
+    captions = collect_captions(sample_library, "coco")
+    ids = captions["caption_id"].to_numpy()
+    vectors = np.ones((ids.size, 2), dtype=np.float32)
+    with pytest.raises(UnknownName, match="did you mean 'flickr8k'"):
+        collect_captions(sample_library, "flickr8")
+    with pytest.raises(MissingIds, match=f"clip.npz lacks 1 of {ids.size} captions, the first: {ids[-1]}"):
+        take_rows(Embeddings(ids[:-1], vectors[:-1]), ids, "clip.npz")
+    with pytest.raises(MalformedRun, match=r"1 of .* captions have the zero vector"):
+        take_rows(Embeddings(ids, np.append(vectors[:-1], [[0, 0]], axis=0)), ids, "clip.npz")
+    for position in ("first", -1, "-1", True):
+        with pytest.raises(InvalidOption, match="query position"):
+            evaluate_query_corpus(captions, vectors, sample_library, collection="coco", query_position=position)
+    with pytest.raises(InvalidOption, match=r"no image has a caption at position 5 .* its positions are 0 to 4"):
+        evaluate_query_corpus(captions, vectors, sample_library, collection="coco", query_position="5")
+    turned = np.array([[1, 0], [1, 0], [-1, 0]], dtype=np.float32)
+    with pytest.raises(MalformedRun, match=r"captions of 1 images average to the zero vector.*the first: 4"):
+        evaluate_query_corpus(table([4, 4, 4]), turned, sample_library, collection="coco")
+
+
+def test_collections_of_the_real_data(real_library):
+    flickr8k = collect_captions(real_library, "flickr8k")
+    assert flickr8k.num_rows == 5 * 8091
+    assert len(set(flickr8k["image_id"].to_pylist())) == 8091
+    positions = flickr8k["caption_id"].to_numpy().reshape(-1, 5) % 10
+    assert (positions == np.arange(5)).all()  # the fifth of an image stands where the query at position 4 is looked for
+    assert collect_captions(real_library, "flickr30k").num_rows == 5_070 + 5_000
+    assert collect_captions(real_library, "coco").num_rows == 25_000
+    assert collect_captions(real_library, "flickr8k", "test").num_rows == 5_000
+
+
+@pytest.mark.reference
+def test_the_papers_tables_hold_together_but_for_one_entry():
+    """1 - R@1, the orders of recall and reciprocal rank, the bounds that recall sets for both, and the median."""
+    wrong = []
+    for row in PUBLISHED:
+        scale = 100 if row["table"] == "11" else 1
+        labels = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10", "mrr")
+        one, five, ten, mrr_5, mrr_10, mrr = (float(row[label]) / scale for label in labels)
+        if abs(100 * (1 - one) - float(row["fails"])) > 0.0051:
+            wrong.append((row["table"], row["model"], row["fails"], f"{100 * (1 - one):.2f}"))
+        rounding = 1.5e-4
+        assert one <= five <= ten
+        assert one + (five - one) / 5 - rounding <= mrr_5 <= one + (five - one) / 2 + rounding
+        assert mrr_5 + (ten - five) / 10 - rounding <= mrr_10 <= mrr_5 + (ten - five) / 6 + rounding
+        assert mrr_10 <= mrr <= mrr_10 + (1 - ten) / 11 + rounding
+        for depth, share in ((1, one), (5, five), (10, ten)):
+            assert (share >= 0.5) == (float(row["median_rank"]) <= depth)
+    assert wrong == [("9", "multi qa MiniLM L6 cos", "66.19", "76.03")]
+    models = {
+        number: {row["model"] for row in PUBLISHED if row["table"] == number} for number in map(str, range(6, 14))
+    }
+    assert models["9"] - models["6"] == {"paraphrase albert small"}
+    assert models["9"] - models["13"] == {"stsb mpnet base"}

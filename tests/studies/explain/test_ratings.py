@@ -1,0 +1,526 @@
+"""People's ratings of failures: exported, read back strictly, counted and correlated."""
+
+import csv
+import itertools
+import json
+import sys
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import spearmanr
+
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
+from cxc_eccv.parquet import write_parquet
+from cxc_eccv.studies.explain.ratings import (
+    CLASSES,
+    FailureRatings,
+    export_failures,
+    find_rules,
+    read_failures,
+    read_ratings,
+    report_ratings,
+)
+
+MEASURES = ("concept_agreement", "non_common_similarity", "concept_enumeration", "size_disagreement")
+PRINTED = {
+    "alternatives": 23.30,
+    "object class": 5.83,
+    "colour": 17.48,
+    "enumeration": 11.65,
+    "size": 6.14,
+    "action": 7.77,
+    "detail": 54.37,
+}
+"""Table 2."""
+
+NUMBERS = {1: 82.52, 2: 14.56, 3: 2.91}
+"""Percent of the pairs with so many classes, section 6.3."""
+
+
+@pytest.fixture(scope="module")
+def explained(sample_library):
+    """Failures of the sample's captions, each with the next image in its own one's place; numbers at random."""
+    content, random = sample_library.karpathy("test"), np.random.default_rng(0)
+    truths = content.caption_image_ids
+    places = {image: place for place, image in enumerate(content.image_ids.tolist())}
+    others = content.image_ids[[(places[image] + 1) % content.image_ids.size for image in truths.tolist()]]
+    size = truths.size
+    table = {
+        "direction": ["t2i"] * size,
+        "query_id": content.caption_ids,
+        "truth_id": truths,
+        "retrieved_id": others,
+        "item_id": others,
+    }
+    for name in MEASURES:
+        table[name] = random.random(size).round(1)
+        table[f"{name}_informed"] = pa.nulls(size, pa.float64())
+    return pa.table(table)
+
+
+@pytest.fixture
+def exported(explained, sample_library, tmp_path):
+    """A file of ten failures, by its ending."""
+
+    def export(suffix=".jsonl", **options):
+        path = tmp_path / f"failures{suffix}"
+        return export_failures(explained, path, sample_library, "test", **{"sample": 10, **options})
+
+    return export
+
+
+def read_rows(path):
+    if path.suffix == ".csv":
+        with path.open(newline="", encoding="utf-8") as lines:
+            return list(csv.DictReader(lines))
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write_rows(path, rows):
+    if path.suffix == ".csv":
+        with path.open("w", newline="", encoding="utf-8") as lines:
+            writer = csv.DictWriter(lines, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def keep(explained, folder, facts=b'{"ridge": {"split": "test"}}'):
+    write_parquet(explained.replace_schema_metadata({b"explained": facts}), folder / "failures.parquet")
+
+
+def test_failures_are_read_as_explain_wrote_them(explained, tmp_path):
+    keep(explained, tmp_path)
+    table, split = read_failures(tmp_path)
+    assert (split, table.equals(explained)) == ("test", True)
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("direction", ["i2i"]),
+        ("direction", [7]),
+        ("query_id", ["7"]),
+        ("query_id", [None]),
+        ("truth_id", [[7]]),
+        ("retrieved_id", [7.5]),
+        ("concept_agreement", [1.5]),
+        ("concept_agreement", [float("nan")]),
+        ("concept_enumeration", [float("inf")]),
+        ("size_disagreement_informed", [-0.1]),
+        ("non_common_similarity", ["0.5"]),
+    ],
+)
+def test_columns_of_another_kind_are_refused(column, values, explained, tmp_path):
+    kind = explained.schema.field(column).type if values == [None] else None
+    spoilt = explained.slice(0, 1).set_column(explained.column_names.index(column), column, pa.array(values, kind))
+    keep(spoilt, tmp_path)
+    with pytest.raises(MalformedSource, match=rf"failures\.parquet, column {column}: found .*; run it again"):
+        read_failures(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'{"a": null}',
+        b'{"a": {"split": []}}',
+        b'{"a": {"split": "train"}}',
+        b"\xff",
+        b"[" * 9999,
+        b'{"a": {"split": "test"}, "b": {"split": "validation"}}',
+        b'{"a": {"split": "\\ud800"}}',
+    ],
+)
+def test_a_table_that_does_not_say_its_split_is_refused(facts, explained, tmp_path):
+    keep(explained, tmp_path, facts)
+    with pytest.raises(MalformedSource, match=r"failures\.parquet"):
+        read_failures(tmp_path)
+
+
+def answer(path, rater="ann", classes="detail", rating=7, fourth=()):
+    """Fill in every row alike, and the fourth as given."""
+    rows = [{**row, "rater": rater, "classes": classes, "rating": rating} for row in read_rows(path)]
+    rows[3] |= dict(fourth)
+    return write_rows(path, rows)
+
+
+def ratings_of(explained, marks, ratings, pairs=None):
+    """Answers on the first failures of a table."""
+    pairs = np.arange(len(marks)) if pairs is None else np.asarray(pairs)
+    rows = explained.slice(0, pairs.max() + 1).to_pylist()
+    ids = tuple("{direction}-{query_id}-{truth_id}-{retrieved_id}".format(**row) for row in rows)
+    return FailureRatings(ids, pairs, ("ann",) * len(marks), np.asarray(marks, dtype=bool), np.asarray(ratings))
+
+
+def mark(*names):
+    return [name in names for name in CLASSES]
+
+
+# Export
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_a_row_has_all_that_a_rater_needs_and_empty_answers(suffix, exported, sample_library):
+    rows = read_rows(exported(suffix))
+    content = sample_library.karpathy("test")
+    texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
+    files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
+    assert len({row["pair_id"] for row in rows}) == 10
+    for row in rows:
+        assert row["query"] == " ".join(texts[int(row["query_id"])].split())
+        assert row["truth"] == files[int(row["truth_id"])]
+        assert row["retrieved"] == files[int(row["retrieved_id"])]
+        assert row["pair_id"] == "t2i-{query_id}-{truth_id}-{retrieved_id}".format(**row)
+        choices = row["choices"].split("; ") if suffix == ".csv" else row["choices"]
+        assert tuple(choices) == CLASSES
+        assert not any(row[name] for name in ("rater", "classes", "rating"))
+
+
+def test_the_draw_is_that_of_the_seed_and_not_of_the_order_of_the_failures(
+    explained, exported, sample_library, tmp_path
+):
+    first = exported()
+    shuffled = explained.take(np.random.default_rng(1).permutation(explained.num_rows))
+    again = export_failures(shuffled, tmp_path / "again.jsonl", sample_library, "test", sample=10)
+    other = export_failures(explained, tmp_path / "other.jsonl", sample_library, "test", sample=10, seed=1)
+    assert first.read_bytes() == again.read_bytes()
+    assert first.read_bytes() != other.read_bytes()
+
+
+def test_failures_of_image_queries_are_not_exported(explained, sample_library, tmp_path):
+    images = explained.set_column(0, "direction", pa.array(["i2t"] * explained.num_rows))
+    with pytest.raises(InvalidOption, match="0 failures of text queries, and 10 are asked for"):
+        export_failures(images, tmp_path / "a.csv", sample_library, "test", sample=10)
+
+
+def test_answers_are_not_overwritten(exported):
+    exported(".csv")
+    with pytest.raises(InvalidOption, match="may hold answers"):
+        exported(".csv")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "options", "told"),
+    [
+        (".xlsx", {}, "written to .csv or .jsonl"),
+        (".csv", {"sample": 10_000}, "10,000 are asked for"),
+        (".csv", {"sample": 0}, "sample"),
+        (".csv", {"seed": -1}, "seed"),
+    ],
+)
+def test_what_cannot_be_exported(suffix, options, told, exported):
+    with pytest.raises(InvalidOption, match=told):
+        exported(suffix, **options)
+
+
+# Reading
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_answers_of_several_raters_come_back(suffix, exported, explained, sample_library, tmp_path):
+    path = exported(suffix)
+    several = "colour; detail" if suffix == ".csv" else ["colour", "detail"]
+    other = write_rows(tmp_path / f"ben{suffix}", read_rows(path)[:4])
+    answer(path, classes=several)
+    answer(other, rater="ben", classes="alternatives" if suffix == ".csv" else ["alternatives"], rating=10)
+    rated = read_ratings([path, other], explained, sample_library, "test")
+    assert len(rated.pair_ids) == 10
+    assert Counter(rated.raters) == {"ann": 10, "ben": 4}
+    assert Counter(rated.ratings.tolist()) == {7: 10, 10: 4}
+    assert rated.marks.sum(axis=0).tolist() == [4, 0, 10, 0, 0, 0, 10]
+    both = {row["pair_id"] for row in read_rows(other)}
+    expected = [8.5 if pair in both else 7.0 for pair in rated.pair_ids]
+    assert rated.mean_ratings.tolist() == expected
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"classes": "color"}, "classes: found 'color', expected one of alternatives, object class, colour"),
+        ({"classes": "alternatives; size"}, "found alternatives together with size, expected alternatives alone"),
+        ({"classes": "size; detail; alternatives"}, "found alternatives together with size"),
+        ({"classes": "size; size"}, "found size twice, expected each class once"),
+        ({"classes": ""}, "classes: found none, expected at least one of"),
+        ({"rating": 0}, "rating: found .*0.*, expected a whole number from 1 to 10"),
+        ({"rating": 11}, "rating: found .*11.*, expected a whole number from 1 to 10"),
+        ({"rating": 7.5}, "rating: found .*7.5.*, expected a whole number"),
+        ({"rating": ""}, "rating: found none, expected a whole number"),
+        ({"rating": "good"}, "rating: found 'good', expected a whole number"),
+        ({"rating": True}, "rating: found .*True.*, expected a whole number"),
+        ({"rater": " "}, "rater: found ' ', expected who answered"),
+        ({"pair_id": "t2i-1-2-3"}, "pair_id: found 't2i-1-2-3', expected a failure of the explained folder"),
+        ({"query": "Another."}, "query: found 'Another.', expected '.*', as it was exported"),
+    ],
+)
+def test_a_wrong_row_is_refused_with_its_place(suffix, changed, told, exported, explained, sample_library):
+    path = exported(suffix)
+    if suffix == ".jsonl" and "classes" in changed:
+        changed = {"classes": [name.strip() for name in changed["classes"].split(";")]}
+    path = answer(path, classes="detail" if suffix == ".csv" else ["detail"], fourth=changed)
+    line = 5 if suffix == ".csv" else 4
+    with pytest.raises(MalformedSource, match=rf"failures{suffix}, line {line}, .*{told}"):
+        read_ratings([path], explained, sample_library, "test")
+
+
+def test_a_rater_answers_once_on_a_pair(exported, explained, sample_library, tmp_path):
+    path = answer(exported(), classes=["detail"])
+    copy = write_rows(tmp_path / "copy.jsonl", read_rows(path))
+    told = r"copy.jsonl, line 1: found 'ann' on t2i-.* again, after .*failures.jsonl, line 1, expected one answer"
+    with pytest.raises(MalformedSource, match=told):
+        read_ratings([path, copy], explained, sample_library, "test")
+
+
+@pytest.mark.parametrize("classes", [None, 3, {"detail": 1}, ["detail", 3]])
+def test_classes_are_a_list_of_names(classes, exported, explained, sample_library):
+    path = answer(exported(), classes=["detail"])
+    rows = read_rows(path)
+    rows[3]["classes"] = classes
+    with pytest.raises(MalformedSource, match=r"line 4, classes: found .*, expected a list of names"):
+        read_ratings([write_rows(path, rows)], explained, sample_library, "test")
+
+
+def test_what_is_no_file_of_ratings(exported, explained, sample_library, tmp_path):
+    for paths, error, told in (
+        ([], InvalidOption, "name one or more"),
+        ([tmp_path / "a.xlsx"], InvalidOption, "read from .csv or .jsonl"),
+        ([tmp_path / "a.csv"], DataError, "is missing. Failures to rate are exported by"),
+    ):
+        with pytest.raises(error, match=told):
+            read_ratings(paths, explained, sample_library, "test")
+    path = exported(".csv")
+    path.write_text(path.read_text().replace("classes", "class"))
+    with pytest.raises(MalformedSource, match="expected a column 'classes'"):
+        read_ratings([path], explained, sample_library, "test")
+
+
+# Numbers
+
+
+def counts_of(percent, n):
+    """Whole numbers of n that print so."""
+    nearest = round(percent * n / 100)
+    return [k for k in (nearest - 1, nearest, nearest + 1) if f"{100 * k / n:.2f}" == f"{percent:.2f}"]
+
+
+@pytest.mark.reference
+def test_table_2_is_of_103_pairs_but_for_size():
+    """The smallest number of pairs that nine of the ten percentages fit; none up to 2,000 fits that of size, too."""
+    others = [percent for name, percent in PRINTED.items() if name != "size"] + [*NUMBERS.values()]
+    fitting = [n for n in range(1, 2_001) if all(counts_of(percent, n) for percent in others)]
+    assert fitting == list(range(103, 2_001, 103))
+    assert not any(counts_of(PRINTED["size"], n) for n in fitting)
+    counts = [counts_of(percent, 103) for percent in others]
+    assert counts == [[24], [6], [18], [12], [8], [56], [85], [15], [3]]
+    # All marks are those of the six other classes: nothing is left for size.
+    assert (
+        sum(number * counts_of(percent, 103)[0] for number, percent in NUMBERS.items())
+        == 124
+        == 24 + 6 + 18 + 12 + 8 + 56
+    )
+
+
+def paper_answers():
+    """103 answers with the percentages of Table 2 and of section 6.3, size left out."""
+    classes = [
+        *[["alternatives"]] * 24,
+        *[["object class"]] * 6,
+        *[["colour"]] * 5,
+        *[["enumeration"]] * 11,
+        *[["detail"]] * 39,
+        *[["colour", "detail"]] * 9,
+        ["enumeration", "colour"],
+        *[["action", "detail"]] * 5,
+        *[["colour", "action", "detail"]] * 3,
+    ]
+    return np.array([mark(*names) for names in classes])
+
+
+@pytest.mark.reference
+def test_shares_are_those_of_table_2(explained):
+    report = report_ratings(ratings_of(explained, paper_answers(), [8] * 102 + [9], np.arange(103) % 50), explained)
+    assert {row.name: f"{100 * row.share:.2f}" for row in report.classes} == {
+        **{name: f"{percent:.2f}" for name, percent in PRINTED.items()},
+        "size": "0.00",
+    }
+    assert [f"{100 * row.share:.2f}" for row in report.numbers] == ["82.52", "14.56", "2.91"]
+    assert [row.name for row in report.numbers] == ["1 class", "2 classes", "3 classes"]
+
+
+@pytest.mark.reference
+def test_the_papers_rules_are_supports_of_what_follows():
+    """54.37, 17.48 and 11.65 are no confidences of 8, 18 or 12 answers, but the consequents' own shares."""
+    for share, antecedent in ((54.37, 8), (17.48, 18), (11.65, 12), (17.48, 12), (11.65, 18)):
+        assert not counts_of(share, antecedent)
+    marks = paper_answers()
+    rules = {(rule.antecedents, rule.consequents): rule for rule in find_rules(marks)}
+    for antecedent, consequent, printed in (
+        ("action", "detail", 54.37),
+        ("enumeration", "colour", 17.48),
+        ("colour", "enumeration", 11.65),
+    ):
+        rule = rules[(antecedent,), (consequent,)]
+        assert f"{100 * rule.confidence / rule.lift:.2f}" == f"{printed:.2f}"
+        assert f"{100 * rule.confidence:.2f}" != f"{printed:.2f}"
+
+
+def slow_rules(marks):
+    """Every rule between two disjoint sets of classes, counted answer by answer."""
+    answers = [{name for name, marked in zip(CLASSES, row, strict=True) if marked} for row in marks]
+    found = {}
+    for size in range(2, len(CLASSES) + 1):
+        for names in itertools.combinations(CLASSES, size):
+            both = sum(set(names) <= answer for answer in answers)
+            for first in range(1, size) if both else ():
+                for before in itertools.combinations(names, first):
+                    after = tuple(name for name in names if name not in before)
+                    confidence = both / sum(set(before) <= answer for answer in answers)
+                    lift = confidence / (sum(set(after) <= answer for answer in answers) / len(answers))
+                    found[before, after] = (both, both / len(answers), confidence, lift)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rules_are_those_counted_one_by_one(seed):
+    marks = np.random.default_rng(seed).random((30, 7)) < 0.3
+    rules = find_rules(marks)
+    found = {
+        (rule.antecedents, rule.consequents): (rule.answers, rule.support, rule.confidence, rule.lift) for rule in rules
+    }
+    slow = slow_rules(marks)
+    assert found.keys() == slow.keys()
+    for rule, values in slow.items():
+        np.testing.assert_allclose(found[rule], values, rtol=1e-12)
+    order = [(-rule.answers, -rule.confidence) for rule in rules]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("module", ["mlxtend.frequent_patterns", "pandas"])
+def test_a_package_that_is_not_installed_is_named_with_its_extra(module, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(
+        InvalidOption, match=r"need (mlxtend|pandas), which is not installed: pip install 'cxc_eccv\[explain\]'"
+    ):
+        find_rules(np.eye(7, dtype=bool))
+
+
+def test_no_rules_where_every_answer_has_one_class():
+    assert find_rules(np.eye(7, dtype=bool)) == ()
+
+
+def test_shares_count_answers_and_intervals_draw_failures(explained):
+    """One failure with four answers and nine with one: its answers come and go together."""
+    marks = [mark("colour")] * 4 + [mark("detail")] * 9
+    rated = ratings_of(explained, marks, [3] * 4 + [9] * 9, [0] * 4 + [*range(1, 10)])
+    report = report_ratings(rated, explained)
+    colour = report.classes[CLASSES.index("colour")]
+    assert (colour.answers, colour.share) == (4, 4 / 13)
+    alone = report_ratings(ratings_of(explained, marks, [3] * 4 + [9] * 9), explained)
+    single = alone.classes[CLASSES.index("colour")]
+    assert colour.high - colour.low > 1.3 * (single.high - single.low)
+    assert report.mean_rating == (12 + 81) / 13
+    assert report.ratings == (0, 0, 4, 0, 0, 0, 0, 0, 9, 0)
+    assert (report.pairs, report.answers, report.raters) == (10, 13, 1)
+    assert report.together == report.rules == ()
+
+
+def test_what_is_marked_together_is_counted(explained):
+    report = report_ratings(ratings_of(explained, paper_answers()[:50], [5] * 50), explained)
+    assert report.together == ()
+    report = report_ratings(ratings_of(explained, paper_answers(), [5] * 103, np.arange(103) % 50), explained)
+    assert [(row.name, row.answers) for row in report.together] == [
+        ("colour + detail", 12),
+        ("action + detail", 8),
+        ("colour + action", 3),
+        ("colour + enumeration", 1),
+    ]
+
+
+def test_correlations_are_those_of_scipy_over_the_failures_that_have_the_number(explained):
+    random = np.random.default_rng(3)
+    size = 40
+    values = random.random(size).round(1)
+    values[:5] = np.nan
+    table = explained.slice(0, size)
+    place = table.schema.get_field_index("size_disagreement")
+    table = table.set_column(place, "size_disagreement", pa.array(values, from_pandas=True))
+    ratings = random.integers(1, 11, 2 * size)
+    rated = ratings_of(table, [mark("detail")] * 2 * size, ratings, [*range(size)] * 2)
+    means = (ratings[:size] + ratings[size:]) / 2
+    report = report_ratings(rated, table)
+    rows = {row.metric: row for row in report.agreements}
+    for name in MEASURES:
+        own = table[name].to_numpy()
+        there = ~np.isnan(own)
+        assert rows[name].pairs == there.sum()
+        assert rows[name].spearman == pytest.approx(spearmanr(own[there], means[there]).statistic, abs=1e-12)
+        assert rows[name].low < rows[name].spearman < rows[name].high
+    assert rows["size_disagreement"].pairs == 35
+
+
+def test_the_interval_is_of_failures_drawn_anew(explained):
+    """Against a plain loop over the draws of the seed, each through SciPy."""
+    from cxc_eccv.evaluation.score import Draws
+
+    size, random = 25, np.random.default_rng(4)
+    ratings = random.integers(1, 11, size)
+    rated = ratings_of(explained, [mark("detail")] * size, ratings)
+    row = report_ratings(rated, explained, seed=5, confidence=0.9).agreements[0]
+    values = explained["concept_agreement"].to_numpy()[:size]
+    samples = [
+        spearmanr(np.repeat(values, times), np.repeat(ratings, times)).statistic for times in Draws(5).times(size)
+    ]
+    assert (row.low, row.high) == pytest.approx(tuple(np.quantile(samples, [0.05, 0.95])), abs=1e-12)
+
+
+def test_people_agree_where_the_better_number_has_the_higher_rating(explained):
+    size = 30
+    ratings = np.arange(size) % 10 + 1
+    table = explained.slice(0, size)
+    for name, values in (
+        ("concept_agreement", ratings / 10),
+        ("non_common_similarity", 1 - ratings / 10),
+        ("concept_enumeration", 10.0 - ratings),
+        ("size_disagreement", ratings / 10),
+    ):
+        table = table.set_column(table.schema.get_field_index(name), name, pa.array(values))
+    report = report_ratings(ratings_of(table, [mark("detail")] * size, ratings), table)
+    found = {row.metric: (round(row.spearman, 9), row.verdict) for row in report.agreements if row.spearman}
+    assert found == {
+        "concept_agreement": (1.0, "agrees"),
+        "non_common_similarity": (-1.0, "contradicts"),
+        "concept_enumeration": (-1.0, "agrees"),
+        "size_disagreement": (1.0, "contradicts"),
+    }
+
+
+def test_what_cannot_be_correlated_has_a_reason_and_no_number(explained):
+    size = 6
+    table = explained.slice(0, size)
+    place = table.schema.get_field_index("size_disagreement")
+    table = table.set_column(place, "size_disagreement", pa.array([0.5] * size))
+    rated = ratings_of(table, [mark("detail")] * size, [9, 9, 9, 9, 9, 2])
+    rows = {row.metric: row for row in report_ratings(rated, table).agreements}
+    assert rows["size_disagreement"].spearman is None
+    assert rows["size_disagreement"].reason == "the number is the same for every failure that has one"
+    assert rows["size_disagreement_informed"].reason == "none of the failures has it"
+    few = rows["concept_agreement"]
+    assert few.spearman is not None
+    assert (few.low, few.high, few.verdict) == (None, None, "\N{EM DASH}")
+    assert few.reason == "no interval, as some draws of so few failures hold equal values alone"
+    same = report_ratings(ratings_of(table, [mark("detail")] * size, [9] * size), table).agreements[0]
+    assert same.reason == "the mean rating is the same for every failure that has one"
+
+
+@pytest.mark.parametrize("options", [{"seed": -1}, {"confidence": 1.0}])
+def test_options_are_checked(options, explained):
+    with pytest.raises(InvalidOption):
+        report_ratings(ratings_of(explained, [mark("detail")] * 2, [1, 2]), explained, **options)

@@ -1,0 +1,294 @@
+"""Adversarial re-ranking: against a plain loop, and by the identities of the paper's Tables 4 and 5."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from cxc_eccv.cli import main
+from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, UnknownIds, UnknownName
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import EmbeddingsRun, ScoresRun, save_embeddings
+from cxc_eccv.studies.explain.reranking import count_moves, read_altered, rerank, reranking_tables
+from cxc_eccv.tables import tables_to_markdown
+from cxc_eccv.types import Embeddings
+
+TABLE_4 = {
+    "antonym": (4346, 2918, 3259, 10523, (41.30, 27.73, 30.97)),
+    "size": (3902, 2961, 3608, 10471, (37.26, 28.28, 34.46)),
+    "colour_in": (7960, 3578, 4469, 16007, (49.73, 22.35, 27.92)),
+    "colour_all": (7729, 3848, 4430, 16007, (48.29, 24.04, 27.68)),
+}
+"""Lower, higher, same, their sum, and the shares that Table 4 prints."""
+
+
+def alter(captions, kind, rows, seed=0, noise=1.0):
+    turn = noise * np.random.default_rng(seed).standard_normal((len(rows), captions.vectors.shape[1]))
+    vectors = (captions.vectors[rows] + turn).astype(np.float32)
+    return {f"adversarial_{kind}_ids": captions.ids[rows], f"adversarial_{kind}_embeddings": vectors}
+
+
+def altered_run(**arrays):
+    return EmbeddingsRun(None, None, further=arrays)
+
+
+def slow_rank(query, items, own):
+    """Rank of one item, by cosine, one that ties above it."""
+    scores = [float(query @ item / np.sqrt((query @ query) * (item @ item))) for item in items]
+    return 1 + sum(score >= scores[own] - 1e-9 for place, score in enumerate(scores) if place != own)
+
+
+def slow_pairs(direction, run, content, ids, vectors):
+    """(before, after) of every caption: rank of its image among all, or among means of captions at other positions."""
+    new = dict(zip(ids.tolist(), vectors.astype(float), strict=True))
+    captions = dict(zip(run.captions.ids.tolist(), run.captions.vectors.astype(float), strict=True))
+    images, owners = content.image_ids.tolist(), content.caption_image_ids
+    of_image = {image: content.caption_ids[owners == image].tolist() for image in images}
+    pairs = {}
+    for image in images:
+        for position, caption in enumerate(of_image[image]):
+            if direction == "t2i":
+                items = [run.images.vectors[run.images.ids.tolist().index(one)].astype(float) for one in images]
+            else:
+                items = [
+                    np.mean([captions[c] for place, c in enumerate(of_image[one]) if place != position], axis=0)
+                    for one in images
+                ]
+            own = images.index(image)
+            query = captions[caption]
+            pairs[caption] = slow_rank(query, items, own), slow_rank(new.get(caption, query), items, own)
+    return pairs
+
+
+@pytest.mark.parametrize("direction", ["t2i", "t2t"])
+def test_a_plain_loop_agrees(direction, sample_library, make_run):
+    run, content = make_run(sample_library, width=6), sample_library.karpathy("test")
+    near = np.repeat(run.images.vectors, 5, axis=0) + run.captions.vectors
+    run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, near))
+    rows = np.random.default_rng(1).permutation(run.captions.ids.size)[:80]
+    arrays = alter(run.captions, "size", rows)
+    arrays["adversarial_size_embeddings"][:7] = run.captions.vectors[rows[:7]]  # nothing was altered
+    row = rerank(run, altered_run(**arrays), sample_library, directions=[direction]).rows[0]
+    pairs = slow_pairs(direction, run, content, *arrays.values())
+    changed = [pairs[caption] for caption in run.captions.ids[rows[7:]].tolist()]
+    assert (row.queries, row.unchanged) == (80, 7)
+    assert row.lower == sum(after > before for before, after in changed)
+    assert row.higher == sum(after < before for before, after in changed)
+    assert row.same == sum(after == before for before, after in changed)
+    for changes, ranks in ((row.whole, list(pairs.values())), (row.altered, changed)):
+        for place, name in enumerate(("before", "after")):
+            own = np.array([pair[place] for pair in ranks])
+            for label, value in {
+                "recall_at_1": (own <= 1).mean(),
+                "recall_at_5": (own <= 5).mean(),
+                "recall_at_10": (own <= 10).mean(),
+                "mrr_at_5": np.where(own <= 5, 1 / own, 0).mean(),
+                "mrr_at_10": np.where(own <= 10, 1 / own, 0).mean(),
+                "mrr": (1 / own).mean(),
+                "median_rank": np.median(own),
+                "fails": (own > 1).mean(),
+            }.items():
+                assert getattr(changes[label], name) == pytest.approx(value, abs=1e-12), (label, name)
+        for change in changes.values():
+            assert change.change == pytest.approx(change.after - change.before)
+            assert change.low - 1e-12 <= change.change <= change.high + 1e-12
+
+
+@pytest.mark.parametrize(("noise", "unchanged"), [(1e-6, 40), (1e-4, 0)])
+def test_the_rounding_of_another_batch_is_no_alteration(noise, unchanged, sample_library, make_run):
+    run = make_run(sample_library)
+    run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, 100 * run.captions.vectors))
+    arrays = alter(run.captions, "size", np.arange(41), noise=100 * noise)
+    arrays["adversarial_size_embeddings"][40] *= -1
+    assert rerank(run, altered_run(**arrays), sample_library, directions=["t2i"]).rows[0].unchanged == unchanged
+
+
+def test_originals_are_ranked_as_evaluate_ranks_them(sample_library, make_run):
+    run = make_run(sample_library)
+    arrays = alter(run.captions, "size", np.arange(9))
+    row = rerank(run, altered_run(**arrays), sample_library, directions=["t2i"]).rows[0]
+    report = evaluate(run, tasks="coco_5k/t2i", metrics=["recall_at_k", "median_rank"], data_dir=sample_library)
+    for label in ("recall_at_1", "recall_at_5", "recall_at_10", "median_rank"):
+        assert row.whole[label].before == report.scores[f"coco_5k/t2i/{label}"]
+
+
+def test_cosine_to_the_own_image(sample_library, make_run):
+    run, content = make_run(sample_library), sample_library.karpathy("test")
+    arrays = alter(run.captions, "size", np.arange(12))
+    row = rerank(run, altered_run(**arrays), sample_library, directions=["t2i"]).rows[0]
+    owners = content.caption_image_ids[:12]
+    items = run.images.vectors[[run.images.ids.tolist().index(owner) for owner in owners]].astype(float)
+
+    def mean_cosine(vectors):
+        norms = np.linalg.norm(vectors, axis=1) * np.linalg.norm(items, axis=1)
+        return ((vectors * items).sum(axis=1) / norms).mean()
+
+    assert row.cosine.before == pytest.approx(mean_cosine(run.captions.vectors[:12].astype(float)))
+    assert row.cosine.after == pytest.approx(mean_cosine(arrays["adversarial_size_embeddings"].astype(float)))
+
+
+def test_a_clear_reversal_holds_and_no_change_does_not(sample_library, make_run):
+    run, content = make_run(sample_library), sample_library.karpathy("test")
+    places = [run.images.ids.tolist().index(owner) for owner in content.caption_image_ids.tolist()]
+    run = EmbeddingsRun(run.images, Embeddings(run.captions.ids, run.images.vectors[places]))
+    every = np.arange(run.captions.ids.size)
+    turned = {"adversarial_size_ids": run.captions.ids, "adversarial_size_embeddings": -run.captions.vectors}
+    slight = alter(run.captions, "rare_synonym", every, seed=1, noise=0.001)
+    found = rerank(run, altered_run(**turned, **slight), sample_library, directions=["t2i"])
+    rows = {row.kind: row for row in found.rows}
+    assert rows["size"].lower == rows["size"].queries == 300
+    assert rows["size"].whole["recall_at_1"].change == -1
+    assert max(change.p_holm for change in (rows["size"].moved, rows["size"].cosine)) < 0.05
+    assert (rows["rare_synonym"].lower, rows["rare_synonym"].same) == (0, 300)
+    assert rows["rare_synonym"].moved.p_holm == 1
+    text = tables_to_markdown(reranking_tables(found))
+    assert "rare synonym (control)" in text
+    assert "**100.00** [100.0, 100.0]" in text
+    assert found.scores["t2i/adversarial/size/lower_share"] == 1
+    assert found.scores["t2i/adversarial/size/recall_at_1_change"] == -1
+    assert found.scores["t2i/adversarial/size/altered/recall_at_1_original"] == 1
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("kind", TABLE_4)
+def test_table_4_is_counts_over_their_sum(kind):
+    *counts, total, printed = TABLE_4[kind]
+    assert sum(counts) == total
+    moves = np.repeat([1, -1, 0], counts)
+    found = count_moves(np.full(total, 50), 50 + moves)
+    assert [*found.values()] == counts
+    assert tuple(round(100 * count / total, 2) for count in found.values()) == printed
+
+
+@pytest.mark.reference
+def test_table_5_is_100_minus_recall():
+    for recall, fails in ((15.31, 84.69), (15.13, 84.87), (14.52, 85.48), (14.52, 85.48), (15.19, 84.81)):
+        assert round(100 - recall, 2) == fails
+    # Shares of the text, of the queries of Table 4: one and the same number of queries, to the rounding of a share.
+    for altered, share in ((10523, 30.93), (16007, 47.04), (10471, 30.77)):
+        assert abs(100 * altered / 34026 - share) < 0.006
+
+
+def bad_inputs(run):
+    own = run.captions
+    good = alter(own, "size", np.arange(5))
+    ids, vectors = good["adversarial_size_ids"], good["adversarial_size_embeddings"]
+    return {
+        "none": ({}, MalformedRun, "holds no altered queries"),
+        "ids alone": ({"adversarial_size_ids": ids}, MalformedRun, "has 'adversarial_size_ids' but not"),
+        "misses an id": (good | {"adversarial_size_ids": ids[:-1]}, MalformedRun, "has 4 rows, .* has 5"),
+        "an id twice": (
+            good | {"adversarial_size_ids": ids[[0, 0, 1, 2, 3]]},
+            MalformedRun,
+            "stands in rows 0 and 1",
+        ),
+        "unknown kind": (alter(own, "sise", np.arange(5)), UnknownName, "did you mean 'size'"),
+        "unknown id": (
+            good | {"adversarial_size_ids": ids + 10**9},
+            UnknownIds,
+            "5 of 5 captions are not in",
+        ),
+        "width": (
+            good | {"adversarial_size_embeddings": vectors[:, :-1]},
+            MalformedRun,
+            "15 dimensions.* model 16",
+        ),
+        "nothing altered": (
+            good | {"adversarial_size_embeddings": own.vectors[:5]},
+            InvalidOption,
+            "none of 5",
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["none", "ids alone", "misses an id", "an id twice", "unknown kind", "unknown id", "width", "nothing altered"],
+)
+def test_bad_altered_queries_give_no_number(name, sample_library, make_run):
+    run = make_run(sample_library)
+    arrays, error, message = bad_inputs(run)[name]
+    altered = altered_run(**arrays) if arrays else EmbeddingsRun(None, Embeddings([1], [[1.0]]))
+    with pytest.raises(error, match=message):
+        rerank(run, altered, sample_library)
+
+
+def test_runs_that_cannot_be_asked(sample_library, make_run):
+    run = make_run(sample_library)
+    arrays = alter(run.captions, "size", np.arange(5))
+    text = EmbeddingsRun(None, run.captions, model="one")
+    scores = ScoresRun(run.images.ids, run.captions.ids, run.images.vectors @ run.captions.vectors.T)
+    with pytest.raises(InvalidOption, match="by vectors"):
+        rerank(scores, altered_run(**arrays), sample_library)
+    with pytest.raises(InvalidOption, match="by vectors"):
+        rerank(EmbeddingsRun(run.images, None), altered_run(**arrays), sample_library)
+    with pytest.raises(InvalidOption, match="their model is another, and that of the run is one"):
+        rerank(text, EmbeddingsRun(None, None, further=arrays, model="another"), sample_library)
+    with pytest.raises(InvalidOption, match="cannot be ranked in t2i: the run has no images"):
+        rerank(text, altered_run(**arrays), sample_library, directions=["t2i"])
+    with pytest.raises(InvalidOption, match="captions, which search in t2i and t2t alone"):
+        rerank(run, altered_run(**arrays), sample_library, directions=["i2t"])
+    with pytest.raises(MissingIds, match="lacks 1 of 300 captions"):
+        rerank(
+            EmbeddingsRun(None, Embeddings(run.captions.ids[1:], run.captions.vectors[1:])),
+            altered_run(**arrays),
+            sample_library,
+        )
+    assert [row.direction for row in rerank(text, altered_run(**arrays), sample_library).rows] == ["t2t"]
+
+
+def test_altered_queries_of_two_kinds_are_read(make_run, sample_library):
+    run = make_run(sample_library)
+    arrays = alter(run.captions, "size", np.arange(5)) | alter(run.captions, "colour_in", np.arange(3))
+    found = read_altered(altered_run(**arrays), run.captions.ids, 16)
+    assert {kind: own.ids.size for kind, own in found.items()} == {"size": 5, "colour_in": 3}
+
+
+@pytest.fixture
+def explain(monkeypatch, capsys, wordnet):
+    """Exit status and output of the command on the sample."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["cxc-eccv", "explain", *map(str, words), "--data-dir", "sample"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code or 0, capsys.readouterr()
+
+    return run
+
+
+def test_the_command_writes_keys_of_its_own(explain, sample_library, make_run, tmp_path):
+    run = make_run(sample_library)
+    save_embeddings(tmp_path / "clip.npz", run)
+    save_embeddings(tmp_path / "altered.npz", altered_run(**alter(run.captions, "size", np.arange(40))))
+    words = (tmp_path / "clip.npz", "--directions", "t2i", "--output", tmp_path / "out")
+    assert explain(*words)[0] == 0
+    plain = json.loads((tmp_path / "out" / "explain.json").read_text())
+    status, out = explain(*words, "--adversarial", tmp_path / "altered.npz")
+    assert status == 0, out.err
+    content = json.loads((tmp_path / "out" / "explain.json").read_text())
+    scores = content["scores"]
+    assert scores.items() >= plain["scores"].items()
+    assert {key for key in scores if key not in plain["scores"]} == {
+        key for key in scores if key.startswith("t2i/adversarial/size/")
+    }
+    parts = [scores[f"t2i/adversarial/size/{name}"] for name in ("lower", "higher", "same")]
+    assert sum(parts) == scores["t2i/adversarial/size/queries"] == 40
+    (row,) = content["adversarial"]["rows"]
+    assert row["whole"]["recall_at_1"]["before"] == pytest.approx(1 - scores["t2i/failure_rate"])
+    assert "Ranks of altered queries, t2i" in out.out
+    for name in ("explain.md", "explain.html"):
+        assert "Ranks of altered queries, t2i" in (tmp_path / "out" / name).read_text(encoding="utf-8")
+
+
+def test_the_command_takes_one_model(explain, sample_library, make_run, tmp_path):
+    for name in ("one", "two"):
+        save_embeddings(tmp_path / f"{name}.npz", make_run(sample_library))
+    files = tmp_path / "one.npz", tmp_path / "two.npz"
+    status, out = explain(*files, "--adversarial", files[0])
+    assert (status, out.err.count("\n")) == (2, 1)
+    assert "--adversarial is for one model" in out.err
+    status, out = explain(files[0], "--adversarial", files[1])
+    assert status == 2
+    assert "two.npz: holds no altered queries" in out.err
