@@ -1,14 +1,17 @@
-"""The one discovery: what the modules of a package declare about themselves, each in one constant."""
+"""The one discovery: what the modules of a package declare about themselves, and what the studies add to the core."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from importlib.util import find_spec
 from types import MappingProxyType, ModuleType
 from typing import Protocol, TypeVar
 
-__all__ = ["find_declared"]
+__all__ = ["find_declared", "modules_of", "study_modules"]
+
+STUDIES = "cxc_eccv.studies"
 
 
 class _Named(Protocol):
@@ -19,11 +22,36 @@ class _Named(Protocol):
 Declaration = TypeVar("Declaration", bound=_Named)
 
 
-def find_declared(package: ModuleType, constant: str, kind: type[Declaration]) -> Mapping[str, Declaration]:
-    """The constant of every module of a package that has one, by name, in alphabetical order.
+def modules_of(package: ModuleType) -> dict[str, ModuleType]:
+    """The modules of a package by name, in alphabetical order, imported.
 
-    Modules are found by their place, on every folder of the package's ``__path__``; nothing lists them. A family that
-    differs in little may stand in one module, under the plural of the constant; the names begin with that of the file.
+    Modules are found by their place, on every folder of the package's ``__path__``; nothing lists them.
+    """
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+    return {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
+
+
+def study_modules(place: str) -> list[ModuleType]:
+    """The module or package of one name in every study that has it, by the study's name; none without studies.
+
+    The core never imports a study. A study adds to it by the place of its modules: ``commands`` to the command line,
+    ``configs`` to the dataset, ``judges`` to ``evaluate --unjudged``, ``models`` to what transformers loads, and
+    ``sentence_baselines`` to ``cxc-eccv sts``.
+    """
+    if find_spec(STUDIES) is None:
+        return []
+    studies = importlib.import_module(STUDIES)
+    names = sorted(f"{STUDIES}.{info.name}.{place}" for info in pkgutil.iter_modules(studies.__path__))
+    return [importlib.import_module(name) for name in names if find_spec(name) is not None]
+
+
+def find_declared(
+    package: ModuleType, constant: str, kind: type[Declaration], *further: ModuleType
+) -> Mapping[str, Declaration]:
+    """The constant of every module of a package, and of further packages, that has one; by name, in alphabetical order.
+
+    A family that differs in little may stand in one module, under the plural of the constant; the names begin with
+    that of the file.
 
     Example:
         >>> import cxc_eccv.metrics
@@ -32,8 +60,7 @@ def find_declared(package: ModuleType, constant: str, kind: type[Declaration]) -
         'bootstrap_spearman'
     """
     found: dict[str, Declaration] = {}
-    for name in sorted(info.name for info in pkgutil.iter_modules(package.__path__)):
-        module = importlib.import_module(f"{package.__name__}.{name}")
+    for name, module in [item for place in (package, *further) for item in modules_of(place).items()]:
         own, family = getattr(module, constant, None), getattr(module, f"{constant}S", ())
         for entry in (*family, *([] if own is None else [own])):
             if not isinstance(entry, kind):

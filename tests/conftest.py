@@ -62,7 +62,7 @@ def wordnet_folder():
 @pytest.fixture
 def wordnet(wordnet_folder, monkeypatch):
     """WordNet 3.0 where nltk finds it: by this test, and by no other that happens to run later."""
-    from cxc_eccv.studies.explain.wordnet import load_wordnet
+    from cxc_eccv.sources.wordnet import load_wordnet
 
     monkeypatch.setenv("NLTK_DATA", wordnet_folder)
     return load_wordnet()

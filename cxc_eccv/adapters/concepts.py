@@ -11,7 +11,7 @@ from cxc_eccv.adapters.inputs import Column, number_lists
 from cxc_eccv.adapters.module import MetricModule
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
 from cxc_eccv.metrics.spec import Spec
-from cxc_eccv.studies.explain.wordnet import similarity_matrix
+from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs, Concepts, Similarity
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cxc_eccv.discovery import find_declared
+from cxc_eccv.discovery import find_declared, study_modules
 from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds
 from cxc_eccv.sources.library import Library
@@ -136,7 +136,8 @@ DEFAULT_CONFIG = "captions"
 @cache
 def dataset_configs() -> Mapping[str, DatasetConfig]:
     """All declared configs by name, the default one first, then in alphabetical order."""
-    found = find_declared(importlib.import_module("cxc_eccv.builders.configs"), "CONFIG", DatasetConfig)
+    rooms = [importlib.import_module("cxc_eccv.builders.configs"), *study_modules("configs")]
+    found = find_declared(rooms[0], "CONFIG", DatasetConfig, *rooms[1:])
     for name, config in found.items():
         undescribed = sorted(set(config.features) ^ set(config.fields))
         if undescribed:

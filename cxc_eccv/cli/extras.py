@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
 
 __all__ = ["needs_train_extra", "register_models"]
@@ -26,5 +26,5 @@ def needs_train_extra() -> Iterator[None]:
 
 
 def register_models() -> None:
-    """So that transformers knows the trained baselines by the type that their config names."""
-    importlib.import_module("cxc_eccv.studies.baselines.models")
+    """Make the trained models of the studies known to transformers, by the type that their config names."""
+    study_modules("models")

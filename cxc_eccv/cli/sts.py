@@ -11,6 +11,7 @@ from rich.text import Text
 from cxc_eccv.cli.choices import AllowModified, DataDir, names
 from cxc_eccv.cli.extras import needs_train_extra, register_models
 from cxc_eccv.cli.output import check_output, say_written
+from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.shown import visible
 from cxc_eccv.terminal import Sheet, print_shown, say
@@ -62,9 +63,7 @@ def sts(
         raise InvalidOption("give either --model, or --baseline bow or word_vectors, the latter with --vectors")
     library = Library(data_dir, allow_modified=allow_modified)
     if model is None:
-        from cxc_eccv.studies.baselines.sentence_similarity import sts_of_baseline
-
-        report = sts_of_baseline(str(baseline), library, wanted, vectors=vectors)
+        report = _evaluate_baseline(str(baseline), library, wanted, vectors)
     else:
         options = {"pooling": pooling, "batch_size": batch_size, "device": device, "dtype": dtype}
         report = _evaluate_model(model, library, wanted, options)
@@ -73,6 +72,13 @@ def sts(
     finally:
         print_sts(report)
     say_written(written)
+
+
+def _evaluate_baseline(name: str, library: Library, tasks: list[str], vectors: Path | None) -> StsReport:
+    for module in study_modules("sentence_baselines"):
+        report: StsReport = module.evaluate_baseline(name, library, tasks, vectors=vectors)
+        return report
+    raise InvalidOption(f"--baseline {name}: no study is installed that brings baselines")
 
 
 def _evaluate_model(model: str, library: Library, tasks: list[str], options: dict[str, Any]) -> StsReport:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.cli.extras import needs_train_extra
-from cxc_eccv.errors import DataError, MalformedSource, UnknownName
+from cxc_eccv.discovery import study_modules
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.evaluation.settings import Unjudged
 from cxc_eccv.metrics.entail_at_k import UNJUDGED
 from cxc_eccv.sources.reading import read_csv, read_json_lines, read_table, shown
@@ -67,10 +67,10 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
     if not (path.is_dir() or HUB_ID.fullmatch(value)):
         others = f"a file of labels ({', '.join(SUFFIXES)})", "the folder or Hub id of a classifier of entailment"
         raise UnknownName("policy for unjudged pairs", value, (*UNJUDGED[:-1], *others))
-    with needs_train_extra():
-        from cxc_eccv.studies.entailment.judge import ClassifierJudge
-
-        return ClassifierJudge(value, images, device=device)
+    for module in study_modules("judges"):
+        judge: Unjudged = module.load_judge(value, images, device)
+        return judge
+    raise InvalidOption(f"--unjudged {value}: no study is installed that can judge pairs")
 
 
 def read_captions(path: Path) -> pa.Table:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from cxc_eccv.comparison.labels import metric_name, task_name
@@ -18,7 +18,7 @@ from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import COCO, LABELS, Verdicts, finding
 from cxc_eccv.shown import code_span, markdown_text, upper_first
 
-__all__ = ["render_html", "render_markdown", "template"]
+__all__ = ["page_style", "render_html", "render_markdown", "template"]
 
 SECTIONS = {
     "scores": "Scores",
@@ -38,10 +38,9 @@ SPOKEN = ("BOUNDS", "COVERAGE", "EXPECTED", "TIES", "UNJUDGED", "count", "share"
 def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
     """The page's text; everything out of data is escaped."""
     content = {"curves": page.panels, "ranks": page.panels, "labels": page.verdicts}
-    css = resources.files("cxc_eccv.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     return template("report.html.jinja", keep_trailing_newline=True).render(
         page=page,
-        css=Markup(css),  # noqa: S704 - our own file
+        css=page_style(),
         sections=[(anchor, title) for anchor, title in SECTIONS.items() if content.get(anchor, True)],
         directions=list(dict.fromkeys(curve.direction for panel in page.panels for curve in panel.curves)),
         depths=table_depths(page.panels),
@@ -81,10 +80,20 @@ def render_markdown(page: Page) -> str:
     return f"{page_template.render(page=page, depths=table_depths(page.panels)).rstrip()}\n"
 
 
+def page_style(*names: str, package: str = "cxc_eccv.report") -> Markup:
+    """The style sheet of every page, and after it those of these names, of a package or of the report."""
+    places = [resources.files(name).joinpath("templates") for name in (package, "cxc_eccv.report")]
+    found = [next(file for place in places if (file := place / f"{name}.css").is_file()) for name in ("report", *names)]
+    return Markup("".join(file.read_text(encoding="utf-8") for file in found))  # noqa: S704 - our own files
+
+
 @cache
-def template(name: str, **options: Any) -> Template:  # noqa: ANN401 - those of jinja2.Environment
-    """A template in which every expression is escaped and an unknown name is an error."""
-    loader = PackageLoader("cxc_eccv.report")
+def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Template:  # noqa: ANN401 - of jinja2
+    """A template of a package, or of the report, in which every expression is escaped.
+
+    An unknown name in it is an error.
+    """
+    loader = ChoiceLoader([PackageLoader(package), PackageLoader("cxc_eccv.report")])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **options)
     environment.filters |= {
         "bin_segments": _bin_segments,

@@ -13,7 +13,7 @@ from label_files import random_pairs, write_label_file
 from typer.testing import CliRunner
 
 import cxc_eccv as ce
-from cxc_eccv.cli import app
+from cxc_eccv.cli.app import app
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation import check_request
 from cxc_eccv.runs import load_embeddings, save_embeddings

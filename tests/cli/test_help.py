@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from cxc_eccv.cli import app, main
+from cxc_eccv.cli.app import app, main
 
 ROOT = Path(__file__).parents[2]
 BASELINES = ("char_gru", "dual_encoder", "entailment_classifier")
@@ -117,7 +117,7 @@ def test_a_script_may_end_with_a_message(code, status, monkeypatch, capsys):
     def end(*arguments, **options):
         raise SystemExit(code)
 
-    monkeypatch.setattr("cxc_eccv.cli.app", end)
+    monkeypatch.setattr("cxc_eccv.cli.app.app", end)
     with pytest.raises(SystemExit) as ended:
         main(["list"])
     assert ended.value.code == status

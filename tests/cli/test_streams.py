@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cxc_eccv.cli import Outlet, main
+from cxc_eccv.cli.app import Outlet, main
 
 COMMAND = f"{shlex.quote(sys.executable)} -c 'from cxc_eccv.cli import main; main()'"
 REPORT = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]

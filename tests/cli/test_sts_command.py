@@ -10,7 +10,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 
 from typer.testing import CliRunner  # noqa: E402 - after the checks above
 
-from cxc_eccv.cli import app  # noqa: E402
+from cxc_eccv.cli.app import app  # noqa: E402
 from cxc_eccv.demo.bag_of_words import TfIdf  # noqa: E402
 from cxc_eccv.encoding.towers.texts import text_encoder  # noqa: E402
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName  # noqa: E402

@@ -33,7 +33,7 @@ def add_rooms():
 
 
 def command(*words):
-    from cxc_eccv.cli import app
+    from cxc_eccv.cli.app import app
 
     done = CliRunner().invoke(app, list(words), env={"COLUMNS": "200"})
     assert done.exit_code == 0, (done.output, done.exception)

@@ -102,7 +102,7 @@ def test_a_page_of_a_metric_that_is_gone_or_without_its_comments_is_refused(copy
 def test_every_command_and_option_is_in_the_reference():
     import typer.main
 
-    from cxc_eccv.cli import app
+    from cxc_eccv.cli.app import app
 
     text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     commands = dict(typer.main.get_command(app).commands)

@@ -45,7 +45,7 @@ def test_the_worked_example_without_wordnet():
 
 def test_the_worked_example_with_wordnet(wordnet):
     """Hill and grassland 1/9, tree and grass 1/6: 0.139, over the two pairs."""
-    from cxc_eccv.studies.explain.wordnet import path_similarity, similarity_matrix
+    from cxc_eccv.sources.wordnet import path_similarity, similarity_matrix
 
     assert path_similarity("hill.n.01", "grassland.n.01") == pytest.approx(1 / 9)
     assert path_similarity("tree.n.01", "grass.n.01") == pytest.approx(1 / 6)

@@ -11,7 +11,7 @@ import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.packaged import load
 from cxc_eccv.builders.writing.folder import build_folder
-from cxc_eccv.cli import app
+from cxc_eccv.cli.app import app
 from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library

@@ -32,8 +32,8 @@ REPEATS = 3
 
 def main() -> None:
     """Print a table."""
+    from cxc_eccv.sources.wordnet import load_wordnet
     from cxc_eccv.studies.explain.concepts import synsets_of_categories
-    from cxc_eccv.studies.explain.wordnet import load_wordnet
 
     corpus, random = load_wordnet(), np.random.default_rng(0)
     objects = sorted(
@@ -61,7 +61,7 @@ def measure(source: str, images: list[Concepts], random: np.random.Generator) ->
     from cxc_eccv.metrics.concept_enumeration import concept_enumeration
     from cxc_eccv.metrics.non_common_similarity import non_common_similarity
     from cxc_eccv.metrics.size_disagreement import size_disagreement
-    from cxc_eccv.studies.explain.wordnet import similarity_matrix
+    from cxc_eccv.sources.wordnet import similarity_matrix
     from cxc_eccv.types.seen import ConceptPairs
 
     chosen = random.integers(0, IMAGES, (FAILURES, 2)).tolist()

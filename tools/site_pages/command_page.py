@@ -8,7 +8,7 @@ from typing import Any
 import typer.main
 
 from cxc_eccv.builders.markdown import table
-from cxc_eccv.cli import app
+from cxc_eccv.cli.app import app
 from cxc_eccv.cli.help import split_help
 
 __all__ = ["commands"]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.report.pages import template
+from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.quality import ClassifierReport
 from cxc_eccv.writing import replaced_folder
@@ -90,7 +88,6 @@ def _sources(record: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 def render_classifier(report: ClassifierReport) -> str:
     """The page's text; everything out of data is escaped."""
-    css = resources.files("cxc_eccv.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     provenance = report.provenance
     facts = {
         "Command": provenance.get("command"),
@@ -101,9 +98,9 @@ def render_classifier(report: ClassifierReport) -> str:
         "Data edition": provenance["data"]["edition"],
         "Package version": provenance["package"]["version"],
     }
-    return template("classifier.html.jinja", keep_trailing_newline=True).render(
+    return template("classifier.html.jinja", "cxc_eccv.studies.entailment", keep_trailing_newline=True).render(
         report=report,
-        css=Markup(css),  # noqa: S704 - our own file
+        css=page_style(),
         tables=report.tables(),
         chart=diagram(report),
         facts=[(title, text) for title, text in facts.items() if text],

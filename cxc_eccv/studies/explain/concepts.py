@@ -17,7 +17,7 @@ import pyarrow as pa
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import Instances
-from cxc_eccv.studies.explain.wordnet import find_synset, load_wordnet
+from cxc_eccv.sources.wordnet import find_synset, load_wordnet
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 from cxc_eccv.types.seen import Concepts
 

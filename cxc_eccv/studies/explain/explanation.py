@@ -19,12 +19,12 @@ from cxc_eccv.evaluation.settings import check_split
 from cxc_eccv.metrics.size_disagreement import size_disagreement
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.wordnet import VERSION as WORDNET
+from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.concepts import ImageConcepts
 from cxc_eccv.studies.explain.failures import NOBODY, TASKS, Failures, directions_of, find_failures
 from cxc_eccv.studies.explain.measures import OF_INSTANCES, OF_TRUTH, keep_mentioned, measure_failures, subtract_best
 from cxc_eccv.studies.explain.mentions import find_mentions
-from cxc_eccv.studies.explain.wordnet import VERSION as WORDNET
-from cxc_eccv.studies.explain.wordnet import similarity_matrix
 from cxc_eccv.types import FloatArray, IntArray, positions_of, sides_of
 from cxc_eccv.types.seen import ConceptPairs, Concepts, Similarity
 

@@ -33,7 +33,7 @@ def measure_failures(pairs: ConceptPairs, similarity: Similarity, *, counted: bo
 
     Args:
         pairs: what both images of F failures show.
-        similarity: of concepts, such as :func:`cxc_eccv.studies.explain.wordnet.similarity_matrix`.
+        similarity: of concepts, such as :func:`cxc_eccv.sources.wordnet.similarity_matrix`.
         counted: whether instances are known with their areas; without them, only concept agreement and similarity can
             be computed.
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,10 @@ from cxc_eccv.builders.lookup import caption_texts, file_names
 from cxc_eccv.comparison.labels import list_names
 from cxc_eccv.report.cards import thumbnails
 from cxc_eccv.report.charts import Segment, segments
-from cxc_eccv.report.pages import template
+from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.report.wording import count, direction_name
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.attributes import Difference, Place, find_differences
 from cxc_eccv.studies.explain.concepts import Box, ImageConcepts
 from cxc_eccv.studies.explain.explanation import MEASURED, MEASURES, Explained, Explanation
@@ -37,11 +37,12 @@ from cxc_eccv.studies.explain.measures import OF_TRUTH
 from cxc_eccv.studies.explain.mentions import locate_mentions
 from cxc_eccv.studies.explain.paired_failures import Paired
 from cxc_eccv.studies.explain.reranking import Reranking
-from cxc_eccv.studies.explain.wordnet import similarity_matrix
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.seen import Concepts
 
 __all__ = ["SHOWN", "FailureCard", "FailureGroup", "judge_failures", "render_explained", "show_failures"]
+
+STUDY = "cxc_eccv.studies.explain"
 
 SHOWN = 12
 """Failures of each kind and direction on the page, and of those drawn at random."""
@@ -598,8 +599,8 @@ def render_explained(
             "empty frames. The folder to name is that of the split's image files (val2014 for COCO)",
             stacklevel=2,
         )
-    css, script = _read_own("report.css") + _read_own("explained.css"), _read_own("explained.js")
-    return template("explained.html.jinja", keep_trailing_newline=True).render(
+    script = resources.files(STUDY).joinpath("templates/explained.js").read_text(encoding="utf-8")
+    return template("explained.html.jinja", STUDY, keep_trailing_newline=True).render(
         first=explanations[0],
         models=[explanation.model for explanation in explanations],
         skipped={
@@ -614,7 +615,7 @@ def render_explained(
         per_concept=PER_CONCEPT,
         most=LISTED,
         seed=seed,
-        css=Markup(css),  # noqa: S704 - our own files
+        css=page_style("explained"),
         script=Markup(script),  # noqa: S704 - our own file
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         images=uris,
@@ -622,11 +623,6 @@ def render_explained(
         colours=COLOURS,
         origins=[(explanation.model, _list_facts(explanation.provenance)) for explanation in explanations],
     )
-
-
-def _read_own(name: str) -> str:
-    """A file beside the templates."""
-    return resources.files("cxc_eccv.report").joinpath(f"templates/{name}").read_text(encoding="utf-8")
 
 
 def _list_facts(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:

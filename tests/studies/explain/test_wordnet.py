@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
-from cxc_eccv.studies.explain.wordnet import find_synset, load_wordnet, path_similarity, similarity_matrix
+from cxc_eccv.sources.wordnet import find_synset, load_wordnet, path_similarity, similarity_matrix
 
 pytest.importorskip("nltk")
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import resources
 from itertools import groupby
 from pathlib import Path
 
-from markupsafe import Markup
-
 from cxc_eccv.comparison.labels import metric_name, show_value, task_name
 from cxc_eccv.report.charts import segments
-from cxc_eccv.report.pages import template
+from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.shown import visible
 from cxc_eccv.studies.annotation.labelling.changes import LabelChange
 from cxc_eccv.studies.annotation.reported import OTHERS, AnnotationReport, Told, show_seconds
@@ -22,6 +19,8 @@ from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.writing import replaced_folder
 
 __all__ = ["ANNOTATED_FILES", "render_annotated", "write_annotated"]
+
+STUDY = "cxc_eccv.studies.annotation"
 
 ANNOTATED_FILES = JSON, MARKDOWN, HTML = "annotation_report.json", "annotation_report.md", "annotation_report.html"
 
@@ -70,14 +69,10 @@ def render_annotated(report: AnnotationReport) -> str:
     Args:
         report: of :func:`cxc_eccv.studies.annotation.report.report_annotation`.
     """
-    css = "".join(
-        resources.files("cxc_eccv.report").joinpath(f"templates/{name}.css").read_text(encoding="utf-8")
-        for name in ("report", "explained", "annotated")
-    )
     verdicts = [own.verdict for own in report.sheets]
-    return template("annotated.html.jinja", keep_trailing_newline=True).render(
+    return template("annotated.html.jinja", STUDY, keep_trailing_newline=True).render(
         report=report,
-        css=Markup(css),  # noqa: S704 - our own files
+        css=page_style("explained", "annotated", package=STUDY),
         verdicts=segments([verdicts.count(verdict) for verdict in KINDS], list(KINDS.values()), list(KINDS)),
         kinds=KINDS,
         checked=list(_sheets_to_check(report)),

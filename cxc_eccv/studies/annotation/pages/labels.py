@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
-from markupsafe import Markup
-
 from cxc_eccv.report.charts import LineChart, step_chart
-from cxc_eccv.report.pages import template
+from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.report.wording import direction_name
 from cxc_eccv.studies.annotation.worth.appraisal import Appraisal
 from cxc_eccv.studies.annotation.worth.tables import METRICS, PARTS, SECTIONS, appraisal_to_tables, say_lacking
@@ -37,7 +33,6 @@ LEADS = {
 
 def render_labels(appraisal: Appraisal, command: str | None = None) -> str:
     """The page's text; everything out of data is escaped."""
-    css = resources.files("cxc_eccv.report").joinpath("templates/report.css").read_text(encoding="utf-8")
     provenance = appraisal.provenance
     facts = {
         "Command": command,
@@ -50,9 +45,9 @@ def render_labels(appraisal: Appraisal, command: str | None = None) -> str:
         "Data edition": provenance["data"]["edition"],
         "Package version": provenance["package"]["version"],
     }
-    return template("labels.html.jinja", keep_trailing_newline=True).render(
+    return template("labels.html.jinja", "cxc_eccv.studies.annotation", keep_trailing_newline=True).render(
         appraisal=appraisal,
-        css=Markup(css),  # noqa: S704 - our own file
+        css=page_style(),
         tables=appraisal_to_tables(appraisal),
         sections=SECTIONS,
         leads=LEADS,

@@ -94,12 +94,12 @@ def explain(
     from cxc_eccv.evaluation.report import choose_similarity
     from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.library import Library
+    from cxc_eccv.sources.wordnet import load_wordnet
     from cxc_eccv.studies.explain.concepts import load_concepts
     from cxc_eccv.studies.explain.explanation import check_run, explain_run
     from cxc_eccv.studies.explain.global_table import make_tables
     from cxc_eccv.studies.explain.paired_failures import compare_failures, refuse_other_queries
     from cxc_eccv.studies.explain.reranking import check_altered, rerank
-    from cxc_eccv.studies.explain.wordnet import load_wordnet
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types import check_whole
 

@@ -12,12 +12,12 @@ from cxc_eccv.sts import FittedPerTask, StsReport, evaluate_sts
 from cxc_eccv.sts.tasks import task_names, task_texts
 from cxc_eccv.studies.baselines.untrained import AveragedVectors, read_word_vectors
 
-__all__ = ["STS_BASELINES", "sts_of_baseline"]
+__all__ = ["STS_BASELINES", "evaluate_baseline"]
 
 STS_BASELINES = ("bow", "word_vectors")
 
 
-def sts_of_baseline(
+def evaluate_baseline(
     name: str, library: Library, tasks: Sequence[str] | None = None, *, vectors: Path | None = None
 ) -> StsReport:
     """Correlations of a bag of words with human scores.

@@ -1,0 +1,185 @@
+"""All commands, those of the core and those of the studies; and how a run ends.
+
+Whatever becomes of the readers of standard output and standard error, they cost no run its result.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from cxc_eccv import __version__
+from cxc_eccv.cli.build import build
+from cxc_eccv.cli.compare import compare
+from cxc_eccv.cli.demo import demo
+from cxc_eccv.cli.encode import encode
+from cxc_eccv.cli.evaluate import evaluate
+from cxc_eccv.cli.help import Command, Group
+from cxc_eccv.cli.list import list_all
+from cxc_eccv.cli.output import COMMAND, command_text
+from cxc_eccv.cli.push import push
+from cxc_eccv.cli.report import report
+from cxc_eccv.cli.sts import sts
+from cxc_eccv.cli.submit import submit
+from cxc_eccv.discovery import modules_of, study_modules
+from cxc_eccv.errors import CxcEccvError
+from cxc_eccv.terminal import say
+from cxc_eccv.writing import remedy_of
+
+__all__ = ["Outlet", "app", "main"]
+
+BROKEN_PIPE = 128 + 13
+"""Exit status of a program that the signal of a broken pipe ends, as a shell tells it."""
+
+app = typer.Typer(
+    name="cxc-eccv",
+    cls=Group,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (build, encode, evaluate, report, compare, sts, demo, push, submit):
+    app.command(cls=Command)(command)
+app.command("list", cls=Command)(list_all)
+
+
+def _add_commands(added: typer.Typer) -> None:
+    """Add the commands of the studies: a function or a group in a file of its name. Groups of one name merge."""
+    groups: dict[str, typer.Typer] = {}
+    for name, module in [item for room in study_modules("commands") for item in modules_of(room).items()]:
+        command = getattr(module, name)
+        if not isinstance(command, typer.Typer):
+            added.command(cls=Command)(command)
+        elif name in groups:
+            groups[name].registered_commands += command.registered_commands
+        else:
+            groups[name] = command
+            added.add_typer(command, name=name)
+
+
+_add_commands(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        say(f"cxc-eccv {__version__}")
+        raise typer.Exit
+
+
+def _show_warning(message: Warning | str, *_place: object, **_stream: object) -> None:
+    say(f"cxc-eccv: warning: {message}", err=True)
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Honest labels and exact metrics for MS-COCO image-caption retrieval."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line.
+
+    An error of this package or of the system is one message and exit status 2. A standard output that nobody reads
+    any more ends a run when its work is done, with the status that a broken pipe has.
+    """
+    stdout = _guard_streams()
+    warnings.showwarning = _show_warning
+    arguments = sys.argv[1:] if arguments is None else [*arguments]
+    COMMAND.set(command_text(arguments))
+    status = _status_of(arguments)
+    sys.stdout.flush()
+    lost = None if stdout is None else stdout.lost
+    if lost is not None and lost.errno == errno.EPIPE:
+        status = status or BROKEN_PIPE
+    elif lost is not None:
+        say(f"cxc-eccv: standard output cannot be written: {lost.strerror}", err=True)
+        status = status or 2
+    sys.exit(status)
+
+
+def _status_of(arguments: list[str]) -> int:
+    try:
+        app(arguments, prog_name="cxc-eccv")
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        say(ended.code, err=True)  # what Python does with anything else
+        return 1
+    except CxcEccvError as error:
+        say(f"cxc-eccv: {type(error).__name__}: {error}", err=True)
+        return 2
+    except OSError as error:
+        say(f"cxc-eccv: {_of_system(error)}", err=True)
+        return 2
+    except KeyboardInterrupt:
+        say("cxc-eccv: interrupted", err=True)
+        return 130
+    return 0
+
+
+def _of_system(error: OSError) -> str:
+    place = ": ".join(os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes))
+    reason = error.strerror or str(error) or type(error).__name__
+    return " ".join(filter(None, [f"{place}: {reason}." if place else f"{reason}.", remedy_of(error)]))
+
+
+class Outlet(io.FileIO):
+    """The file behind a standard stream: once it cannot be written any more, what comes is dropped.
+
+    A run that prints on the way would otherwise end at a pipe that nobody reads, before its files are written. ``lost``
+    is why it cannot be written any more, or None.
+    """
+
+    lost: OSError | None = None
+
+    def write(self, data: Any) -> int:  # noqa: ANN401 - whatever has bytes, as of the class above
+        """Write, or drop."""
+        if self.lost is None:
+            try:
+                return super().write(data)
+            except OSError as error:
+                self.lost = error
+        return memoryview(data).nbytes
+
+
+def _guard_streams() -> Outlet | None:
+    """Put outlets below ``sys.stdout`` and ``sys.stderr``; what their encoding cannot say is replaced.
+
+    Gives that of standard output; None where a program that calls this one catches what is printed.
+    """
+    outlets: dict[str, Outlet] = {}
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = getattr(sys, name)
+        if stream is not getattr(sys, f"__{name}__"):
+            continue
+        if stream is None:
+            _lead_nowhere(number)
+        else:
+            stream.flush()
+        outlets[name] = outlet = Outlet(number, "w", closefd=False)
+        text = io.TextIOWrapper(
+            io.BufferedWriter(outlet),
+            encoding="utf-8" if stream is None else stream.encoding,
+            errors="replace",
+            line_buffering=outlet.isatty() or name == "stderr",
+        )
+        setattr(sys, name, text)
+    return outlets.get("stdout")
+
+
+def _lead_nowhere(number: int) -> None:
+    """Open a closed stream: the next file that is opened would take its number, and libraries would write into it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    if nowhere != number:
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+    os.set_inheritable(number, True)
