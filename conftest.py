@@ -33,13 +33,12 @@ PARTS = (
     "from_model.py",
 )
 MODULES = tuple(f"cxc_eccv/{part}" for part in PARTS)
-GENERATED = "cxc_eccv/adapters/modules/*"
 INTEGRATIONS = {
     "scoring": HAS_TRAIN,
     "sentence_transformers": HAS_TRAIN and find_spec("sentence_transformers"),
     "mteb": HAS_TRAIN and find_spec("mteb"),
 }
-collect_ignore_glob = [GENERATED] if HAS_TRAIN else [GENERATED, *HELPERS, *MODULES]
+collect_ignore_glob = [] if HAS_TRAIN else [*HELPERS, *MODULES]
 collect_ignore_glob += [f"cxc_eccv/integrations/{name}.py" for name, there in INTEGRATIONS.items() if not there]
 
 

@@ -1,11 +1,13 @@
 """What a table cannot say of the package: its compiled part, and its page; all else is in pyproject.toml."""
 
 import re
+import shutil
 import sys
 import tomllib
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Repository"]
@@ -19,9 +21,21 @@ def make_absolute(match: re.Match[str]) -> str:
     return f"{REPOSITORY}/{kind}/v{VERSION}/{match[0]}"
 
 
+class BuildWithModules(build_py):
+    """A wheel carries the modules of ``metrics/`` inside the package; a checkout reads them where they stand."""
+
+    def run(self) -> None:
+        """Build, and copy the modules."""
+        super().run()
+        if not self.editable_mode:
+            target = Path(self.build_lib) / "cxc_eccv" / "adapters" / "modules"
+            shutil.copytree(ROOT / "metrics", target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+
+
 WINDOWS = sys.platform == "win32"
 
 setup(
+    cmdclass={"build_py": BuildWithModules},
     long_description=LINK.sub(make_absolute, (ROOT / "README.md").read_text(encoding="utf-8")),
     long_description_content_type="text/markdown",
     ext_modules=[

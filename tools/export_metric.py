@@ -2,7 +2,7 @@
 
     python tools/export_metric.py map_at_r --output exported    # writes exported/map_at_r/
 
-The folder has the files of ``cxc_eccv/adapters/modules/<name>/``: the module, with the source of all it uses of this
+The folder has what ``cxc-eccv push`` uploads of a metric: the module, here with the source of all it uses of this
 package inside, and what makes it run as a Hub Space.
 """
 
@@ -11,14 +11,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from metric_modules.card import metric_card
-from metric_modules.described import Description
 from metric_modules.inlining import inline
-from metric_modules.script import module_script
-from metric_modules.space import requirements, space_app
+from metric_modules.script import written_out
 
 import cxc_eccv
 from cxc_eccv import registry
+from cxc_eccv.adapters.described.card import metric_card
+from cxc_eccv.adapters.described.description import Description
+from cxc_eccv.adapters.described.space import requirements, space_app
 from cxc_eccv.errors import CxcEccvError
 
 HEADER = f"""\
@@ -52,7 +52,7 @@ def export_files(name: str) -> dict[str, str]:
     """
     described = Description(registry.metric(name))
     return {
-        f"{name}.py": inline(module_script(described, self_contained=True), HEADER),
+        f"{name}.py": inline(written_out(described), HEADER),
         "app.py": space_app(described),
         "README.md": metric_card(described, self_contained=True),
         "requirements.txt": requirements(described, self_contained=True),

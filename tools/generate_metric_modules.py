@@ -1,9 +1,9 @@
-"""Writes ``cxc_eccv/adapters/modules/``: for every metric an ``evaluate`` module that also runs as a Hub Space.
+"""Writes ``metrics/``: the ``evaluate`` module of every metric, which derives all it says from the declaration.
 
     python tools/generate_metric_modules.py            # write
     python tools/generate_metric_modules.py --check    # fail where a file is not what it would be, byte for byte
 
-Everything in that folder is generated; a new metric needs nothing but its own file in ``cxc_eccv/metrics/``.
+A new metric needs nothing but its own file in ``cxc_eccv/metrics/``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from metric_modules.folder import differences, metric_files, write_files
 
 from cxc_eccv.errors import CxcEccvError
 
-FOLDER = Path(__file__).parents[1] / "cxc_eccv" / "adapters" / "modules"
+FOLDER = Path(__file__).parents[1] / "metrics"
 
 
 def main() -> None:

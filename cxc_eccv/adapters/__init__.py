@@ -1,4 +1,4 @@
-"""What the ``evaluate`` modules in ``modules/`` run on, and where these are."""
+"""What the ``evaluate`` modules in ``metrics/`` run on, and where these are."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = ["MODULES", "metric", "module_folder"]
 
-MODULES = Path(__file__).parent / "modules"
-"""A folder per metric; written by a generator."""
+INSTALLED = Path(__file__).parent / "modules"
+MODULES = INSTALLED if INSTALLED.is_dir() else Path(__file__).parents[2] / "metrics"
+"""A folder per metric: ``metrics/`` of a checkout, which a wheel carries inside the package."""
 
 
 def metric(name: str) -> str:
@@ -22,7 +23,7 @@ def metric(name: str) -> str:
         name: of a metric, such as ``map_at_r``.
 
     Returns:
-        The path of its folder inside this package.
+        The path of its folder.
 
     Raises:
         InvalidOption: ``evaluate`` is not installed.
@@ -40,7 +41,7 @@ def metric(name: str) -> str:
 
 
 def module_folder(name: str) -> Path:
-    """The folder that is a metric's ``evaluate`` module and its Space, whether ``evaluate`` is there or not."""
+    """The folder of a metric's ``evaluate`` module, whether ``evaluate`` is there or not."""
     known = sorted(folder.name for folder in MODULES.iterdir() if folder.is_dir())
     if name not in known:
         raise UnknownName("metric", name, known)

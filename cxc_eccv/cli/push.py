@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from cxc_eccv.terminal import say
 
 
 def push(
+    context: typer.Context,
     folder: Annotated[
         Path, typer.Argument(help="Folder of `cxc-eccv build`, or with labels; for a Space a metric, as map_at_r.")
     ],
@@ -46,12 +48,13 @@ def push(
       cxc-eccv push my_labels org/my_labels --yes
       cxc-eccv push map_at_r org/map_at_r --type space --yes
     """
-    from cxc_eccv.adapters import module_folder
     from cxc_eccv.hub.client import Access
     from cxc_eccv.hub.upload import plan_push
 
     if repo_type == "space" and not folder.exists() and folder.name == str(folder):
-        folder = module_folder(folder.name)
+        from cxc_eccv.adapters.described.files import write_space
+
+        folder = write_space(folder.name, Path(context.with_resource(tempfile.TemporaryDirectory())))
     access = Access(timeout=timeout)
     if not yes:
         say(access.told)  # before the Hub is asked, which may be out of reach

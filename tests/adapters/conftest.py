@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from cxc_eccv import registry
 from cxc_eccv.adapters import module_folder
+from cxc_eccv.adapters.described.files import write_space
 from cxc_eccv.sources.download import mirror_folder
 
 ROOT = Path(__file__).parents[2]
@@ -59,3 +61,12 @@ def load_metric(module_caches):
 def sample_copy(tmp_path):
     """A copy of the embedded sample that a test may edit."""
     return Path(shutil.copytree(mirror_folder("sample"), tmp_path / "mirror"))
+
+
+@pytest.fixture(scope="session")
+def spaces(tmp_path_factory):
+    """Folder with the Space of every metric."""
+    folder = tmp_path_factory.mktemp("spaces")
+    for name in registry.metrics():
+        write_space(name, folder)
+    return folder

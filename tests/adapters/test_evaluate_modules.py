@@ -39,8 +39,8 @@ def test_a_module_describes_itself(load_metric, name):
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_the_example_in_the_card_gives_what_it_says(load_metric, name, monkeypatch, capsys):
-    card = (MODULES / name / "README.md").read_text(encoding="utf-8")
+def test_the_example_in_the_card_gives_what_it_says(load_metric, spaces, name, monkeypatch, capsys):
+    card = (spaces / name / "README.md").read_text(encoding="utf-8")
     code, output = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", card, re.DOTALL).groups()
     monkeypatch.setattr(evaluate, "load", lambda path: load_metric(Path(path).name))
     exec(code, {})

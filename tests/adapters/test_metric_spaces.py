@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from cxc_eccv import registry
-from cxc_eccv.adapters import MODULES
+from cxc_eccv.adapters.described.files import write_space
 
 ROOT = Path(__file__).parents[2]
 CALL = """
@@ -74,7 +74,7 @@ def exported(folder):
 @pytest.mark.parametrize("self_contained", [False, True])
 def test_a_space_starts_and_answers(run_python, environment, tmp_path, self_contained):
     """The exported one in an environment made from its own requirements, without this package."""
-    folder = exported(tmp_path) if self_contained else MODULES / "map_at_r"
+    folder = exported(tmp_path) if self_contained else write_space("map_at_r", tmp_path)
     required = (folder / "requirements.txt").read_text(encoding="utf-8").split()
     python = environment(*[str(ROOT) if line.startswith("cxc_eccv") else line for line in required])
     with started(python, folder, tmp_path) as address:
@@ -86,22 +86,22 @@ def test_a_space_starts_and_answers(run_python, environment, tmp_path, self_cont
 
 
 @pytest.mark.parametrize("name", registry.metrics())
-def test_a_card_is_headed_by_the_settings_of_its_space(name):
-    _, head, body = (MODULES / name / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+def test_a_card_is_headed_by_the_settings_of_its_space(spaces, name):
+    _, head, body = (spaces / name / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     settings = yaml.safe_load(head)
     assert {key: settings[key] for key in ("sdk", "app_file", "license")} == {
         "sdk": "gradio",
         "app_file": "app.py",
         "license": "apache-2.0",
     }
-    required = (MODULES / name / "requirements.txt").read_text(encoding="utf-8").split()
+    required = (spaces / name / "requirements.txt").read_text(encoding="utf-8").split()
     assert f"gradio=={settings['sdk_version']}" in required
     assert {"evaluate", "metric"} <= set(settings["tags"])
     assert body.startswith(f"\n# {settings['title']}\n\n{settings['description'][:40]}")
 
 
 @pytest.mark.parametrize("name", registry.metrics())
-def test_an_app_needs_nothing_but_gradio_and_evaluate(name):
-    text = (MODULES / name / "app.py").read_text(encoding="utf-8")
+def test_an_app_needs_nothing_but_gradio_and_evaluate(spaces, name):
+    text = (spaces / name / "app.py").read_text(encoding="utf-8")
     imports = [line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))]
     assert imports == ["json", "pathlib", "evaluate", "gradio"]

@@ -1,1 +1,1 @@
-"""Generator of ``cxc_eccv/adapters/modules/``: everything derives from the declarations of the metrics."""
+"""Generator of ``metrics/``: everything derives from the declarations of the metrics."""

@@ -1,4 +1,4 @@
-"""All files of ``cxc_eccv/adapters/modules/``: what they should be, where they differ, and writing them."""
+"""All files of ``metrics/``: what they should be, where they differ, and writing them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cxc_eccv import registry
-from metric_modules.card import metric_card
-from metric_modules.described import Description
+from cxc_eccv.adapters.described.description import Description
 from metric_modules.script import module_script
-from metric_modules.space import requirements, space_app
 
 __all__ = ["differences", "metric_files", "write_files"]
 
@@ -20,14 +18,7 @@ def metric_files() -> dict[str, bytes]:
     Raises:
         InvalidOption: a metric needs something that no kind of module offers.
     """
-    files: dict[str, str] = {}
-    for name, spec in registry.metrics().items():
-        described = Description(spec)
-        files[f"{name}/{name}.py"] = module_script(described)
-        files[f"{name}/app.py"] = space_app(described)
-        files[f"{name}/README.md"] = metric_card(described)
-        files[f"{name}/requirements.txt"] = requirements(described)
-    return {path: text.encode() for path, text in files.items()}
+    return {f"{name}/{name}.py": module_script(Description(spec)).encode() for name, spec in registry.metrics().items()}
 
 
 def differences(folder: Path, files: Mapping[str, bytes]) -> list[str]:

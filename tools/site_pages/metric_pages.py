@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from metric_modules.described import ARXIV, Description
-
 from cxc_eccv import registry
+from cxc_eccv.adapters.described.description import ARXIV, Description
 from cxc_eccv.builders.markdown import table
 from cxc_eccv.metrics.spec import Spec
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from metric_modules.described import Description
-
 from cxc_eccv import registry
+from cxc_eccv.adapters.described.description import Description
 from cxc_eccv.builders.config import dataset_configs
 
 __all__ = ["navigation"]

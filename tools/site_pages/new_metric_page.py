@@ -10,8 +10,7 @@ import io
 import sys
 from collections.abc import Iterator
 
-from metric_modules import docstring
-
+from cxc_eccv.adapters.described import docstring
 from cxc_eccv.metrics.spec import Spec
 
 __all__ = ["first_sections"]

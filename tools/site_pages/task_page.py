@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from metric_modules.described import ARXIV
-
 from cxc_eccv import registry
+from cxc_eccv.adapters.described.description import ARXIV
 from cxc_eccv.builders.markdown import table
 from cxc_eccv.tasks.task import Task
 

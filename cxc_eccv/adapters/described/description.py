@@ -1,0 +1,151 @@
+"""One metric, described for its module: names, texts, citations, and an example with its real result."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from cxc_eccv import registry
+from cxc_eccv.adapters.described import docstring
+from cxc_eccv.adapters.described.kinds import KINDS, Kind
+from cxc_eccv.adapters.module import MetricModule
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.sources.catalog import load_catalog
+
+__all__ = ["ARXIV", "Description"]
+
+ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
+
+
+@dataclass(frozen=True)
+class Description:
+    """Everything that the generated files say about a metric.
+
+    Args:
+        spec: the metric's declaration.
+
+    Raises:
+        InvalidOption: modules of this kind of metric are unknown.
+
+    Example:
+        >>> described = Description(registry.metric("recall_at_k"))
+        >>> described.title, described.class_name, described.result_name
+        ('Recall@K', 'RecallAtK', 'recall_at_<k>')
+    """
+
+    spec: Spec
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of module."""
+        needs = self.spec.needs
+        if needs == "scores":
+            needs = f"scores of {' and '.join(dict.fromkeys(spec.needs for spec, _ in self.parts.values()))}"
+        if needs not in KINDS:
+            known = ", ".join(KINDS)
+            raise InvalidOption(
+                f"metric {self.spec.name} needs {needs!r}: adapters/described/kinds.py has no such kind of "
+                f"module; it has {known}"
+            )
+        return KINDS[needs]
+
+    @property
+    def title(self) -> str:
+        """First line of the metric's file, up to a comma."""
+        return (sys.modules[self.spec.function.__module__].__doc__ or "").splitlines()[0].split(",")[0].rstrip(".")
+
+    @property
+    def class_name(self) -> str:
+        """Name of the module's class."""
+        return "".join(part.capitalize() for part in self.spec.name.split("_"))
+
+    @property
+    def text(self) -> str:
+        """The metric's docstring without its sections."""
+        return docstring.lead(self.spec.description)
+
+    @property
+    def result_name(self) -> str:
+        """Name of the result, with placeholders for the parameters that it carries."""
+        return self.spec.label(**{name: f"<{name}>" for name in self.spec.parameters})
+
+    @property
+    def parts(self) -> dict[str, tuple[Spec, dict[str, Any]]]:
+        """Label to metric and parameters of the other metrics it is computed from."""
+        found = {label: registry.metric_variants(label) for label in self.spec.inputs}
+        return {label: (spec, variants[0]) for label, (spec, variants) in found.items()}
+
+    @cached_property
+    def module(self) -> type[MetricModule]:
+        """The class that computes, as the generated module has it."""
+        return type(self.class_name, (self.kind.base,), {"spec": self.spec, "parts": self.parts})
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Column and option to description, the options with their defaults."""
+        own = docstring.arguments(self.spec.description)
+        columns = {name: column.description for name, column in self.kind.columns.items()}
+        return columns | {name: self._option(name, default, own) for name, default in self.module.options().items()}
+
+    def _option(self, name: str, default: object, own: Mapping[str, str]) -> str:
+        text = own[name] if name in own else self.kind.options[name]
+        several = " A list gives one result for each of its values." if name in self.spec.parameters else ""
+        return f"{text}{several} " + ("Required." if default is inspect.Parameter.empty else f"Default: {default!r}.")
+
+    @property
+    def results(self) -> dict[str, str]:
+        """Result to description."""
+        low, high = self.spec.bounds
+        reach = f"from {low:g} to {high:g}" if high is not None else f"{low:g} or more"
+        better = "higher" if self.spec.higher_is_better else "lower"
+        what = "failures that have a value" if self.spec.explains else "queries"
+        what = "items" if self.spec.needs == "comparisons" else what
+        over = {"rated_pairs": "", "scores": ""}.get(self.spec.needs, f"{self.spec.aggregate} over {what}, ")
+        sampled = "n_samples" in self.module.options() or self.spec.needs != "rated_pairs"
+        texts = {name.format(self.result_name): text for name, text in self.kind.results.items() if sampled}
+        if self.spec.needs in ("top_k", "concept_sizes"):
+            unnamed = [
+                name for name in self.module.options() if name not in {*self.kind.options, *self.spec.parameters}
+            ]
+            texts |= dict.fromkeys(unnamed, "the option of that name, as the result was computed.")
+        return {self.result_name: f"{over}{reach}; {better} is better."} | texts
+
+    @property
+    def result(self) -> str:
+        """What the example gives, as Python prints it."""
+        chosen = {**self.module.options(), **self.kind.example_options}
+        return repr(self.module.scores(self.kind.example, **chosen))
+
+    @property
+    def call(self) -> list[str]:
+        """The example's arguments as source text, one line each."""
+        given = {**self.kind.example, **self.kind.example_options}
+        return [f"{name}={value!r},".replace("'", '"') for name, value in given.items()]
+
+    @property
+    def citation(self) -> str:
+        """BibTeX where the catalog of sources has it, else the paper's name."""
+        entries = load_catalog().citations.values()
+        return "\n\n".join(_bibtex(paper, entries) for paper in self.spec.citation.split("; "))
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where the papers are."""
+        return [f"https://arxiv.org/abs/{number}" for number in ARXIV.findall(self.spec.citation)]
+
+
+def _bibtex(paper: str, entries: Any) -> str:  # noqa: ANN401 - a view of strings
+    number = ARXIV.search(paper)
+    return next((_wrapped(entry) for entry in entries if number and f"eprint = {{{number[1]}}}" in entry), paper)
+
+
+def _wrapped(entry: str) -> str:
+    lines = (textwrap.fill(line, 110, subsequent_indent="    ", break_on_hyphens=False) for line in entry.splitlines())
+    return "\n".join(lines)

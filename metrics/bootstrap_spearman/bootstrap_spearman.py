@@ -1,0 +1,16 @@
+"""Bootstrap Spearman: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.ranks import RatedPairsModule
+from cxc_eccv.metrics.bootstrap_spearman import SPEC
+
+
+class BootstrapSpearman(RatedPairsModule, evaluate.Metric):
+    """Bootstrap Spearman."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

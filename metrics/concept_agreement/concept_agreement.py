@@ -1,0 +1,16 @@
+"""Concept agreement: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.concepts import ConceptModule
+from cxc_eccv.metrics.concept_agreement import SPEC
+
+
+class ConceptAgreement(ConceptModule, evaluate.Metric):
+    """Concept agreement."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

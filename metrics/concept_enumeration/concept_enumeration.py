@@ -1,0 +1,16 @@
+"""Concept enumeration: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.concepts import ConceptModule
+from cxc_eccv.metrics.concept_enumeration import SPEC
+
+
+class ConceptEnumeration(ConceptModule, evaluate.Metric):
+    """Concept enumeration."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

@@ -1,0 +1,16 @@
+"""Entail@K: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.graded import GradedRankingModule
+from cxc_eccv.metrics.entail_at_k import SPEC
+
+
+class EntailAtK(GradedRankingModule, evaluate.Metric):
+    """Entail@K."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

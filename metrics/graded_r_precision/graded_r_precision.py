@@ -1,0 +1,16 @@
+"""Graded R-Precision: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.graded import GradedRankingModule
+from cxc_eccv.metrics.graded_r_precision import SPEC
+
+
+class GradedRPrecision(GradedRankingModule, evaluate.Metric):
+    """Graded R-Precision."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

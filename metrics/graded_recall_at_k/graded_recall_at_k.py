@@ -1,0 +1,16 @@
+"""Graded Recall@K: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.graded import GradedRankingModule
+from cxc_eccv.metrics.graded_recall_at_k import SPEC
+
+
+class GradedRecallAtK(GradedRankingModule, evaluate.Metric):
+    """Graded Recall@K."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

@@ -1,0 +1,16 @@
+"""Mean rank: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.ranks import RankingModule
+from cxc_eccv.metrics.mean_rank import SPEC
+
+
+class MeanRank(RankingModule, evaluate.Metric):
+    """Mean rank."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

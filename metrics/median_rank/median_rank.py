@@ -1,0 +1,16 @@
+"""Median rank: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.ranks import RankingModule
+from cxc_eccv.metrics.median_rank import SPEC
+
+
+class MedianRank(RankingModule, evaluate.Metric):
+    """Median rank."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

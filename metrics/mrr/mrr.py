@@ -1,0 +1,16 @@
+"""Mean reciprocal rank: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.ranks import RankingModule
+from cxc_eccv.metrics.mrr import SPEC
+
+
+class Mrr(RankingModule, evaluate.Metric):
+    """Mean reciprocal rank."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

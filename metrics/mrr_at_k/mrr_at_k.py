@@ -1,0 +1,16 @@
+"""Mean reciprocal rank with a cut-off: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.ranks import RankingModule
+from cxc_eccv.metrics.mrr_at_k import SPEC
+
+
+class MrrAtK(RankingModule, evaluate.Metric):
+    """Mean reciprocal rank with a cut-off."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

@@ -1,0 +1,16 @@
+"""nDCG@K: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.graded import GradedRankingModule
+from cxc_eccv.metrics.ndcg_at_k import SPEC
+
+
+class NdcgAtK(GradedRankingModule, evaluate.Metric):
+    """nDCG@K."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

@@ -1,0 +1,16 @@
+"""Non-common concept similarity: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.concepts import SimilarConceptsModule
+from cxc_eccv.metrics.non_common_similarity import SPEC
+
+
+class NonCommonSimilarity(SimilarConceptsModule, evaluate.Metric):
+    """Non-common concept similarity."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

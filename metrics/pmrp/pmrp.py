@@ -1,0 +1,16 @@
+"""PMRP: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.plausible import PlausibleMatchModule
+from cxc_eccv.metrics.pmrp import SPEC
+
+
+class Pmrp(PlausibleMatchModule, evaluate.Metric):
+    """PMRP."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

@@ -1,0 +1,17 @@
+"""RSUM: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.ranks import BothDirectionsModule
+from cxc_eccv.metrics.rsum import SPEC
+
+
+class Rsum(BothDirectionsModule, evaluate.Metric):
+    """RSUM."""
+
+    spec = SPEC
+    parts = described.module_parts(SPEC)
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

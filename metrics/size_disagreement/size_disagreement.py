@@ -1,0 +1,16 @@
+"""Size disagreement: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.concepts import ConceptSizesModule
+from cxc_eccv.metrics.size_disagreement import SPEC
+
+
+class SizeDisagreement(ConceptSizesModule, evaluate.Metric):
+    """Size disagreement."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

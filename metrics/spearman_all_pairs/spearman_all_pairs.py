@@ -1,0 +1,16 @@
+"""Spearman over all rated pairs at once: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.ranks import RatedPairsModule
+from cxc_eccv.metrics.spearman_all_pairs import SPEC
+
+
+class SpearmanAllPairs(RatedPairsModule, evaluate.Metric):
+    """Spearman over all rated pairs at once."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))
