@@ -10,11 +10,11 @@ import numpy as np
 
 from cxc_eccv import registry
 from cxc_eccv.comparison.pairing import Pair, check_comparable, notes_on, pair_up
-from cxc_eccv.comparison.resampling import enough_samples, holm, least_p_value, paired_samples, two_sided_p_value
+from cxc_eccv.comparison.resampling import paired_samples
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.score import interval
 from cxc_eccv.shown import visible
+from cxc_eccv.statistics import enough_samples, holm, interval, least_p_value, two_sided_p_value
 from cxc_eccv.tables import tables_to_console, tables_to_html
 from cxc_eccv.terminal import shown_text
 from cxc_eccv.types import FloatArray, Report, check_whole
@@ -68,7 +68,7 @@ class Difference:
         value, baseline_value: scores, in the report's units.
         difference: value minus baseline_value: the effect.
         low, high: percentile interval of the difference.
-        p_value: two-sided; see :func:`cxc_eccv.comparison.resampling.two_sided_p_value`.
+        p_value: two-sided; see :func:`cxc_eccv.statistics.two_sided_p_value`.
         p_holm: corrected for all tests of the comparison.
         higher_is_better: of the metric.
         better, worse: queries on which the model beats the baseline, and the other way round; 0 for a whole task.

@@ -26,7 +26,7 @@
   gathers what the needs ask for, so that one product of embeddings serves all.
 - :mod:`~cxc_eccv.evaluation.score` turns each part into :class:`~cxc_eccv.evaluation.needs.Scored` numbers. The value
   of every query comes first: intervals, the per-query table and paired comparisons all start there.
-  :class:`~cxc_eccv.evaluation.score.Draws` depend on the seed and the number of images alone, so that samples of one
+  :class:`~cxc_eccv.statistics.Draws` depend on the seed and the number of images alone, so that samples of one
   metric may be added to those of another (RSUM) and compared between models.
 - :mod:`~cxc_eccv.evaluation.bounds` says how low and how high a number could be under any labels of the retrieved pairs
   that nobody judged: needs that rank positives then read the top of every query too, beside all that is known of it.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,10 +12,11 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from scipy.stats import pearsonr, spearmanr
 
-from cxc_eccv.errors import InvalidOption, MalformedRun
+from cxc_eccv.errors import MalformedRun
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SentencePairs
+from cxc_eccv.statistics import fisher_interval
 from cxc_eccv.sts.results import Row, StsReport
 from cxc_eccv.sts.tasks import SUBTASKS, subtask_pairs, supervised_pairs, task_names, task_texts
 from cxc_eccv.types import Embeddings, FloatArray
@@ -171,24 +170,6 @@ def correlate(name: str, predicted: FloatArray, scores: FloatArray, confidence: 
     low, high = fisher_interval(r, predicted.size, confidence)
     spearman = float(spearmanr(predicted, scores).statistic)
     return Row(name, r, spearman, predicted.size, low, high, unscored)
-
-
-def fisher_interval(r: float, pairs: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Interval of a Pearson correlation over n pairs: ``tanh(atanh(r) -+ z / sqrt(n - 3))``.
-
-    References:
-        Fisher, On the probable error of a coefficient of correlation deduced from a small sample, Metron 1921.
-
-    Example:
-        >>> [round(bound, 3) for bound in fisher_interval(0.423, 750)]
-        [0.362, 0.48]
-    """
-    if pairs < 4 or not 0 < confidence < 1:
-        raise InvalidOption(f"an interval needs four pairs and a confidence in (0, 1); got {pairs} and {confidence}")
-    if abs(r) >= 1:
-        return r, r
-    half = NormalDist().inv_cdf(0.5 + confidence / 2) / math.sqrt(pairs - 3)
-    return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
 
 
 def pair_features(left: Vectors, right: Vectors) -> Vectors:

@@ -11,11 +11,10 @@ from rich.console import Console
 
 from cxc_eccv.comparison import ScoredReport, metric_agreement
 from cxc_eccv.comparison import compare as compare_main
-from cxc_eccv.comparison.resampling import holm, two_sided_p_value
 from cxc_eccv.comparison.scored_report import query_values
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.score import Draws
+from cxc_eccv.statistics import Draws, holm, two_sided_p_value
 from cxc_eccv.types import Report, Result
 
 DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {"karpathy": "k", "sts": "s"}}

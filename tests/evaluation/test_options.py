@@ -8,11 +8,11 @@ from scipy.stats import binomtest
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import report_of_ranks
-from cxc_eccv.evaluation.score import wilson
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
+from cxc_eccv.statistics import wilson
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_binomial_intervals_are_wilsons_for_recall_and_the_bootstrap_elsewhere(r
 
 def test_wilson_of_one_in_ten_by_hand():
     """Centre (p + z^2 / 2 n) / (1 + z^2 / n), z = 1.959964."""
-    from cxc_eccv.evaluation.score import wilson
+    from cxc_eccv.statistics import wilson
 
     low, high = wilson(np.array([1.0] + 9 * [0.0]), 0.95)
     z, n, p = 1.959963984540054, 10, 0.1

@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import InvalidOption, MalformedRun
+from cxc_eccv.statistics import fisher_interval
 from cxc_eccv.sts import evaluation
-from cxc_eccv.sts.evaluation import (
-    GradeClassifier,
-    correlate,
-    cosines,
-    fisher_interval,
-    grade_distribution,
-    pair_features,
-)
+from cxc_eccv.sts.evaluation import GradeClassifier, correlate, cosines, grade_distribution, pair_features
 
 PRINTED = [(42.3, 5.7, 6.1, 750), (34.5, 12.0, 13.2, 189), (86.2, 0.7, 0.7, 4927), (88.2, 1.5, 1.7, 750)]
 """Table 5 of the paper: r, upper and lower part of its interval, pairs."""

@@ -10,11 +10,11 @@ import cxc_eccv as ce
 from cxc_eccv.comparison import compare
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, UnknownIds
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.judgments.qrels import coco_links, eccv_caption, merged_qrels
 from cxc_eccv.registry import task, tasks
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
+from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.types import Embeddings, positions_of
 from cxc_eccv.types.altered import ALTERATIONS, altered_ids, is_altered, without_altered
 

@@ -12,12 +12,12 @@ import cxc_eccv as ce
 from cxc_eccv.cli import main
 from cxc_eccv.comparison import ScoredReport, compare
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MalformedSource, MissingIds, UnknownIds, UnknownName
-from cxc_eccv.evaluation.score import ClusterBootstrap, Draws
 from cxc_eccv.metrics.mean_pairwise_accuracy import mean_pairwise_accuracy
 from cxc_eccv.metrics.pairwise_accuracy import pairwise_accuracy
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_embeddings, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.readers import SUGARCREPE_PARTS, read_sugarcrepe
+from cxc_eccv.statistics import ClusterBootstrap, Draws
 from cxc_eccv.types import Embeddings
 
 MEAN = "sugarcrepe/mean_pairwise_accuracy"

@@ -44,10 +44,10 @@ WRAPPED = {
     "judgments": ("evaluation.calls:select", "ranking.counts:MergedJudgments.of"),
     "checks of the run": ("evaluation.calls:find_faults", "evaluation.calls:describe_run"),
     "bootstrap": (
-        "evaluation.score:ClusterBootstrap.__init__",
-        "evaluation.score:ClusterBootstrap.means",
-        "evaluation.score:ClusterBootstrap.medians",
-        "evaluation.score:interval",
+        "statistics.bootstrap:ClusterBootstrap.__init__",
+        "statistics.bootstrap:ClusterBootstrap.means",
+        "statistics.bootstrap:ClusterBootstrap.medians",
+        "statistics.intervals:interval",
     ),
     "correlations": (
         "evaluation.needs:similarities_of_run",

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.report import choose_similarity, provenance_of
-from cxc_eccv.evaluation.score import interval
 from cxc_eccv.judgments.evidence import official_sources
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, KarpathySplit, read_positives
+from cxc_eccv.statistics import interval
 from cxc_eccv.studies.annotation.labelling.settling import RULES, settle
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, propose
 from cxc_eccv.studies.annotation.proposing.pool import Pairs, rank_lists

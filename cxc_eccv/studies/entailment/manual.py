@@ -15,7 +15,6 @@ import numpy as np
 from cxc_eccv.comparison.labels import score_cell
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
 from cxc_eccv.evaluation.report import choose_similarity, provenance_of
-from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.evaluation.select import collections_held
 from cxc_eccv.evaluation.settings import Settings, check_split
 from cxc_eccv.judgments.evidence import labels_of_file
@@ -27,6 +26,7 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.sources.reading import check_content, parse_json, parse_number, read_json, read_rows, require_keys, shown
+from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.tables import Table
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import IntArray, Judgments, Result, TopK, check_whole, positions_of

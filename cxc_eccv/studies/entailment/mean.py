@@ -10,9 +10,9 @@ from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.labels import metric_name, score_cell
 from cxc_eccv.comparison.pairing import judge_of
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.registry import task
+from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import FloatArray, Result
 

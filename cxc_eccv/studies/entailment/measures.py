@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.comparison.resampling import BATCH, FEWEST_SAMPLES, two_sided_p_value
+from cxc_eccv.comparison.resampling import BATCH
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.evaluation.score import SAMPLES, ClusterBootstrap, Draws, interval, wilson
+from cxc_eccv.statistics import FEWEST_SAMPLES, SAMPLES, ClusterBootstrap, Draws, interval, two_sided_p_value, wilson
 from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = [

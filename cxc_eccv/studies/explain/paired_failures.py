@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
+from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.studies.explain.explanation import NUMBERS, Explained, Explanation
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.evaluation.report import provenance_of
-from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.ranking import positive_ranks, ranks_of_run
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import refuse_zero_vectors
@@ -21,6 +20,7 @@ from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
 from cxc_eccv.sources.library import Library
+from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.tables import Cell, Table, tables_to_markdown
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, positions_of
 

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from cxc_eccv.builders.lookup import caption_texts, file_names
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MalformedSource
-from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.evaluation.settings import SPLITS, Settings
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.registry import metrics
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import parse_json, read_rows, shown
+from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.studies.explain.explanation import MEASURES
 from cxc_eccv.studies.explain.failures import TASKS
 from cxc_eccv.tables import MISSING, Cell, Table

@@ -10,15 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.comparison.resampling import enough_samples, holm, two_sided_p_value
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownIds, UnknownName
-from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
 from cxc_eccv.ranking.rank import pair_similarities
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of, to_unit_length
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.embeddings import side_of_arrays
 from cxc_eccv.sources.library import Library
+from cxc_eccv.statistics import ClusterBootstrap, Draws, enough_samples, holm, interval, two_sided_p_value
 from cxc_eccv.studies.explain.altering import all_kinds
 from cxc_eccv.studies.explain.query_corpus import METRICS, find_positions, mean_corpus, pair_up, rank_queries, take_rows
 from cxc_eccv.tables import Cell, Table
@@ -61,7 +60,7 @@ class Change:
         before, after: the two.
         change: after minus before.
         low, high: percentile interval of the change, of a bootstrap over images.
-        p_value: of no change, two-sided, paired, see :func:`cxc_eccv.comparison.resampling.two_sided_p_value`.
+        p_value: of no change, two-sided, paired, see :func:`cxc_eccv.statistics.two_sided_p_value`.
         p_holm: the same corrected for all tests of the report; None of a number that is not among them.
     """
 

@@ -21,13 +21,13 @@ from annotated_samples import (
 from report_samples import Page
 from rich.console import Console
 
+from cxc_eccv.statistics.agreement import cohen_kappa
 from cxc_eccv.studies.annotation.labelling import dawid_skene
 from cxc_eccv.studies.annotation.pages.annotated import _shade, render_annotated, write_annotated
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
 from cxc_eccv.studies.annotation.report import report_annotation
 from cxc_eccv.studies.annotation.reported import DRAWN
 from cxc_eccv.studies.asking.answers import SCHEMA
-from cxc_eccv.studies.asking.quality.agreement import cohen_kappa
 from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
@@ -255,13 +255,6 @@ def test_when_all_answers_are_the_same_no_kappa_has_a_value():
         assert own.values == {"share": 1.0, "falotico_quatto_kappa": 1.0}
         assert "all answers are the same" in own.not_computed["fleiss_kappa"]
     assert [(own.share, own.kappa) for own in report.by_pair] == [(1.0, None)]
-
-
-def test_without_the_library_the_coefficient_that_needs_it_is_named(sample_library, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "krippendorff", None)
-    report = sample_annotation(sample_library)
-    assert all("krippendorff_alpha" not in own.values for own in report.agreement)
-    assert "pip install 'cxc_eccv[annotation]'" in " ".join(report.agreement_table.notes)
 
 
 def test_one_model_and_pairs_that_no_model_proposed(sample_library):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.evaluation.score import Draws
+from cxc_eccv.statistics import Draws
 from cxc_eccv.studies.entailment.measures import (
     RATES,
     choose_threshold,

@@ -11,7 +11,7 @@ import pytest
 from shown_concepts import IMAGES, alike, concepts_of, failures_of
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, interval
+from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.studies.explain.explanation import Explanation, explain_failures
 from cxc_eccv.studies.explain.failures import Failures
 from cxc_eccv.studies.explain.global_table import (

@@ -468,7 +468,7 @@ def test_correlations_are_those_of_scipy_over_the_failures_that_have_the_number(
 
 def test_the_interval_is_of_failures_drawn_anew(explained):
     """Against a plain loop over the draws of the seed, each through SciPy."""
-    from cxc_eccv.evaluation.score import Draws
+    from cxc_eccv.statistics import Draws
 
     size, random = 25, np.random.default_rng(4)
     ratings = random.integers(1, 11, size)

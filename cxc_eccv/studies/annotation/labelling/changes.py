@@ -16,9 +16,9 @@ from cxc_eccv.comparison.resampling import paired_samples
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.evaluation.score import interval
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
+from cxc_eccv.statistics import interval
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.reported import group_by_reason

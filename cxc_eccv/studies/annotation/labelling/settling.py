@@ -25,8 +25,8 @@ import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.sources.readers import LABELS_SCHEMA
+from cxc_eccv.statistics.agreement import uniform_kappa
 from cxc_eccv.studies.annotation.labelling.dawid_skene import Consensus, estimate_truth
-from cxc_eccv.studies.asking.quality.agreement import uniform_kappa
 from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import FloatArray, IntArray, check_whole

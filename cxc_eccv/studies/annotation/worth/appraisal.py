@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.evaluation.report import choose_similarity, provenance_of
-from cxc_eccv.evaluation.score import ClusterBootstrap, Draws, images_behind, interval
+from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.evaluation.settings import Settings, check_split
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.qrels import coco_links
@@ -20,6 +20,7 @@ from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
+from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.studies.annotation.worth.bias import (
     Bias,
     Gain,

@@ -1,0 +1,21 @@
+"""A number with its interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Estimate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its interval.
+
+    Attributes:
+        value: the number.
+        low, high: bounds of its interval.
+    """
+
+    value: float
+    low: float
+    high: float
