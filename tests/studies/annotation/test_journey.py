@@ -20,7 +20,7 @@ from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.studies.annotation.labelling.settling import RULES
 from cxc_eccv.studies.annotation.project import Project, compare_labels
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
-from cxc_eccv.studies.annotation.simulation import Truth
+from cxc_eccv.studies.annotation.sample_truth import Truth
 from cxc_eccv.studies.asking.exchange import formats
 from cxc_eccv.studies.asking.quality.sheets import Checks, judge_sheets, write_checks
 from cxc_eccv.studies.asking.schemes import schemes

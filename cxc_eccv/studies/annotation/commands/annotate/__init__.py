@@ -11,7 +11,6 @@ from cxc_eccv.studies.annotation.commands.annotate.import_answers import import_
 from cxc_eccv.studies.annotation.commands.annotate.merge import merge
 from cxc_eccv.studies.annotation.commands.annotate.propose import propose
 from cxc_eccv.studies.annotation.commands.annotate.report import report
-from cxc_eccv.studies.annotation.commands.annotate.simulate import simulate
 
 __all__ = ["annotate"]
 
@@ -19,5 +18,5 @@ annotate = typer.Typer(no_args_is_help=True, help="Extend the labels: models pro
 annotate.command(cls=Command)(propose)
 annotate.command(cls=Command)(export)
 annotate.command("import", cls=Command)(import_answers)
-for command in (check, merge, report, simulate):
+for command in (check, merge, report):
     annotate.command(cls=Command)(command)

@@ -30,17 +30,18 @@ from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import LABELS_SCHEMA, KarpathySplit, read_positives
+from cxc_eccv.sources.readers import LABELS_SCHEMA
 from cxc_eccv.statistics import interval
 from cxc_eccv.studies.annotation.labelling.settling import RULES, settle
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, propose
 from cxc_eccv.studies.annotation.proposing.pool import Pairs, rank_lists
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
+from cxc_eccv.studies.annotation.sample_truth import Truth
 from cxc_eccv.studies.asking.answers import SCHEMA
 from cxc_eccv.studies.asking.quality.sheets import BY_HAND, Checks, accept, judge_sheets
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, build_sheets, sheets_to_table
 from cxc_eccv.studies.asking.schemes import schemes
-from cxc_eccv.types import FloatArray, IntArray, check_whole, positions_of
+from cxc_eccv.types import FloatArray, IntArray, check_whole
 
 __all__ = [
     "COUNTS",
@@ -50,7 +51,6 @@ __all__ = [
     "Measured",
     "Retrain",
     "Simulation",
-    "Truth",
     "answer_sheets",
     "search_hidden",
     "simulate",
@@ -124,46 +124,6 @@ class Simulation:
 
     counts: pa.Table
     facts: Mapping[str, Any]
-
-
-class Truth:
-    """Which captions of a split are true of which images.
-
-    Args:
-        library: an edition of the data that knows it: its catalog has a file ``truth``, ``{image id: [caption ids]}``.
-        split: of COCO.
-
-    Raises:
-        DataError: the edition knows no truth.
-
-    Example:
-        >>> truth = Truth(Library("sample"), "validation")
-        >>> content = truth.content
-        >>> int(truth((content.caption_image_ids, content.caption_ids)).sum()), truth.total
-        (298, 613)
-    """
-
-    def __init__(self, library: Library, split: str) -> None:
-        if not library.has(["truth"]):
-            raise DataError(
-                f"nobody knows all captions that are true of the images of these data (edition {library.edition}): "
-                "simulate rounds on the sample (--data-dir sample), or hide labels that are known (--hide eccv)"
-            )
-        self.content: KarpathySplit = library.karpathy(split)
-        table = library.read("truth", read_positives)
-        own = positions_of(np.asarray(table["query_id"]), self.content.image_ids)[1]
-        images, captions = (np.asarray(table[name])[own] for name in ("query_id", "item_id"))
-        self.pairs = Pairs(self.content)
-        self._true = self.pairs.of_ids(images, captions, "the truth")
-
-    def __call__(self, pairs: IdPairs) -> NDArray[np.bool_]:
-        """(P,) whether the caption of each pair is true of its image."""
-        return np.isin(self.pairs.of_ids(*pairs, "the truth"), self._true)
-
-    @property
-    def total(self) -> int:
-        """How many pairs are true."""
-        return self._true.size
 
 
 def simulate(

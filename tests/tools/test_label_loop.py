@@ -7,26 +7,28 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-
-import cxc_eccv
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.runs import ScoresRun
-from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.annotation import simulation as module
-from cxc_eccv.studies.annotation.labelling.settling import settle
-from cxc_eccv.studies.annotation.pages.simulated import write_simulation
-from cxc_eccv.studies.annotation.proposing.candidates import propose
-from cxc_eccv.studies.annotation.simulation import (
+from label_loop import simulation as module
+from label_loop.page import write_simulation
+from label_loop.simulation import (
     COUNTS,
     Simulation,
-    Truth,
     answer_sheets,
     search_hidden,
     simulate,
     summarise,
 )
+
+import cxc_eccv
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.runs import ScoresRun
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.annotation.labelling.settling import settle
+from cxc_eccv.studies.annotation.proposing.candidates import propose
+from cxc_eccv.studies.annotation.sample_truth import Truth
 from cxc_eccv.studies.asking.questions import build_sheets
 from cxc_eccv.studies.asking.schemes import schemes
+
+pytestmark = pytest.mark.slow
 
 SAMPLE = Path(cxc_eccv.__file__).parent / "sample"
 PERFECT, COINS, LIARS = [0.0] * 3, [0.5] * 60, [1.0] * 4
@@ -305,7 +307,7 @@ def test_real_data_know_no_truth(real_library):
 
 def test_hidden_positives_of_the_real_test_split(real_library):
     """Of 27,738 pairs, 18,457 are ECCV Caption's alone; noise about the links finds next to none of a half of these."""
-    from cxc_eccv.studies.baselines.annotators import SCORERS
+    from label_loop.scorers import SCORERS
 
     content = real_library.karpathy("test")
     runs = {"noise": SCORERS["noise"](content)}

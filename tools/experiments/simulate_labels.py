@@ -1,4 +1,7 @@
-"""``cxc-eccv annotate simulate``: how much each strategy finds, before anybody is asked."""
+"""How much each strategy of proposing pairs finds, before anybody is asked.
+
+python tools/experiments/simulate_labels.py --data-dir sample --output simulated
+"""
 
 from __future__ import annotations
 
@@ -72,13 +75,14 @@ def simulate(
     disagreement, bounds, and with --probabilities uncertainty.
 
     Examples:
-      cxc-eccv annotate simulate --data-dir sample --output simulated
-      cxc-eccv annotate simulate --data-dir sample --strategies random,eccv
+      python tools/experiments/simulate_labels.py --data-dir sample --output simulated
+      python tools/experiments/simulate_labels.py --data-dir sample --strategies random,eccv
       --rounds 5 --error-rates 0,0,0
-      cxc-eccv annotate simulate --hide eccv minilm.npz tfidf overlap
+      python tools/experiments/simulate_labels.py --hide eccv minilm.npz tfidf overlap
     """
+    from label_loop.page import check_price, simulation_tables, write_simulation
+
     from cxc_eccv.sources.library import Library
-    from cxc_eccv.studies.annotation.pages.simulated import check_price, simulation_tables, write_simulation
     from cxc_eccv.tables import tables_to_console
 
     check_output(output)
@@ -87,9 +91,11 @@ def simulate(
     library = Library(data_dir, allow_modified=allow_modified)
     chosen: dict[str, Any] = {"seeds": seeds} | ({} if strategies is None else {"strategies": names(strategies)})
     if hide is None:
-        from cxc_eccv.studies.annotation.simulation import ERROR_RATES, Truth
-        from cxc_eccv.studies.annotation.simulation import simulate as go_through_rounds
-        from cxc_eccv.studies.baselines.annotators import fit_anew
+        from label_loop.scorers import fit_anew
+        from label_loop.simulation import ERROR_RATES
+        from label_loop.simulation import simulate as go_through_rounds
+
+        from cxc_eccv.studies.annotation.sample_truth import Truth
 
         Truth(library, split_name(split))  # said before the images are read
         rates = _read_values("--error-rates", error_rates, float, ERROR_RATES)
@@ -97,8 +103,9 @@ def simulate(
         retrain = fit_anew(library, split_name(split), images)
         simulation = go_through_rounds(library, retrain, **chosen, answers=answers, rule=rule)
     else:
+        from label_loop.simulation import search_hidden
+
         from cxc_eccv.cli.user_tables import read_probabilities
-        from cxc_eccv.studies.annotation.simulation import search_hidden
 
         chosen |= {"share": share, "questions": _read_values("--questions", questions, int, (1_000, 5_000, 10_000))}
         if probabilities is not None:
@@ -141,8 +148,9 @@ def _read_values(
 
 def _load_scorers(models: list[str], library: Library) -> dict[str, Run]:
     """Scorers by name, and files: of one with captions alone, an image stands where its captions do."""
+    from label_loop.scorers import SCORERS, place_images
+
     from cxc_eccv.runs import EmbeddingsRun
-    from cxc_eccv.studies.baselines.annotators import SCORERS, place_images
 
     content = library.karpathy("test")
     runs = (
@@ -154,3 +162,7 @@ def _load_scorers(models: list[str], library: Library) -> dict[str, Run]:
         if isinstance(run, EmbeddingsRun) and run.images is None:
             runs[name] = place_images(run, content)
     return runs | {name: SCORERS[name](content) for name in dict.fromkeys(models) if name in SCORERS}
+
+
+if __name__ == "__main__":
+    typer.run(simulate)

@@ -12,10 +12,10 @@ from typing import Any
 from cxc_eccv.comparison.labels import list_names
 from cxc_eccv.comparison.published import import_matplotlib
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.annotation.simulation import BASELINE, Measured, Simulation, summarise
 from cxc_eccv.tables import MISSING, Cell, Table, tables_to_markdown
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_folder
+from label_loop.simulation import BASELINE, Measured, Simulation, summarise
 
 __all__ = ["FILES", "MINUTES", "PRICE", "check_price", "draw_simulation", "simulation_tables", "write_simulation"]
 

@@ -2,10 +2,10 @@
 
 Run from the root of the repository::
 
-    python tools/weak_positives.py labelled --images 15 --output labelled.parquet
-    python tools/weak_positives.py check weak.parquet
-    python tools/weak_positives.py true --precision 0.8 --output true.parquet
-    python tools/weak_positives.py compare true.parquet --seeds 5 --output compared
+    python tools/experiments/weak_positives.py labelled --images 15 --output labelled.parquet
+    python tools/experiments/weak_positives.py check weak.parquet
+    python tools/experiments/weak_positives.py true --precision 0.8 --output true.parquet
+    python tools/experiments/weak_positives.py compare true.parquet --seeds 5 --output compared
 
 ``labelled`` says of some images of the sample's train split which captions of other images are true of them, as a
 person would who labels a retriever's lists: for ``cxc-eccv mine --labelled``. ``check`` tells precision and recall of
