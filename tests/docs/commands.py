@@ -58,7 +58,6 @@ NOT_RUN = {
     },
     "cxc-eccv annotate check": "needs people's answers; tests/studies/annotation/test_report_command.py has some",
     "cxc-eccv annotate report": "likewise",
-    "python tools/experiments/simulate_labels.py": "takes minutes; test_label_loop.py runs parts of it",
     "cxc-eccv sts": "reads SemEval's files, which the sample lacks; tests/cli/test_sts_command.py runs it",
 }
 """Start of a command to the reason why it is not run."""
