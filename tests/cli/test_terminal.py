@@ -63,7 +63,8 @@ def write(tmp_path):
         rows, tables = [], []
         for key in keys or [key for key in eccv_caption_table().keys if key.count("/") == 2] + ["cxc/t2t/median_rank"]:
             task, direction, metric = key.split("/")
-            values = (random.random(400) < share).astype(float) * (1234 if metric == "median_rank" else 1)
+            hits = random.random(400) < share
+            values = np.where(hits, 1234.0, 1.0) if metric == "median_rank" else hits.astype(float)
             value = float(np.median(values) if metric == "median_rank" else values.mean())
             rows.append(Result(task, direction, metric, value, 400))
             labels = {"task": [task] * 400, "direction": [direction] * 400, "metric": [metric] * 400}

@@ -81,7 +81,7 @@ def _front_matter(trained: Trained) -> str:
         language="en",
         license="unknown",
         library_name="transformers",
-        pipeline_tag=trained.pipeline,
+        pipeline_tag=trained.pipeline_tag,
         base_model=list(trained.base_models) or None,
         datasets=list(dict.fromkeys(part.partition("/")[0] for part in trained.parts)) or None,
         tags=["cxc_eccv", trained.kind, kind],

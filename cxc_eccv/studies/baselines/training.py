@@ -102,7 +102,7 @@ class Trained:
         pairs: what a classifier of entailment scored.
         images: the folder of the images that the report shows.
         push: uploads the folder; None where it stays here.
-        pipeline: the pipeline of transformers that runs the model; None where there is none, as of a classifier, whose
+        pipeline_tag: the pipeline of transformers that runs the model; None where none does, as for a classifier, whose
             premise is an image with its captions.
     """
 
@@ -122,7 +122,7 @@ class Trained:
     pairs: ScoredPairs | None = None
     images: Path | None = None
     push: Callable[[], Any] | None = None
-    pipeline: str | None = None
+    pipeline_tag: str | None = None
 
     @property
     def name(self) -> str:

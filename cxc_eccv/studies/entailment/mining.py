@@ -157,7 +157,7 @@ def mine(
             of_part, lists = content, found
             if part != (collection, split):
                 of_part = COLLECTIONS[part[0]].content(library, part[1])
-                own = _with_image_vectors(_run_of_labelled(labelled_run, labelled, part), of_part, similarity)
+                own = _with_image_vectors(require_labelled_run(labelled_run, labelled, part), of_part, similarity)
                 lists = _rank(own, of_part, top_k, processes, **options)
             listed, labels = _find_labelled(labelled, part, of_part, lists)
             said = score("labelled", _questions(classifier, of_part, listed, images))[0]
@@ -292,7 +292,8 @@ def _numbers(keys: Iterable[str | None], collection: str) -> list[int]:
     return [int(number) for name, _, number in parts if name == collection and number.isdecimal()]
 
 
-def _run_of_labelled(run: Run | None, labelled: LabelledPairs, part: tuple[str, str]) -> Run:
+def require_labelled_run(run: Run | None, labelled: LabelledPairs, part: tuple[str, str]) -> Run:
+    """The retriever's run of the split that the labelled pairs are of, or an error that asks for it."""
     if run is None:
         raise InvalidOption(
             f"labelled pairs {labelled.name} are of {'/'.join(part)}: their ranks are those of the same retriever's "

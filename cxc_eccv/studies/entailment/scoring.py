@@ -157,7 +157,7 @@ class Announced:
     """A classifier whose weights are not loaded yet.
 
     Attributes:
-        name: folder or Hub id.
+        name: the folder's name, or the Hub id.
         config: says what it looks at, its threshold, and what it was trained on.
     """
 
@@ -177,7 +177,8 @@ def announce(source: str | Path, *, revision: str | None = None) -> Announced:
         ModelError: no config, or that of a model of another kind.
     """
     _refuse_others(str(source), revision)
-    return Announced(str(source), load_part(AutoConfig, str(source), Origin(revision)))
+    name = Path(source).name if Path(source).is_dir() else str(source)
+    return Announced(name, load_part(AutoConfig, str(source), Origin(revision)))
 
 
 def _refuse_others(source: str, revision: str | None) -> None:

@@ -210,7 +210,7 @@ def test_the_card_names_public_data_and_the_checkpoints_that_were_fine_tuned(tmp
     facts = {"output": tmp_path, "model": tmp_path, "base_models": started, "parts": parts, "library": library}
     trained = Trained(
         kind="dual-encoder", about="A model.", has_images=True, settings={"seed": 1}, loading="", scoring=(),
-        pipeline="feature-extraction", **facts
+        pipeline_tag="feature-extraction", **facts
     )  # fmt: skip
     card = ModelCard.load(write_model_card(trained, "cxc-eccv train", "cxc-eccv evaluate"))
     data = card.data.to_dict()

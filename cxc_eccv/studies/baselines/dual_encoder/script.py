@@ -224,7 +224,7 @@ def _describe(
         ],
         library=library,
         images=images if has_images else None,
-        pipeline=_pipeline_of(model),
+        pipeline_tag=_pipeline_of(model),
     )
 
 

@@ -94,7 +94,7 @@ def mine(
         from cxc_eccv.studies.entailment.scoring import announce, load_classifier
     from cxc_eccv.runs import load_run
     from cxc_eccv.studies.entailment.labelled import read_labelled
-    from cxc_eccv.studies.entailment.mining import check_mining, labelled_part
+    from cxc_eccv.studies.entailment.mining import check_mining, labelled_part, require_labelled_run
     from cxc_eccv.studies.entailment.mining import mine as mine_pairs
 
     announced = announce(classifier)
@@ -109,12 +109,13 @@ def mine(
     loading: dict[str, Any] = {"device": device, "dtype": dtype}
     how: dict[str, Any] = {"model": model, "library": library, "images": images, "encoding": {"batch_size": batch_size}}
     run: Run | None = None if retriever is None else load_run(retriever)
+    of_labelled = part if labelled is None else labelled_part(options["labelled"], library)
+    if of_labelled != part and (labelled_retriever is not None or model is None):
+        known = None if labelled_retriever is None else load_run(labelled_retriever)
+        options["labelled_run"] = require_labelled_run(known, options["labelled"], of_labelled)
     judge = load_classifier(classifier, **loading)
     run = _encode(part, **how, **loading) if run is None else run
-    of_labelled = part if labelled is None else labelled_part(options["labelled"], library)
-    if of_labelled != part and labelled_retriever is not None:
-        options["labelled_run"] = load_run(labelled_retriever)
-    elif of_labelled != part and model is not None:
+    if of_labelled != part and "labelled_run" not in options:
         options["labelled_run"] = _encode(of_labelled, **how, **loading)
     mined = mine_pairs(run, judge, library, **options, similarity=similarity, batch_size=batch_size)
     _tell(mined, output)

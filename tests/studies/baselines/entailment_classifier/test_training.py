@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tempfile
 import warnings
 
 import numpy as np
@@ -393,7 +394,7 @@ def test_an_evaluation_leaves_the_model_in_training():
 
 def plain_trainer(model, **options):
     training = EntailmentTrainingArguments(
-        output_dir="unwritten", use_cpu=True, eval_strategy="no", load_best_model_at_end=False
+        output_dir=tempfile.gettempdir(), use_cpu=True, eval_strategy="no", load_best_model_at_end=False
     )
     return EntailmentTrainer(held=None, threshold_for="f_half", model=model, args=training, **options)
 
