@@ -122,5 +122,5 @@ def test_checkpoints_are_opened_in_one_place():
         or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LOADERS)
     ]
     assert calls == [
-        ("baselines/dual_encoder/model.py", "super().from_pretrained"),  # what the one place calls
+        ("studies/baselines/dual_encoder/model.py", "super().from_pretrained"),  # what the one place calls
     ]
