@@ -21,8 +21,8 @@ ROOMS = (
     "metrics",
     "tasks",
     "builders.configs",
-    "entailment.training_data.corpora",
-    "baselines.untrained",
+    "studies.entailment.training_data.corpora",
+    "studies.baselines.untrained",
 )
 
 

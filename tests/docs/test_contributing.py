@@ -84,8 +84,8 @@ def test_the_page_has_a_recipe_for_each_kind():
         "tasks",
         "builders/configs",
         "judgments/evidence",
-        "entailment/training_data/corpora",
-        "baselines/untrained",
+        "studies/entailment/training_data/corpora",
+        "studies/baselines/untrained",
     }
 
 
