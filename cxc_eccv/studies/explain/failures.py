@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from cxc_eccv.errors import UnknownName, raise_all
 from cxc_eccv.evaluation.measure import find_faults
 from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.evaluation.score import images_behind
-from cxc_eccv.evaluation.select import select
+from cxc_eccv.evaluation.select import Selection, select
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings
 from cxc_eccv.ranking.readers import TopRows
@@ -21,7 +22,7 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray, check_whole
 
-__all__ = ["DEPTH", "TASKS", "Failures", "directions_of", "find_failures"]
+__all__ = ["DEPTH", "TASKS", "Failures", "directions_of", "find_failures", "select_recall"]
 
 TASKS = {"t2i": "coco_5k", "i2t": "coco_5k", "t2t": "co_captions"}
 """Direction to the task whose recall@1 counts the failures."""
@@ -83,9 +84,25 @@ def directions_of(run: Run) -> tuple[tuple[str, ...], dict[str, str]]:
         ('t2t',)
     """
     reasons = {direction: run.why_not(direction) for direction in TASKS}
-    return tuple(name for name, why in reasons.items() if why is None), {
-        name: why for name, why in reasons.items() if why
-    }
+    able = tuple(direction for direction, why in reasons.items() if why is None)
+    return able, {direction: why for direction, why in reasons.items() if why is not None}
+
+
+def select_recall(run: Run, library: Library, split: str, directions: Sequence[str]) -> Selection:
+    """What recall@1 of these directions is computed from, a part for each; refuses what evaluation refuses.
+
+    Raises:
+        UnknownName: no such direction or split.
+        InvalidOption: the run cannot be ranked in a direction.
+        RunError: the run lacks items of the split, or has items that the data does not know.
+        DataError: a raw file is missing or malformed.
+    """
+    for direction in directions:
+        if direction not in TASKS:
+            raise UnknownName("direction", direction, TASKS)
+    chosen = select(run, [f"{TASKS[name]}/{name}" for name in directions], library, split, ["recall_at_1"])
+    raise_all([*chosen.refused, *find_faults(run, chosen.parts, library, named=True, strict=True)])
+    return chosen
 
 
 def find_failures(
@@ -97,6 +114,7 @@ def find_failures(
     *,
     similarity: str | None = None,
     progress: bool = False,
+    selection: Selection | None = None,
 ) -> Failures:
     """The failed queries of a run in one direction, exact: failures / queries is 1 - recall@1 of its evaluation.
 
@@ -111,12 +129,10 @@ def find_failures(
         depth: items of every ranking among which rivals are looked for; of rankings cut short, as many as all have.
         similarity: ``cosine`` or ``dot``, of embeddings; None for what the run is meant for.
         progress: show a bar when standard error is a terminal.
+        selection: of :func:`select_recall`, for this direction among others; None to select it here.
 
     Raises:
-        UnknownName: no such direction.
-        InvalidOption: the run cannot be ranked in this direction.
-        RunError: the run lacks items of the split, has items that the data does not know, or an empty ranking.
-        DataError: a raw file is missing or malformed.
+        UnknownName, InvalidOption, RunError, DataError: as of :func:`select_recall`; an empty ranking.
 
     Example:
         >>> from cxc_eccv.runs import ScoresRun
@@ -128,11 +144,11 @@ def find_failures(
         >>> len(failures), failures.n_queries == content.caption_ids.size
         (0, True)
     """
-    if direction not in TASKS:
-        raise UnknownName("direction", direction, TASKS)
     check_whole("depth", depth)
     with one_blas_thread():
-        need = _check(run, library, split, direction)
+        chosen = selection or select_recall(run, library, split, [direction])
+        (need,) = (need for part in chosen.parts if part.name == direction for need in part.needs)
+        assert isinstance(need, Ranks)  # noqa: S101 - what recall is computed from
         judged = need.judged
         if isinstance(run, RankingsRun):
             given = ranks_from_rankings(run, direction, judged)
@@ -161,14 +177,6 @@ def find_failures(
         rival_ids=_find_rivals(images[failed], truths[failed]),
         truth_ranks=pa.array(known.best[failed], mask=np.diff(known.indptr)[failed] == 0),
     )
-
-
-def _check(run: Run, library: Library, split: str, direction: str) -> Ranks:
-    """What the recall@1 that counts the failures is computed from, after all that evaluation refuses a run for."""
-    chosen = select(run, f"{TASKS[direction]}/{direction}", library, split, ["recall_at_1"])
-    raise_all([*chosen.refused, *find_faults(run, chosen.parts, library, named=True, strict=True)])
-    (need,) = (need for part in chosen.parts for need in part.needs if isinstance(need, Ranks))
-    return need
 
 
 def _find_rivals(images: IntArray, truths: IntArray) -> IntArray:
