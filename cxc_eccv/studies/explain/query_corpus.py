@@ -20,7 +20,7 @@ from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
 from cxc_eccv.sources.library import Library
-from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
+from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
 from cxc_eccv.tables import Cell, Table, tables_to_markdown
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, positions_of
 
@@ -30,7 +30,6 @@ __all__ = [
     "Corpus",
     "Pairing",
     "QueryCorpusReport",
-    "Score",
     "Scores",
     "collect_captions",
     "evaluate_query_corpus",
@@ -39,8 +38,6 @@ __all__ = [
     "mean_corpus",
     "pair_up",
     "rank_queries",
-    "rank_with_top",
-    "score_ranks",
     "summary_corpus",
     "take_rows",
 ]
@@ -112,6 +109,11 @@ class Pairing:
     starts: IntArray
     left_out: int
 
+    @property
+    def rows_of_others(self) -> list[list[int]]:
+        """Rows of each image's other captions."""
+        return [rows.tolist() for rows in np.split(self.others, self.starts[1:-1])]
+
 
 def pair_up(owners: IntArray, position: int) -> Pairing:
     """Take the caption at one position of every image as its query, and the others for the image.
@@ -174,14 +176,14 @@ def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Cor
         means = np.empty((pairing.image_ids.size, vectors.shape[1]), dtype=np.float32)
         sizes = np.diff(pairing.starts)
         for size in np.unique(sizes):
-            own = np.flatnonzero(sizes == size)
-            for part in np.array_split(own, -(-own.size // AT_ONCE)):
+            of_size = np.flatnonzero(sizes == size)
+            for part in np.array_split(of_size, -(-of_size.size // AT_ONCE)):
                 rows = pairing.others[pairing.starts[part][:, None] + np.arange(size)]
-                told = vectors[rows].astype(np.float64)
+                captions = vectors[rows].astype(np.float64)
                 if normalise:
-                    told /= np.linalg.norm(told, axis=2, keepdims=True)
+                    captions /= np.linalg.norm(captions, axis=2, keepdims=True)
                 # Sorted, so that images with the same captions in another order get the same vector, to the last bit.
-                means[part] = np.sort(told, axis=1).mean(axis=1)
+                means[part] = np.sort(captions, axis=1).mean(axis=1)
         nowhere = pairing.image_ids[~means.any(axis=1)]
         if nowhere.size:
             raise MalformedRun(
@@ -252,17 +254,17 @@ def key_summaries(table: pa.Table, positions: Sequence[int], where: object = "th
         of_row = [positions[0]] * table.num_rows
     else:
         raise DataError(f"{where}: has no column query_position, and {len(positions)} positions are asked for")
-    found: dict[tuple[int, int], str] = {}
+    summaries: dict[tuple[int, int], str] = {}
     rows = zip(table["image_id"].to_pylist(), of_row, table["summary"].to_pylist(), strict=True)
     for place, (image_id, position, summary) in enumerate(rows):
         if not isinstance(summary, str) or not summary.strip():
             raise DataError(f"{where}, row {place}: the summary of image {image_id} is {summary!r}; give it a text")
-        if (image_id, position) in found:
+        if (image_id, position) in summaries:
             raise DataError(
                 f"{where}, row {place}: a second summary of image {image_id} for the query at position {position}"
             )
-        found[image_id, position] = summary
-    return found
+        summaries[image_id, position] = summary
+    return summaries
 
 
 def take_rows(
@@ -305,46 +307,9 @@ def rank_queries(
     return positive_ranks(EmbeddingsRun(items, queries), judgments, "t2i", similarity=similarity)
 
 
-def rank_with_top(queries: Embeddings, truth_ids: IntArray, items: Embeddings) -> tuple[PositiveRanks, TopK]:
-    """Ranks as of :func:`rank_queries`, by cosine, and the ``DEPTH`` items at the top of every ranking."""
-    judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, truth_ids)
-    request, top = {"": ("t2i", judgments)}, TopRows(judgments, DEPTH)
-    run = EmbeddingsRun(items, queries)
-    ranks = ranks_of_run(run, request, readers={"t2i": [top]}, similarity="cosine")[""]
-    return cast("PositiveRanks", ranks), top.result  # vectors rank every item
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A number and the bounds of its interval.
-
-    Attributes:
-        value: a fraction in [0, 1], or a plain rank.
-        low, high: the bounds.
-    """
-
-    value: float
-    low: float
-    high: float
-
-
-def score_ranks(ranks: Sequence[PositiveRanks], images: IntArray, draws: Draws, confidence: float) -> dict[str, Score]:
-    """The paper's metrics over the queries of one or more rankings, with intervals from a bootstrap over images."""
-    bootstrap, found = ClusterBootstrap(images, draws), {}
-    for label in METRICS:
-        spec, parameters = metric_labelled(label)
-        values: FloatArray = np.concatenate([spec.function(each, **parameters) for each in ranks])
-        is_median = spec.aggregate == "median"
-        samples = bootstrap.medians(values) if is_median else bootstrap.means(values[:, None])[0]
-        value = float(np.median(values) if is_median else values.mean())
-        found[label] = Score(value, *interval(samples, confidence))
-    first = found["recall_at_1"]
-    return {**found, "fails": Score(1 - first.value, 1 - first.high, 1 - first.low)}
-
-
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What came of the queries at one position, or at all of them.
+    """Scores of the queries at one position, or at all of them.
 
     Attributes:
         position: ``0``, ``1``, ..., or ``all``, the queries of all positions, each against the images of its own.
@@ -360,7 +325,7 @@ class Scores:
     left_out: int
     same_words: int
     ties: int
-    metrics: Mapping[str, Score]
+    metrics: Mapping[str, Estimate]
 
 
 TITLES = {
@@ -376,7 +341,7 @@ class QueryCorpusReport:
     Attributes:
         collection: ``flickr8k``, ``flickr30k`` or ``coco``.
         corpus: what stands for an image, in words.
-        rows: what came of each position, and of all of them where several were asked for.
+        rows: scores of each position, and of all of them where several were asked for.
         rankings: the items at the top for every query, with what stands for an image: a run that ``explain`` takes.
         provenance: model, data, versions.
     """
@@ -391,9 +356,9 @@ class QueryCorpusReport:
     def scores(self) -> dict[str, float]:
         """Key, as ``flickr8k/query_0/recall_at_1``, to value."""
         return {
-            f"{self.collection}/query_{row.position}/{label}": score.value
+            f"{self.collection}/query_{row.position}/{label}": estimate.value
             for row in self.rows
-            for label, score in row.metrics.items()
+            for label, estimate in row.metrics.items()
         }
 
     def to_json(self) -> str:
@@ -436,8 +401,8 @@ class QueryCorpusReport:
             yield f"Modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}."
 
 
-def _cell(label: str, score: Score, with_interval: bool) -> Cell:
-    texts = [f"{value:g}" if label == "median_rank" else f"{100 * value:.1f}" for value in asdict(score).values()]
+def _cell(label: str, estimate: Estimate, with_interval: bool) -> Cell:
+    texts = [f"{value:g}" if label == "median_rank" else f"{100 * value:.1f}" for value in asdict(estimate).values()]
     return Cell(texts[0], interval=f"[{texts[1]}, {texts[2]}]" if with_interval else "")
 
 
@@ -491,32 +456,56 @@ def evaluate_query_corpus(
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
     words = [" ".join(text.lower().split()) for text in captions["text"].to_pylist()]
-    draws, found, tops = Draws(seed), [], []
+    draws, ranked, tops = Draws(seed), [], []
     if corpus is None:
         corpus = mean_corpus(vectors, normalise=normalise)
     for position in find_positions(query_position, owners):
         pairing = pair_up(owners, position)
-        queries = Embeddings(ids[pairing.queries], vectors[pairing.queries])
-        ranks, top = rank_with_top(queries, pairing.image_ids, corpus(pairing))
-        found.append((pairing, ranks))
-        tops.append(top)
-    groups = [(str(pairing.position), [(pairing, ranks)]) for pairing, ranks in found]
+        items, queries = corpus(pairing), Embeddings(ids[pairing.queries], vectors[pairing.queries])
+        judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, pairing.image_ids)
+        run, reader = EmbeddingsRun(items, queries), TopRows(judgments, DEPTH)
+        ranks = ranks_of_run(run, {"": ("t2i", judgments)}, readers={"t2i": [reader]}, similarity="cosine")[""]
+        ranked.append((pairing, cast("PositiveRanks", ranks)))  # vectors rank every item
+        tops.append(reader.result)
+    groups = [(str(pairing.position), [(pairing, ranks)]) for pairing, ranks in ranked]
     if query_position == ALL:
-        groups.append((ALL, found))
-    rows = []
-    for name, group in groups:
-        images = np.concatenate([pairing.image_ids for pairing, _ in group])
-        metrics = score_ranks([ranks for _, ranks in group], images, draws, confidence)
-        left_out = sum(pairing.left_out for pairing, _ in group)
-        same = sum(_count_same_words(words, pairing) for pairing, _ in group)
-        ties = sum(int(np.count_nonzero(ranks.ties)) for _, ranks in group)
-        rows.append(Scores(name, images.size, left_out, same, ties, metrics))
+        groups.append((ALL, ranked))
+    rows = [_score(position, group, words, draws, confidence) for position, group in groups]
     if corpus_name is None:
         corpus_name = "the mean of their other captions" + (", each of length 1" if normalise else "")
-    told = {"collection": collection, "query_position": query_position, "corpus": corpus_name, **facts}
+    settings = {"collection": collection, "query_position": query_position, "corpus": corpus_name, **facts}
     rankings = RankingsRun({"t2i": _join_tops(tops)}, facts.get("model"), corpus_name)
-    provenance = provenance_of(library, **told, confidence=confidence, seed=seed)
+    provenance = provenance_of(library, **settings, confidence=confidence, seed=seed)
     return QueryCorpusReport(collection, corpus_name, tuple(rows), rankings, provenance)
+
+
+def _score(
+    position: str,
+    group: Sequence[tuple[Pairing, PositiveRanks]],
+    words: Sequence[str],
+    draws: Draws,
+    confidence: float,
+) -> Scores:
+    """The paper's metrics over the queries of one or more rankings, with intervals from a bootstrap over images."""
+    images = np.concatenate([pairing.image_ids for pairing, _ in group])
+    bootstrap, metrics = ClusterBootstrap(images, draws), {}
+    for label in METRICS:
+        spec, parameters = metric_labelled(label)
+        values: FloatArray = np.concatenate([spec.function(ranks, **parameters) for _, ranks in group])
+        is_median = spec.aggregate == "median"
+        samples = bootstrap.medians(values) if is_median else bootstrap.means(values[:, None])[0]
+        value = float(np.median(values) if is_median else values.mean())
+        metrics[label] = Estimate(value, *interval(samples, confidence))
+    first = metrics["recall_at_1"]
+    metrics["fails"] = Estimate(1 - first.value, 1 - first.high, 1 - first.low)
+    same_words = sum(
+        words[query] in {words[row] for row in rows}
+        for pairing, _ in group
+        for query, rows in zip(pairing.queries.tolist(), pairing.rows_of_others, strict=True)
+    )
+    left_out = sum(pairing.left_out for pairing, _ in group)
+    ties = sum(int(np.count_nonzero(ranks.ties)) for _, ranks in group)
+    return Scores(position, images.size, left_out, same_words, ties, metrics)
 
 
 def _join_tops(tops: Sequence[TopK]) -> RankedLists:
@@ -541,13 +530,3 @@ def find_positions(query_position: int | str, owners: IntArray) -> range:
     if isinstance(query_position, bool) or not isinstance(query_position, int) or query_position < 0:
         raise InvalidOption(f"query position {query_position!r}: give a number from 0, or all")
     return range(query_position, query_position + 1)
-
-
-def _count_same_words(words: Sequence[str], pairing: Pairing) -> int:
-    """How many queries are word for word another caption of their image, but for case and blanks."""
-    return sum(
-        words[query] in {words[row] for row in pairing.others[start:stop].tolist()}
-        for query, start, stop in zip(
-            pairing.queries.tolist(), pairing.starts[:-1].tolist(), pairing.starts[1:].tolist(), strict=True
-        )
-    )

@@ -104,11 +104,11 @@ def load_summarizer(source: str, *, device: str | None = None, dtype: str | None
         )
     title = Path(source).resolve().name if Path(source).is_dir() else source
     loaded = LoadedModel(model.to(device).eval(), Processors(None, source), source, title=title)
-    told = (getattr(config, "task_specific_params", None) or {}).get("summarization", {})
-    prefix = told.get("prefix", PREFIX if config.model_type in PREFIXED else "")
-    settings = {name: value for name, value in told.items() if name != "prefix"}
-    own = model.generation_config
-    if not {"max_length", "max_new_tokens"} & settings.keys() and own.max_new_tokens is None and not own.max_length:
+    settings = dict((getattr(config, "task_specific_params", None) or {}).get("summarization", {}))
+    prefix = settings.pop("prefix", PREFIX if config.model_type in PREFIXED else "")
+    default = model.generation_config
+    limited = {"max_length", "max_new_tokens"} & settings.keys() or default.max_new_tokens or default.max_length
+    if not limited:
         settings["max_new_tokens"] = min(LONGEST, (getattr(config, "max_position_embeddings", None) or 10**6) - 1)
     return Summarizer(loaded, prefix, settings)
 
@@ -125,8 +125,7 @@ def join_captions(captions: pa.Table, pairing: Pairing) -> list[str]:
     """
     texts = [" ".join(text.split()) for text in captions["text"].to_pylist()]
     ended = [text if text.endswith((".", "!", "?")) else f"{text}." for text in texts]
-    bounds = zip(pairing.starts[:-1].tolist(), pairing.starts[1:].tolist(), strict=True)
-    return [" ".join(ended[row] for row in pairing.others[start:stop].tolist()) for start, stop in bounds]
+    return [" ".join(ended[row] for row in rows) for rows in pairing.rows_of_others]
 
 
 def summarize(
@@ -174,16 +173,14 @@ def summarize(
             for start in range(0, len(lacking), batch_size):
                 batch = lacking[start : start + batch_size]
                 made = dict(zip(batch, summarizer.write([wanted[source][2] for source in batch]), strict=True))
-                kept.writelines(_line(wanted[source], made[source], source).encode() for source in batch)
+                for source in batch:
+                    image_id, position, _ = wanted[source]
+                    row = {"image_id": image_id, "query_position": position, "summary": made[source], "source": source}
+                    kept.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
                 kept.flush()
                 known |= made
                 bar.update(len(batch))
     return [known[source] for source in sources]
-
-
-def _line(text: tuple[int, int, str], summary: str, source: str) -> str:
-    row = {"image_id": text[0], "query_position": text[1], "summary": summary, "source": source}
-    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def _read_kept(file: Path) -> tuple[dict[str, str], int]:
