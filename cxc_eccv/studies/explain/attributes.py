@@ -28,12 +28,9 @@ Place = tuple[int, int, AbstractSet[str]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A colour or size that a text gives to a concept, and no caption of an image does.
+    """A colour or size that a text gives to a concept (``asked``), and no caption of an image does.
 
-    Attributes:
-        asked: the words of the text, such as ``black square``.
-        told: the words of the captions that give the concept another one, the shortest of each value, in alphabetical
-            order; empty where the captions give it none.
+    ``told`` has the words of captions that give the concept another one, the shortest of each value, sorted.
     """
 
     asked: str
@@ -53,15 +50,10 @@ class Given:
 def find_differences(
     text: str, places: Sequence[Place], captions: Iterable[tuple[str, Sequence[Place]]]
 ) -> list[Difference]:
-    """What a text says of colours and sizes that no caption of an image says.
+    """Colours and sizes of a text that no caption of an image has.
 
     An attribute belongs to the concept whose name it stands right before. Another concept of the captions is the same
     one where one of the two is above the other, as a dog is above a puppy.
-
-    Args:
-        text: such as a query.
-        places: where it mentions the concepts that are looked at.
-        captions: those of the image, each with its mentions.
 
     Example:
         >>> square = {"square.n.01"}

@@ -38,12 +38,7 @@ class CategorySynset(NamedTuple):
 
 @cache
 def synsets_of_categories() -> Mapping[str, CategorySynset]:
-    """The packaged tables: the 80 categories of COCO and the 6 of the embedded sample, by name.
-
-    Example:
-        >>> synsets_of_categories()["mouse"].synset
-        'mouse.n.04'
-    """
+    """The packaged tables: the 80 categories of COCO and the 6 of the embedded sample, by name."""
     table = {}
     for name in ("coco_synsets.csv", "sample_synsets.csv"):
         text = resources.files("cxc_eccv.studies.explain").joinpath(name).read_text(encoding="utf-8")
@@ -54,15 +49,9 @@ def synsets_of_categories() -> Mapping[str, CategorySynset]:
 
 
 class Box(NamedTuple):
-    """One annotated instance, in shares of the image's width and height, cut off at its edges; the origin is top left.
+    """One annotated instance of a synset, with the annotators' word for it.
 
-    Attributes:
-        concept: a WordNet synset such as ``dog.n.01``.
-        name: the annotators' word for it.
-        x: left edge.
-        y: upper edge.
-        width: above 0.
-        height: above 0.
+    Sides are shares of the image's width and height, cut off at its edges; the origin is top left.
     """
 
     concept: str
@@ -100,11 +89,7 @@ class ImageConcepts:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, image_ids: Iterable[int]) -> list[Concepts]:
-        """Concepts of images, in this order.
-
-        Raises:
-            DataError: nobody annotated one of them; says which, and how many.
-        """
+        """Concepts of images, in this order; raises DataError where nobody annotated one of them."""
         ids = [int(image_id) for image_id in image_ids]
         lacking = [image_id for image_id in dict.fromkeys(ids) if image_id not in self.images]
         if lacking:
@@ -215,10 +200,7 @@ def _collect(
 def _name_boxes(
     annotations: pa.Table, shares: FloatArray | None, find: Callable[[str, str | None], str | None]
 ) -> tuple[list[tuple[int, Box]], int, dict[str, int]]:
-    """Each annotation with a concept: its image and box, which is empty without ``shares``.
-
-    And how many of these are groups, and of the others how many were left out for which reason.
-    """
+    """Image and box of each annotation with a concept; how many of these are groups; why others were left out."""
     boxes, groups, left_out = [], 0, Counter[str]()
     columns = (annotations[name].to_pylist() for name in ("image_id", "name", "synset", "group", "left_out"))
     places = np.zeros((annotations.num_rows, 4)) if shares is None else shares

@@ -85,13 +85,7 @@ class Explained:
 class Explanation:
     """All that a table or a page says of one model's failures.
 
-    Attributes:
-        model: its name.
-        split: of the queries.
-        concepts: what the images show.
-        directions: direction to its explained failures.
-        skipped: direction to the reason why the run cannot be ranked in it.
-        provenance: data, run, concepts and versions.
+    ``skipped`` has the directions that the run cannot be ranked in, with the reason.
     """
 
     model: str
@@ -114,18 +108,9 @@ def explain_run(
     progress: bool = True,
     selection: Selection | None = None,
 ) -> Explanation:
-    """Find and explain a run's failures.
+    """Find and explain a run's failures, in ``directions`` or all that it can be ranked in.
 
-    Args:
-        run: embeddings, scores or rankings, as :func:`cxc_eccv.runs.load.load_run` gives them.
-        library: the raw sources.
-        concepts: what the images show, of :func:`cxc_eccv.studies.explain.concepts.load_concepts`.
-        split: ``validation`` or ``test``.
-        directions: of ``t2i``, ``i2t`` and ``t2t``; None for all that the run can be ranked in.
-        similarity: of embeddings, ``cosine`` or ``dot``; None for what the run is meant for.
-        name: what the model is called; None for what the run says, else its file's name.
-        progress: show a bar when standard error is a terminal.
-        selection: of :func:`check_run` for this run, in place of ``directions``; None to check it here.
+    A ``selection`` of :func:`check_run` for this run takes the place of ``directions``.
 
     Raises:
         UnknownName: no such direction, split or similarity.
@@ -172,12 +157,8 @@ def explain_run(
 def check_run(run: Run, library: Library, split: str = "test", directions: Sequence[str] | None = None) -> Selection:
     """Refuse a run that cannot be explained, before long files are read.
 
-    Returns:
-        What recall@1 is computed from, a part per direction; its ``skipped`` has the directions that nobody named and
-        that the run cannot be ranked in, with the reason.
-
-    Raises:
-        As :func:`explain_run` does of the run, the directions and the split.
+    Returns what recall@1 is computed from, a part per direction; its ``skipped`` has the directions that nobody named
+    and that the run cannot be ranked in, with the reason.
     """
     check_split(split)
     able, skipped = directions_of(run)
@@ -209,15 +190,8 @@ def explain_failures(
             error: for a source that covers a part of the split, as Visual Genome does.
 
     Returns:
-        A table with a row per failure. ``query_id``, ``truth_id``, ``retrieved_id``, ``item_id``, ``rival_id`` (the
-        image that comes next) and ``truth_rank`` are as in ``Failures``, ``annotated``
-        says whether both images are. The measures follow, float64: of all concepts; of those that the query mentions,
-        ``_informed``; and minus the best that another candidate has, ``_over_rival``. Counts of concepts, int64, are
-        the last: in both images, in one alone, and, of those in both, how many have another number of instances. What
-        is not defined is null; that is every number of a failure whose right image shows no concept.
-
-    Raises:
-        DataError: an image whose concepts nobody annotated, a damaged WordNet or none.
+        A table with a row per failure: its ids, whether both images are annotated, ``NUMBERS`` as float64,
+        ``COUNTS`` as int64. What is not defined is null; that is every number of a failure whose right image shows no concept.
     """
     images = np.unique(np.concatenate([failures.truth_ids, failures.retrieved_ids, failures.rival_ids.ravel()]))
     ids = [image for image in images[images != NOBODY].tolist() if not allow_unannotated or image in concepts.images]

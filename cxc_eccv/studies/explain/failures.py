@@ -75,27 +75,16 @@ class Failures:
 
 
 def directions_of(run: Run) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The directions that a run can fail in, and of the others why it cannot.
-
-    Example:
-        >>> from cxc_eccv.runs import EmbeddingsRun
-        >>> from cxc_eccv.types import Embeddings
-        >>> directions_of(EmbeddingsRun(None, Embeddings([7], [[1.0]])))[0]
-        ('t2t',)
-    """
+    """The directions that a run can fail in, and of the others why it cannot."""
     reasons = {direction: run.why_not(direction) for direction in TASKS}
     able = tuple(direction for direction, why in reasons.items() if why is None)
     return able, {direction: why for direction, why in reasons.items() if why is not None}
 
 
 def select_recall(run: Run, library: Library, split: str, directions: Sequence[str]) -> Selection:
-    """What recall@1 of these directions is computed from, a part for each; refuses what evaluation refuses.
+    """What recall@1 of these directions is computed from, a part for each.
 
-    Raises:
-        UnknownName: no such direction or split.
-        InvalidOption: the run cannot be ranked in a direction.
-        RunError: the run lacks items of the split, or has items that the data does not know.
-        DataError: a raw file is missing or malformed.
+    A run that evaluation refuses is refused here in the same words.
     """
     for direction in directions:
         if direction not in TASKS:
@@ -130,9 +119,6 @@ def find_failures(
         similarity: ``cosine`` or ``dot``, of embeddings; None for what the run is meant for.
         progress: show a bar when standard error is a terminal.
         selection: of :func:`select_recall`, for this direction among others; None to select it here.
-
-    Raises:
-        UnknownName, InvalidOption, RunError, DataError: as of :func:`select_recall`; an empty ranking.
 
     Example:
         >>> from cxc_eccv.runs import ScoresRun

@@ -30,12 +30,9 @@ OF_NUMBER = ("same_multiplicity", "different_multiplicity", "differing_per_failu
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The global table of one direction.
+    """The global table of one direction: shares in [0, 1], counts, instances.
 
-    Attributes:
-        scores: name to number: shares in [0, 1], counts, instances.
-        counts: name of a mean to the number of failures that it is over.
-        not_computed: name to the reason why there is no such number.
+    ``counts`` has the number of failures that a mean is over, ``not_computed`` why there is no such number.
     """
 
     scores: Mapping[str, float]
@@ -88,13 +85,7 @@ def summarize(explained: Explained) -> Summary:
 
 
 def ratios_of_sums(sums: Mapping[str, float], n_explained: int) -> dict[str, float]:
-    """The ratios that the paper gives with their sums; without those whose divisor is 0.
-
-    Example:
-        >>> sums = {"matchings": 184_747, "non_common_concepts": 627_833, "different_multiplicity": 69_595}
-        >>> {name: round(value, 4) for name, value in ratios_of_sums(sums, 28_817).items()}
-        {'matched_synsets': 0.2943, 'differing_per_failure': 2.4151}
-    """
+    """The ratios that the paper gives with their sums; without those whose divisor is 0."""
     ratios = {}
     if sums["non_common_concepts"]:
         ratios["matched_synsets"] = sums["matchings"] / sums["non_common_concepts"]
@@ -104,12 +95,7 @@ def ratios_of_sums(sums: Mapping[str, float], n_explained: int) -> dict[str, flo
 
 
 def find_mode(values: FloatArray) -> float:
-    """The most frequent value, of equally frequent ones the smallest.
-
-    Example:
-        >>> find_mode(np.array([2.0, 0.5, 0.1 + 0.2, 0.3, 2.0]))
-        0.3
-    """
+    """The most frequent value, of equally frequent ones the smallest."""
     found, counts = np.unique(values.round(DECIMALS), return_counts=True)
     return float(found[counts.argmax()])
 
@@ -123,10 +109,8 @@ def explanations_to_json(
 ) -> str:
     """The text of ``explain.json``.
 
-    It has the numbers of the first model, by ``direction/name``, the number of failures behind each mean, the reason
-    for each number or direction that is lacking, and the provenance; the same of further models under ``others``, and
-    how these differ from the first under ``paired``. What became of altered queries is among the numbers of the first,
-    and with its intervals under ``adversarial``.
+    The first model's numbers by ``direction/name``; further models under ``others``, and how they differ from the first
+    under ``paired``; altered queries among the first's numbers, and with intervals under ``adversarial``.
     """
     first, *others = (
         {
@@ -228,10 +212,7 @@ SIDE_BY_SIDE = (
 def make_tables(
     explanations: Sequence[Explanation], paired: Sequence[Paired] = (), reranked: Reranking | None = None
 ) -> list[Table]:
-    """The global table: of one model a column per direction; of several a table per direction, side by side.
-
-    Those of altered queries stand below.
-    """
+    """Global table of one model, a column per direction; of several, a table per direction; then altered queries."""
     first, *others = explanations
     altered = [] if reranked is None else reranking_tables(reranked)
     corpus = first.provenance.get("run", {}).get("corpus")

@@ -139,18 +139,9 @@ class NamedConcepts:
 class FailureCard:
     """One failure.
 
-    Attributes:
-        query_id: an image or a caption.
-        kind: of ``KINDS``.
-        verdict: a sentence.
-        query: the words of a caption that is the query, each part with whether it mentions a concept; empty for an
-            image.
-        chosen: the caption at the top, or an empty text where the top item is an image.
-        truth_rank: where the right item stands, or None where no ranking holds it.
-        truth, retrieved: the images.
-        rows: concepts of both.
-        named: their names.
-        numbers: title of each measure, its value, and that of what the query mentions.
+    ``query`` has the words of a caption in parts, each with whether it mentions a concept, and is empty for an image;
+    ``chosen`` is the caption at the top, or empty; ``truth_rank`` is None where no ranking holds the right item;
+    ``numbers`` are titles, values, and values of what the query mentions.
     """
 
     query_id: int
@@ -226,7 +217,7 @@ class DirectionPage:
 
 
 def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
-    """What each failure was, and the most wrong one first.
+    """(F,) shares of what counts, NaN where a failure has no number; and rows of those that have one, the worst first.
 
     What counts is the concepts of the right image that the query mentions, or, where it mentions none, all of them. A
     near miss is a retrieved image that shows them all, and at least half of all concepts; one that shows none of what
@@ -235,12 +226,6 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
     The most wrong failure shows the smallest share of what counts, then of all concepts; after them the least similar
     concepts in the place of those it lacks (none at all comes last, as it tells nothing), the most instances more or
     fewer, and the largest share of other sizes: the paper's stages, from more influential concepts to details.
-
-    Args:
-        explained: F failures with their numbers.
-
-    Returns:
-        (F,) shares of what counts, NaN where the failure has no number; and (E,) rows of those that have one.
 
     References:
         Lymperaiou et al., 2022, section 4.1.
@@ -259,14 +244,7 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
 def show_failures(
     explanations: Sequence[Explanation], library: Library, shown: int = SHOWN, seed: int = 0
 ) -> list[DirectionPage]:
-    """The failures of every model and direction as cards: some at random, and the most wrong ones of each kind.
-
-    Args:
-        explanations: one of each model.
-        library: has captions and file names.
-        shown: cards of each kind and direction, and of those at random.
-        seed: of the draws.
-    """
+    """The failures of every model and direction as cards: some at random, and the most wrong ones of each kind."""
     return [
         _show_direction(f"m{number}-{direction}", explanation, explained, library, shown, seed)
         for number, explanation in enumerate(explanations, start=1)
@@ -528,19 +506,8 @@ def render_explained(
 ) -> str:
     """The page of failures: one self-contained HTML file, in which everything out of data is escaped.
 
-    Args:
-        explanations: of ``explain_run``, one of each model, all of one split and of
-            concepts from one source.
-        library: has captions and file names.
-        paired: how the further models differ from the first one.
-        reranked: what altered queries do to its ranks.
-        images: folder with the image files, at any depth; None for concepts alone.
-        shown: failures of each kind and direction, at most, and of those drawn at random.
-        seed: of the draws.
-
-    Raises:
-        InvalidOption: no such folder of images.
-        MalformedSource: an image is damaged.
+    ``images`` is a folder with the image files, at any depth, or None for concepts alone; ``shown`` bounds the failures
+    of each kind and direction, and of those drawn at random.
     """
     pages = show_failures(explanations, library, shown, seed)
     cards = [card for page in pages for card in page.cards]

@@ -19,17 +19,11 @@ SHARES = ("failed_alone", "baseline_failed_alone")
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """One number of two models' failures over the same queries.
+    """One number of two models' failures over the same queries, the model's minus the baseline's, with its interval.
 
-    Attributes:
-        model, baseline: names.
-        key: ``direction/name``. ``failure_rate`` is the share of failed queries, over all queries;
-            ``failed_alone`` and ``baseline_failed_alone`` are the shares of all queries that one of the two alone
-            fails; any other name is the mean of a number over the queries that both fail, and on which it is defined
-            for both.
-        value: the model's minus the baseline's; of the shares the share itself.
-        low, high: percentile interval of a bootstrap over images, which keeps the captions of one together.
-        n_queries, n_images: what was drawn from.
+    The key is ``direction/name``. ``failure_rate`` is the share of failed queries, over all queries; ``failed_alone``
+    and ``baseline_failed_alone`` are the shares of all queries that one of the two alone fails; any other name is the
+    mean of a number over the queries that both fail, and on which it is defined for both.
     """
 
     model: str
@@ -50,19 +44,10 @@ class Paired:
 def compare_failures(
     baseline: Explanation, model: Explanation, *, seed: int = 0, confidence: float = 0.95
 ) -> list[Paired]:
-    """What two models' failures differ in, over the queries that both were asked.
+    """Compare two models' failures over the queries that both were asked.
 
     A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
-    on no query that both fail.
-
-    Args:
-        baseline: what the model is compared with.
-        model: the other.
-        seed: of the draws, the same for every number over the same images.
-        confidence: of the intervals.
-
-    Raises:
-        InvalidOption: the two were asked other queries, or explained by other concepts.
+    on no query that both fail. Intervals are percentiles of a bootstrap over images.
     """
     check_whole("seed", seed, 0)
     if (baseline.split, baseline.provenance["concepts"]) != (model.split, model.provenance["concepts"]):
@@ -84,11 +69,7 @@ def compare_failures(
 
 
 def refuse_other_queries(asked: Mapping[str, Mapping[str, IntArray]]) -> None:
-    """Raise InvalidOption unless models are asked what the first one is, in every direction that they share with it.
-
-    Args:
-        asked: model to direction to the ids of its queries.
-    """
+    """Refuse models that are asked other queries than the first one, in a direction that both have."""
     (baseline, first), *others = asked.items()
     for model, own in others:
         for direction in (name for name in first if name in own):

@@ -62,19 +62,7 @@ AT_ONCE = 4096
 def collect_captions(library: Library, collection: str, split: str | None = None) -> pa.Table:
     """``caption_id``, ``image_id``, ``text`` of a collection, an image's captions in the order of their positions.
 
-    Args:
-        library: the raw files.
-        collection: ``flickr8k``, ``flickr30k`` or ``coco``.
-        split: one of its splits; None for the test split of COCO, and for all that is at hand of the others: the 8,091
-            images of Flickr8k that have a file, every split of Flickr30k.
-
-    Raises:
-        UnknownName: no such collection.
-        DataError: its raw files are not at hand, or do not hold the split.
-
-    Example:
-        >>> collect_captions(Library("sample"), "coco").num_rows
-        300
+    Without a split: the test split of COCO, the 8,091 images of Flickr8k that have a file, all splits of Flickr30k.
     """
     if collection not in COLLECTIONS:
         raise UnknownName("collection", collection, COLLECTIONS)
@@ -93,13 +81,8 @@ def collect_captions(library: Library, collection: str, split: str | None = None
 class Pairing:
     """Which caption of every image searches, and which others stand for the image.
 
-    Attributes:
-        position: of the query among the captions of its image, from 0.
-        image_ids: (N,) images that take part.
-        queries: (N,) row of each image's query in the table of captions.
-        others: (M,) rows of the other captions, image by image.
-        starts: (N + 1,) where those of each image begin in ``others``.
-        left_out: images without a caption at this position, or without any other one.
+    ``queries`` and ``others`` are rows of the table of captions; those of ``image_ids[n]`` begin at ``starts[n]`` of
+    ``others``. ``left_out`` counts images without a caption at this position, or without any other one.
     """
 
     position: int
@@ -119,13 +102,6 @@ def pair_up(owners: IntArray, position: int) -> Pairing:
     """Take the caption at one position of every image as its query, and the others for the image.
 
     An image that has no caption there, or no other one, takes no part, neither as a query nor among those searched.
-
-    Args:
-        owners: (C,) image id of each caption; those of one image in the order of their positions.
-        position: from 0.
-
-    Raises:
-        InvalidOption: no image has a caption there and another one.
 
     Example:
         >>> pairing = pair_up(np.array([7, 7, 8, 9, 7, 9]), 1)
@@ -157,19 +133,12 @@ Corpus = Callable[[Pairing], Embeddings]
 def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Corpus:
     """Images as the mean of the vectors of their other captions: u = (1 / l) sum over j of v_j.
 
-    Args:
-        vectors: (C, D) one for each row of the table of captions.
-        normalise: bring every vector to length 1 before they are averaged. The paper averages what the model gives;
-            for a model that gives unit vectors the two are the same.
+    With ``normalise`` every vector has length 1 before. The paper averages what the model gives; for a model that gives
+    unit vectors the two are the same.
 
     References:
         Lymperaiou et al., Towards explainable evaluation of language models on the semantic similarity of visual
         concepts, COLING 2022, section 3.2.
-
-    Example:
-        >>> corpus = mean_corpus(np.array([[0, 9], [1, 0], [0, 3]], dtype=np.float32))
-        >>> corpus(pair_up(np.array([7, 7, 7]), 0)).vectors.tolist()
-        [[0.5, 1.5]]
     """
 
     def average(pairing: Pairing) -> Embeddings:
@@ -198,25 +167,7 @@ def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Cor
 def summary_corpus(
     summaries: Mapping[tuple[int, int], str], encode: Callable[[list[tuple[int, str]]], Embeddings]
 ) -> Corpus:
-    """Images as the vector of a summary of their other captions.
-
-    Args:
-        summaries: image id and position of the query to the summary of the image's other captions.
-        encode: (number, text) each to their vectors in this order, as of the queries.
-
-    Returns:
-        A corpus that raises MissingIds where there is no summary of an image.
-
-    References:
-        As of :func:`mean_corpus`.
-
-    Example:
-        >>> def encode(texts):
-        ...     return Embeddings([number for number, _ in texts], [[len(text)] for _, text in texts])
-        >>> corpus = summary_corpus({(7, 0): "A dog."}, encode)
-        >>> corpus(pair_up(np.array([7, 7, 7]), 0)).vectors.tolist()
-        [[6.0]]
-    """
+    """Images as the vector of a summary, by image id and position of the query, of their other captions."""
     numbers = {text: number for number, text in enumerate(dict.fromkeys(summaries.values()))}
     vectors = encode([(number, text) for text, number in numbers.items()]).vectors
 
@@ -234,20 +185,7 @@ def summary_corpus(
 
 
 def key_summaries(table: pa.Table, positions: Sequence[int], where: object = "the table") -> dict[tuple[int, int], str]:
-    """A table of summaries by image and position of the query, as :func:`summary_corpus` takes them.
-
-    Args:
-        table: ``image_id``, ``summary``, and ``query_position`` if there are several positions.
-        positions: which are wanted.
-        where: named in messages.
-
-    Raises:
-        DataError: several positions and no column of them; a summary that is no text, or empty; one given twice.
-
-    Example:
-        >>> key_summaries(pa.table({"image_id": [7], "summary": ["A dog."]}), [0])
-        {(7, 0): 'A dog.'}
-    """
+    """A table of summaries by image and position of the query, as :func:`summary_corpus` takes them."""
     if "query_position" in table.column_names:
         of_row = table["query_position"].to_pylist()
     elif len(positions) == 1:
@@ -270,12 +208,7 @@ def key_summaries(table: pa.Table, positions: Sequence[int], where: object = "th
 def take_rows(
     embeddings: Embeddings, ids: IntArray, where: object = "the run", side: str = "captions"
 ) -> NDArray[np.float32]:
-    """(C, D) vectors of captions or images in the order of ``ids``; none of them zero.
-
-    Raises:
-        MissingIds: one is not there.
-        MalformedRun: one is the zero vector.
-    """
+    """(C, D) vectors of captions or images in the order of ``ids``; none of them missing or zero."""
     places, known = positions_of(ids, embeddings.ids)
     if not known.all():
         raise MissingIds(
@@ -290,34 +223,17 @@ def take_rows(
 def rank_queries(
     queries: Embeddings, truth_ids: IntArray, items: Embeddings, similarity: str = "cosine"
 ) -> PositiveRanks:
-    """Rank of each query's own item among all of them, an item that ties with it above it.
-
-    Args:
-        queries: Q queries.
-        truth_ids: (Q,) the item of each.
-        items: what is searched.
-        similarity: ``cosine`` or ``dot``.
-
-    Example:
-        >>> items = Embeddings([7, 8, 9], [[1, 0], [0, 1], [0, 2]])
-        >>> rank_queries(Embeddings([70, 80], [[2, 1], [1, 2]]), np.array([7, 8]), items).ranks.tolist()
-        [1, 2]
-    """
+    """Rank of each query's own item among all of them, an item that ties with it above it."""
     judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, truth_ids)
     return positive_ranks(EmbeddingsRun(items, queries), judgments, "t2i", similarity=similarity)
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Scores of the queries at one position, or at all of them.
+    """Scores of the queries at one position, or of the queries at all of them, each against the images of its own.
 
-    Attributes:
-        position: ``0``, ``1``, ..., or ``all``, the queries of all positions, each against the images of its own.
-        queries: how many.
-        left_out: images without a caption at this position or without another one; summed for ``all``.
-        same_words: queries whose words are those of another caption of their image.
-        ties: queries in which another image ties with their own.
-        metrics: label to value and interval.
+    ``left_out`` images have no caption at this position or no other one; the words of ``same_words`` queries are those
+    of another caption of their image; in ``ties`` another image ties with their own.
     """
 
     position: str
@@ -336,15 +252,7 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class QueryCorpusReport:
-    """Query-corpus ranking of one model.
-
-    Attributes:
-        collection: ``flickr8k``, ``flickr30k`` or ``coco``.
-        corpus: what stands for an image, in words.
-        rows: scores of each position, and of all of them where several were asked for.
-        rankings: the items at the top for every query, with what stands for an image: a run that ``explain`` takes.
-        provenance: model, data, versions.
-    """
+    """Query-corpus ranking of one model; ``rankings`` has what stands at the top, for ``explain``."""
 
     collection: str
     corpus: str
@@ -422,7 +330,8 @@ def evaluate_query_corpus(
 ) -> QueryCorpusReport:
     """Rank every image for a caption of each, and score the rank of its own.
 
-    A query is compared by cosine with one vector per image, which stands for the image's captions other than the query.
+    A query is compared by cosine with one vector per image, which stands for the image's captions other than the query:
+    that of ``corpus``, or the mean of their vectors.
 
     Args:
         captions: of :func:`collect_captions`.
@@ -437,21 +346,8 @@ def evaluate_query_corpus(
         seed: of their draws.
         **facts: further entries of the provenance.
 
-    Raises:
-        InvalidOption: no image has a caption at this position; the position is neither a number nor ``all``.
-        MalformedRun, MissingIds: captions that average to the zero vector; a summary that is missing.
-
     References:
-        Lymperaiou et al., Towards explainable evaluation of language models on the semantic similarity of visual
-        concepts, COLING 2022, sections 3.2, 3.3 and 6.1.
-
-    Example:
-        >>> library = Library("sample")
-        >>> captions = collect_captions(library, "coco")
-        >>> vectors = np.random.default_rng(0).standard_normal((captions.num_rows, 8)).astype("float32")
-        >>> report = evaluate_query_corpus(captions, vectors, library, collection="coco")
-        >>> report.rows[0].queries, round(report.scores["coco/query_0/median_rank"])
-        (60, 27)
+        Lymperaiou et al., COLING 2022, sections 3.2, 3.3 and 6.1.
     """
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
@@ -517,12 +413,7 @@ def _join_tops(tops: Sequence[TopK]) -> RankedLists:
 
 
 def find_positions(query_position: int | str, owners: IntArray) -> range:
-    """The positions of queries that are asked for: a number from 0, or ``all`` that any image has a caption at.
-
-    Example:
-        >>> list(find_positions("all", np.array([7, 7, 8, 7])))
-        [0, 1, 2]
-    """
+    """The positions of queries: a number from 0, or ``all`` that any image has a caption at."""
     if query_position == ALL:
         return range(int(np.unique(owners, return_counts=True)[1].max()))
     if isinstance(query_position, str) and query_position.isdecimal():

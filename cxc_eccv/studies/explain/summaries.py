@@ -39,13 +39,7 @@ SOURCE_DIGITS = 24
 
 @dataclass(frozen=True)
 class Summarizer:
-    """A sequence-to-sequence model, ready to summarise.
-
-    Attributes:
-        loaded: the model with its tokenizer.
-        prefix: what stands before every text.
-        settings: how it generates, as its checkpoint says for summaries; greedy, or by beams, never by chance.
-    """
+    """A sequence-to-sequence model that generates by its checkpoint's settings for summaries, never by chance."""
 
     loaded: LoadedModel
     prefix: str
@@ -79,12 +73,7 @@ class Summarizer:
 
 
 def load_summarizer(source: str, *, device: str | None = None, dtype: str | None = None) -> Summarizer:
-    """A summariser of transformers.
-
-    Args:
-        source: Hub id or folder of a sequence-to-sequence model: T5, Pegasus, BART.
-        device: torch's name; None for a GPU where there is one.
-        dtype: ``float32``, ``bfloat16`` or ``float16``.
+    """A summariser of transformers: T5, Pegasus, BART, by Hub id or folder.
 
     Raises:
         ModelError: it cannot be loaded, or writes no text from text.
@@ -114,15 +103,7 @@ def load_summarizer(source: str, *, device: str | None = None, dtype: str | None
 
 
 def join_captions(captions: pa.Table, pairing: Pairing) -> list[str]:
-    """Of every image that takes part its captions other than the query, as one text of sentences.
-
-    Example:
-        >>> from cxc_eccv.studies.explain.query_corpus import pair_up
-        >>> import numpy as np
-        >>> table = pa.table({"text": ["A dog. ", "Two dogs", "A dog runs."]})
-        >>> join_captions(table, pair_up(np.array([7, 7, 7]), 0))
-        ['Two dogs. A dog runs.']
-    """
+    """Of every image that takes part its captions other than the query, as one text of sentences."""
     texts = [" ".join(text.split()) for text in captions["text"].to_pylist()]
     ended = [text if text.endswith((".", "!", "?")) else f"{text}." for text in texts]
     return [" ".join(ended[row] for row in rows) for rows in pairing.rows_of_others]
@@ -136,20 +117,10 @@ def summarize(
     batch_size: int = 32,
     progress: bool = True,
 ) -> list[str]:
-    """A summary of each text, made now or before.
+    """A summary of each (image id, position of the query, text), made now or before.
 
-    They are kept line by line while they are made, so that a call that is killed goes on where it was.
-
-    Args:
-        summarizer: of :func:`load_summarizer`.
-        texts: image id, position of the query and text of each.
-        file: ``.jsonl`` file to keep them in, with ``image_id``, ``query_position``, ``summary``, and ``source``, which
-            tells model and text; None for one in the cache, where that can be written.
-        batch_size: texts at once.
-        progress: show a bar.
-
-    Returns:
-        As many summaries, in the order of the texts.
+    They are kept line by line while they are made, so that a call that is killed goes on where it was: in ``file``, or
+    None for one in the cache, where that can be written.
 
     Raises:
         InvalidOption: ``file`` holds summaries of other texts or by another model; another process writes it.

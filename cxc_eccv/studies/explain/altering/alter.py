@@ -20,14 +20,8 @@ __all__ = ["Altered", "all_kinds", "alter", "alter_tagged", "require_seed"]
 class Altered:
     """A sentence with one place changed.
 
-    Attributes:
-        query_id: of the sentence.
-        kind: of the alteration.
-        original, altered: before and after; they differ from ``span_start`` on, and agree after ``span_end``.
-        span_start, span_end: characters of ``original`` that give way, the article and the verb that agree included.
-        replaced: the word in them whose meaning changes.
-        new_word: what stands for it in ``altered``.
-        seed: of the choices.
+    From ``span_start`` to ``span_end``, characters of ``original``, the two differ: the article and the verb that agree
+    with ``replaced`` are included.
     """
 
     query_id: int

@@ -49,12 +49,7 @@ class Mention:
 
 @cache
 def all_colours() -> dict[str, str]:
-    """CSS name to its English words, in alphabetical order; of two spellings of one name, the one with ``gray``.
-
-    Example:
-        >>> all_colours()["darkslategray"], all_colours()["lightgoldenrodyellow"], all_colours()["red"]
-        ('dark slate gray', 'light goldenrod yellow', 'red')
-    """
+    """CSS name to its English words, in alphabetical order; of two spellings of one name, the one with ``gray``."""
     names = sorted(name for name in ImageColor.colormap if "grey" not in name)
     return {name: PARTS.sub(lambda part: part[0] + " ", name).strip() for name in names}
 
