@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -185,11 +185,18 @@ def _collect(
     # An image all of whose annotations were left out shows something, but nobody knows what.
     unknown = set(here["image_id"].to_pylist()) - {image_id for image_id, _ in boxes}
     known = {image_id: tuple(shown) for image_id, shown in drawn.items() if image_id not in unknown}
+    areas: dict[int, dict[str, list[float]]] = {image_id: {} for image_id in known}
+    for image_id, shown in known.items():
+        for box in shown:
+            areas[image_id].setdefault(box.concept, []).extend([box.width * box.height] if counted else [])
     return ImageConcepts(
         source=source,
         split=split,
         n_images=image_ids.size,
-        images={image_id: _areas_of(shown, counted) for image_id, shown in known.items()},
+        images={
+            image_id: {concept: np.array(sizes) for concept, sizes in shown.items()}
+            for image_id, shown in areas.items()
+        },
         counted=counted,
         boxes=known if counted else {},
         groups=groups,
@@ -214,16 +221,6 @@ def _name_boxes(
             boxes.append((image_id, Box(concept, name, *place)))
             groups += group
     return boxes, groups, dict(left_out)
-
-
-def _areas_of(boxes: Sequence[Box], counted: bool) -> dict[str, FloatArray]:
-    """The areas of each concept's boxes; none where nobody counted."""
-    areas: dict[str, list[float]] = {}
-    for box in boxes:
-        found = areas.setdefault(box.concept, [])
-        if counted:
-            found.append(box.width * box.height)
-    return {concept: np.array(sizes) for concept, sizes in areas.items()}
 
 
 def _shares(annotations: pa.Table, images: pa.Table) -> FloatArray:

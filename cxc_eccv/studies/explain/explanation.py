@@ -191,7 +191,8 @@ def explain_failures(
 
     Returns:
         A table with a row per failure: its ids, whether both images are annotated, ``NUMBERS`` as float64,
-        ``COUNTS`` as int64. What is not defined is null; that is every number of a failure whose right image shows no concept.
+        ``COUNTS`` as int64. What is not defined is null; that is every number of a failure whose right image shows
+        no concept.
     """
     images = np.unique(np.concatenate([failures.truth_ids, failures.retrieved_ids, failures.rival_ids.ravel()]))
     ids = [image for image in images[images != NOBODY].tolist() if not allow_unannotated or image in concepts.images]

@@ -26,8 +26,8 @@ from cxc_eccv.registry import metrics
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import parse_json, read_rows, shown
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
-from cxc_eccv.studies.explain.explanation import MEASURES
 from cxc_eccv.studies.explain.failures import TASKS
+from cxc_eccv.studies.explain.measures import INFORMED, MEASURES
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
 from cxc_eccv.writing import ROW_FORMATS, refuse_unwritable, write_json, write_rows
@@ -55,9 +55,6 @@ LEAST, MOST = 1, 10
 
 COLUMNS = ("pair_id", "query", "rater", "classes", "rating")
 """What an answered row cannot do without."""
-
-INFORMED = "_informed"
-"""Ends the name of a number that looks at what the query mentions alone, as raters are told to."""
 
 CORRELATED = tuple(f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES)
 
@@ -433,12 +430,10 @@ class RatingsReport:
     def _agreements(self, level: str) -> Table:
         rows = []
         for row in self.agreements:
-            spec, informed = metrics()[row.metric.removesuffix(INFORMED)], row.metric.endswith(INFORMED)
             bounds = "" if row.low is None or row.high is None else f"[{row.low:.2f}, {row.high:.2f}]"
             value = MISSING if row.spearman is None else Cell(f"{row.spearman:.2f}", interval=bounds)
             wanted = "above 0" if row.higher_is_better else "below 0"
-            title = f"{spec.title}, informed" if informed else spec.title
-            rows.append((title, value, wanted, f"{row.pairs:,}", row.verdict))
+            rows.append((_title_of(row), value, wanted, f"{row.pairs:,}", row.verdict))
         best = max(
             (row for row in self.agreements if row.verdict == "agrees"),
             key=lambda row: abs(row.spearman or 0.0),
