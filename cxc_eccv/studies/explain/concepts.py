@@ -66,17 +66,10 @@ class Box(NamedTuple):
 class ImageConcepts:
     """What one source says that the images of a split show.
 
-    Attributes:
-        source: ``COCO instances``, ``COCO categories`` or ``Visual Genome``.
-        split: the split of the images.
-        n_images: images of the split, annotated or not.
-        images: concepts of every annotated image, none where its annotators found nothing; an image that is not a key
-            has not been annotated.
-        counted: whether instances and their areas are known; where not, areas are empty arrays, and only concept
-            agreement and similarity can be computed.
-        boxes: the instances of every annotated image; none where they are not counted.
-        groups: instances that are groups of unknown number (COCO's ``iscrowd``), each counted once.
-        left_out: annotations that took no part, by reason.
+    ``images`` has the concepts of every annotated image, none where its annotators found nothing; an image that is not
+    a key has not been annotated. Where instances are not ``counted``, their areas are empty arrays, there are no boxes,
+    and only concept agreement and similarity can be computed. ``groups`` are instances of unknown number (COCO's
+    ``iscrowd``), each counted once; ``left_out`` counts annotations that took no part, by reason.
     """
 
     source: str

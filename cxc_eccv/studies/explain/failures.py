@@ -42,14 +42,9 @@ class Failures:
     ranked above it. Every item stands for an image: itself, or the one a caption was written for.
 
     Attributes:
-        direction: ``t2i``, ``i2t`` or ``t2t``.
-        asked_ids: (Q,) all queries, failed or not.
-        asked_images: (Q,) the image of each: itself, or the caption's own; of all queries, as a bootstrap over images
-            needs it.
-        query_ids: (F,) the failed ones, in the order of ``asked_ids``.
-        truth_ids: (F,) image of the query.
-        retrieved_ids: (F,) image of the item at the top.
-        item_ids: (F,) the item at the top: an image of ``t2i``, else a caption.
+        asked_ids, asked_images: (Q,) all queries, failed or not, and their images, as a bootstrap needs them.
+        query_ids, truth_ids: (F,) the failed ones, in the order of ``asked_ids``, and their images.
+        item_ids, retrieved_ids: (F,) the item at the top, an image of ``t2i``, else a caption; and its image.
         rival_ids: (F, K) the images that come next, neither of the two above, each once, the best first; -1 where there
             are no more among the items that were looked at.
         truth_ranks: (F,) int64 rank of the best right item; null where a ranking ends above it.

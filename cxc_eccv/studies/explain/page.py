@@ -105,7 +105,6 @@ class DrawnBox:
     """A box in percent of the image; the number stands on the largest one of its concept."""
 
     number: int
-    name: str
     style: str
     numbered: bool
     kind: str
@@ -319,10 +318,8 @@ def _make_cards(
     else:
         captions, others = [query for query, _ in texts], failures.retrieved_ids[rows]
         sides = "query", "retrieved image"
-    why = [
-        _say_differences(*sides, differences)
-        for differences in _compare_attributes(explanation, library, vocabulary, captions, others)
-    ]
+    differences = _compare_attributes(explanation, library, vocabulary, captions, others)
+    why = [[_say_difference(*sides, difference) for difference in of_card] for of_card in differences]
     values = explained.table.take(rows).to_pylist()
     columns = zip(values, kinds, texts, places, why, *files, strict=True)
     return [_make_card(explanation.concepts, *column) for column in columns]
@@ -346,17 +343,12 @@ def _compare_attributes(
     return differences
 
 
-def _say_differences(asking: str, asked: str, differences: Sequence[Difference]) -> list[str]:
+def _say_difference(asking: str, asked: str, difference: Difference) -> str:
     """Why an image is not what a text says, although it shows the concepts."""
-    return [
-        f"the {asking} says “{difference.asked}”, "
-        + (
-            f"captions of the {asked} say {list_names(f'“{words}”' for words in difference.told)}"
-            if difference.told
-            else f"which no caption of the {asked} says"
-        )
-        for difference in differences
-    ]
+    text = f"the {asking} says “{difference.asked}”, "
+    if not difference.told:
+        return f"{text}which no caption of the {asked} says"
+    return f"{text}captions of the {asked} say {list_names(f'“{words}”' for words in difference.told)}"
 
 
 def _make_card(
@@ -446,7 +438,7 @@ def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept
         kind, concept = by_synset[box.concept]
         place = zip(("left", "top", "width", "height"), (box.x, box.y, box.width, box.height), strict=True)
         style = ";".join(f"{name}:{100 * share:.2f}%" for name, share in place)
-        drawn.append(DrawnBox(concept.number, concept.name, style, box.concept not in numbered, kind))
+        drawn.append(DrawnBox(concept.number, style, box.concept not in numbered, kind))
         numbered.add(box.concept)
     return tuple(drawn)
 

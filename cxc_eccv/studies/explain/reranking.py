@@ -392,8 +392,40 @@ def reranking_tables(reranking: Reranking) -> list[Table]:
     """Per direction the paper's Table 4, its Table 5, and the changes that are tested."""
     tables = []
     for direction in dict.fromkeys(row.direction for row in reranking.rows):
-        rows = [row for row in reranking.rows if row.direction == direction]
-        tables += [_table_of_moves(direction, rows), _table_of_metrics(direction, rows), _table_of_changes(rows)]
+        rows = [(_title(row), row) for row in reranking.rows if row.direction == direction]
+        moves: list[tuple[str | Cell, ...]] = [
+            (title, f"{row.queries - row.unchanged:,}", f"{row.unchanged:,}", *_share_cells(row)) for title, row in rows
+        ]
+        original = rows[0][1].whole.items()
+        metrics: list[tuple[str | Cell, ...]] = [
+            ("original", *(_show(label, change.before) for label, change in original)),
+            *((title, *(_show(label, change.after) for label, change in row.whole.items())) for title, row in rows),
+        ]
+        titles = [spec.title.format(**parameters) for spec, parameters in map(metric_labelled, METRICS)]
+        changes: list[tuple[str | Cell, ...]] = [
+            (
+                title,
+                _change_cell(row.whole["recall_at_1"], 100, 2),
+                _change_cell(row.altered["recall_at_1"], 100, 2),
+                _change_cell(row.cosine, 1, 4),
+            )
+            for title, row in rows
+        ]
+        tables += [
+            Table(
+                [("kind",), ("queries",), ("unchanged",), ("lower %",), ("higher %",), ("same %",)],
+                moves,
+                f"Ranks of altered queries, {direction}",
+                "unchanged: their vector is the original's",
+            ),
+            Table(
+                [("all queries",), *((title.replace("median rank", "median"),) for title in titles), ("fails",)],
+                metrics,
+                f"Metrics with altered queries in the place of the originals, {direction}",
+                "percent",
+            ),
+            Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], changes),
+        ]
     level = f"{100 * reranking.facts['confidence']:g}%"
     note = (
         f"In brackets {level} intervals, from a bootstrap over images; in bold what holds at {100 * LEVEL:g}% in a "
@@ -403,47 +435,15 @@ def reranking_tables(reranking: Reranking) -> list[Table]:
 
 
 def _title(row: KindMoves) -> str:
-    declared = all_kinds()[row.kind]
-    return f"{row.kind.replace('_', ' ')}{' (control)' if declared.same_meaning else ''}"
+    return f"{row.kind.replace('_', ' ')}{' (control)' if all_kinds()[row.kind].same_meaning else ''}"
 
 
-def _table_of_moves(direction: str, rows: Sequence[KindMoves]) -> Table:
-    lines: list[tuple[str | Cell, ...]] = []
-    for row in rows:
-        cells = [
-            Cell(
-                f"{100 * share:.2f}",
-                interval=f"[{100 * low:.1f}, {100 * high:.1f}]",
-                strong=name != "same" and _holds(row.moved),
-            )
-            for name, (share, low, high) in row.shares.items()
-        ]
-        lines.append((_title(row), f"{row.queries - row.unchanged:,}", f"{row.unchanged:,}", *cells))
-    header = [("kind",), ("queries",), ("unchanged",), ("lower %",), ("higher %",), ("same %",)]
-    return Table(header, lines, f"Ranks of altered queries, {direction}", "unchanged: their vector is the original's")
-
-
-def _table_of_metrics(direction: str, rows: Sequence[KindMoves]) -> Table:
-    titles = [spec.title.format(**parameters) for spec, parameters in map(metric_labelled, METRICS)]
-    header = [("all queries",), *((title.replace("median rank", "median"),) for title in titles), ("fails",)]
-    lines: list[tuple[str | Cell, ...]] = [
-        ("original", *(_show(label, change.before) for label, change in rows[0].whole.items()))
-    ]
-    lines += [(_title(row), *(_show(label, change.after) for label, change in row.whole.items())) for row in rows]
-    return Table(header, lines, f"Metrics with altered queries in the place of the originals, {direction}", "percent")
-
-
-def _table_of_changes(rows: Sequence[KindMoves]) -> Table:
-    lines: list[tuple[str | Cell, ...]] = [
-        (
-            _title(row),
-            _change(row.whole["recall_at_1"], 100, 2),
-            _change(row.altered["recall_at_1"], 100, 2),
-            _change(row.cosine, 1, 4),
-        )
-        for row in rows
-    ]
-    return Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], lines)
+def _share_cells(row: KindMoves) -> list[Cell]:
+    cells = []
+    for name, (share, low, high) in row.shares.items():
+        strong = name != "same" and _holds(row.moved)
+        cells.append(Cell(f"{100 * share:.2f}", interval=f"[{100 * low:.1f}, {100 * high:.1f}]", strong=strong))
+    return cells
 
 
 def _holds(change: Change) -> bool:
@@ -454,6 +454,6 @@ def _show(label: str, value: float) -> str:
     return f"{value:g}" if label == "median_rank" else f"{100 * value:.2f}"
 
 
-def _change(change: Change, scale: float, digits: int) -> Cell:
+def _change_cell(change: Change, scale: float, digits: int) -> Cell:
     text, low, high = (f"{scale * value:+.{digits}f}" for value in (change.change, change.low, change.high))
     return Cell(text, interval=f"[{low}, {high}]", strong=_holds(change))

@@ -39,14 +39,12 @@ class Kind:
 
     Attributes:
         name: equal to its module's name.
-        title: a few words for tables and headings.
         description: what becomes of a sentence (Markdown).
         prepare: takes all sentences of the data and gives the function from one sentence to its places.
         same_meaning: the sentence means what it meant: a control, which must not change a rank.
     """
 
     name: str
-    title: str
     description: str
     prepare: Callable[[Sequence[Sentence]], Callable[[Sentence], Places]]
     same_meaning: bool = False

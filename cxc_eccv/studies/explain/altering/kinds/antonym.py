@@ -99,7 +99,6 @@ def _opposite_at(sentence: Sentence, place: int) -> str:
 
 KIND = Kind(
     name="antonym",
-    title="Antonym",
     description="An adjective gives way to its opposite: *an old bus* is *a new bus*. Colours and sizes are "
     "left to the kinds of these.",
     prepare=lambda data: find,

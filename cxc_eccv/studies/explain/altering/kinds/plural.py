@@ -177,7 +177,6 @@ def _agree(sentence: Sentence, verb: int, *, plural: bool) -> str | None:
 
 KIND = Kind(
     name="plural",
-    title="Singular and plural",
     description="One thing becomes several, or several become one; the article and the verb go with it: *a dog is "
     "running* is *dogs are running*.",
     prepare=lambda data: find,

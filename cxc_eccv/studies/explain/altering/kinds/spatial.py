@@ -70,7 +70,6 @@ def _is_of_place(sentence: Sentence, first: int, last: int) -> bool:
 
 KIND = Kind(
     name="spatial",
-    title="Spatial relation",
     description="A word of place gives way to its opposite: *left* and *right*, *above* and *below*, *over* and "
     "*under*, *in front of* and *behind*, *inside* and *outside*, *next to* and *far from*, *up* and *down*, *into* "
     "and *out of*, *on* a piece of furniture and *under* it.",

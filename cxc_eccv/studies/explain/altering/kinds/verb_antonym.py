@@ -79,7 +79,6 @@ def _subject_of(sentence: Sentence, verb: int) -> int | None:
 
 KIND = Kind(
     name="verb_antonym",
-    title="Verb antonym",
     description="A verb gives way to its opposite, in the same form: *a man sitting* is *a man standing*.",
     prepare=lambda data: find,
 )
