@@ -61,19 +61,19 @@ def find_differences(
         >>> find_differences("one black square", [(10, 16, square)], captions)
         [Difference(asked='black square', told=('red square',))]
     """
-    told = [given for caption, own in captions for given in _find_attributes(caption, own)]
-    found = {}
+    in_captions = [given for caption, mentions in captions for given in _find_attributes(caption, mentions)]
+    differences = {}
     for asked in _find_attributes(text, places):
         same = [
             given
-            for given in told
+            for given in in_captions
             if given.attribute == asked.attribute
             and (given.concepts <= asked.concepts or asked.concepts <= given.concepts)
         ]
         if all(given.value != asked.value for given in same):
             by_value = {given.value: given.words for given in sorted(same, key=lambda given: -len(given.words))}
-            found[asked.words] = Difference(asked.words, tuple(sorted(by_value.values())))
-    return list(found.values())
+            differences[asked.words] = Difference(asked.words, tuple(sorted(by_value.values())))
+    return list(differences.values())
 
 
 def _find_attributes(text: str, places: Sequence[Place]) -> Iterator[Given]:

@@ -224,9 +224,11 @@ def make_tables(
         notes = _group({**first.skipped, **_reasons(summaries)})
         return [Table(header, rows, f"Failures of {first.model}", subtitle, notes), *altered]
     tables = []
-    for direction in dict.fromkeys(name for own in explanations for name in own.directions):
+    for direction in dict.fromkeys(name for model in explanations for name in model.directions):
         summaries = {
-            own.model: summarize(own.directions[direction]) for own in explanations if direction in own.directions
+            model.model: summarize(model.directions[direction])
+            for model in explanations
+            if direction in model.directions
         }
         pairs: dict[str, dict[str, Paired]] = {}
         for row in paired:
@@ -235,7 +237,7 @@ def make_tables(
         rows = _rows([summary.scores for summary in summaries.values()], list(pairs.values()))
         header = [("",), *((name,) for name in summaries), *((f"{name} minus {first.model}",) for name in pairs)]
         notes = [SIDE_BY_SIDE.format(first=first.model)] if pairs else []
-        notes += _group({own.model: own.skipped[direction] for own in explanations if direction in own.skipped})
+        notes += _group({model.model: model.skipped[direction] for model in explanations if direction in model.skipped})
         shown = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
         title = f"Failures of {shown}, {direction}"
         tables.append(Table(header, rows, title, subtitle, [*notes, *_group(_reasons(summaries))]))
@@ -262,16 +264,16 @@ def _show_pair(row: Paired, show: str) -> Cell:
 
 def _reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:
     """Titles of what a column lacks, to the reason; variants of a measure that lacks for the same reason go without."""
-    found: dict[tuple[str, str, str], list[str]] = {}
-    for column, own in summaries.items():
-        reasons = own.not_computed
+    titles: dict[tuple[str, str, str], list[str]] = {}
+    for column, summary in summaries.items():
+        reasons = summary.not_computed
         for section, lines in SECTIONS.items():
             for title, name, _ in lines:
                 measure = name.removesuffix(INFORMED).removesuffix(OVER_RIVAL)
                 if name in reasons and (measure == name or reasons.get(measure) != reasons[name]):
                     of = "" if measure == name else f" ({section[0].lower()}{section[1:]})"
-                    found.setdefault((column, of, reasons[name]), []).append(title)
-    return {f"{column} {', '.join(titles)}{of}": reason for (column, of, reason), titles in found.items()}
+                    titles.setdefault((column, of, reasons[name]), []).append(title)
+    return {f"{column} {', '.join(names)}{of}": reason for (column, of, reason), names in titles.items()}
 
 
 def _group(reasons: Mapping[str, str]) -> list[str]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.evaluation.report import provenance_of
-from cxc_eccv.ranking import positive_ranks, ranks_of_run
+from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import refuse_zero_vectors
 from cxc_eccv.registry import metric_labelled
@@ -37,7 +37,6 @@ __all__ = [
     "key_summaries",
     "mean_corpus",
     "pair_up",
-    "rank_queries",
     "summary_corpus",
     "take_rows",
 ]
@@ -220,14 +219,6 @@ def take_rows(
     return vectors
 
 
-def rank_queries(
-    queries: Embeddings, truth_ids: IntArray, items: Embeddings, similarity: str = "cosine"
-) -> PositiveRanks:
-    """Rank of each query's own item among all of them, an item that ties with it above it."""
-    judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, truth_ids)
-    return positive_ranks(EmbeddingsRun(items, queries), judgments, "t2i", similarity=similarity)
-
-
 @dataclass(frozen=True, slots=True)
 class Scores:
     """Scores of the queries at one position, or of the queries at all of them, each against the images of its own.
@@ -282,7 +273,7 @@ class QueryCorpusReport:
         """Its numbers: a line per metric, a column per position; one column alone has its intervals beside it."""
         alone = len(self.rows) == 1
         lines: list[tuple[str | Cell, ...]] = [
-            (TITLES[label], *(_cell(label, row.metrics[label], alone) for row in self.rows)) for label in TITLES
+            (title, *(_cell(label, row.metrics[label], alone) for row in self.rows)) for label, title in TITLES.items()
         ]
         counts = ("queries", "left_out", "same_words", "ties")
         lines += [(name.replace("_", " "), *(f"{getattr(row, name):,}" for row in self.rows)) for name in counts]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownIds, UnknownName
+from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.ranking.rank import pair_similarities
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of, to_unit_length
 from cxc_eccv.registry import metric_labelled
@@ -19,9 +20,9 @@ from cxc_eccv.runs.embeddings import side_of_arrays
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, enough_samples, holm, interval, two_sided_p_value
 from cxc_eccv.studies.explain.altering import all_kinds
-from cxc_eccv.studies.explain.query_corpus import METRICS, find_positions, mean_corpus, pair_up, rank_queries, take_rows
+from cxc_eccv.studies.explain.query_corpus import METRICS, find_positions, mean_corpus, pair_up, take_rows
 from cxc_eccv.tables import Cell, Table
-from cxc_eccv.types import Embeddings, FloatArray, IntArray, PositiveRanks, RatedPairs, positions_of
+from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, positions_of
 from cxc_eccv.types.ids import distinct_of
 
 __all__ = [
@@ -292,8 +293,10 @@ class _Search:
             places, here = positions_of(queries.ids, gallery.query_ids)
             if here.any():
                 part, truths = Embeddings(queries.ids[here], queries.vectors[here]), gallery.truth_ids[places[here]]
-                ranks[here] = rank_queries(part, truths, gallery.items, gallery.similarity).best
-                rated, run = RatedPairs(part.ids, truths, np.zeros(truths.size)), EmbeddingsRun(gallery.items, part)
+                run, items = EmbeddingsRun(gallery.items, part), gallery.items.ids
+                judgments = Judgments.from_pairs(part.ids, items, part.ids, truths)
+                ranks[here] = positive_ranks(run, judgments, "t2i", similarity=gallery.similarity).best
+                rated = RatedPairs(part.ids, truths, np.zeros(truths.size))
                 cosines[here] = pair_similarities(run, "t2i", rated, similarity="cosine")
         return ranks, cosines
 
