@@ -28,12 +28,9 @@ Place = tuple[int, int, AbstractSet[str]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A colour or size that a text gives to a concept, and no caption of an image does.
+    """A colour or size that a text gives to a concept (``asked``), and no caption of an image does.
 
-    Attributes:
-        asked: the words of the text, such as ``black square``.
-        told: the words of the captions that give the concept another one, the shortest of each value, in alphabetical
-            order; empty where the captions give it none.
+    ``told`` has the words of captions that give the concept another one, the shortest of each value, sorted.
     """
 
     asked: str
@@ -53,15 +50,10 @@ class Given:
 def find_differences(
     text: str, places: Sequence[Place], captions: Iterable[tuple[str, Sequence[Place]]]
 ) -> list[Difference]:
-    """What a text says of colours and sizes that no caption of an image says.
+    """Colours and sizes of a text that no caption of an image has.
 
     An attribute belongs to the concept whose name it stands right before. Another concept of the captions is the same
     one where one of the two is above the other, as a dog is above a puppy.
-
-    Args:
-        text: such as a query.
-        places: where it mentions the concepts that are looked at.
-        captions: those of the image, each with its mentions.
 
     Example:
         >>> square = {"square.n.01"}
@@ -69,19 +61,19 @@ def find_differences(
         >>> find_differences("one black square", [(10, 16, square)], captions)
         [Difference(asked='black square', told=('red square',))]
     """
-    told = [given for caption, own in captions for given in _find_attributes(caption, own)]
-    found = {}
+    in_captions = [given for caption, mentions in captions for given in _find_attributes(caption, mentions)]
+    differences = {}
     for asked in _find_attributes(text, places):
         same = [
             given
-            for given in told
+            for given in in_captions
             if given.attribute == asked.attribute
             and (given.concepts <= asked.concepts or asked.concepts <= given.concepts)
         ]
         if all(given.value != asked.value for given in same):
             by_value = {given.value: given.words for given in sorted(same, key=lambda given: -len(given.words))}
-            found[asked.words] = Difference(asked.words, tuple(sorted(by_value.values())))
-    return list(found.values())
+            differences[asked.words] = Difference(asked.words, tuple(sorted(by_value.values())))
+    return list(differences.values())
 
 
 def _find_attributes(text: str, places: Sequence[Place]) -> Iterator[Given]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -38,12 +38,7 @@ class CategorySynset(NamedTuple):
 
 @cache
 def synsets_of_categories() -> Mapping[str, CategorySynset]:
-    """The packaged tables: the 80 categories of COCO and the 6 of the embedded sample, by name.
-
-    Example:
-        >>> synsets_of_categories()["mouse"].synset
-        'mouse.n.04'
-    """
+    """The packaged tables: the 80 categories of COCO and the 6 of the embedded sample, by name."""
     table = {}
     for name in ("coco_synsets.csv", "sample_synsets.csv"):
         text = resources.files("cxc_eccv.studies.explain").joinpath(name).read_text(encoding="utf-8")
@@ -54,15 +49,9 @@ def synsets_of_categories() -> Mapping[str, CategorySynset]:
 
 
 class Box(NamedTuple):
-    """One annotated instance, in shares of the image's width and height, cut off at its edges; the origin is top left.
+    """One annotated instance of a synset, with the annotators' word for it.
 
-    Attributes:
-        concept: a WordNet synset such as ``dog.n.01``.
-        name: the annotators' word for it.
-        x: left edge.
-        y: upper edge.
-        width: above 0.
-        height: above 0.
+    Sides are shares of the image's width and height, cut off at its edges; the origin is top left.
     """
 
     concept: str
@@ -77,17 +66,10 @@ class Box(NamedTuple):
 class ImageConcepts:
     """What one source says that the images of a split show.
 
-    Attributes:
-        source: ``COCO instances``, ``COCO categories`` or ``Visual Genome``.
-        split: the split of the images.
-        n_images: images of the split, annotated or not.
-        images: concepts of every annotated image, none where its annotators found nothing; an image that is not a key
-            has not been annotated.
-        counted: whether instances and their areas are known; where not, areas are empty arrays, and only concept
-            agreement and similarity can be computed.
-        boxes: the instances of every annotated image; none where they are not counted.
-        groups: instances that are groups of unknown number (COCO's ``iscrowd``), each counted once.
-        left_out: annotations that took no part, by reason.
+    ``images`` has the concepts of every annotated image, none where its annotators found nothing; an image that is not
+    a key has not been annotated. Where instances are not ``counted``, their areas are empty arrays, there are no boxes,
+    and only concept agreement and similarity can be computed. ``groups`` are instances of unknown number (COCO's
+    ``iscrowd``), each counted once; ``left_out`` counts annotations that took no part, by reason.
     """
 
     source: str
@@ -100,11 +82,7 @@ class ImageConcepts:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, image_ids: Iterable[int]) -> list[Concepts]:
-        """Concepts of images, in this order.
-
-        Raises:
-            DataError: nobody annotated one of them; says which, and how many.
-        """
+        """Concepts of images, in this order; raises DataError where nobody annotated one of them."""
         ids = [int(image_id) for image_id in image_ids]
         lacking = [image_id for image_id in dict.fromkeys(ids) if image_id not in self.images]
         if lacking:
@@ -200,11 +178,18 @@ def _collect(
     # An image all of whose annotations were left out shows something, but nobody knows what.
     unknown = set(here["image_id"].to_pylist()) - {image_id for image_id, _ in boxes}
     known = {image_id: tuple(shown) for image_id, shown in drawn.items() if image_id not in unknown}
+    areas: dict[int, dict[str, list[float]]] = {image_id: {} for image_id in known}
+    for image_id, shown in known.items():
+        for box in shown:
+            areas[image_id].setdefault(box.concept, []).extend([box.width * box.height] if counted else [])
     return ImageConcepts(
         source=source,
         split=split,
         n_images=image_ids.size,
-        images={image_id: _areas_of(shown, counted) for image_id, shown in known.items()},
+        images={
+            image_id: {concept: np.array(sizes) for concept, sizes in shown.items()}
+            for image_id, shown in areas.items()
+        },
         counted=counted,
         boxes=known if counted else {},
         groups=groups,
@@ -215,10 +200,7 @@ def _collect(
 def _name_boxes(
     annotations: pa.Table, shares: FloatArray | None, find: Callable[[str, str | None], str | None]
 ) -> tuple[list[tuple[int, Box]], int, dict[str, int]]:
-    """Each annotation with a concept: its image and box, which is empty without ``shares``.
-
-    And how many of these are groups, and of the others how many were left out for which reason.
-    """
+    """Image and box of each annotation with a concept; how many of these are groups; why others were left out."""
     boxes, groups, left_out = [], 0, Counter[str]()
     columns = (annotations[name].to_pylist() for name in ("image_id", "name", "synset", "group", "left_out"))
     places = np.zeros((annotations.num_rows, 4)) if shares is None else shares
@@ -232,16 +214,6 @@ def _name_boxes(
             boxes.append((image_id, Box(concept, name, *place)))
             groups += group
     return boxes, groups, dict(left_out)
-
-
-def _areas_of(boxes: Sequence[Box], counted: bool) -> dict[str, FloatArray]:
-    """The areas of each concept's boxes; none where nobody counted."""
-    areas: dict[str, list[float]] = {}
-    for box in boxes:
-        found = areas.setdefault(box.concept, [])
-        if counted:
-            found.append(box.width * box.height)
-    return {concept: np.array(sizes) for concept, sizes in areas.items()}
 
 
 def _shares(annotations: pa.Table, images: pa.Table) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from cxc_eccv.errors import UnknownName, raise_all
 from cxc_eccv.evaluation.measure import find_faults
 from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.evaluation.score import images_behind
-from cxc_eccv.evaluation.select import select
+from cxc_eccv.evaluation.select import Selection, select
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings
 from cxc_eccv.ranking.readers import TopRows
@@ -21,7 +22,7 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray, check_whole
 
-__all__ = ["DEPTH", "TASKS", "Failures", "directions_of", "find_failures"]
+__all__ = ["DEPTH", "TASKS", "Failures", "directions_of", "find_failures", "select_recall"]
 
 TASKS = {"t2i": "coco_5k", "i2t": "coco_5k", "t2t": "co_captions"}
 """Direction to the task whose recall@1 counts the failures."""
@@ -41,14 +42,9 @@ class Failures:
     ranked above it. Every item stands for an image: itself, or the one a caption was written for.
 
     Attributes:
-        direction: ``t2i``, ``i2t`` or ``t2t``.
-        asked_ids: (Q,) all queries, failed or not.
-        asked_images: (Q,) the image of each: itself, or the caption's own; of all queries, as a bootstrap over images
-            needs it.
-        query_ids: (F,) the failed ones, in the order of ``asked_ids``.
-        truth_ids: (F,) image of the query.
-        retrieved_ids: (F,) image of the item at the top.
-        item_ids: (F,) the item at the top: an image of ``t2i``, else a caption.
+        asked_ids, asked_images: (Q,) all queries, failed or not, and their images, as a bootstrap needs them.
+        query_ids, truth_ids: (F,) the failed ones, in the order of ``asked_ids``, and their images.
+        item_ids, retrieved_ids: (F,) the item at the top, an image of ``t2i``, else a caption; and its image.
         rival_ids: (F, K) the images that come next, neither of the two above, each once, the best first; -1 where there
             are no more among the items that were looked at.
         truth_ranks: (F,) int64 rank of the best right item; null where a ranking ends above it.
@@ -74,18 +70,23 @@ class Failures:
 
 
 def directions_of(run: Run) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The directions that a run can fail in, and of the others why it cannot.
-
-    Example:
-        >>> from cxc_eccv.runs import EmbeddingsRun
-        >>> from cxc_eccv.types import Embeddings
-        >>> directions_of(EmbeddingsRun(None, Embeddings([7], [[1.0]])))[0]
-        ('t2t',)
-    """
+    """The directions that a run can fail in, and of the others why it cannot."""
     reasons = {direction: run.why_not(direction) for direction in TASKS}
-    return tuple(name for name, why in reasons.items() if why is None), {
-        name: why for name, why in reasons.items() if why
-    }
+    able = tuple(direction for direction, why in reasons.items() if why is None)
+    return able, {direction: why for direction, why in reasons.items() if why is not None}
+
+
+def select_recall(run: Run, library: Library, split: str, directions: Sequence[str]) -> Selection:
+    """What recall@1 of these directions is computed from, a part for each.
+
+    A run that evaluation refuses is refused here in the same words.
+    """
+    for direction in directions:
+        if direction not in TASKS:
+            raise UnknownName("direction", direction, TASKS)
+    chosen = select(run, [f"{TASKS[name]}/{name}" for name in directions], library, split, ["recall_at_1"])
+    raise_all([*chosen.refused, *find_faults(run, chosen.parts, library, named=True, strict=True)])
+    return chosen
 
 
 def find_failures(
@@ -97,6 +98,7 @@ def find_failures(
     *,
     similarity: str | None = None,
     progress: bool = False,
+    selection: Selection | None = None,
 ) -> Failures:
     """The failed queries of a run in one direction, exact: failures / queries is 1 - recall@1 of its evaluation.
 
@@ -111,12 +113,7 @@ def find_failures(
         depth: items of every ranking among which rivals are looked for; of rankings cut short, as many as all have.
         similarity: ``cosine`` or ``dot``, of embeddings; None for what the run is meant for.
         progress: show a bar when standard error is a terminal.
-
-    Raises:
-        UnknownName: no such direction.
-        InvalidOption: the run cannot be ranked in this direction.
-        RunError: the run lacks items of the split, has items that the data does not know, or an empty ranking.
-        DataError: a raw file is missing or malformed.
+        selection: of :func:`select_recall`, for this direction among others; None to select it here.
 
     Example:
         >>> from cxc_eccv.runs import ScoresRun
@@ -128,11 +125,11 @@ def find_failures(
         >>> len(failures), failures.n_queries == content.caption_ids.size
         (0, True)
     """
-    if direction not in TASKS:
-        raise UnknownName("direction", direction, TASKS)
     check_whole("depth", depth)
     with one_blas_thread():
-        need = _check(run, library, split, direction)
+        chosen = selection or select_recall(run, library, split, [direction])
+        (need,) = (need for part in chosen.parts if part.name == direction for need in part.needs)
+        assert isinstance(need, Ranks)  # noqa: S101 - what recall is computed from
         judged = need.judged
         if isinstance(run, RankingsRun):
             given = ranks_from_rankings(run, direction, judged)
@@ -161,14 +158,6 @@ def find_failures(
         rival_ids=_find_rivals(images[failed], truths[failed]),
         truth_ranks=pa.array(known.best[failed], mask=np.diff(known.indptr)[failed] == 0),
     )
-
-
-def _check(run: Run, library: Library, split: str, direction: str) -> Ranks:
-    """What the recall@1 that counts the failures is computed from, after all that evaluation refuses a run for."""
-    chosen = select(run, f"{TASKS[direction]}/{direction}", library, split, ["recall_at_1"])
-    raise_all([*chosen.refused, *find_faults(run, chosen.parts, library, named=True, strict=True)])
-    (need,) = (need for part in chosen.parts for need in part.needs if isinstance(need, Ranks))
-    return need
 
 
 def _find_rivals(images: IntArray, truths: IntArray) -> IntArray:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.studies.explain.explanation import COUNTS, MEASURES, NUMBERS, Explained, Explanation
-from cxc_eccv.studies.explain.measures import OF_TRUTH
+from cxc_eccv.studies.explain.explanation import COUNTS, NUMBERS, Explained, Explanation
+from cxc_eccv.studies.explain.measures import INFORMED, MEASURES, OF_TRUTH, OVER_RIVAL
 from cxc_eccv.studies.explain.paired_failures import Paired
 from cxc_eccv.studies.explain.reranking import Reranking, reranking_tables
 from cxc_eccv.tables import MISSING, Cell, Table
@@ -30,12 +30,9 @@ OF_NUMBER = ("same_multiplicity", "different_multiplicity", "differing_per_failu
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The global table of one direction.
+    """The global table of one direction: shares in [0, 1], counts, instances.
 
-    Attributes:
-        scores: name to number: shares in [0, 1], counts, instances.
-        counts: name of a mean to the number of failures that it is over.
-        not_computed: name to the reason why there is no such number.
+    ``counts`` has the number of failures that a mean is over, ``not_computed`` why there is no such number.
     """
 
     scores: Mapping[str, float]
@@ -65,12 +62,16 @@ def summarize(explained: Explained) -> Summary:
     known = {name: table[name].drop_null().to_numpy() for name in (*NUMBERS, *COUNTS)}
     common, missed, other, differing = (known[name] for name in COUNTS)
     unannotated = len(failures) - int(np.asarray(table["annotated"]).sum())
-    sums = {"queries": failures.n_queries, "failures": len(failures)}
-    ratios = {"failure_rate": len(failures) / failures.n_queries}
-    sums["without_concepts"] = len(failures) - unannotated - common.size
-    sums |= {"not_annotated": unannotated} if unannotated else {}
-    sums |= {"object_hits": int(common.sum()), "object_misses": int(missed.sum())}
-    sums |= {"non_common_concepts": int((missed + other).sum()), "matchings": int(np.minimum(missed, other).sum())}
+    sums = {
+        "queries": failures.n_queries,
+        "failures": len(failures),
+        "without_concepts": len(failures) - unannotated - common.size,
+        **({"not_annotated": unannotated} if unannotated else {}),
+        "object_hits": int(common.sum()),
+        "object_misses": int(missed.sum()),
+        "non_common_concepts": int((missed + other).sum()),
+        "matchings": int(np.minimum(missed, other).sum()),
+    }
     means = {name: values for name, values in known.items() if name in NUMBERS and values.size}
     if "differing_concepts" not in explained.not_computed:
         sums |= {"same_multiplicity": int((common - differing).sum()), "different_multiplicity": int(differing.sum())}
@@ -78,23 +79,17 @@ def summarize(explained: Explained) -> Summary:
         means |= {"enumeration_disagreement": differing[shared] / common[shared]} if shared.any() else {}
     scores: dict[str, float] = sums | {name: float(values.mean()) for name, values in means.items()}
     scores |= {f"{name}_mode": find_mode(means[name]) for name in MEASURES if name in means}
-    scores |= ratios | ratios_of_sums(sums, common.size)
+    scores |= {"failure_rate": len(failures) / failures.n_queries, **ratios_of_sums(sums, common.size)}
     nothing = "no failure has what it is defined on" if len(failures) else "no query failed"
-    reasons = {name: explained.not_computed.get(name, nothing) for name in NUMBERS if name not in scores}
     why = explained.not_computed.get("differing_concepts", nothing)
-    reasons |= {name: why for name in OF_NUMBER if name not in scores}
-    reasons |= {} if "matched_synsets" in scores else {"matched_synsets": nothing}
-    return Summary(scores, {name: values.size for name, values in means.items()}, reasons)
+    reasons = {name: explained.not_computed.get(name, nothing) for name in NUMBERS}
+    reasons |= {**dict.fromkeys(OF_NUMBER, why), "matched_synsets": nothing}
+    lacking = {name: reason for name, reason in reasons.items() if name not in scores}
+    return Summary(scores, {name: values.size for name, values in means.items()}, lacking)
 
 
 def ratios_of_sums(sums: Mapping[str, float], n_explained: int) -> dict[str, float]:
-    """The ratios that the paper gives with their sums; without those whose divisor is 0.
-
-    Example:
-        >>> sums = {"matchings": 184_747, "non_common_concepts": 627_833, "different_multiplicity": 69_595}
-        >>> {name: round(value, 4) for name, value in ratios_of_sums(sums, 28_817).items()}
-        {'matched_synsets': 0.2943, 'differing_per_failure': 2.4151}
-    """
+    """The ratios that the paper gives with their sums; without those whose divisor is 0."""
     ratios = {}
     if sums["non_common_concepts"]:
         ratios["matched_synsets"] = sums["matchings"] / sums["non_common_concepts"]
@@ -104,14 +99,9 @@ def ratios_of_sums(sums: Mapping[str, float], n_explained: int) -> dict[str, flo
 
 
 def find_mode(values: FloatArray) -> float:
-    """The most frequent value, of equally frequent ones the smallest.
-
-    Example:
-        >>> find_mode(np.array([2.0, 0.5, 0.1 + 0.2, 0.3, 2.0]))
-        0.3
-    """
-    found, counts = np.unique(values.round(DECIMALS), return_counts=True)
-    return float(found[counts.argmax()])
+    """The most frequent value, of equally frequent ones the smallest."""
+    distinct, counts = np.unique(values.round(DECIMALS), return_counts=True)
+    return float(distinct[counts.argmax()])
 
 
 def explanations_to_json(
@@ -123,18 +113,12 @@ def explanations_to_json(
 ) -> str:
     """The text of ``explain.json``.
 
-    It has the numbers of the first model, by ``direction/name``, the number of failures behind each mean, the reason
-    for each number or direction that is lacking, and the provenance; the same of further models under ``others``, and
-    how these differ from the first under ``paired``. What became of altered queries is among the numbers of the first,
-    and with its intervals under ``adversarial``.
+    The first model's numbers by ``direction/name``; further models under ``others``, and how they differ from the first
+    under ``paired``; altered queries among the first's numbers, and with intervals under ``adversarial``.
     """
+    stamp = {"command": command} if command else {}
     first, *others = (
-        {
-            "model": one.model,
-            **_entries(one),
-            "provenance": {**one.provenance, **({"command": command} if command else {})},
-        }
-        for one in explanations
+        {"model": model.model, **_entries(model), "provenance": {**model.provenance, **stamp}} for model in explanations
     )
     content: dict[str, Any] = {"schema": SCHEMA, **first}
     if reranked is not None:
@@ -147,15 +131,17 @@ def explanations_to_json(
 def join_tables(explanations: Sequence[Explanation]) -> pa.Table:
     """One row per model, direction and failure, with what they were computed from in the metadata."""
     parts = []
-    for one in explanations:
-        for direction, explained in one.directions.items():
-            size = explained.table.num_rows
-            names = [("model", one.model), ("direction", direction)]
-            columns = {name: pa.array([text] * size, pa.string()).dictionary_encode() for name, text in names}
-            parts.append(
-                pa.table(columns | dict(zip(explained.table.column_names, explained.table.columns, strict=True)))
-            )
-    facts = {one.model: {"not_computed": _entries(one)["not_computed"], **one.provenance} for one in explanations}
+    for explanation in explanations:
+        for direction, explained in explanation.directions.items():
+            table = explained.table
+            for name, text in (("direction", direction), ("model", explanation.model)):
+                column = pa.array([text] * table.num_rows, pa.string()).dictionary_encode()
+                table = table.add_column(0, name, column)
+            parts.append(table)
+    facts = {
+        explanation.model: {"not_computed": _entries(explanation)["not_computed"], **explanation.provenance}
+        for explanation in explanations
+    }
     joined = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
     return joined.replace_schema_metadata({"explained": json.dumps(facts, ensure_ascii=False)})
 
@@ -165,8 +151,8 @@ def _entries(explanation: Explanation) -> dict[str, dict[str, Any]]:
     entries: dict[str, dict[str, Any]] = {
         part: {
             f"{direction}/{name}": value
-            for direction, own in summaries.items()
-            for name, value in getattr(own, part).items()
+            for direction, summary in summaries.items()
+            for name, value in getattr(summary, part).items()
         }
         for part in ("scores", "counts", "not_computed")
     }
@@ -185,8 +171,6 @@ MEASURED = (*FOUR, ("SD relative to truth", OF_TRUTH, PERCENT))
 """SD twice: relative to the smaller instance of a match, and to the right image's."""
 
 TITLES: Mapping[str, str] = {name: title for title, name, _ in MEASURED}
-"""Of these numbers."""
-
 
 SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "": (
@@ -203,8 +187,8 @@ SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("SD without threshold", "size_disagreement_real", NUMBER),
         *((f"{title}, mode", f"{name}_mode", show) for title, name, show in FOUR),
     ),
-    "Mentioned concepts": [(title, f"{name}_informed", show) for title, name, show in MEASURED],
-    "Over the best rival": [(title, f"{name}_over_rival", show) for title, name, show in MEASURED],
+    "Mentioned concepts": [(title, f"{name}{INFORMED}", show) for title, name, show in MEASURED],
+    "Over the best rival": [(title, f"{name}{OVER_RIVAL}", show) for title, name, show in MEASURED],
     "Sums": (
         ("object hits", "object_hits", COUNT),
         ("object misses", "object_misses", COUNT),
@@ -228,10 +212,7 @@ SIDE_BY_SIDE = (
 def make_tables(
     explanations: Sequence[Explanation], paired: Sequence[Paired] = (), reranked: Reranking | None = None
 ) -> list[Table]:
-    """The global table: of one model a column per direction; of several a table per direction, side by side.
-
-    Those of altered queries stand below.
-    """
+    """Global table of one model, a column per direction; of several, a table per direction; then altered queries."""
     first, *others = explanations
     altered = [] if reranked is None else reranking_tables(reranked)
     corpus = first.provenance.get("run", {}).get("corpus")
@@ -243,9 +224,11 @@ def make_tables(
         notes = _group({**first.skipped, **_reasons(summaries)})
         return [Table(header, rows, f"Failures of {first.model}", subtitle, notes), *altered]
     tables = []
-    for direction in dict.fromkeys(name for own in explanations for name in own.directions):
+    for direction in dict.fromkeys(name for model in explanations for name in model.directions):
         summaries = {
-            own.model: summarize(own.directions[direction]) for own in explanations if direction in own.directions
+            model.model: summarize(model.directions[direction])
+            for model in explanations
+            if direction in model.directions
         }
         pairs: dict[str, dict[str, Paired]] = {}
         for row in paired:
@@ -254,7 +237,7 @@ def make_tables(
         rows = _rows([summary.scores for summary in summaries.values()], list(pairs.values()))
         header = [("",), *((name,) for name in summaries), *((f"{name} minus {first.model}",) for name in pairs)]
         notes = [SIDE_BY_SIDE.format(first=first.model)] if pairs else []
-        notes += _group({own.model: own.skipped[direction] for own in explanations if direction in own.skipped})
+        notes += _group({model.model: model.skipped[direction] for model in explanations if direction in model.skipped})
         shown = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
         title = f"Failures of {shown}, {direction}"
         tables.append(Table(header, rows, title, subtitle, [*notes, *_group(_reasons(summaries))]))
@@ -264,13 +247,13 @@ def make_tables(
 def _rows(scores: Sequence[Mapping[str, float]], pairs: Sequence[Mapping[str, Paired]] = ()) -> list[list[str | Cell]]:
     rows: list[list[str | Cell]] = []
     for section, lines in SECTIONS.items():
-        own: list[list[str | Cell]] = []
+        shown: list[list[str | Cell]] = []
         for title, name, show in lines:
-            cells = [show.format(one[name]) if name in one else MISSING for one in scores]
-            beside = [_show_pair(one[name], show) if name in one else MISSING for one in pairs]
-            if any(cell is not MISSING for cell in (*cells, *beside)):
-                own.append([title, *cells, *beside])
-        rows += [[section], *own] if section and own else own
+            cells: list[str | Cell] = [show.format(column[name]) if name in column else MISSING for column in scores]
+            cells += [_show_pair(column[name], show) if name in column else MISSING for column in pairs]
+            if any(cell is not MISSING for cell in cells):
+                shown.append([title, *cells])
+        rows += [[section], *shown] if section and shown else shown
     return rows
 
 
@@ -281,16 +264,16 @@ def _show_pair(row: Paired, show: str) -> Cell:
 
 def _reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:
     """Titles of what a column lacks, to the reason; variants of a measure that lacks for the same reason go without."""
-    found: dict[tuple[str, str, str], list[str]] = {}
-    for column, own in summaries.items():
-        reasons = own.not_computed
+    titles: dict[tuple[str, str, str], list[str]] = {}
+    for column, summary in summaries.items():
+        reasons = summary.not_computed
         for section, lines in SECTIONS.items():
             for title, name, _ in lines:
-                measure = name.removesuffix("_informed").removesuffix("_over_rival")
+                measure = name.removesuffix(INFORMED).removesuffix(OVER_RIVAL)
                 if name in reasons and (measure == name or reasons.get(measure) != reasons[name]):
                     of = "" if measure == name else f" ({section[0].lower()}{section[1:]})"
-                    found.setdefault((column, of, reasons[name]), []).append(title)
-    return {f"{column} {', '.join(titles)}{of}": reason for (column, of, reason), titles in found.items()}
+                    titles.setdefault((column, of, reasons[name]), []).append(title)
+    return {f"{column} {', '.join(names)}{of}": reason for (column, of, reason), names in titles.items()}
 
 
 def _group(reasons: Mapping[str, str]) -> list[str]:

@@ -16,16 +16,32 @@ from cxc_eccv.metrics.size_disagreement import size_disagreement
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs, Similarity
 
-__all__ = ["OF_INSTANCES", "OF_TRUTH", "keep_mentioned", "measure_failures", "subtract_best"]
+__all__ = [
+    "INFORMED",
+    "MEASURED",
+    "MEASURES",
+    "OF_INSTANCES",
+    "OF_TRUTH",
+    "OVER_RIVAL",
+    "keep_mentioned",
+    "measure_failures",
+    "subtract_best",
+]
+
+MEASURES = ("concept_agreement", "non_common_similarity", "concept_enumeration", "size_disagreement")
+"""The four numbers of a failure, in the order of the paper."""
 
 OF_TRUTH = "size_disagreement_truth"
 """SD with differences as shares of the right image's instance, in the place of the smaller one of the two."""
 
+MEASURED = (*MEASURES, OF_TRUTH)
+"""All of which there are variants."""
+
+INFORMED, OVER_RIVAL = "_informed", "_over_rival"
+"""End the names of the variants: of what the query mentions, and minus the best of the other candidates."""
+
 OF_INSTANCES = ("concept_enumeration", "size_disagreement", OF_TRUTH)
 """Numbers that need every instance with its area; lower is better."""
-
-Measured = Mapping[str, FloatArray]
-"""Name of a metric to its values, NaN where it is not defined."""
 
 
 def measure_failures(pairs: ConceptPairs, similarity: Similarity, *, counted: bool = True) -> dict[str, FloatArray]:
@@ -48,22 +64,15 @@ def measure_failures(pairs: ConceptPairs, similarity: Similarity, *, counted: bo
         >>> truth, retrieved = {"dog": np.array([0.5]), "ball": np.array([0.1])}, {"dog": np.array([0.2])}
         >>> pairs = ConceptPairs(np.array([1]), [truth], [retrieved])
         >>> values = measure_failures(pairs, lambda names: np.eye(len(names)))
-        >>> {name: own.tolist() for name, own in values.items() if name.startswith("c")}
+        >>> {name: array.tolist() for name, array in values.items() if name.startswith("c")}
         {'concept_agreement': [0.5], 'concept_enumeration': [0.0]}
-        >>> {name: own.tolist() for name, own in values.items() if not name.startswith("c")}
+        >>> {name: array.tolist() for name, array in values.items() if not name.startswith("c")}
         {'non_common_similarity': [nan], 'size_disagreement': [1.0], 'size_disagreement_truth': [0.0]}
     """
-    values = {
-        "concept_agreement": concept_agreement(pairs),
-        "non_common_similarity": non_common_similarity(pairs, similarity),
-    }
+    values = [concept_agreement(pairs), non_common_similarity(pairs, similarity)]
     if counted:
-        values |= {
-            "concept_enumeration": concept_enumeration(pairs),
-            "size_disagreement": size_disagreement(pairs),
-            OF_TRUTH: size_disagreement(pairs, "truth"),
-        }
-    return values
+        values += [concept_enumeration(pairs), size_disagreement(pairs), size_disagreement(pairs, "truth")]
+    return dict(zip(MEASURED, values, strict=False))
 
 
 def keep_mentioned(pairs: ConceptPairs, mentions: Sequence[AbstractSet[str]]) -> tuple[ConceptPairs, NDArray[np.bool_]]:
@@ -98,16 +107,12 @@ def keep_mentioned(pairs: ConceptPairs, mentions: Sequence[AbstractSet[str]]) ->
     truths, retrieved = [], []
     for row in np.flatnonzero(kept).tolist():
         truth, seen = pairs.truths[row], pairs.retrieved[row]
-        truths.append(_keep(truth, wanted[row]))
-        retrieved.append(_keep(seen, wanted[row] | (seen.keys() - truth.keys())))
+        truths.append({name: areas for name, areas in truth.items() if name in wanted[row]})
+        retrieved.append({name: areas for name, areas in seen.items() if name in wanted[row] or name not in truth})
     return ConceptPairs(pairs.query_ids[kept], truths, retrieved), kept
 
 
-def _keep(shown: Mapping[str, FloatArray], names: AbstractSet[str]) -> dict[str, FloatArray]:
-    return {concept: areas for concept, areas in shown.items() if concept in names}
-
-
-def subtract_best(retrieved: Measured, others: Measured) -> dict[str, FloatArray]:
+def subtract_best(retrieved: Mapping[str, FloatArray], others: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     r"""How much better the retrieved image is than the best other candidate.
 
     .. math:: \Delta m_f = m(I_g, I_r) - \operatorname{best}_{k \le K} m(I_g, I_k)

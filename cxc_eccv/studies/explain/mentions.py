@@ -86,17 +86,17 @@ class _Reader:
 
     def read(self, text: str) -> list[tuple[int, int, frozenset[str]]]:
         """Where a sentence mentions concepts, and which."""
-        words, found, start = list(WORD.finditer(text)), [], 0
+        words, mentions, start = list(WORD.finditer(text)), [], 0
         while start < len(words):
             for length in range(min(LONGEST, len(words) - start), 0, -1):
-                own = words[start : start + length]
-                concepts = self.look_up(*(word[0].lower() for word in own))
+                phrase = words[start : start + length]
+                concepts = self.look_up(*(word[0].lower() for word in phrase))
                 if concepts is not None:
                     break
             if concepts:
-                found.append((own[0].start(), own[-1].end(), concepts))
+                mentions.append((phrase[0].start(), phrase[-1].end(), concepts))
             start += length
-        return found
+        return mentions
 
     def _look_up(self, *words: str) -> frozenset[str] | None:
         """Concepts that a name mentions; None where it is no name."""

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from markupsafe import Markup
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from cxc_eccv.builders.lookup import caption_texts, file_names
@@ -32,9 +31,9 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.studies.explain.attributes import Difference, Place, find_differences
 from cxc_eccv.studies.explain.concepts import Box, ImageConcepts
-from cxc_eccv.studies.explain.explanation import MEASURED, MEASURES, Explained, Explanation
+from cxc_eccv.studies.explain.explanation import Explained, Explanation
 from cxc_eccv.studies.explain.global_table import TITLES, make_tables
-from cxc_eccv.studies.explain.measures import OF_TRUTH
+from cxc_eccv.studies.explain.measures import INFORMED, MEASURED, MEASURES, OF_TRUTH
 from cxc_eccv.studies.explain.mentions import locate_mentions
 from cxc_eccv.studies.explain.paired_failures import Paired
 from cxc_eccv.studies.explain.reranking import Reranking
@@ -70,22 +69,15 @@ KINDS = {
 HALF = 0.5
 """Of all concepts: where the query mentions a person alone, most images would be near misses."""
 
-INFORMED = "_informed"
-
 SHOWN_AS = dict(zip(MEASURED, ("{:.1%}", "{:.3f}", "{:g}", "{:.1%}", "{:.1%}"), strict=True))
 """As in the table of all failures, with fewer digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownConcept:
-    """A concept as one image shows it.
+    """A concept as one image shows it; concepts that belong together have the same number in both images.
 
-    Attributes:
-        number: on its boxes; concepts that belong together have the same in both images.
-        name: in words.
-        synset: in WordNet.
-        instances: how many, or None where nobody counted.
-        mentioned: whether the query mentions it.
+    ``instances`` is None where nobody counted.
     """
 
     number: int
@@ -113,7 +105,6 @@ class DrawnBox:
     """A box in percent of the image; the number stands on the largest one of its concept."""
 
     number: int
-    name: str
     style: str
     numbered: bool
     kind: str
@@ -136,23 +127,20 @@ class NamedConcepts:
     truth: tuple[str, ...]
     retrieved: tuple[str, ...]
 
+    @classmethod
+    def of(cls, truth: AbstractSet[str], retrieved: AbstractSet[str]) -> NamedConcepts:
+        """Sort the concepts of both images."""
+        parts = truth & retrieved, truth - retrieved, retrieved - truth
+        return cls(*(tuple(sorted({_word(name) for name in part})) for part in parts))
+
 
 @dataclass(frozen=True, slots=True)
 class FailureCard:
     """One failure.
 
-    Attributes:
-        query_id: an image or a caption.
-        kind: of ``KINDS``.
-        verdict: a sentence.
-        query: the words of a caption that is the query, each part with whether it mentions a concept; empty for an
-            image.
-        chosen: the caption at the top, or an empty text where the top item is an image.
-        truth_rank: where the right item stands, or None where no ranking holds it.
-        truth, retrieved: the images.
-        rows: concepts of both.
-        named: their names.
-        numbers: title of each measure, its value, and that of what the query mentions.
+    ``query`` has the words of a caption in parts, each with whether it mentions a concept, and is empty for an image;
+    ``chosen`` is the caption at the top, or empty; ``truth_rank`` is None where no ranking holds the right item;
+    ``numbers`` are titles, values, and values of what the query mentions.
     """
 
     query_id: int
@@ -193,16 +181,9 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True)
 class DirectionPage:
-    """One direction of one model.
+    """One direction of one model: failures drawn at random, the most wrong ones by kind, and others for the search.
 
-    Attributes:
-        anchor: of the section.
-        model, direction: whose failures, and in which direction.
-        queries, failures: how many there are.
-        unexplained: failures without a number.
-        drawn: failures of all kinds, drawn at random.
-        groups: failures by kind, the most wrong ones first.
-        listed: further ones for the search.
+    ``unexplained`` failures have no number.
     """
 
     anchor: str
@@ -216,11 +197,15 @@ class DirectionPage:
     listed: tuple[ListedFailure, ...]
 
     @property
+    def cards(self) -> list[FailureCard]:
+        """All cards; one that was drawn at random may be among the most wrong ones too."""
+        return [card for group in (self.drawn, *self.groups) for card in group.cards]
+
+    @property
     def concept_names(self) -> set[str]:
         """Names of the concepts of all failures here."""
-        named = [card.named for group in (self.drawn, *self.groups) for card in group.cards]
-        named += [one.named for one in self.listed]
-        return {name for one in named for name in (*one.both, *one.truth, *one.retrieved)}
+        named = [failure.named for failure in (*self.cards, *self.listed)]
+        return {name for names in named for name in (*names.both, *names.truth, *names.retrieved)}
 
     @property
     def bar(self) -> list[Segment]:
@@ -231,7 +216,7 @@ class DirectionPage:
 
 
 def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
-    """What each failure was, and the most wrong one first.
+    """(F,) shares of what counts, NaN where a failure has no number; and rows of those that have one, the worst first.
 
     What counts is the concepts of the right image that the query mentions, or, where it mentions none, all of them. A
     near miss is a retrieved image that shows them all, and at least half of all concepts; one that shows none of what
@@ -241,25 +226,16 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
     concepts in the place of those it lacks (none at all comes last, as it tells nothing), the most instances more or
     fewer, and the largest share of other sizes: the paper's stages, from more influential concepts to details.
 
-    Args:
-        explained: F failures with their numbers.
-
-    Returns:
-        (F,) shares of what counts, NaN where the failure has no number; and (E,) rows of those that have one.
-
     References:
         Lymperaiou et al., 2022, section 4.1.
     """
-    columns = {
-        name: explained.table[name].to_numpy().astype(np.float64)
-        for name in (*MEASURES, f"{MEASURES[0]}{INFORMED}", "query_id")
-    }
-    agreement, similarity, enumeration, size = (columns[name] for name in MEASURES)
-    informed = columns[f"{MEASURES[0]}{INFORMED}"]
+    names = ("query_id", *MEASURES, f"{MEASURES[0]}{INFORMED}")
+    columns = [explained.table[name].to_numpy().astype(np.float64) for name in names]
+    query_ids, agreement, similarity, enumeration, size, informed = columns
     shares = np.where(np.isnan(informed), agreement, informed)
     # Nothing to match: all is there, or nobody annotated anything that could be unlike.
     stand_ins = np.where(np.isnan(similarity), 1.0, similarity)
-    keys = (columns["query_id"], -np.nan_to_num(size), -np.nan_to_num(enumeration), stand_ins, agreement, shares)
+    keys = (query_ids, -np.nan_to_num(size), -np.nan_to_num(enumeration), stand_ins, agreement, shares)
     order = np.lexsort(keys)
     return shares, order[~np.isnan(shares[order])]
 
@@ -267,14 +243,7 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
 def show_failures(
     explanations: Sequence[Explanation], library: Library, shown: int = SHOWN, seed: int = 0
 ) -> list[DirectionPage]:
-    """The failures of every model and direction as cards: some at random, and the most wrong ones of each kind.
-
-    Args:
-        explanations: one of each model.
-        library: has captions and file names.
-        shown: cards of each kind and direction, and of those at random.
-        seed: of the draws.
-    """
+    """The failures of every model and direction as cards: some at random, and the most wrong ones of each kind."""
     return [
         _show_direction(f"m{number}-{direction}", explanation, explained, library, shown, seed)
         for number, explanation in enumerate(explanations, start=1)
@@ -285,86 +254,74 @@ def show_failures(
 def _show_direction(
     anchor: str, explanation: Explanation, explained: Explained, library: Library, shown: int, seed: int
 ) -> DirectionPage:
-    failures = explained.failures
+    failures, split = explained.failures, explanation.split
+    queries = chosen = [""] * len(failures)
+    if failures.direction != "i2t":
+        queries = [text.strip() for text in caption_texts(library, split, failures.query_ids).to_pylist()]
+    if failures.direction != "t2i":
+        chosen = [text.strip() for text in caption_texts(library, split, failures.item_ids).to_pylist()]
     shares, order = judge_failures(explained)
     agreement = explained.table[MEASURES[0]].to_numpy().astype(np.float64)
     near = (shares == 1) & (agreement >= HALF)
     kinds = np.where(near, "near", np.where(shares == 0, "far", "partly"))
     of_kind = {kind: order[kinds[order] == kind] for kind in KINDS}
     draws = np.random.default_rng(seed).permutation(np.sort(order))
-    rows = np.unique(np.concatenate([draws[:shown], *(own[:shown] for own in of_kind.values())]))
-    cards = dict(zip(rows.tolist(), _make_cards(explanation, explained, library, rows, kinds[rows]), strict=True))
+    rows = np.unique(np.concatenate([draws[:shown], *(members[:shown] for members in of_kind.values())]))
+    texts = [(queries[row], chosen[row]) for row in rows.tolist()]
+    made = _make_cards(explanation, explained, library, rows, kinds[rows], texts)
+    cards = dict(zip(rows.tolist(), made, strict=True))
 
-    def group(kind: str, title: str, meaning: str, own: IntArray) -> FailureGroup:
-        return FailureGroup(kind, title, meaning, own.size, tuple(cards[row] for row in own[:shown].tolist()))
+    def group(kind: str, title: str, meaning: str, members: IntArray) -> FailureGroup:
+        return FailureGroup(kind, title, meaning, members.size, tuple(cards[row] for row in members[:shown].tolist()))
 
-    drawn = group("drawn", "Drawn at random", f"with a verdict, seed {seed}", draws)
-    groups = tuple(group(kind, *words, of_kind[kind]) for kind, words in KINDS.items())
-    listed = _list_failures(explanation, explained, library, _cover_concepts(explanation, explained, draws), kinds)
-    counts = failures.n_queries, len(failures), len(failures) - order.size
-    return DirectionPage(anchor, explanation.model, failures.direction, *counts, drawn, groups, listed)
-
-
-def _cover_concepts(explanation: Explanation, explained: Explained, rows: IntArray) -> IntArray:
-    """The first of the rows that have each concept which retrieved images lack ``PER_CONCEPT`` times, if they do."""
-    chosen, counts, images = [], Counter[str](), explanation.concepts.images
-    truths, retrieved = explained.failures.truth_ids, explained.failures.retrieved_ids
-    for row in rows.tolist():
-        missing = images[int(truths[row])].keys() - images[int(retrieved[row])].keys()
-        if any(counts[name] < PER_CONCEPT for name in missing):
+    images, ranks = explanation.concepts.images, failures.truth_ranks.to_pylist()
+    listed, counts = [], Counter[str]()
+    for row in draws.tolist():
+        truth, retrieved = (images[int(ids[row])].keys() for ids in (failures.truth_ids, failures.retrieved_ids))
+        missing = truth - retrieved
+        if len(listed) < LISTED and any(counts[name] < PER_CONCEPT for name in missing):
             counts.update(missing)
-            chosen.append(row)
-    return np.array(chosen[:LISTED], dtype=np.int64)
-
-
-def _list_failures(
-    explanation: Explanation, explained: Explained, library: Library, rows: IntArray, kinds: NDArray[np.str_]
-) -> tuple[ListedFailure, ...]:
-    """One line for each of these failures."""
-    failures, images = explained.failures, explanation.concepts.images
-    texts, chosen = _texts_of(explanation, explained, library, rows)
-    listed = []
-    for row, text, caption in zip(rows.tolist(), texts, chosen, strict=True):
-        both = (images[int(ids[row])].keys() for ids in (failures.truth_ids, failures.retrieved_ids))
-        rank = failures.truth_ranks[row].as_py()
-        listed.append(ListedFailure(int(failures.query_ids[row]), str(kinds[row]), text, caption, rank, _name(*both)))
-    return tuple(listed)
-
-
-def _name(truth: AbstractSet[str], retrieved: AbstractSet[str]) -> NamedConcepts:
-    parts = truth & retrieved, truth - retrieved, retrieved - truth
-    return NamedConcepts(*(tuple(sorted({_word(name) for name in part})) for part in parts))
-
-
-def _texts_of(
-    explanation: Explanation, explained: Explained, library: Library, rows: IntArray
-) -> tuple[list[str], list[str]]:
-    """The words of queries, and of the captions at their top; empty where these are images."""
-    failures, split = explained.failures, explanation.split
-    texts, chosen = [""] * rows.size, [""] * rows.size
-    if failures.direction != "i2t":
-        texts = [text.strip() for text in caption_texts(library, split, failures.query_ids[rows]).to_pylist()]
-    if failures.direction != "t2i":
-        chosen = [text.strip() for text in caption_texts(library, split, failures.item_ids[rows]).to_pylist()]
-    return texts, chosen
+            words, named = (queries[row], chosen[row]), NamedConcepts.of(truth, retrieved)
+            listed.append(ListedFailure(int(failures.query_ids[row]), str(kinds[row]), *words, ranks[row], named))
+    return DirectionPage(
+        anchor,
+        explanation.model,
+        failures.direction,
+        failures.n_queries,
+        len(failures),
+        len(failures) - order.size,
+        group("drawn", "Drawn at random", f"with a verdict, seed {seed}", draws),
+        tuple(group(kind, *words, of_kind[kind]) for kind, words in KINDS.items()),
+        tuple(listed),
+    )
 
 
 def _make_cards(
-    explanation: Explanation, explained: Explained, library: Library, rows: IntArray, kinds: Sequence[str]
+    explanation: Explanation,
+    explained: Explained,
+    library: Library,
+    rows: IntArray,
+    kinds: Sequence[str],
+    texts: Sequence[tuple[str, str]],
 ) -> list[FailureCard]:
-    """One card for each of these failures."""
-    failures, split = explained.failures, explanation.split
-    texts, chosen = _texts_of(explanation, explained, library, rows)
+    """One card for each of these failures, of which ``texts`` has the query and the retrieved caption."""
+    failures, images, split = explained.failures, explanation.concepts.images, explanation.split
     files = (file_names(library, split, ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids))
-    vocabulary = _vocabulary_of(explanation, explained)
-    places = locate_mentions(texts, vocabulary)
+    # Of the images of all failures with numbers: a word means the same on the page and in the numbers.
+    explained_rows = np.flatnonzero(np.asarray(explained.table[MEASURES[0]].is_valid()))
+    seen = np.union1d(failures.truth_ids[explained_rows], failures.retrieved_ids[explained_rows])
+    vocabulary = sorted({name for image in seen.tolist() for name in images[image]})
+    places = locate_mentions([query for query, _ in texts], vocabulary)
     if failures.direction == "i2t":
-        said = _compare_attributes(explanation, library, vocabulary, chosen, failures.truth_ids[rows])
-        why = [_differences_in_words("retrieved caption", "right image", own) for own in said]
+        captions, others = [caption for _, caption in texts], failures.truth_ids[rows]
+        sides = "retrieved caption", "right image"
     else:
-        said = _compare_attributes(explanation, library, vocabulary, texts, failures.retrieved_ids[rows])
-        why = [_differences_in_words("query", "retrieved image", own) for own in said]
-    columns = zip(explained.table.take(rows).to_pylist(), kinds, texts, places, chosen, why, *files, strict=True)
+        captions, others = [query for query, _ in texts], failures.retrieved_ids[rows]
+        sides = "query", "retrieved image"
+    differences = _compare_attributes(explanation, library, vocabulary, captions, others)
+    why = [[_say_difference(*sides, difference) for difference in of_card] for of_card in differences]
+    values = explained.table.take(rows).to_pylist()
+    columns = zip(values, kinds, texts, places, why, *files, strict=True)
     return [_make_card(explanation.concepts, *column) for column in columns]
 
 
@@ -375,73 +332,62 @@ def _compare_attributes(
     captions = library.captions(explanation.split)
     captions = captions.filter(pa.array(np.isin(np.asarray(captions["image_id"]), images)))
     sentences = captions["text"].to_pylist()
-    told: dict[int, list[tuple[str, Sequence[Place]]]] = {}
-    for image, text, places in zip(
-        captions["image_id"].to_pylist(), sentences, locate_mentions(sentences, vocabulary), strict=True
-    ):
-        told.setdefault(image, []).append((text, places))
-    found = []
+    mentions = locate_mentions(sentences, vocabulary)
+    by_image: dict[int, list[tuple[str, Sequence[Place]]]] = {}
+    for image, text, places in zip(captions["image_id"].to_pylist(), sentences, mentions, strict=True):
+        by_image.setdefault(image, []).append((text, places))
+    differences = []
     for text, places, image in zip(texts, locate_mentions(texts, vocabulary), images.tolist(), strict=True):
         shown = explanation.concepts.images[image].keys()
-        found.append(find_differences(text, [place for place in places if place[2] & shown], told[image]))
-    return found
+        differences.append(find_differences(text, [place for place in places if place[2] & shown], by_image[image]))
+    return differences
 
 
-def _differences_in_words(asking: str, asked: str, differences: Sequence[Difference]) -> list[str]:
+def _say_difference(asking: str, asked: str, difference: Difference) -> str:
     """Why an image is not what a text says, although it shows the concepts."""
-    return [
-        f"the {asking} says “{one.asked}”, "
-        + (f"captions of the {asked} say {list_names(f'“{words}”' for words in one.told)}" if one.told else "")
-        + ("" if one.told else f"which no caption of the {asked} says")
-        for one in differences
-    ]
-
-
-def _vocabulary_of(explanation: Explanation, explained: Explained) -> list[str]:
-    """What the images of all failures with numbers show, which decides what a word means here as it did there."""
-    rows = np.flatnonzero(np.asarray(explained.table[MEASURES[0]].is_valid()))
-    failures, images = explained.failures, explanation.concepts.images
-    own = {*failures.truth_ids[rows].tolist(), *failures.retrieved_ids[rows].tolist()}
-    return sorted({name for image in own for name in images[image]})
+    text = f"the {asking} says “{difference.asked}”, "
+    if not difference.told:
+        return f"{text}which no caption of the {asked} says"
+    return f"{text}captions of the {asked} say {list_names(f'“{words}”' for words in difference.told)}"
 
 
 def _make_card(
     concepts: ImageConcepts,
     values: Mapping[str, Any],
     kind: str,
-    text: str,
+    texts: tuple[str, str],
     places: Sequence[Place],
-    chosen: str,
     why: Sequence[str],
     truth_file: str,
     retrieved_file: str,
 ) -> FailureCard:
-    images = values["truth_id"], values["retrieved_id"]
-    truth, retrieved = concepts.of(images)
+    truth, retrieved = concepts.of([values["truth_id"], values["retrieved_id"]])
     places = [place for place in places if place[2] & (truth.keys() | retrieved.keys())]
     mentioned = {name for _, _, names in places for name in names}
     rows = _join_concepts(truth, retrieved, mentioned, counted=concepts.counted)
 
-    def show(title: str, file: str, image: int, own: Sequence[tuple[str, ShownConcept]]) -> ShownImage:
-        return ShownImage(file, _describe(title, own), _draw_boxes(concepts.boxes.get(image, ()), own))
+    def show(title: str, file: str, image: int, named: Sequence[tuple[str, ShownConcept]]) -> ShownImage:
+        words = [f"{concept.instances} {concept.name}" if concept.instances else concept.name for _, concept in named]
+        alt = f"{title}: {list_names(words)}" if words else f"{title}: no annotated concept"
+        return ShownImage(file, alt, _draw_boxes(concepts.boxes.get(image, ()), named))
 
+    def number(name: str) -> str:
+        return "" if values[name] is None else SHOWN_AS[name.removesuffix(INFORMED)].format(values[name])
+
+    in_truth = [(row.kind, row.truth) for row in rows if row.truth]
+    in_retrieved = [(row.kind, row.retrieved) for row in rows if row.retrieved]
     return FailureCard(
         query_id=values["query_id"],
         kind=kind,
         verdict=_judge_in_words(kind, rows, values, why),
-        query=_mark(text, places),
-        chosen=chosen,
+        query=_mark(texts[0], places),
+        chosen=texts[1],
         truth_rank=values["truth_rank"],
-        truth=show("Right image", truth_file, images[0], [(row.kind, row.truth) for row in rows if row.truth]),
-        retrieved=show(
-            "Retrieved image",
-            retrieved_file,
-            images[1],
-            [(row.kind, row.retrieved) for row in rows if row.retrieved],
-        ),
+        truth=show("Right image", truth_file, values["truth_id"], in_truth),
+        retrieved=show("Retrieved image", retrieved_file, values["retrieved_id"], in_retrieved),
         rows=rows,
-        named=_name(truth.keys(), retrieved.keys()),
-        numbers=tuple(_number(name, values) for name in MEASURED),
+        named=NamedConcepts.of(truth.keys(), retrieved.keys()),
+        numbers=tuple((TITLES[name], number(name), number(f"{name}{INFORMED}")) for name in MEASURED),
     )
 
 
@@ -464,10 +410,14 @@ def _join_concepts(
         for number, name in enumerate(common, start=1)
     ]
     alone = sorted(truth.keys() - retrieved.keys()), sorted(retrieved.keys() - truth.keys())
-    matched = _match(*alone)
-    for one, other, similarity in sorted(matched, key=lambda match: (match[0] not in mentioned, -match[2], match[0])):
+    matched = []
+    if all(alone):
+        table = similarity_matrix([*alone[0], *alone[1]])[: len(alone[0]), len(alone[0]) :]  # as NCS matches them
+        for row, column in zip(*linear_sum_assignment(table, maximize=True), strict=True):
+            matched.append((alone[0][row], alone[1][column], float(table[row, column])))
+    for left, right, similarity in sorted(matched, key=lambda match: (match[0] not in mentioned, -match[2], match[0])):
         number = len(rows) + 1
-        rows.append(Row("joined", shown(number, one, truth), shown(number, other, retrieved), f"{similarity:.3f}"))
+        rows.append(Row("joined", shown(number, left, truth), shown(number, right, retrieved), f"{similarity:.3f}"))
     taken = {name for match in matched for name in match[:2]}
     for name in by_weight(set(alone[0]) - taken, truth):
         rows.append(Row("alone", shown(len(rows) + 1, name, truth), None))
@@ -476,36 +426,19 @@ def _join_concepts(
     return tuple(rows)
 
 
-def _match(truth: Sequence[str], retrieved: Sequence[str]) -> list[tuple[str, str, float]]:
-    """The matching behind NCS, with its similarities."""
-    if not truth or not retrieved:
-        return []
-    table = similarity_matrix([*truth, *retrieved])[: len(truth), len(truth) :]
-    rows, columns = linear_sum_assignment(table, maximize=True)
-    return [
-        (truth[row], retrieved[column], float(table[row, column])) for row, column in zip(rows, columns, strict=True)
-    ]
-
-
 def _word(concept: str) -> str:
     return concept.partition(".")[0].replace("_", " ")
 
 
-def _describe(title: str, concepts: Sequence[tuple[str, ShownConcept]]) -> str:
-    """The alternative text of an image."""
-    words = [f"{one.instances} {one.name}" if one.instances else one.name for _, one in concepts]
-    return f"{title}: {list_names(words)}" if words else f"{title}: no annotated concept"
-
-
 def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept]]) -> tuple[DrawnBox, ...]:
     """Boxes with the numbers of their concepts, large ones below small ones."""
-    kinds = {one.synset: (kind, one) for kind, one in concepts}
+    by_synset = {concept.synset: (kind, concept) for kind, concept in concepts}
     drawn, numbered = [], set[str]()
     for box in sorted(boxes, key=lambda box: -box.width * box.height):
-        kind, one = kinds[box.concept]
+        kind, concept = by_synset[box.concept]
         place = zip(("left", "top", "width", "height"), (box.x, box.y, box.width, box.height), strict=True)
         style = ";".join(f"{name}:{100 * share:.2f}%" for name, share in place)
-        drawn.append(DrawnBox(one.number, one.name, style, box.concept not in numbered, kind))
+        drawn.append(DrawnBox(concept.number, style, box.concept not in numbered, kind))
         numbered.add(box.concept)
     return tuple(drawn)
 
@@ -519,48 +452,38 @@ def _mark(text: str, places: Sequence[Place]) -> tuple[tuple[str, bool], ...]:
     return tuple((part, marked) for part, marked in [*parts, (text[done:], False)] if part)
 
 
-def _number(name: str, values: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Title of a measure, its value, and that of what the query mentions."""
-
-    def show(value: float | None) -> str:
-        return "" if value is None else SHOWN_AS[name].format(value)
-
-    return TITLES[name], show(values[name]), show(values[f"{name}{INFORMED}"])
-
-
 def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any], why: Sequence[str]) -> str:
     """One sentence that says whether it was a near miss, and why."""
-    own = [(row.truth, row.kind == "common") for row in rows if row.truth is not None]
-    found, missed = ([one.name for one, both in own if one.mentioned and both is there] for there in (True, False))
-    n_common = sum(both for _, both in own)
-    share = (
-        f"{n_common} of {count(len(own), 'concept')} of the right image" if n_common else "nothing of the right image"
-    )
+    wanted = [(row.truth, row.kind == "common") for row in rows if row.truth is not None]
+    hit = [concept.name for concept, common in wanted if concept.mentioned and common]
+    missed = [concept.name for concept, common in wanted if concept.mentioned and not common]
+    n_common = sum(common for _, common in wanted)
+    share = (f"{n_common} of {count(len(wanted), 'concept')}" if n_common else "nothing") + " of the right image"
     if not any(row.retrieved for row in rows):
-        told = ["the retrieved image shows no annotated concept"]
-    elif not (found or missed):
-        told = [f"it shows {share}"]
-    elif not found:
-        told = [f"it shows nothing that the query mentions ({list_names(missed)})"]
+        parts = ["the retrieved image shows no annotated concept"]
+    elif not (hit or missed):
+        parts = [f"it shows {share}"]
+    elif not hit:
+        parts = [f"it shows nothing that the query mentions ({list_names(missed)})"]
     elif missed:
-        told = [f"of what the query mentions it shows {list_names(found)}, but not {list_names(missed)}"]
+        parts = [f"of what the query mentions it shows {list_names(hit)}, but not {list_names(missed)}"]
     else:
-        told = [f"it shows all that the query mentions ({list_names(found)})"]
-    if n_common and 0 < len(found) + len(missed) < len(own):
-        told.append(f"in all {share}")
-    told += [
+        parts = [f"it shows all that the query mentions ({list_names(hit)})"]
+    if n_common and 0 < len(hit) + len(missed) < len(wanted):
+        parts.append(f"in all {share}")
+    parts += [
         f"in the place of {row.truth.name} stands {row.retrieved.name}"
         for row in rows
         if row.kind == "joined" and row.truth and row.retrieved
     ][:1]
-    told += why
+    parts += why
     if values["concept_enumeration"]:
-        told.append(f"common ones differ by {count(round(values['concept_enumeration']), 'instance')}")
+        parts.append(f"common ones differ by {count(round(values['concept_enumeration']), 'instance')}")
     if values["size_disagreement"]:
         sizes, of_truth = values["size_disagreement"], values[OF_TRUTH]
         other = "" if sizes == of_truth else f" ({of_truth:.1%} relative to the right image)"
-        told.append(f"sizes differ in {sizes:.1%} of the matches{other}")
-    return f"{KINDS[kind][0]}: {'; '.join(told)}."
+        parts.append(f"sizes differ in {sizes:.1%} of the matches{other}")
+    return f"{KINDS[kind][0]}: {'; '.join(parts)}."
 
 
 def render_explained(
@@ -575,22 +498,11 @@ def render_explained(
 ) -> str:
     """The page of failures: one self-contained HTML file, in which everything out of data is escaped.
 
-    Args:
-        explanations: of ``explain_run``, one of each model, all of one split and of
-            concepts from one source.
-        library: has captions and file names.
-        paired: how the further models differ from the first one.
-        reranked: what altered queries do to its ranks.
-        images: folder with the image files, at any depth; None for concepts alone.
-        shown: failures of each kind and direction, at most, and of those drawn at random.
-        seed: of the draws.
-
-    Raises:
-        InvalidOption: no such folder of images.
-        MalformedSource: an image is damaged.
+    ``images`` is a folder with the image files, at any depth, or None for concepts alone; ``shown`` bounds the failures
+    of each kind and direction, and of those drawn at random.
     """
     pages = show_failures(explanations, library, shown, seed)
-    cards = [card for page in pages for group in (page.drawn, *page.groups) for card in group.cards]
+    cards = [card for page in pages for card in page.cards]
     files = sorted({image.file for card in cards for image in (card.truth, card.retrieved)})
     uris = None if images is None else thumbnails(images, files, SIDE)
     absent = [] if uris is None else [file for file in files if file not in uris]

@@ -19,17 +19,11 @@ SHARES = ("failed_alone", "baseline_failed_alone")
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """One number of two models' failures over the same queries.
+    """One number of two models' failures over the same queries, the model's minus the baseline's, with its interval.
 
-    Attributes:
-        model, baseline: names.
-        key: ``direction/name``. ``failure_rate`` is the share of failed queries, over all queries;
-            ``failed_alone`` and ``baseline_failed_alone`` are the shares of all queries that one of the two alone
-            fails; any other name is the mean of a number over the queries that both fail, and on which it is defined
-            for both.
-        value: the model's minus the baseline's; of the shares the share itself.
-        low, high: percentile interval of a bootstrap over images, which keeps the captions of one together.
-        n_queries, n_images: what was drawn from.
+    The key is ``direction/name``. ``failure_rate`` is the share of failed queries, over all queries; ``failed_alone``
+    and ``baseline_failed_alone`` are the shares of all queries that one of the two alone fails; any other name is the
+    mean of a number over the queries that both fail, and on which it is defined for both.
     """
 
     model: str
@@ -50,67 +44,54 @@ class Paired:
 def compare_failures(
     baseline: Explanation, model: Explanation, *, seed: int = 0, confidence: float = 0.95
 ) -> list[Paired]:
-    """What two models' failures differ in, over the queries that both were asked.
+    """Compare two models' failures over the queries that both were asked.
 
     A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
-    on no query that both fail.
-
-    Args:
-        baseline: what the model is compared with.
-        model: the other.
-        seed: of the draws, the same for every number over the same images.
-        confidence: of the intervals.
-
-    Raises:
-        InvalidOption: the two were asked other queries, or explained by other concepts.
+    on no query that both fail. Intervals are percentiles of a bootstrap over images.
     """
     check_whole("seed", seed, 0)
     if (baseline.split, baseline.provenance["concepts"]) != (model.split, model.provenance["concepts"]):
         raise InvalidOption(f"{baseline.model} and {model.model} are explained by other splits or concepts")
-    asked = {
-        own.model: {name: it.failures.asked_ids for name, it in own.directions.items()} for own in (baseline, model)
-    }
-    refuse_other_queries(asked)
-    draws, found = Draws(seed), []
+    refuse_other_queries(
+        {
+            explanation.model: {name: it.failures.asked_ids for name, it in explanation.directions.items()}
+            for explanation in (baseline, model)
+        }
+    )
+    draws, rows = Draws(seed), []
     for direction in (name for name in baseline.directions if name in model.directions):
-        own, other = baseline.directions[direction], model.directions[direction]
-        for name, values, images in _pair_up(own, other):
-            samples = ClusterBootstrap(images, draws).means(values[:, None])[0]
-            low, high = interval(samples, confidence)
+        for name, values, images in _pair_up(baseline.directions[direction], model.directions[direction]):
+            low, high = interval(ClusterBootstrap(images, draws).means(values[:, None])[0], confidence)
             sizes = values.size, int(np.unique(images).size)
             key, value = f"{direction}/{name}", float(values.mean())
-            found.append(Paired(model.model, baseline.model, key, value, low, high, *sizes))
-    return found
+            rows.append(Paired(model.model, baseline.model, key, value, low, high, *sizes))
+    return rows
 
 
 def refuse_other_queries(asked: Mapping[str, Mapping[str, IntArray]]) -> None:
-    """Raise InvalidOption unless models are asked what the first one is, in every direction that they share with it.
-
-    Args:
-        asked: model to direction to the ids of its queries.
-    """
+    """Refuse models that are asked other queries than the first one, in a direction that both have."""
     (baseline, first), *others = asked.items()
-    for model, own in others:
-        for direction in (name for name in first if name in own):
-            if not np.array_equal(first[direction], own[direction]):
+    for model, queries in others:
+        for direction in (name for name in first if name in queries):
+            if not np.array_equal(first[direction], queries[direction]):
                 raise InvalidOption(
                     f"{baseline} and {model} are asked different {direction} queries, {first[direction].size:,} and "
-                    f"{own[direction].size:,}. Give runs of the same images, and of query-corpus rankings of one "
+                    f"{queries[direction].size:,}. Give runs of the same images, and of query-corpus rankings of one "
                     "--query-position."
                 )
 
 
-def _pair_up(own: Explained, other: Explained) -> Iterator[tuple[str, FloatArray, IntArray]]:
+def _pair_up(baseline: Explained, model: Explained) -> Iterator[tuple[str, FloatArray, IntArray]]:
     """Name, value of each query, and its image, of all that is compared."""
-    asked, images = own.failures.asked_ids, own.failures.asked_images
-    failed, fails = (np.isin(asked, explained.failures.query_ids) for explained in (own, other))
+    asked, images = baseline.failures.asked_ids, baseline.failures.asked_images
+    failed, fails = (np.isin(asked, explained.failures.query_ids) for explained in (baseline, model))
     yield "failure_rate", fails.astype(np.float64) - failed, images
     yield "failed_alone", (fails & ~failed).astype(np.float64), images
     yield "baseline_failed_alone", (failed & ~fails).astype(np.float64), images
     both = failed & fails  # failures stand in the order of all queries, of either model
-    rows, places = np.isin(own.failures.query_ids, asked[both]), np.isin(other.failures.query_ids, asked[both])
+    rows, places = (np.isin(side.failures.query_ids, asked[both]) for side in (baseline, model))
     for name in NUMBERS:
-        differences = other.table[name].to_numpy()[places] - own.table[name].to_numpy()[rows]
+        differences = model.table[name].to_numpy()[places] - baseline.table[name].to_numpy()[rows]
         defined = ~np.isnan(differences)
         if defined.any():
             yield name, differences[defined], images[both][defined]

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.evaluation.report import provenance_of
-from cxc_eccv.ranking import positive_ranks, ranks_of_run
+from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.ranking.scores import refuse_zero_vectors
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
 from cxc_eccv.sources.library import Library
-from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
+from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
 from cxc_eccv.tables import Cell, Table, tables_to_markdown
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, positions_of
 
@@ -30,7 +30,6 @@ __all__ = [
     "Corpus",
     "Pairing",
     "QueryCorpusReport",
-    "Score",
     "Scores",
     "collect_captions",
     "evaluate_query_corpus",
@@ -38,9 +37,6 @@ __all__ = [
     "key_summaries",
     "mean_corpus",
     "pair_up",
-    "rank_queries",
-    "rank_with_top",
-    "score_ranks",
     "summary_corpus",
     "take_rows",
 ]
@@ -65,19 +61,7 @@ AT_ONCE = 4096
 def collect_captions(library: Library, collection: str, split: str | None = None) -> pa.Table:
     """``caption_id``, ``image_id``, ``text`` of a collection, an image's captions in the order of their positions.
 
-    Args:
-        library: the raw files.
-        collection: ``flickr8k``, ``flickr30k`` or ``coco``.
-        split: one of its splits; None for the test split of COCO, and for all that is at hand of the others: the 8,091
-            images of Flickr8k that have a file, every split of Flickr30k.
-
-    Raises:
-        UnknownName: no such collection.
-        DataError: its raw files are not at hand, or do not hold the split.
-
-    Example:
-        >>> collect_captions(Library("sample"), "coco").num_rows
-        300
+    Without a split: the test split of COCO, the 8,091 images of Flickr8k that have a file, all splits of Flickr30k.
     """
     if collection not in COLLECTIONS:
         raise UnknownName("collection", collection, COLLECTIONS)
@@ -96,13 +80,8 @@ def collect_captions(library: Library, collection: str, split: str | None = None
 class Pairing:
     """Which caption of every image searches, and which others stand for the image.
 
-    Attributes:
-        position: of the query among the captions of its image, from 0.
-        image_ids: (N,) images that take part.
-        queries: (N,) row of each image's query in the table of captions.
-        others: (M,) rows of the other captions, image by image.
-        starts: (N + 1,) where those of each image begin in ``others``.
-        left_out: images without a caption at this position, or without any other one.
+    ``queries`` and ``others`` are rows of the table of captions; those of ``image_ids[n]`` begin at ``starts[n]`` of
+    ``others``. ``left_out`` counts images without a caption at this position, or without any other one.
     """
 
     position: int
@@ -112,18 +91,16 @@ class Pairing:
     starts: IntArray
     left_out: int
 
+    @property
+    def rows_of_others(self) -> list[list[int]]:
+        """Rows of each image's other captions."""
+        return [rows.tolist() for rows in np.split(self.others, self.starts[1:-1])]
+
 
 def pair_up(owners: IntArray, position: int) -> Pairing:
     """Take the caption at one position of every image as its query, and the others for the image.
 
     An image that has no caption there, or no other one, takes no part, neither as a query nor among those searched.
-
-    Args:
-        owners: (C,) image id of each caption; those of one image in the order of their positions.
-        position: from 0.
-
-    Raises:
-        InvalidOption: no image has a caption there and another one.
 
     Example:
         >>> pairing = pair_up(np.array([7, 7, 8, 9, 7, 9]), 1)
@@ -155,33 +132,26 @@ Corpus = Callable[[Pairing], Embeddings]
 def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Corpus:
     """Images as the mean of the vectors of their other captions: u = (1 / l) sum over j of v_j.
 
-    Args:
-        vectors: (C, D) one for each row of the table of captions.
-        normalise: bring every vector to length 1 before they are averaged. The paper averages what the model gives;
-            for a model that gives unit vectors the two are the same.
+    With ``normalise`` every vector has length 1 before. The paper averages what the model gives; for a model that gives
+    unit vectors the two are the same.
 
     References:
         Lymperaiou et al., Towards explainable evaluation of language models on the semantic similarity of visual
         concepts, COLING 2022, section 3.2.
-
-    Example:
-        >>> corpus = mean_corpus(np.array([[0, 9], [1, 0], [0, 3]], dtype=np.float32))
-        >>> corpus(pair_up(np.array([7, 7, 7]), 0)).vectors.tolist()
-        [[0.5, 1.5]]
     """
 
     def average(pairing: Pairing) -> Embeddings:
         means = np.empty((pairing.image_ids.size, vectors.shape[1]), dtype=np.float32)
         sizes = np.diff(pairing.starts)
         for size in np.unique(sizes):
-            own = np.flatnonzero(sizes == size)
-            for part in np.array_split(own, -(-own.size // AT_ONCE)):
+            of_size = np.flatnonzero(sizes == size)
+            for part in np.array_split(of_size, -(-of_size.size // AT_ONCE)):
                 rows = pairing.others[pairing.starts[part][:, None] + np.arange(size)]
-                told = vectors[rows].astype(np.float64)
+                captions = vectors[rows].astype(np.float64)
                 if normalise:
-                    told /= np.linalg.norm(told, axis=2, keepdims=True)
+                    captions /= np.linalg.norm(captions, axis=2, keepdims=True)
                 # Sorted, so that images with the same captions in another order get the same vector, to the last bit.
-                means[part] = np.sort(told, axis=1).mean(axis=1)
+                means[part] = np.sort(captions, axis=1).mean(axis=1)
         nowhere = pairing.image_ids[~means.any(axis=1)]
         if nowhere.size:
             raise MalformedRun(
@@ -196,25 +166,7 @@ def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Cor
 def summary_corpus(
     summaries: Mapping[tuple[int, int], str], encode: Callable[[list[tuple[int, str]]], Embeddings]
 ) -> Corpus:
-    """Images as the vector of a summary of their other captions.
-
-    Args:
-        summaries: image id and position of the query to the summary of the image's other captions.
-        encode: (number, text) each to their vectors in this order, as of the queries.
-
-    Returns:
-        A corpus that raises MissingIds where there is no summary of an image.
-
-    References:
-        As of :func:`mean_corpus`.
-
-    Example:
-        >>> def encode(texts):
-        ...     return Embeddings([number for number, _ in texts], [[len(text)] for _, text in texts])
-        >>> corpus = summary_corpus({(7, 0): "A dog."}, encode)
-        >>> corpus(pair_up(np.array([7, 7, 7]), 0)).vectors.tolist()
-        [[6.0]]
-    """
+    """Images as the vector of a summary, by image id and position of the query, of their other captions."""
     numbers = {text: number for number, text in enumerate(dict.fromkeys(summaries.values()))}
     vectors = encode([(number, text) for text, number in numbers.items()]).vectors
 
@@ -232,48 +184,30 @@ def summary_corpus(
 
 
 def key_summaries(table: pa.Table, positions: Sequence[int], where: object = "the table") -> dict[tuple[int, int], str]:
-    """A table of summaries by image and position of the query, as :func:`summary_corpus` takes them.
-
-    Args:
-        table: ``image_id``, ``summary``, and ``query_position`` if there are several positions.
-        positions: which are wanted.
-        where: named in messages.
-
-    Raises:
-        DataError: several positions and no column of them; a summary that is no text, or empty; one given twice.
-
-    Example:
-        >>> key_summaries(pa.table({"image_id": [7], "summary": ["A dog."]}), [0])
-        {(7, 0): 'A dog.'}
-    """
+    """A table of summaries by image and position of the query, as :func:`summary_corpus` takes them."""
     if "query_position" in table.column_names:
         of_row = table["query_position"].to_pylist()
     elif len(positions) == 1:
         of_row = [positions[0]] * table.num_rows
     else:
         raise DataError(f"{where}: has no column query_position, and {len(positions)} positions are asked for")
-    found: dict[tuple[int, int], str] = {}
+    summaries: dict[tuple[int, int], str] = {}
     rows = zip(table["image_id"].to_pylist(), of_row, table["summary"].to_pylist(), strict=True)
     for place, (image_id, position, summary) in enumerate(rows):
         if not isinstance(summary, str) or not summary.strip():
             raise DataError(f"{where}, row {place}: the summary of image {image_id} is {summary!r}; give it a text")
-        if (image_id, position) in found:
+        if (image_id, position) in summaries:
             raise DataError(
                 f"{where}, row {place}: a second summary of image {image_id} for the query at position {position}"
             )
-        found[image_id, position] = summary
-    return found
+        summaries[image_id, position] = summary
+    return summaries
 
 
 def take_rows(
     embeddings: Embeddings, ids: IntArray, where: object = "the run", side: str = "captions"
 ) -> NDArray[np.float32]:
-    """(C, D) vectors of captions or images in the order of ``ids``; none of them zero.
-
-    Raises:
-        MissingIds: one is not there.
-        MalformedRun: one is the zero vector.
-    """
+    """(C, D) vectors of captions or images in the order of ``ids``; none of them missing or zero."""
     places, known = positions_of(ids, embeddings.ids)
     if not known.all():
         raise MissingIds(
@@ -285,74 +219,12 @@ def take_rows(
     return vectors
 
 
-def rank_queries(
-    queries: Embeddings, truth_ids: IntArray, items: Embeddings, similarity: str = "cosine"
-) -> PositiveRanks:
-    """Rank of each query's own item among all of them, an item that ties with it above it.
-
-    Args:
-        queries: Q queries.
-        truth_ids: (Q,) the item of each.
-        items: what is searched.
-        similarity: ``cosine`` or ``dot``.
-
-    Example:
-        >>> items = Embeddings([7, 8, 9], [[1, 0], [0, 1], [0, 2]])
-        >>> rank_queries(Embeddings([70, 80], [[2, 1], [1, 2]]), np.array([7, 8]), items).ranks.tolist()
-        [1, 2]
-    """
-    judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, truth_ids)
-    return positive_ranks(EmbeddingsRun(items, queries), judgments, "t2i", similarity=similarity)
-
-
-def rank_with_top(queries: Embeddings, truth_ids: IntArray, items: Embeddings) -> tuple[PositiveRanks, TopK]:
-    """Ranks as of :func:`rank_queries`, by cosine, and the ``DEPTH`` items at the top of every ranking."""
-    judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, truth_ids)
-    request, top = {"": ("t2i", judgments)}, TopRows(judgments, DEPTH)
-    run = EmbeddingsRun(items, queries)
-    ranks = ranks_of_run(run, request, readers={"t2i": [top]}, similarity="cosine")[""]
-    return cast("PositiveRanks", ranks), top.result  # vectors rank every item
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A number and the bounds of its interval.
-
-    Attributes:
-        value: a fraction in [0, 1], or a plain rank.
-        low, high: the bounds.
-    """
-
-    value: float
-    low: float
-    high: float
-
-
-def score_ranks(ranks: Sequence[PositiveRanks], images: IntArray, draws: Draws, confidence: float) -> dict[str, Score]:
-    """The paper's metrics over the queries of one or more rankings, with intervals from a bootstrap over images."""
-    bootstrap, found = ClusterBootstrap(images, draws), {}
-    for label in METRICS:
-        spec, parameters = metric_labelled(label)
-        values: FloatArray = np.concatenate([spec.function(each, **parameters) for each in ranks])
-        is_median = spec.aggregate == "median"
-        samples = bootstrap.medians(values) if is_median else bootstrap.means(values[:, None])[0]
-        value = float(np.median(values) if is_median else values.mean())
-        found[label] = Score(value, *interval(samples, confidence))
-    first = found["recall_at_1"]
-    return {**found, "fails": Score(1 - first.value, 1 - first.high, 1 - first.low)}
-
-
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What came of the queries at one position, or at all of them.
+    """Scores of the queries at one position, or of the queries at all of them, each against the images of its own.
 
-    Attributes:
-        position: ``0``, ``1``, ..., or ``all``, the queries of all positions, each against the images of its own.
-        queries: how many.
-        left_out: images without a caption at this position or without another one; summed for ``all``.
-        same_words: queries whose words are those of another caption of their image.
-        ties: queries in which another image ties with their own.
-        metrics: label to value and interval.
+    ``left_out`` images have no caption at this position or no other one; the words of ``same_words`` queries are those
+    of another caption of their image; in ``ties`` another image ties with their own.
     """
 
     position: str
@@ -360,7 +232,7 @@ class Scores:
     left_out: int
     same_words: int
     ties: int
-    metrics: Mapping[str, Score]
+    metrics: Mapping[str, Estimate]
 
 
 TITLES = {
@@ -371,15 +243,7 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class QueryCorpusReport:
-    """Query-corpus ranking of one model.
-
-    Attributes:
-        collection: ``flickr8k``, ``flickr30k`` or ``coco``.
-        corpus: what stands for an image, in words.
-        rows: what came of each position, and of all of them where several were asked for.
-        rankings: the items at the top for every query, with what stands for an image: a run that ``explain`` takes.
-        provenance: model, data, versions.
-    """
+    """Query-corpus ranking of one model; ``rankings`` has what stands at the top, for ``explain``."""
 
     collection: str
     corpus: str
@@ -391,9 +255,9 @@ class QueryCorpusReport:
     def scores(self) -> dict[str, float]:
         """Key, as ``flickr8k/query_0/recall_at_1``, to value."""
         return {
-            f"{self.collection}/query_{row.position}/{label}": score.value
+            f"{self.collection}/query_{row.position}/{label}": estimate.value
             for row in self.rows
-            for label, score in row.metrics.items()
+            for label, estimate in row.metrics.items()
         }
 
     def to_json(self) -> str:
@@ -409,7 +273,7 @@ class QueryCorpusReport:
         """Its numbers: a line per metric, a column per position; one column alone has its intervals beside it."""
         alone = len(self.rows) == 1
         lines: list[tuple[str | Cell, ...]] = [
-            (TITLES[label], *(_cell(label, row.metrics[label], alone) for row in self.rows)) for label in TITLES
+            (title, *(_cell(label, row.metrics[label], alone) for row in self.rows)) for label, title in TITLES.items()
         ]
         counts = ("queries", "left_out", "same_words", "ties")
         lines += [(name.replace("_", " "), *(f"{getattr(row, name):,}" for row in self.rows)) for name in counts]
@@ -436,8 +300,8 @@ class QueryCorpusReport:
             yield f"Modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}."
 
 
-def _cell(label: str, score: Score, with_interval: bool) -> Cell:
-    texts = [f"{value:g}" if label == "median_rank" else f"{100 * value:.1f}" for value in asdict(score).values()]
+def _cell(label: str, estimate: Estimate, with_interval: bool) -> Cell:
+    texts = [f"{value:g}" if label == "median_rank" else f"{100 * value:.1f}" for value in asdict(estimate).values()]
     return Cell(texts[0], interval=f"[{texts[1]}, {texts[2]}]" if with_interval else "")
 
 
@@ -457,7 +321,8 @@ def evaluate_query_corpus(
 ) -> QueryCorpusReport:
     """Rank every image for a caption of each, and score the rank of its own.
 
-    A query is compared by cosine with one vector per image, which stands for the image's captions other than the query.
+    A query is compared by cosine with one vector per image, which stands for the image's captions other than the query:
+    that of ``corpus``, or the mean of their vectors.
 
     Args:
         captions: of :func:`collect_captions`.
@@ -472,51 +337,62 @@ def evaluate_query_corpus(
         seed: of their draws.
         **facts: further entries of the provenance.
 
-    Raises:
-        InvalidOption: no image has a caption at this position; the position is neither a number nor ``all``.
-        MalformedRun, MissingIds: captions that average to the zero vector; a summary that is missing.
-
     References:
-        Lymperaiou et al., Towards explainable evaluation of language models on the semantic similarity of visual
-        concepts, COLING 2022, sections 3.2, 3.3 and 6.1.
-
-    Example:
-        >>> library = Library("sample")
-        >>> captions = collect_captions(library, "coco")
-        >>> vectors = np.random.default_rng(0).standard_normal((captions.num_rows, 8)).astype("float32")
-        >>> report = evaluate_query_corpus(captions, vectors, library, collection="coco")
-        >>> report.rows[0].queries, round(report.scores["coco/query_0/median_rank"])
-        (60, 27)
+        Lymperaiou et al., COLING 2022, sections 3.2, 3.3 and 6.1.
     """
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
     words = [" ".join(text.lower().split()) for text in captions["text"].to_pylist()]
-    draws, found, tops = Draws(seed), [], []
+    draws, ranked, tops = Draws(seed), [], []
     if corpus is None:
         corpus = mean_corpus(vectors, normalise=normalise)
     for position in find_positions(query_position, owners):
         pairing = pair_up(owners, position)
-        queries = Embeddings(ids[pairing.queries], vectors[pairing.queries])
-        ranks, top = rank_with_top(queries, pairing.image_ids, corpus(pairing))
-        found.append((pairing, ranks))
-        tops.append(top)
-    groups = [(str(pairing.position), [(pairing, ranks)]) for pairing, ranks in found]
+        items, queries = corpus(pairing), Embeddings(ids[pairing.queries], vectors[pairing.queries])
+        judgments = Judgments.from_pairs(queries.ids, items.ids, queries.ids, pairing.image_ids)
+        run, reader = EmbeddingsRun(items, queries), TopRows(judgments, DEPTH)
+        ranks = ranks_of_run(run, {"": ("t2i", judgments)}, readers={"t2i": [reader]}, similarity="cosine")[""]
+        ranked.append((pairing, cast("PositiveRanks", ranks)))  # vectors rank every item
+        tops.append(reader.result)
+    groups = [(str(pairing.position), [(pairing, ranks)]) for pairing, ranks in ranked]
     if query_position == ALL:
-        groups.append((ALL, found))
-    rows = []
-    for name, group in groups:
-        images = np.concatenate([pairing.image_ids for pairing, _ in group])
-        metrics = score_ranks([ranks for _, ranks in group], images, draws, confidence)
-        left_out = sum(pairing.left_out for pairing, _ in group)
-        same = sum(_count_same_words(words, pairing) for pairing, _ in group)
-        ties = sum(int(np.count_nonzero(ranks.ties)) for _, ranks in group)
-        rows.append(Scores(name, images.size, left_out, same, ties, metrics))
+        groups.append((ALL, ranked))
+    rows = [_score(position, group, words, draws, confidence) for position, group in groups]
     if corpus_name is None:
         corpus_name = "the mean of their other captions" + (", each of length 1" if normalise else "")
-    told = {"collection": collection, "query_position": query_position, "corpus": corpus_name, **facts}
+    settings = {"collection": collection, "query_position": query_position, "corpus": corpus_name, **facts}
     rankings = RankingsRun({"t2i": _join_tops(tops)}, facts.get("model"), corpus_name)
-    provenance = provenance_of(library, **told, confidence=confidence, seed=seed)
+    provenance = provenance_of(library, **settings, confidence=confidence, seed=seed)
     return QueryCorpusReport(collection, corpus_name, tuple(rows), rankings, provenance)
+
+
+def _score(
+    position: str,
+    group: Sequence[tuple[Pairing, PositiveRanks]],
+    words: Sequence[str],
+    draws: Draws,
+    confidence: float,
+) -> Scores:
+    """The paper's metrics over the queries of one or more rankings, with intervals from a bootstrap over images."""
+    images = np.concatenate([pairing.image_ids for pairing, _ in group])
+    bootstrap, metrics = ClusterBootstrap(images, draws), {}
+    for label in METRICS:
+        spec, parameters = metric_labelled(label)
+        values: FloatArray = np.concatenate([spec.function(ranks, **parameters) for _, ranks in group])
+        is_median = spec.aggregate == "median"
+        samples = bootstrap.medians(values) if is_median else bootstrap.means(values[:, None])[0]
+        value = float(np.median(values) if is_median else values.mean())
+        metrics[label] = Estimate(value, *interval(samples, confidence))
+    first = metrics["recall_at_1"]
+    metrics["fails"] = Estimate(1 - first.value, 1 - first.high, 1 - first.low)
+    same_words = sum(
+        words[query] in {words[row] for row in rows}
+        for pairing, _ in group
+        for query, rows in zip(pairing.queries.tolist(), pairing.rows_of_others, strict=True)
+    )
+    left_out = sum(pairing.left_out for pairing, _ in group)
+    ties = sum(int(np.count_nonzero(ranks.ties)) for _, ranks in group)
+    return Scores(position, images.size, left_out, same_words, ties, metrics)
 
 
 def _join_tops(tops: Sequence[TopK]) -> RankedLists:
@@ -528,12 +404,7 @@ def _join_tops(tops: Sequence[TopK]) -> RankedLists:
 
 
 def find_positions(query_position: int | str, owners: IntArray) -> range:
-    """The positions of queries that are asked for: a number from 0, or ``all`` that any image has a caption at.
-
-    Example:
-        >>> list(find_positions("all", np.array([7, 7, 8, 7])))
-        [0, 1, 2]
-    """
+    """The positions of queries: a number from 0, or ``all`` that any image has a caption at."""
     if query_position == ALL:
         return range(int(np.unique(owners, return_counts=True)[1].max()))
     if isinstance(query_position, str) and query_position.isdecimal():
@@ -541,13 +412,3 @@ def find_positions(query_position: int | str, owners: IntArray) -> range:
     if isinstance(query_position, bool) or not isinstance(query_position, int) or query_position < 0:
         raise InvalidOption(f"query position {query_position!r}: give a number from 0, or all")
     return range(query_position, query_position + 1)
-
-
-def _count_same_words(words: Sequence[str], pairing: Pairing) -> int:
-    """How many queries are word for word another caption of their image, but for case and blanks."""
-    return sum(
-        words[query] in {words[row] for row in pairing.others[start:stop].tolist()}
-        for query, start, stop in zip(
-            pairing.queries.tolist(), pairing.starts[:-1].tolist(), pairing.starts[1:].tolist(), strict=True
-        )
-    )

@@ -26,8 +26,8 @@ from cxc_eccv.registry import metrics
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import parse_json, read_rows, shown
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
-from cxc_eccv.studies.explain.explanation import MEASURES
 from cxc_eccv.studies.explain.failures import TASKS
+from cxc_eccv.studies.explain.measures import INFORMED, MEASURES
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
 from cxc_eccv.writing import ROW_FORMATS, refuse_unwritable, write_json, write_rows
@@ -56,9 +56,6 @@ LEAST, MOST = 1, 10
 COLUMNS = ("pair_id", "query", "rater", "classes", "rating")
 """What an answered row cannot do without."""
 
-INFORMED = "_informed"
-"""Ends the name of a number that looks at what the query mentions alone, as raters are told to."""
-
 CORRELATED = tuple(f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES)
 
 FAILURE_COLUMNS = ("direction", "query_id", "truth_id", "retrieved_id", *CORRELATED)
@@ -85,17 +82,6 @@ def export_failures(
 
     A pair's id names direction, query and both images, and nothing of the model or of the draw: who rated a pair once
     has rated it for every model that fails in the same way.
-
-    Args:
-        explained: failures with ``direction``, ``query_id``, ``truth_id`` and ``retrieved_id``, one row each.
-        output: ``.csv`` or ``.jsonl`` file that is not there yet.
-        library: has captions and file names.
-        split: of the failures.
-        sample: how many failures.
-        seed: of the draw.
-
-    Raises:
-        InvalidOption: fewer failures than asked for, another ending, or a file that is there.
     """
     path = Path(output)
     if path.suffix not in ROW_FORMATS:
@@ -149,11 +135,7 @@ def _describe_pairs(explained: pa.Table, library: Library, split: str) -> dict[s
 
 
 def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
-    """The failures that ``cxc-eccv explain --output`` wrote, a row per model, direction and failure; and their split.
-
-    Raises:
-        DataError: the folder, or its table, is not there, or is none of this kind.
-    """
+    """The failures that ``cxc-eccv explain --output`` wrote, of all models and directions; and their split."""
     path = Path(folder) / "failures.parquet"
     if not path.is_file():
         raise DataError(f"{path} is missing. Name a folder that cxc-eccv explain --output wrote.")
@@ -218,12 +200,8 @@ def _on_one_line(text: str) -> str:
 class FailureRatings:
     """What A answers say of P failures.
 
-    Attributes:
-        pair_ids: P ids, in their order.
-        pairs: (A,) place of each answer's failure.
-        raters: A names.
-        marks: (A, 7) whether each of ``CLASSES`` was marked.
-        ratings: (A,) whole numbers from 1 to 10.
+    ``pairs`` has the place of each answer's failure in ``pair_ids``; ``marks`` are (A, 7), whether each of ``CLASSES``
+    was marked.
     """
 
     pair_ids: tuple[str, ...]
@@ -243,18 +221,8 @@ class FailureRatings:
 def read_ratings(paths: Sequence[str | Path], explained: pa.Table, library: Library, split: str) -> FailureRatings:
     """Read answered files of :func:`export_failures`, one or several for each rater.
 
-    Args:
-        paths: ``.csv`` or ``.jsonl`` files. ``classes`` are names out of ``CLASSES``, divided by semicolons in a CSV
-            file and a list in JSON lines; further columns are passed over.
-        explained: the failures, as they were exported.
-        library: has the captions.
-        split: of the failures.
-
-    Raises:
-        MalformedSource: names the row and the remedy: no failure of this name, a changed query, no rater or one twice
-            for one failure, no class, one that is not there, alternatives beside another class, a rating that is
-            missing, not whole or not from 1 to 10.
-        InvalidOption: no file, or one of another ending.
+    ``classes`` are names out of ``CLASSES``, divided by semicolons in a CSV file and a list in JSON lines; further
+    columns are passed over. MalformedSource names the row and the remedy.
     """
     if not paths:
         raise InvalidOption("no file of ratings; name one or more")
@@ -344,15 +312,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who marks the antecedents marks the consequents as well.
+    """Who marks the antecedents marks the consequents as well, in so many answers.
 
-    Attributes:
-        antecedents, consequents: names of classes.
-        answers: with all of both.
-        support: their share of all answers.
-        confidence: their share of the answers with the antecedents.
-        lift: the confidence by the consequents' share of all answers; above 1 they come together more often than by
-            chance.
+    ``support`` is their share of all answers, ``confidence`` their share of those with the antecedents, ``lift`` the
+    confidence by the consequents' share of all answers.
     """
 
     antecedents: tuple[str, ...]
@@ -365,15 +328,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How a number of failures goes with people's ratings.
+    """Rank correlation of a column of the explained failures with the mean ratings, over the failures that have it.
 
-    Attributes:
-        metric: a column of the explained failures.
-        spearman: its rank correlation with the mean ratings; None where it has none, for the reason given.
-        low, high: of a bootstrap over pairs; None where a sample has no correlation.
-        higher_is_better: of the metric: people agree with it where the correlation is positive, else negative.
-        pairs: failures that have the number.
-        reason: why there is no correlation.
+    It is None for the reason given, and the bounds where a sample of the bootstrap has none. People agree with a number
+    where it is positive and higher is better, or negative and lower is better.
     """
 
     metric: str
@@ -395,18 +353,9 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class RatingsReport:
-    """What people say of failures.
+    """Shares of classes, numbers and pairs of classes; rules; and how each number goes with the mean ratings.
 
-    Attributes:
-        pairs, raters, answers: how many.
-        mean_rating: over all answers, and its interval.
-        ratings: number of answers with each rating from 1 to 10.
-        classes: each class's share of the answers.
-        numbers: share of the answers with one class, two and so on.
-        together: pairs of classes that were marked in one answer, the most frequent first.
-        rules: all association rules that an answer supports.
-        agreements: the correlation of each number with the mean ratings.
-        provenance: seed and level, files and data.
+    ``ratings`` has the number of answers with each rating from 1 to 10.
     """
 
     pairs: int
@@ -481,12 +430,10 @@ class RatingsReport:
     def _agreements(self, level: str) -> Table:
         rows = []
         for row in self.agreements:
-            spec, informed = metrics()[row.metric.removesuffix(INFORMED)], row.metric.endswith(INFORMED)
             bounds = "" if row.low is None or row.high is None else f"[{row.low:.2f}, {row.high:.2f}]"
             value = MISSING if row.spearman is None else Cell(f"{row.spearman:.2f}", interval=bounds)
             wanted = "above 0" if row.higher_is_better else "below 0"
-            title = f"{spec.title}, informed" if informed else spec.title
-            rows.append((title, value, wanted, f"{row.pairs:,}", row.verdict))
+            rows.append((_title_of(row), value, wanted, f"{row.pairs:,}", row.verdict))
         best = max(
             (row for row in self.agreements if row.verdict == "agrees"),
             key=lambda row: abs(row.spearman or 0.0),
@@ -528,16 +475,6 @@ def report_ratings(
     Shares are of answers, each a rater's on a failure: with one rater for each failure they are the paper's. Their
     intervals draw failures anew, with all answers on each.
 
-    Args:
-        rated: of :func:`read_ratings`.
-        explained: the failures with their numbers, null or NaN where one is not defined.
-        seed: of the bootstraps.
-        confidence: of the intervals.
-        provenance: to be kept with the numbers.
-
-    Raises:
-        InvalidOption: a seed or level out of range; mlxtend, which finds the rules, is not installed.
-
     References:
         Lymperaiou et al., 2022, sections 4.2 and 6.3.
     """
@@ -577,20 +514,7 @@ def report_ratings(
 
 
 def find_rules(marks: NDArray[np.bool_]) -> tuple[Rule, ...]:
-    """All association rules between classes that an answer supports, those of most answers first.
-
-    Args:
-        marks: (A, 7) whether each of ``CLASSES`` was marked.
-
-    Raises:
-        InvalidOption: mlxtend is not installed.
-
-    Example:
-        >>> marks = np.zeros((4, 7), dtype=bool)
-        >>> marks[:2, 5] = marks[1:, 6] = True
-        >>> [(rule.antecedents, rule.consequents, rule.confidence) for rule in find_rules(marks)]
-        [(('action',), ('detail',), 0.5), (('detail',), ('action',), 0.3333333333333333)]
-    """
+    """All association rules between classes that an answer supports, those of most answers first."""
     try:
         import pandas as pd
         from mlxtend.frequent_patterns import apriori, association_rules

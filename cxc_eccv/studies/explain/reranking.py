@@ -1,4 +1,4 @@
-"""Adversarial re-ranking: what becomes of the rank of a query's own image when a word of the query is altered."""
+"""Adversarial re-ranking: how the rank of a query's own image changes when a word of the query is altered."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownIds, UnknownName
+from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.ranking.rank import pair_similarities
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of, to_unit_length
 from cxc_eccv.registry import metric_labelled
@@ -19,9 +20,9 @@ from cxc_eccv.runs.embeddings import side_of_arrays
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, enough_samples, holm, interval, two_sided_p_value
 from cxc_eccv.studies.explain.altering import all_kinds
-from cxc_eccv.studies.explain.query_corpus import METRICS, find_positions, mean_corpus, pair_up, rank_queries, take_rows
+from cxc_eccv.studies.explain.query_corpus import METRICS, find_positions, mean_corpus, pair_up, take_rows
 from cxc_eccv.tables import Cell, Table
-from cxc_eccv.types import Embeddings, FloatArray, IntArray, PositiveRanks, RatedPairs, positions_of
+from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, positions_of
 from cxc_eccv.types.ids import distinct_of
 
 __all__ = [
@@ -54,14 +55,10 @@ BATCH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A number with the original queries and with altered ones in their place.
+    """A number with the original queries and with altered ones in their place, and the interval of its change.
 
-    Attributes:
-        before, after: the two.
-        change: after minus before.
-        low, high: percentile interval of the change, of a bootstrap over images.
-        p_value: of no change, two-sided, paired, see :func:`cxc_eccv.statistics.two_sided_p_value`.
-        p_holm: the same corrected for all tests of the report; None of a number that is not among them.
+    The p-value is two-sided, paired, of no change; ``p_holm`` is corrected for all tests of the report, or None where
+    the number is not among them.
     """
 
     before: float
@@ -77,17 +74,10 @@ class Change:
 class KindMoves:
     """What one kind of alteration does in one direction.
 
-    Attributes:
-        direction: ``t2i`` or ``t2t``.
-        kind: of the alteration.
-        queries: altered queries that were ranked.
-        unchanged: those of them whose vector has the direction of the original query's, which count for nothing below.
-        lower, higher, same: changed queries whose own image is ranked lower (worse) than before, higher, or the same.
-        shares: ``lower``, ``higher``, ``same`` to share of the changed queries and the bounds of its interval.
-        moved: the share of lower minus that of higher ones, tested against none.
-        cosine: the mean cosine between a changed query and its own item.
-        whole: metric to its change over all queries, altered ones in the place of their originals.
-        altered: metric to its change over the changed queries alone.
+    ``unchanged`` queries have a vector of the original's direction and count for nothing else here; the own images of
+    ``lower`` ones are ranked lower (worse) than before. ``shares`` has their shares with both bounds; ``moved`` is the
+    share of lower minus that of higher ones; ``whole`` are metrics over all queries, altered ones in the place of their
+    originals, ``altered`` over the changed queries alone.
     """
 
     direction: str
@@ -106,24 +96,19 @@ class KindMoves:
     @property
     def scores(self) -> dict[str, float]:
         """Key, as ``t2i/adversarial/colour_in/lower_share``, to number."""
-        found: dict[str, float] = {name: getattr(self, name) for name in ("queries", "unchanged", *self.shares)}
-        found |= {f"{name}_share": share for name, (share, _, _) in self.shares.items()}
-        found["cosine_change"] = self.cosine.change
+        scores: dict[str, float] = {name: getattr(self, name) for name in ("queries", "unchanged", *self.shares)}
+        scores |= {f"{name}_share": share for name, (share, _, _) in self.shares.items()}
+        scores["cosine_change"] = self.cosine.change
         for scope, changes in (("", self.whole), ("altered/", self.altered)):
             for label, change in changes.items():
-                found[f"{scope}{label}"], found[f"{scope}{label}_original"] = change.after, change.before
-                found[f"{scope}{label}_change"] = change.change
-        return {f"{self.direction}/adversarial/{self.kind}/{name}": value for name, value in found.items()}
+                scores[f"{scope}{label}"], scores[f"{scope}{label}_original"] = change.after, change.before
+                scores[f"{scope}{label}_change"] = change.change
+        return {f"{self.direction}/adversarial/{self.kind}/{name}": value for name, value in scores.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Reranking:
-    """All kinds and directions of one model.
-
-    Attributes:
-        rows: one per direction and kind.
-        facts: of the altered queries' file, and how changes were tested.
-    """
+    """All kinds and directions of one model; ``facts`` tell the altered queries' file and how changes were tested."""
 
     rows: tuple[KindMoves, ...]
     facts: Mapping[str, Any]
@@ -141,27 +126,16 @@ class Reranking:
 def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> dict[str, Embeddings]:
     """Kind to the vectors of its altered queries, by the ids of the captions they were made from.
 
-    Args:
-        altered: a run with ``adversarial_<kind>_ids`` and ``adversarial_<kind>_embeddings`` among its ``further``.
-        content_ids: ids of all captions of the split.
-        width: of the vectors that they are compared with.
-
     Raises:
         MalformedRun: there are no altered queries; ids without vectors, or not as many of both; an id twice; vectors of
             another width, or zero.
         UnknownName: a kind that is not declared.
         UnknownIds: a caption that is not in the split.
-
-    Example:
-        >>> arrays = {"adversarial_size_ids": np.array([7]), "adversarial_size_embeddings": np.ones((1, 2))}
-        >>> found = read_altered(EmbeddingsRun(None, None, further=arrays), np.array([7, 8]), 2)
-        >>> found["size"].ids.tolist()
-        [7]
     """
     where = altered.path or "the altered queries"
-    own = [name for name in altered.further if name.startswith(PREFIX)]
-    found = {}
-    for kind in dict.fromkeys(name.removeprefix(PREFIX).removesuffix(ENDS[0]).removesuffix(ENDS[1]) for name in own):
+    names = [name.removeprefix(PREFIX) for name in altered.further if name.startswith(PREFIX)]
+    queries = {}
+    for kind in dict.fromkeys(name.removesuffix(ENDS[0]).removesuffix(ENDS[1]) for name in names):
         if kind not in all_kinds():
             raise UnknownName(f"kind of altered queries ({where})", kind, all_kinds())
         side = side_of_arrays(where, altered.further, *(f"{PREFIX}{kind}{end}" for end in ENDS))
@@ -179,22 +153,17 @@ def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> d
             )
         nowhere = side.ids[~side.vectors.any(axis=1)]
         refuse_zero_vectors(nowhere, side.ids.size, f"altered queries ({kind})", where, by_dot=False)
-        found[kind] = side
-    if not found:
+        queries[kind] = side
+    if not queries:
         raise MalformedRun(
             f"{where}: holds no altered queries (adversarial_<kind>_ids with adversarial_<kind>_embeddings); make them "
             "with cxc-eccv encode --model MODEL --config adversarial --output altered.npz"
         )
-    return found
+    return queries
 
 
 def count_moves(before: IntArray, after: IntArray) -> dict[str, int]:
-    """How many ranks went lower, which is worse, higher, or stayed.
-
-    Example:
-        >>> count_moves(np.array([1, 5, 2, 2]), np.array([3, 4, 2, 9]))
-        {'lower': 2, 'higher': 1, 'same': 1}
-    """
+    """How many ranks went lower, which is worse, higher, or stayed."""
     moves = np.sign(after - before)
     return {name: int(np.count_nonzero(moves == sign)) for name, sign in (("lower", 1), ("higher", -1), ("same", 0))}
 
@@ -213,39 +182,13 @@ def rerank(
     """Rank a model's altered queries where the originals were ranked, and say what changed.
 
     In ``t2i`` a caption searches the images of the split. In ``t2t``, for models of texts, it searches images that are
-    the mean of their other captions, as in ``query_corpus``, every caption among those of its own
-    position. Only queries whose vector is not that of their original count as altered, as in the paper.
-
-    Args:
-        run: embeddings of the split.
-        altered: of the same model, see :func:`read_altered`; may be the same run.
-        library: the raw sources.
-        split: ``validation`` or ``test``.
-        directions: of ``t2i`` and ``t2t``; None for those that the run can be ranked in.
-        similarity: ``cosine`` or ``dot`` for ``t2i``; None for what the run is meant for. ``t2t`` is by cosine.
-        confidence: of the intervals.
-        seed: of their draws.
-
-    Raises:
-        InvalidOption: the run has no vectors of captions, cannot be ranked in a direction that was named, or is of
-            another model than the altered queries.
-        RunError: as of :func:`read_altered`; the run lacks captions or images of the split.
+    the mean of their other captions, as in ``query_corpus``, every caption among those of its own position. Only
+    queries whose vector is not that of their original count as altered, as in the paper. ``similarity`` is of ``t2i``;
+    ``t2t`` is by cosine.
 
     References:
         Lymperaiou et al., Towards explainable evaluation of language models on the semantic similarity of visual
         concepts, COLING 2022, sections 5 and 6.4, Tables 4 and 5.
-
-    Example:
-        >>> library = Library("sample")
-        >>> content, random = library.karpathy("test"), np.random.default_rng(0)
-        >>> captions = Embeddings(content.caption_ids, random.standard_normal((content.caption_ids.size, 8)))
-        >>> turned = {"size_ids": captions.ids[:9], "size_embeddings": -captions.vectors[:9]}
-        >>> further = {f"adversarial_{name}": array for name, array in turned.items()}
-        >>> run = EmbeddingsRun(None, captions, further=further)
-        >>> found = rerank(run, run, library)
-        >>> row = found.rows[0]
-        >>> row.kind, row.queries, row.lower + row.higher + row.same
-        ('size', 9, 9)
     """
     captions = library.captions(split)
     run, originals, queries, wanted = check_altered(run, altered, captions, directions)
@@ -253,7 +196,7 @@ def rerank(
     tests, rows = PairedBootstrap(seed, samples, confidence), []
     for direction in wanted:
         search = _Search(list(_galleries(direction, run, captions, originals.vectors, similarity)), originals)
-        rows += [_move(direction, kind, search, own, tests) for kind, own in queries.items()]
+        rows += [_move(direction, kind, search, of_kind, tests) for kind, of_kind in queries.items()]
     facts = {"run": altered.facts(), "confidence": confidence, "seed": seed, "samples": samples}
     return Reranking(_correct(rows), facts)
 
@@ -261,44 +204,35 @@ def rerank(
 def check_altered(
     run: Run, altered: EmbeddingsRun, captions: pa.Table, directions: Sequence[str] | None = None
 ) -> tuple[EmbeddingsRun, Embeddings, dict[str, Embeddings], list[str]]:
-    """Refuse what :func:`rerank` would refuse, before anything is ranked.
-
-    Returns:
-        The run, vectors of all captions, those of the altered queries of each kind, and the directions to rank in.
-    """
+    """Refuse what ``rerank`` would; returns the run, vectors of captions and altered ones, and directions."""
     if not isinstance(run, EmbeddingsRun) or run.captions is None:
         raise InvalidOption("altered queries are ranked by vectors: give a file with embeddings of the captions")
-    refuse_other_model(run, altered)
+    for what, expected, given in (
+        ("model", run.model, altered.model),
+        ("similarity", run.similarity, altered.similarity),
+    ):
+        if expected and given and expected != given:
+            raise InvalidOption(
+                f"{altered.path or 'the altered queries'}: their {what} is {given}, and that of "
+                f"{run.path or 'the run'} is {expected}. Encode both with one model."
+            )
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
     originals = Embeddings(ids, take_rows(run.captions, ids, run.path or "the run"))
     queries = read_altered(altered, ids, originals.vectors.shape[1])
-    for kind, own in queries.items():
-        if not _differ(own, originals).any():
+    for kind, of_kind in queries.items():
+        if not _differ(of_kind, originals).any():
             raise InvalidOption(
-                f"adversarial {kind}: none of {own.ids.size} altered queries has another vector than its original, so "
-                "that there is nothing to compare; encode the altered sentences"
+                f"adversarial {kind}: none of {of_kind.ids.size} altered queries has another vector than its original, "
+                "so that there is nothing to compare; encode the altered sentences"
             )
     return run, originals, queries, _choose(directions, run)
 
 
 def _differ(queries: Embeddings, originals: Embeddings) -> NDArray[np.bool_]:
-    """(Q,) whether altered queries have another direction than their originals.
-
-    Their lengths change neither ranks, by cosine or dot product, nor cosines.
-    """
-    own = originals.vectors[positions_of(queries.ids, originals.ids)[0]]
-    apart = np.linalg.norm(to_unit_length(queries.vectors) - to_unit_length(own), axis=1)
+    """(Q,) whether altered queries have another direction than their originals; lengths change nothing."""
+    before = originals.vectors[positions_of(queries.ids, originals.ids)[0]]
+    apart = np.linalg.norm(to_unit_length(queries.vectors) - to_unit_length(before), axis=1)
     return np.asarray(apart > ROUNDING)
-
-
-def refuse_other_model(run: EmbeddingsRun, altered: EmbeddingsRun) -> None:
-    """Raise InvalidOption where two runs say that they are of different models."""
-    for what, own, its in (("model", run.model, altered.model), ("similarity", run.similarity, altered.similarity)):
-        if own and its and own != its:
-            raise InvalidOption(
-                f"{altered.path or 'the altered queries'}: their {what} is {its}, and that of {run.path or 'the run'} "
-                f"is {own}. Encode both with one model."
-            )
 
 
 def _choose(directions: Sequence[str] | None, run: EmbeddingsRun) -> list[str]:
@@ -322,18 +256,6 @@ class _Gallery:
     items: Embeddings
     similarity: str
 
-    def rank(self, queries: Embeddings) -> IntArray:
-        """Ranks of the own images of some of the queries, in these or other vectors."""
-        truths = self.truth_ids[positions_of(queries.ids, self.query_ids)[0]]
-        return rank_queries(queries, truths, self.items, self.similarity).best
-
-    def compare(self, queries: Embeddings) -> FloatArray:
-        """(Q,) cosine of each of some queries with its own image."""
-        truths = self.truth_ids[positions_of(queries.ids, self.query_ids)[0]]
-        rated = RatedPairs(queries.ids, truths, np.zeros(truths.size))
-        run = EmbeddingsRun(self.items, queries)
-        return pair_similarities(run, "t2i", rated, similarity="cosine")
-
 
 def _galleries(
     direction: str, run: EmbeddingsRun, captions: pa.Table, vectors: NDArray[np.float32], similarity: str | None
@@ -352,82 +274,72 @@ def _galleries(
 
 
 class _Search:
-    """All original queries, ranked.
-
-    Args:
-        galleries: what they search.
-        originals: vectors of all captions.
-    """
+    """All original queries of one direction, gallery by gallery: ids, images, ranks of these, cosines with them."""
 
     def __init__(self, galleries: Sequence[_Gallery], originals: Embeddings) -> None:
-        self.galleries, self._originals = galleries, originals
+        self.galleries = galleries
         self.ids = np.concatenate([gallery.query_ids for gallery in galleries])
         self.images = np.concatenate([gallery.truth_ids for gallery in galleries])
-        self.sizes = np.repeat([g.items.ids.size for g in galleries], [g.query_ids.size for g in galleries])
-        self.before = np.concatenate([gallery.rank(self.original(gallery.query_ids)) for gallery in galleries])
+        counts = [gallery.query_ids.size for gallery in galleries]
+        self.numbers = np.repeat(np.arange(len(galleries)), counts)
+        self.sizes = np.repeat([gallery.items.ids.size for gallery in galleries], counts)
+        self.originals = Embeddings(self.ids, originals.vectors[positions_of(self.ids, originals.ids)[0]])
+        self.ranks, self.cosines = self.measure(self.originals)
 
-    def original(self, ids: IntArray) -> Embeddings:
-        """Vectors of some captions."""
-        return Embeddings(ids, self._originals.vectors[positions_of(ids, self._originals.ids)[0]])
-
-    def rank(self, queries: Embeddings) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-        """Of altered queries places among all, ranks, cosines of their originals with the own image, and their own."""
-        places, ranks, before, after = [], [], [], []
+    def measure(self, queries: Embeddings) -> tuple[IntArray, FloatArray]:
+        """(Q,) ranks of the own images of some queries, in these or other vectors; and cosines with them."""
+        ranks, cosines = np.zeros(queries.ids.size, dtype=np.int64), np.zeros(queries.ids.size)
         for gallery in self.galleries:
-            own = positions_of(queries.ids, gallery.query_ids)[1]
-            if own.any():
-                part = Embeddings(queries.ids[own], queries.vectors[own])
-                places.append(positions_of(part.ids, self.ids)[0])
-                ranks.append(gallery.rank(part))
-                before.append(gallery.compare(self.original(part.ids)))
-                after.append(gallery.compare(part))
-        found = [np.concatenate(parts) if parts else np.empty(0) for parts in (places, ranks, before, after)]
-        whole, real = [own.astype(np.int64) for own in found[:2]], [own.astype(np.float64) for own in found[2:]]
-        return whole[0], whole[1], real[0], real[1]
+            places, here = positions_of(queries.ids, gallery.query_ids)
+            if here.any():
+                part, truths = Embeddings(queries.ids[here], queries.vectors[here]), gallery.truth_ids[places[here]]
+                run, items = EmbeddingsRun(gallery.items, part), gallery.items.ids
+                judgments = Judgments.from_pairs(part.ids, items, part.ids, truths)
+                ranks[here] = positive_ranks(run, judgments, "t2i", similarity=gallery.similarity).best
+                rated = RatedPairs(part.ids, truths, np.zeros(truths.size))
+                cosines[here] = pair_similarities(run, "t2i", rated, similarity="cosine")
+        return ranks, cosines
 
 
 def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests: PairedBootstrap) -> KindMoves:
     """Rank the altered queries of one kind, and compare."""
-    ranked = positions_of(queries.ids, search.ids)[1]
-    queries = Embeddings(queries.ids[ranked], queries.vectors[ranked])
-    apart = _differ(queries, search.original(queries.ids))
+    places, known = positions_of(queries.ids, search.ids)
+    ranked = np.flatnonzero(known)
+    ranked = ranked[np.argsort(search.numbers[places[ranked]], kind="stable")]
+    queries, places = Embeddings(queries.ids[ranked], queries.vectors[ranked]), places[ranked]
+    apart = _differ(queries, search.originals)
     if not apart.any():
         raise InvalidOption(
             f"adversarial {kind}: none of the altered queries has an image to search for in {direction}; leave that "
             "direction out with --directions"
         )
-    places, ranks, cosine, altered_cosine = search.rank(Embeddings(queries.ids[apart], queries.vectors[apart]))
-    after = search.before.copy()
+    places = places[apart]
+    ranks, cosines = search.measure(Embeddings(queries.ids[apart], queries.vectors[apart]))
+    before, images = search.ranks[places], search.images[places]
+    after = search.ranks.copy()
     after[places] = ranks
-    before, images = search.before[places], search.images[places]
     moves = np.sign(ranks - before)
     signs = {"lower": moves == 1, "higher": moves == -1, "same": moves == 0}
-    columns = {name: (np.zeros(moves.size), own.astype(np.float64)) for name, own in signs.items()}
-    columns |= {"moved": (np.zeros(moves.size), moves.astype(np.float64)), "cosine": (cosine, altered_cosine)}
-    found = tests.compare(columns, images)
+    columns = {name: (np.zeros(moves.size), moved.astype(np.float64)) for name, moved in signs.items()}
+    columns |= {"moved": (np.zeros(moves.size), moves.astype(np.float64)), "cosine": (search.cosines[places], cosines)}
+    changes = tests.compare(columns, images)
     return KindMoves(
         direction,
         kind,
-        int(ranked.sum()),
+        ranked.size,
         int((~apart).sum()),
         **count_moves(before, ranks),
-        shares={name: (found[name].after, found[name].low, found[name].high) for name in signs},
-        moved=found["moved"],
-        cosine=found["cosine"],
-        whole=tests.compare_ranks(search.before, after, search.sizes, search.images),
+        shares={name: (changes[name].after, changes[name].low, changes[name].high) for name in signs},
+        moved=changes["moved"],
+        cosine=changes["cosine"],
+        whole=tests.compare_ranks(search.ranks, after, search.sizes, search.images),
         altered=tests.compare_ranks(before, ranks, search.sizes[places], images),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class PairedBootstrap:
-    """How changes are tested: a paired bootstrap over images, all queries of an image coming along.
-
-    Attributes:
-        seed: of the draws.
-        samples: how many.
-        confidence: of the intervals.
-    """
+    """How changes are tested: a paired bootstrap over images, all queries of an image coming along."""
 
     seed: int
     samples: int
@@ -446,47 +358,77 @@ class PairedBootstrap:
             else:
                 drawn = [*bootstrap.means(np.stack([after - before for before, after in columns.values()], axis=1))]
             batches.append(np.stack(drawn))
-        samples, found = np.concatenate(batches, axis=1), {}
-        for (name, both), own in zip(columns.items(), samples, strict=True):
+        changes = {}
+        for (name, both), samples in zip(columns.items(), np.concatenate(batches, axis=1), strict=True):
             before, after = (float(np.median(values) if median else values.mean()) for values in both)
-            found[name] = Change(before, after, after - before, *interval(own, self.confidence), two_sided_p_value(own))
-        return found
+            bounds = interval(samples, self.confidence)
+            changes[name] = Change(before, after, after - before, *bounds, two_sided_p_value(samples))
+        return changes
 
     def compare_ranks(self, before: IntArray, after: IntArray, sizes: IntArray, images: IntArray) -> dict[str, Change]:
         """The change of every metric of the paper."""
-        both, values = (_as_ranks(before, sizes), _as_ranks(after, sizes)), {}
+        rows, ones, none = np.arange(before.size), np.ones_like(before), np.zeros_like(before)
+        both = [PositiveRanks(rows, np.arange(rows.size + 1), best, ones, sizes, none) for best in (before, after)]
+        values = {}
         for label in METRICS:
-            spec, own = metric_labelled(label)
-            values[label] = spec.function(both[0], **own), spec.function(both[1], **own)
+            spec, parameters = metric_labelled(label)
+            values[label] = spec.function(both[0], **parameters), spec.function(both[1], **parameters)
         median = {"median_rank": values.pop("median_rank")}
-        found = self.compare(values, images) | self.compare(median, images, median=True)
-        first = found["recall_at_1"]
+        changes = self.compare(values, images) | self.compare(median, images, median=True)
+        first = changes["recall_at_1"]
         fails = Change(1 - first.before, 1 - first.after, -first.change, -first.high, -first.low, first.p_value)
-        return {**{label: found[label] for label in METRICS}, "fails": fails}
-
-
-def _as_ranks(best: IntArray, sizes: IntArray) -> PositiveRanks:
-    ones = np.ones_like(best)
-    return PositiveRanks(np.arange(best.size), np.arange(best.size + 1), best, ones, sizes, np.zeros_like(best))
+        return {**{label: changes[label] for label in METRICS}, "fails": fails}
 
 
 def _correct(rows: Sequence[KindMoves]) -> tuple[KindMoves, ...]:
     """Holm's correction over the tests of all rows: ranks moved, the cosine, R@1 over all queries."""
     tested = [(row.moved, row.cosine, row.whole["recall_at_1"]) for row in rows]
-    corrected = iter(holm([change.p_value for own in tested for change in own]))
-    found = []
-    for row, own in zip(rows, tested, strict=True):
-        moved, cosine, recall = (replace(change, p_holm=next(corrected)) for change in own)
-        found.append(replace(row, moved=moved, cosine=cosine, whole={**row.whole, "recall_at_1": recall}))
-    return tuple(found)
+    p_values = iter(holm([change.p_value for changes in tested for change in changes]))
+    corrected = []
+    for row, changes in zip(rows, tested, strict=True):
+        moved, cosine, recall = (replace(change, p_holm=next(p_values)) for change in changes)
+        corrected.append(replace(row, moved=moved, cosine=cosine, whole={**row.whole, "recall_at_1": recall}))
+    return tuple(corrected)
 
 
 def reranking_tables(reranking: Reranking) -> list[Table]:
     """Per direction the paper's Table 4, its Table 5, and the changes that are tested."""
     tables = []
     for direction in dict.fromkeys(row.direction for row in reranking.rows):
-        rows = [row for row in reranking.rows if row.direction == direction]
-        tables += [_table_of_moves(direction, rows), _table_of_metrics(direction, rows), _table_of_changes(rows)]
+        rows = [(_title(row), row) for row in reranking.rows if row.direction == direction]
+        moves: list[tuple[str | Cell, ...]] = [
+            (title, f"{row.queries - row.unchanged:,}", f"{row.unchanged:,}", *_share_cells(row)) for title, row in rows
+        ]
+        original = rows[0][1].whole.items()
+        metrics: list[tuple[str | Cell, ...]] = [
+            ("original", *(_show(label, change.before) for label, change in original)),
+            *((title, *(_show(label, change.after) for label, change in row.whole.items())) for title, row in rows),
+        ]
+        titles = [spec.title.format(**parameters) for spec, parameters in map(metric_labelled, METRICS)]
+        changes: list[tuple[str | Cell, ...]] = [
+            (
+                title,
+                _change_cell(row.whole["recall_at_1"], 100, 2),
+                _change_cell(row.altered["recall_at_1"], 100, 2),
+                _change_cell(row.cosine, 1, 4),
+            )
+            for title, row in rows
+        ]
+        tables += [
+            Table(
+                [("kind",), ("queries",), ("unchanged",), ("lower %",), ("higher %",), ("same %",)],
+                moves,
+                f"Ranks of altered queries, {direction}",
+                "unchanged: their vector is the original's",
+            ),
+            Table(
+                [("all queries",), *((title.replace("median rank", "median"),) for title in titles), ("fails",)],
+                metrics,
+                f"Metrics with altered queries in the place of the originals, {direction}",
+                "percent",
+            ),
+            Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], changes),
+        ]
     level = f"{100 * reranking.facts['confidence']:g}%"
     note = (
         f"In brackets {level} intervals, from a bootstrap over images; in bold what holds at {100 * LEVEL:g}% in a "
@@ -496,48 +438,15 @@ def reranking_tables(reranking: Reranking) -> list[Table]:
 
 
 def _title(row: KindMoves) -> str:
-    declared = all_kinds()[row.kind]
-    return f"{row.kind.replace('_', ' ')}{' (control)' if declared.same_meaning else ''}"
+    return f"{row.kind.replace('_', ' ')}{' (control)' if all_kinds()[row.kind].same_meaning else ''}"
 
 
-def _table_of_moves(direction: str, rows: Sequence[KindMoves]) -> Table:
-    lines: list[tuple[str | Cell, ...]] = []
-    for row in rows:
-        cells = [
-            Cell(
-                f"{100 * share:.2f}",
-                interval=f"[{100 * low:.1f}, {100 * high:.1f}]",
-                strong=name != "same" and _holds(row.moved),
-            )
-            for name, (share, low, high) in row.shares.items()
-        ]
-        lines.append((_title(row), f"{row.queries - row.unchanged:,}", f"{row.unchanged:,}", *cells))
-    header = [("kind",), ("queries",), ("unchanged",), ("lower %",), ("higher %",), ("same %",)]
-    return Table(header, lines, f"Ranks of altered queries, {direction}", "unchanged: their vector is the original's")
-
-
-def _table_of_metrics(direction: str, rows: Sequence[KindMoves]) -> Table:
-    specs = {label: metric_labelled(label) for label in METRICS}
-    titles = [spec.title.format(**own) for spec, own in specs.values()]
-    header = [("all queries",), *((title.replace("median rank", "median"),) for title in titles), ("fails",)]
-    lines: list[tuple[str | Cell, ...]] = [
-        ("original", *(_show(label, change.before) for label, change in rows[0].whole.items()))
-    ]
-    lines += [(_title(row), *(_show(label, change.after) for label, change in row.whole.items())) for row in rows]
-    return Table(header, lines, f"Metrics with altered queries in the place of the originals, {direction}", "percent")
-
-
-def _table_of_changes(rows: Sequence[KindMoves]) -> Table:
-    lines: list[tuple[str | Cell, ...]] = [
-        (
-            _title(row),
-            _change(row.whole["recall_at_1"], 100, 2),
-            _change(row.altered["recall_at_1"], 100, 2),
-            _change(row.cosine, 1, 4),
-        )
-        for row in rows
-    ]
-    return Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], lines)
+def _share_cells(row: KindMoves) -> list[Cell]:
+    cells = []
+    for name, (share, low, high) in row.shares.items():
+        strong = name != "same" and _holds(row.moved)
+        cells.append(Cell(f"{100 * share:.2f}", interval=f"[{100 * low:.1f}, {100 * high:.1f}]", strong=strong))
+    return cells
 
 
 def _holds(change: Change) -> bool:
@@ -548,6 +457,6 @@ def _show(label: str, value: float) -> str:
     return f"{value:g}" if label == "median_rank" else f"{100 * value:.2f}"
 
 
-def _change(change: Change, scale: float, digits: int) -> Cell:
+def _change_cell(change: Change, scale: float, digits: int) -> Cell:
     text, low, high = (f"{scale * value:+.{digits}f}" for value in (change.change, change.low, change.high))
     return Cell(text, interval=f"[{low}, {high}]", strong=_holds(change))

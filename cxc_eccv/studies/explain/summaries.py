@@ -39,13 +39,7 @@ SOURCE_DIGITS = 24
 
 @dataclass(frozen=True)
 class Summarizer:
-    """A sequence-to-sequence model, ready to summarise.
-
-    Attributes:
-        loaded: the model with its tokenizer.
-        prefix: what stands before every text.
-        settings: how it generates, as its checkpoint says for summaries; greedy, or by beams, never by chance.
-    """
+    """A sequence-to-sequence model that generates by its checkpoint's settings for summaries, never by chance."""
 
     loaded: LoadedModel
     prefix: str
@@ -79,12 +73,7 @@ class Summarizer:
 
 
 def load_summarizer(source: str, *, device: str | None = None, dtype: str | None = None) -> Summarizer:
-    """A summariser of transformers.
-
-    Args:
-        source: Hub id or folder of a sequence-to-sequence model: T5, Pegasus, BART.
-        device: torch's name; None for a GPU where there is one.
-        dtype: ``float32``, ``bfloat16`` or ``float16``.
+    """A summariser of transformers: T5, Pegasus, BART, by Hub id or folder.
 
     Raises:
         ModelError: it cannot be loaded, or writes no text from text.
@@ -104,29 +93,20 @@ def load_summarizer(source: str, *, device: str | None = None, dtype: str | None
         )
     title = Path(source).resolve().name if Path(source).is_dir() else source
     loaded = LoadedModel(model.to(device).eval(), Processors(None, source), source, title=title)
-    told = (getattr(config, "task_specific_params", None) or {}).get("summarization", {})
-    prefix = told.get("prefix", PREFIX if config.model_type in PREFIXED else "")
-    settings = {name: value for name, value in told.items() if name != "prefix"}
-    own = model.generation_config
-    if not {"max_length", "max_new_tokens"} & settings.keys() and own.max_new_tokens is None and not own.max_length:
+    settings = dict((getattr(config, "task_specific_params", None) or {}).get("summarization", {}))
+    prefix = settings.pop("prefix", PREFIX if config.model_type in PREFIXED else "")
+    default = model.generation_config
+    limited = {"max_length", "max_new_tokens"} & settings.keys() or default.max_new_tokens or default.max_length
+    if not limited:
         settings["max_new_tokens"] = min(LONGEST, (getattr(config, "max_position_embeddings", None) or 10**6) - 1)
     return Summarizer(loaded, prefix, settings)
 
 
 def join_captions(captions: pa.Table, pairing: Pairing) -> list[str]:
-    """Of every image that takes part its captions other than the query, as one text of sentences.
-
-    Example:
-        >>> from cxc_eccv.studies.explain.query_corpus import pair_up
-        >>> import numpy as np
-        >>> table = pa.table({"text": ["A dog. ", "Two dogs", "A dog runs."]})
-        >>> join_captions(table, pair_up(np.array([7, 7, 7]), 0))
-        ['Two dogs. A dog runs.']
-    """
+    """Of every image that takes part its captions other than the query, as one text of sentences."""
     texts = [" ".join(text.split()) for text in captions["text"].to_pylist()]
     ended = [text if text.endswith((".", "!", "?")) else f"{text}." for text in texts]
-    bounds = zip(pairing.starts[:-1].tolist(), pairing.starts[1:].tolist(), strict=True)
-    return [" ".join(ended[row] for row in pairing.others[start:stop].tolist()) for start, stop in bounds]
+    return [" ".join(ended[row] for row in rows) for rows in pairing.rows_of_others]
 
 
 def summarize(
@@ -137,20 +117,10 @@ def summarize(
     batch_size: int = 32,
     progress: bool = True,
 ) -> list[str]:
-    """A summary of each text, made now or before.
+    """A summary of each (image id, position of the query, text), made now or before.
 
-    They are kept line by line while they are made, so that a call that is killed goes on where it was.
-
-    Args:
-        summarizer: of :func:`load_summarizer`.
-        texts: image id, position of the query and text of each.
-        file: ``.jsonl`` file to keep them in, with ``image_id``, ``query_position``, ``summary``, and ``source``, which
-            tells model and text; None for one in the cache, where that can be written.
-        batch_size: texts at once.
-        progress: show a bar.
-
-    Returns:
-        As many summaries, in the order of the texts.
+    They are kept line by line while they are made, so that a call that is killed goes on where it was: in ``file``, or
+    None for one in the cache, where that can be written.
 
     Raises:
         InvalidOption: ``file`` holds summaries of other texts or by another model; another process writes it.
@@ -174,16 +144,14 @@ def summarize(
             for start in range(0, len(lacking), batch_size):
                 batch = lacking[start : start + batch_size]
                 made = dict(zip(batch, summarizer.write([wanted[source][2] for source in batch]), strict=True))
-                kept.writelines(_line(wanted[source], made[source], source).encode() for source in batch)
+                for source in batch:
+                    image_id, position, _ = wanted[source]
+                    row = {"image_id": image_id, "query_position": position, "summary": made[source], "source": source}
+                    kept.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
                 kept.flush()
                 known |= made
                 bar.update(len(batch))
     return [known[source] for source in sources]
-
-
-def _line(text: tuple[int, int, str], summary: str, source: str) -> str:
-    row = {"image_id": text[0], "query_position": text[1], "summary": summary, "source": source}
-    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def _read_kept(file: Path) -> tuple[dict[str, str], int]:

@@ -4,16 +4,11 @@ import re
 
 import numpy as np
 import pyarrow as pa
+from shown_concepts import alike
 
 from cxc_eccv.studies.explain.concepts import load_concepts
 from cxc_eccv.studies.explain.explanation import Explanation, explain_failures
 from cxc_eccv.studies.explain.failures import Failures
-
-
-def alike(names):
-    """Some symmetric similarities."""
-    lengths = np.array([len(name) for name in names])
-    return 1 / (1 + np.abs(lengths[:, None] - lengths))
 
 
 def locate_words(texts, vocabulary):

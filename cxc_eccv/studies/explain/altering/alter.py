@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.studies.explain.altering.kind import Change, Kind, Places
+from cxc_eccv.studies.explain.altering.kind import Kind
 from cxc_eccv.studies.explain.altering.sentences import TAGGER, Sentence, tag_sentences
 
 __all__ = ["Altered", "all_kinds", "alter", "alter_tagged", "require_seed"]
@@ -20,14 +20,8 @@ __all__ = ["Altered", "all_kinds", "alter", "alter_tagged", "require_seed"]
 class Altered:
     """A sentence with one place changed.
 
-    Attributes:
-        query_id: of the sentence.
-        kind: of the alteration.
-        original, altered: before and after; they differ from ``span_start`` on, and agree after ``span_end``.
-        span_start, span_end: characters of ``original`` that give way, the article and the verb that agree included.
-        replaced: the word in them whose meaning changes.
-        new_word: what stands for it in ``altered``.
-        seed: of the choices.
+    From ``span_start`` to ``span_end``, characters of ``original``, the two differ: the article and the verb that agree
+    with ``replaced`` are included.
     """
 
     query_id: int
@@ -81,45 +75,34 @@ def alter(
         >>> alter(["A small dog on a bench"], "size", tagger="en_core_web_sm")[0].altered  # doctest: +SKIP
         'An enormous dog on a bench'
     """
-    declared = _kind(kind)
+    if kind not in all_kinds():
+        raise UnknownName("kind of alteration", kind, all_kinds())
     numbers = range(len(sentences)) if ids is None else ids
     if len(numbers) != len(sentences) or len(set(numbers)) != len(numbers):
         raise InvalidOption(f"{len(sentences)} sentences need as many ids, each once; these are {len(set(numbers))}")
     if num_proc < 1:
         raise InvalidOption(f"num_proc={num_proc}: give 1 or more processes")
     require_seed(seed)
-    return alter_tagged(tag_sentences(sentences, tagger, num_proc), numbers, declared, seed)
+    return alter_tagged(tag_sentences(sentences, tagger, num_proc), numbers, all_kinds()[kind], seed)
 
 
 def alter_tagged(sentences: Sequence[Sentence], ids: Sequence[int], kind: Kind, seed: int) -> list[Altered]:
     """What :func:`alter` does, for sentences that are tagged already."""
     places_of = kind.prepare(sentences)
-    found = []
+    altered = []
     for number, sentence in zip(ids, sentences, strict=True):
-        change = _choose(places_of, sentence, f"{seed}/{kind.name}/{number}")
-        if change is not None:
+        places = places_of(sentence)
+        if places:
+            # A hash, so that the choice is the same wherever it is made; every change of a place is as likely.
+            drawn = int.from_bytes(hashlib.sha256(f"{seed}/{kind.name}/{number}".encode()).digest(), "big")
+            changes = places[drawn % len(places)]
+            change = changes[drawn // len(places) % len(changes)]
             span = change.start, change.end, change.replaced, change.new_word
-            found.append(Altered(number, kind.name, sentence.text, change.of(sentence), *span, seed))
-    return found
+            altered.append(Altered(number, kind.name, sentence.text, change.of(sentence), *span, seed))
+    return altered
 
 
 def require_seed(seed: object) -> None:
     """Refuse a seed that is no whole number of 64 bits."""
     if not isinstance(seed, int) or isinstance(seed, bool) or not -(2**63) <= seed < 2**63:
         raise InvalidOption(f"seed={seed!r}: give a whole number")
-
-
-def _kind(name: str) -> Kind:
-    if name not in all_kinds():
-        raise UnknownName("kind of alteration", name, all_kinds())
-    return all_kinds()[name]
-
-
-def _choose(places_of: Callable[[Sentence], Places], sentence: Sentence, key: str) -> Change | None:
-    """One change of one place, each as likely as the others; a hash, so that it is the same wherever it is computed."""
-    places = places_of(sentence)
-    if not places:
-        return None
-    drawn = int.from_bytes(hashlib.sha256(key.encode()).digest(), "big")
-    changes = places[drawn % len(places)]
-    return changes[drawn // len(places) % len(changes)]

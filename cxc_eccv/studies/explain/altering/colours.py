@@ -23,7 +23,6 @@ The paper gives no figure. Under this one are shades of a colour: red and crimso
 """
 
 PARTS = re.compile(
-    ""
     "alice|antique|blanched|cadet|cornflower|dark|deep|dim|dodger|fire|floral|forest|ghost|hot|indian|lawn|lemon|light|lime(?=green)|medium|midnight|mint|misty|navajo|old(?=lace)|olive(?=drab|green)|orange(?=red)|pale|papaya|peach|powder|rebecca|rosy|royal|saddle|sandy|sea(?=green)|sky|slate|spring|steel|white(?=smoke)|yellow(?=green)|goldenrod(?=yellow)|green(?=yellow)|lavender(?=blush)|blue(?=violet)|violet(?=red)|burly"
 )
 """Words that a name begins with, where it is a compound: ``darkslategray`` is dark slate gray."""
@@ -49,12 +48,7 @@ class Mention:
 
 @cache
 def all_colours() -> dict[str, str]:
-    """CSS name to its English words, in alphabetical order; of two spellings of one name, the one with ``gray``.
-
-    Example:
-        >>> all_colours()["darkslategray"], all_colours()["lightgoldenrodyellow"], all_colours()["red"]
-        ('dark slate gray', 'light goldenrod yellow', 'red')
-    """
+    """CSS name to its English words, in alphabetical order; of two spellings of one name, the one with ``gray``."""
     names = sorted(name for name in ImageColor.colormap if "grey" not in name)
     return {name: PARTS.sub(lambda part: part[0] + " ", name).strip() for name in names}
 
@@ -85,19 +79,15 @@ def find_colours(sentence: Sentence) -> Iterator[Mention]:
 
 
 def _looks_like_colour_only(sentence: Sentence, place: int) -> bool:
-    name = sentence.lower[place]
-    if name in ("black", "white"):
-        near = sentence.lower[max(place - 2, 0) : place + 3]
-        mixed = {"black", "white"} <= set(near)
-        described = {
-            word.lemma for word in (sentence.words[sentence.words[place].head], *sentence.words[place + 1 : place + 2])
-        }
-        return not described.isdisjoint(load_category_words()["person"]) or (mixed and _shows_photograph(sentence))
-    return name == "orange" and (sentence.after(place) in ORANGE_FRUIT or sentence.words[place].role != "amod")
-
-
-def _shows_photograph(sentence: Sentence) -> bool:
-    return not BLACK_AND_WHITE.isdisjoint(sentence.lower)
+    name, after = sentence.lower[place], sentence.words[place + 1 : place + 2]
+    if name == "orange":
+        return sentence.after(place) in ORANGE_FRUIT or sentence.words[place].role != "amod"
+    if name not in ("black", "white"):
+        return False
+    described = {word.lemma for word in (sentence.words[sentence.words[place].head], *after)}
+    mixed = {"black", "white"} <= set(sentence.lower[max(place - 2, 0) : place + 3])
+    photograph = mixed and not BLACK_AND_WHITE.isdisjoint(sentence.lower)
+    return photograph or not described.isdisjoint(load_category_words()["person"])
 
 
 def recolour(sentence: Sentence, mention: Mention, colours: Iterable[str]) -> list[Change]:

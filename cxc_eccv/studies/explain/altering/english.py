@@ -35,12 +35,7 @@ COMPARED = {("good", "JJR"): "better", ("good", "JJS"): "best", ("bad", "JJR"): 
 
 
 def article_for(phrase: str) -> str:
-    """``a`` or ``an``, by the sound that a phrase begins with.
-
-    Example:
-        >>> [article_for(word) for word in ("enormous", "tiny", "unicorn", "unimportant", "hour", "8")]
-        ['an', 'a', 'a', 'an', 'an', 'an']
-    """
+    """``a`` or ``an``, by the sound that a phrase begins with."""
     start = phrase.lower()
     if start.startswith(SILENT_H) or SPOKEN_VOWEL_NUMBERS.match(start):
         return "an"
@@ -48,24 +43,14 @@ def article_for(phrase: str) -> str:
 
 
 def keep_capital(new: str, old: str) -> str:
-    """The new words in the capitals of the old ones.
-
-    Example:
-        >>> keep_capital("small dog", "Big"), keep_capital("small", "BIG"), keep_capital("small", "big")
-        ('Small dog', 'SMALL', 'small')
-    """
+    """The new words in the capitals of the old ones."""
     if old.isupper() and len(old) > 1:
         return new.upper()
     return new[:1].upper() + new[1:] if old[:1].isupper() else new
 
 
 def plural_of(noun: str) -> str:
-    """The plural of a singular noun in lower case.
-
-    Example:
-        >>> [plural_of(noun) for noun in ("dog", "bus", "baby", "child", "fireman", "sheep", "boy", "bench")]
-        ['dogs', 'buses', 'babies', 'children', 'firemen', 'sheep', 'boys', 'benches']
-    """
+    """The plural of a singular noun in lower case."""
     if noun in SAME_PLURAL:
         return noun
     if noun in IRREGULAR_PLURALS:
@@ -74,12 +59,7 @@ def plural_of(noun: str) -> str:
 
 
 def third_person(verb: str) -> str:
-    """A verb with its ``s``, which is spelt as a regular plural is.
-
-    Example:
-        >>> [third_person(verb) for verb in ("sit", "catch", "fly", "play", "go", "be", "have")]
-        ['sits', 'catches', 'flies', 'plays', 'goes', 'is', 'has']
-    """
+    """A verb with its ``s``, which is spelt as a regular plural is."""
     if verb in ("be", "have"):
         return {"be": "is", "have": "has"}[verb]
     if re.search(r"[^aeiou]y$", verb):
@@ -88,12 +68,7 @@ def third_person(verb: str) -> str:
 
 
 def inflect_verb(verb: str, tag: str) -> str:
-    """A verb in the form of a Penn tag; of several words, the first one is inflected.
-
-    Example:
-        >>> [inflect_verb("lie", tag) for tag in ("VB", "VBZ", "VBG", "VBD")], inflect_verb("let go of", "VBG")
-        (['lie', 'lies', 'lying', 'lay'], 'letting go of')
-    """
+    """A verb in the form of a Penn tag; of several words, the first one is inflected."""
     head, blank, rest = verb.partition(" ")
     if tag == "VBZ":
         form = third_person(head)
@@ -123,12 +98,7 @@ def _past(verb: str) -> str:
 
 
 def compare_adjective(adjective: str, tag: str) -> str | None:
-    """An adjective as it is (``JJ``), as a comparative (``JJR``) or a superlative (``JJS``); None where it has none.
-
-    Example:
-        >>> [compare_adjective(word, "JJR") for word in ("short", "wide", "hot", "dirty", "good", "beautiful")]
-        ['shorter', 'wider', 'hotter', 'dirtier', 'better', None]
-    """
+    """An adjective as it is (``JJ``), a comparative (``JJR``) or a superlative (``JJS``); None where it has none."""
     if tag == "JJ" or (adjective, tag) in COMPARED:
         return COMPARED.get((adjective, tag), adjective)
     ending = "er" if tag == "JJR" else "est"

@@ -13,13 +13,9 @@ __all__ = ["Change", "Kind", "Places", "substitute"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Other words at one place of a sentence.
+    """Other words, ``text``, for the characters from ``start`` to ``end`` of a sentence.
 
-    Attributes:
-        start, end: characters of the sentence that give way.
-        text: what stands there instead.
-        replaced: the word whose meaning changes, which lies within these characters.
-        new_word: the word in its place, which lies within ``text``.
+    The word whose meaning changes lies within these characters, the new word within ``text``.
     """
 
     start: int
@@ -43,28 +39,19 @@ class Kind:
 
     Attributes:
         name: equal to its module's name.
-        title: a few words for tables and headings.
         description: what becomes of a sentence (Markdown).
         prepare: takes all sentences of the data and gives the function from one sentence to its places.
         same_meaning: the sentence means what it meant: a control, which must not change a rank.
     """
 
     name: str
-    title: str
     description: str
     prepare: Callable[[Sequence[Sentence]], Callable[[Sentence], Places]]
     same_meaning: bool = False
 
 
 def substitute(sentence: Sentence, first: int, new: str, last: int | None = None) -> Change:
-    """The change that puts ``new`` for the words ``first`` to ``last``, with their capitals and the article it wants.
-
-    Args:
-        sentence: the whole.
-        first: place of the first word that gives way.
-        new: in lower case.
-        last: place of the last one; None for the first alone.
-    """
+    """Put ``new`` for the words ``first`` to ``last``, with their capitals and the article that it needs."""
     start, end = sentence.words[first].start, sentence.words[first if last is None else last].end
     replaced = sentence.text[start:end]
     text = new_word = keep_capital(new, replaced)

@@ -20,15 +20,9 @@ NEEDED = ("tagger", "parser", "attribute_ruler", "lemmatizer")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, or a mark, of a sentence.
+    """A word, or a mark, of a sentence: its characters, Penn tag, lemma in lower case and dependency label.
 
-    Attributes:
-        text: as it stands there.
-        start, end: its characters.
-        tag: Penn Treebank tag, as ``JJ`` or ``NNS``.
-        lemma: in lower case.
-        role: dependency label, as ``amod``.
-        head: place of the word it depends on; its own for the root.
+    ``head`` is the place of the word it depends on; its own for the root.
     """
 
     text: str
@@ -75,12 +69,7 @@ class Sentence:
 
 
 def tag_sentences(texts: Sequence[str], tagger: str = TAGGER, num_proc: int = 1) -> list[Sentence]:
-    """Tag, lemmatise and parse texts.
-
-    Args:
-        texts: each one sentence, as captions are.
-        tagger: a spaCy pipeline for English by the name it is installed under, or its folder.
-        num_proc: processes that share the texts.
+    """Tag, lemmatise and parse texts, each one sentence as captions are.
 
     Raises:
         SourceMissing: spaCy or the pipeline is not installed, or the pipeline does not tag and parse.
@@ -92,11 +81,7 @@ def tag_sentences(texts: Sequence[str], tagger: str = TAGGER, num_proc: int = 1)
 
 
 def describe_tagger(tagger: str) -> str:
-    """Name and version of a pipeline, as ``en_core_web_sm 3.8.0``.
-
-    Raises:
-        SourceMissing: spaCy or the pipeline is not installed, or the pipeline does not tag and parse.
-    """
+    """Name and version of a pipeline, as ``en_core_web_sm 3.8.0``."""
     meta = _load(tagger).meta
     return f"{meta['lang']}_{meta['name']} {meta['version']}"
 

@@ -109,13 +109,16 @@ def explain(
     check_whole("seed", seed, 0)
     source = concept_source(concepts)
     library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
-    models = load_runs(files, direction, name)
-    asked = {}
-    for own, run in models.items():  # before long files of concepts are read
+    models, selections = load_runs(files, direction, name), {}
+    for model, run in models.items():  # before long files of concepts are read
         choose_similarity(run, similarity=similarity)
-        chosen, _ = check_run(run, library, wanted, names(directions))
-        asked[own] = {part.name: part.needs[0].query_ids for part in chosen.parts}
-    refuse_other_queries(asked)
+        selections[model] = check_run(run, library, wanted, names(directions))
+    refuse_other_queries(
+        {
+            model: {part.name: part.needs[0].query_ids for part in selection.parts}
+            for model, selection in selections.items()
+        }
+    )
     altered = None if adversarial is None else load_embeddings(adversarial)
     (baseline, *_) = models.values()
     if altered is not None:
@@ -123,8 +126,8 @@ def explain(
     load_wordnet()
     shown = load_concepts(library, wanted, source, instances=instances, objects=objects, image_data=image_data)
     explained = [
-        explain_run(run, library, shown, wanted, directions=names(directions), similarity=similarity, name=own)
-        for own, run in models.items()
+        explain_run(run, library, shown, wanted, similarity=similarity, name=model, selection=selections[model])
+        for model, run in models.items()
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
     reranked = None
@@ -162,6 +165,5 @@ def _write(
         }
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8", newline="\n")
-        rows = join_tables(explained)
-        write_parquet(rows, folder / "failures.parquet")
+        write_parquet(join_tables(explained), folder / "failures.parquet")
     return [output / file for file in FILES]

@@ -29,12 +29,10 @@ from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from cxc_eccv.studies.explain.query_corpus import Corpus, QueryCorpusReport
-    from cxc_eccv.types import Embeddings, IntArray
+    from cxc_eccv.types import Embeddings
 
 __all__ = ["query_corpus"]
 
@@ -119,6 +117,7 @@ def query_corpus(
     """
     import numpy as np
 
+    from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus, take_rows
     from cxc_eccv.tables import tables_to_console
@@ -133,7 +132,11 @@ def query_corpus(
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
     corpus = None
     if file is not None:
-        vectors, facts = _read_vectors(file, ids, name)
+        run = load_embeddings(file)
+        if run.captions is None:
+            raise InvalidOption(f"{file}: holds no captions; a query and what it searches are captions")
+        vectors = take_rows(run.captions, ids, file)
+        facts: dict[str, Any] = {"run": run.facts(), "model": name or run.model or file.stem}
     else:
         encode, facts = _load_encoder(str(model), context.params)
         vectors = take_rows(encode(captions, file=embeddings), ids, model)
@@ -176,17 +179,6 @@ def _check_source(context: typer.Context, file: Path | None, model: str | None) 
         raise InvalidOption(f"{options}: for --model alone, as {file} holds vectors of captions; leave it out")
 
 
-def _read_vectors(file: Path, ids: IntArray, name: str | None) -> tuple[NDArray[np.float32], dict[str, Any]]:
-    """The vectors of the captions in a file, in the order of ``ids``; and what a report says of it."""
-    from cxc_eccv.runs import load_embeddings
-    from cxc_eccv.studies.explain.query_corpus import take_rows
-
-    run = load_embeddings(file)
-    if run.captions is None:
-        raise InvalidOption(f"{file}: holds no captions; a query and what it searches are captions")
-    return take_rows(run.captions, ids, file), {"run": run.facts(), "model": name or run.model or file.stem}
-
-
 def _load_encoder(model: str, given: dict[str, Any]) -> tuple[Encode, dict[str, Any]]:
     """What turns texts into vectors of a model, which are kept; and what a report says of it."""
     with needs_train_extra():
@@ -220,7 +212,7 @@ def _summarise(
         from cxc_eccv.cli.user_tables import read_summaries
         from cxc_eccv.runs.checks import hash_file
 
-        found = key_summaries(read_summaries(file), positions, file)
+        summaries = key_summaries(read_summaries(file), positions, file)
         facts = {"file": file.name, "sha256": hash_file(file)}
     else:
         with needs_train_extra():
@@ -235,9 +227,9 @@ def _summarise(
             for image_id, text in zip(pairing.image_ids.tolist(), join_captions(captions, pairing), strict=True)
         ]
         made = summarize(summarizer, texts, file, batch_size=given["batch_size"])
-        found = {text[:2]: summary for text, summary in zip(texts, made, strict=True)}
+        summaries = {text[:2]: summary for text, summary in zip(texts, made, strict=True)}
         facts = summarizer.facts
-    return summary_corpus(found, partial(encode, file=None)), {"summaries": facts}
+    return summary_corpus(summaries, partial(encode, file=None)), {"summaries": facts}
 
 
 def _write(report: QueryCorpusReport, output: Path) -> list[Path]:

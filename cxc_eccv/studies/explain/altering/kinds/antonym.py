@@ -43,28 +43,15 @@ SHADED = frozenset(
 CHILDREN = frozenset("baby boy calf child cub foal girl infant kid kitten lamb puppy teen teenager toddler".split())
 """Of these, nothing but *young* is said: there is no *old child*."""
 
-FIXED = {
-    "back": frozenset({"and", "ground", "pack"}),
-    "cold": frozenset({"cut", "cuts"}),
-    "dead": frozenset({"end", "ends"}),
-    "fast": frozenset({"food", "foods"}),
-    "full": frozenset({"body", "length", "moon", "size", "sized", "speed", "view"}),
-    "good": frozenset({"morning", "time"}),
-    "happy": frozenset({"birthday"}),
-    "hard": frozenset({"boiled", "hat", "hats", "to", "wood"}),
-    "heavy": frozenset({"duty", "set"}),
-    "high": frozenset({"chair", "chairs", "end", "five", "heel", "heels", "rise", "school", "tech"}),
-    "hot": frozenset({"air", "chocolate", "dog", "dogs", "pink", "rod", "rods", "sauce", "tub"}),
-    "long": frozenset({"as", "board", "horn", "horned", "horns"}),
-    "old": frozenset({"fashion", "fashioned"}),
-    "open": frozenset(
-        {"air", "area", "field", "fields", "flame", "land", "ocean", "plain", "range", "sea", "sky", "space", "water"}
-    ),
-    "short": frozenset({"order", "sleeve", "sleeved", "stop"}),
-    "smart": frozenset({"car", "phone", "phones"}),
-    "square": frozenset({"feet", "foot"}),
-    "wet": frozenset({"suit", "suits"}),
-}
+FIXED_PHRASES = (
+    "back/and,ground,pack cold/cut,cuts dead/end,ends fast/food,foods full/body,length,moon,size,sized,speed,view "
+    "good/morning,time happy/birthday hard/boiled,hat,hats,to,wood heavy/duty,set "
+    "high/chair,chairs,end,five,heel,heels,rise,school,tech hot/air,chocolate,dog,dogs,pink,rod,rods,sauce,tub "
+    "long/as,board,horn,horned,horns old/fashion,fashioned "
+    "open/air,area,field,fields,flame,land,ocean,plain,range,sea,sky,space,water short/order,sleeve,sleeved,stop "
+    "smart/car,phone,phones square/feet,foot wet/suit,suits"
+)
+FIXED = {word: frozenset(after.split(",")) for word, after in (pair.split("/") for pair in FIXED_PHRASES.split())}
 """Adjectives to the words before which they have no opposite."""
 
 
@@ -99,7 +86,6 @@ def _opposite_at(sentence: Sentence, place: int) -> str:
 
 KIND = Kind(
     name="antonym",
-    title="Antonym",
     description="An adjective gives way to its opposite: *an old bus* is *a new bus*. Colours and sizes are "
     "left to the kinds of these.",
     prepare=lambda data: find,

@@ -12,7 +12,6 @@ def find(sentence: Sentence) -> Places:
 
 KIND = Kind(
     name="colour_all",
-    title="Colour, any",
     description=f"A colour gives way to any CSS colour at an RGB distance of {LEAST_DISTANCE:.0f} or more: *a red "
     "bus* is *a dark slate blue bus*.",
     prepare=lambda data: find,

@@ -20,7 +20,6 @@ def prepare(data: Sequence[Sentence]) -> Callable[[Sentence], Places]:
 
 KIND = Kind(
     name="colour_in",
-    title="Colour, of the data",
     description="A colour gives way to one that another sentence of the data mentions, at an RGB distance of "
     f"{LEAST_DISTANCE:.0f} or more: *a red bus* is *a green bus*.",
     prepare=prepare,

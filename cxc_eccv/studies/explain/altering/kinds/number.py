@@ -38,7 +38,6 @@ def _counts_things(sentence: Sentence, place: int) -> bool:
 
 KIND = Kind(
     name="number",
-    title="Number",
     description="A number from two to ten that counts things gives way to another one, words to words and digits to "
     "digits: *two dogs* are *seven dogs*.",
     prepare=lambda data: find,

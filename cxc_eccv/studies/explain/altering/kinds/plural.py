@@ -130,7 +130,7 @@ def _finite(sentence: Sentence, verb: int) -> list[int]:
     """Places of a verb and its auxiliaries that agree with a subject."""
     chain = sorted([verb, *sentence.children(verb, "aux", "auxpass")])
     tags = ("VBP", "VBZ")
-    return [one for one in chain if sentence.words[one].tag in tags or sentence.lower[one] in ("was", "were")]
+    return [place for place in chain if sentence.words[place].tag in tags or sentence.lower[place] in ("was", "were")]
 
 
 def _rewrite(sentence: Sentence, first: int, noun: int, verb: int, article: str, new: str) -> Change | None:
@@ -177,7 +177,6 @@ def _agree(sentence: Sentence, verb: int, *, plural: bool) -> str | None:
 
 KIND = Kind(
     name="plural",
-    title="Singular and plural",
     description="One thing becomes several, or several become one; the article and the verb go with it: *a dog is "
     "running* is *dogs are running*.",
     prepare=lambda data: find,

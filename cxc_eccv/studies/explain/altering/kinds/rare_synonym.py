@@ -53,7 +53,6 @@ def _is_part_of_name(sentence: Sentence, place: int) -> bool:
 
 KIND = Kind(
     name="rare_synonym",
-    title="Rare synonym",
     description="A noun gives way to a rarer word for the same thing: *a building* is *an edifice*. A control: the "
     "meaning stays, and so should the rank.",
     prepare=lambda data: find,

@@ -30,7 +30,6 @@ def find(sentence: Sentence) -> Places:
 
 KIND = Kind(
     name="size",
-    title="Size",
     description="*Large*, *big*, *enormous* or *huge* gives way to *small*, *little*, *minor* or *tiny*, and the "
     "other way round; comparatives to comparatives.",
     prepare=lambda data: find,

@@ -43,23 +43,17 @@ def find(sentence: Sentence) -> Places:
             continue
         if name in SIDES and word.tag in ("JJ", "NN"):
             places.append([substitute(sentence, place, SIDES[name])])
-        elif name == "on" and _stands_on_furniture(sentence, place):
+        elif name == "on" and any(
+            sentence.words[child].lemma in SUPPORTS for child in sentence.children(place, "pobj")
+        ):
             places.append([substitute(sentence, place, "under")])
         else:
-            phrase = _phrase_at(sentence, place)
+            phrases = (" ".join(sentence.lower[place : place + length]) for length in (3, 2, 1))
+            phrase = next((phrase for phrase in phrases if phrase in PREPOSITIONS), "")
             last = place + phrase.count(" ")
             if phrase and _is_of_place(sentence, place, last):
                 places.append([substitute(sentence, place, other, last) for other in PREPOSITIONS[phrase]])
     return places
-
-
-def _phrase_at(sentence: Sentence, place: int) -> str:
-    """The preposition that begins here, of three words, two or one; empty where there is none."""
-    for length in (3, 2, 1):
-        phrase = " ".join(sentence.lower[place : place + length])
-        if phrase in PREPOSITIONS:
-            return phrase
-    return ""
 
 
 def _is_of_place(sentence: Sentence, first: int, last: int) -> bool:
@@ -74,13 +68,8 @@ def _is_of_place(sentence: Sentence, first: int, last: int) -> bool:
     return before not in ("all", "far", "from", "half", "right", "straight", "up", "upside")
 
 
-def _stands_on_furniture(sentence: Sentence, place: int) -> bool:
-    return any(sentence.words[child].lemma in SUPPORTS for child in sentence.children(place, "pobj"))
-
-
 KIND = Kind(
     name="spatial",
-    title="Spatial relation",
     description="A word of place gives way to its opposite: *left* and *right*, *above* and *below*, *over* and "
     "*under*, *in front of* and *behind*, *inside* and *outside*, *next to* and *far from*, *up* and *down*, *into* "
     "and *out of*, *on* a piece of furniture and *under* it.",

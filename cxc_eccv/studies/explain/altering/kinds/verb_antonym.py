@@ -14,37 +14,13 @@ POSTURES = {"lie": ("sit", "stand"), "sit": ("lie", "stand"), "stand": ("lie", "
 OF_OBJECTS = {"hold": "let go of", "pull": "push", "push": "pull"}
 """With an object alone: a train that *pulls in* does not *push in*, and a ride that *holds on* lets go of nothing."""
 
-OPPOSITES = {
-    "ascend": "descend",
-    "begin": "end",
-    "buy": "sell",
-    "close": "open",
-    "cry": "laugh",
-    "descend": "ascend",
-    "empty": "fill",
-    "enter": "exit",
-    "exit": "enter",
-    "fall": "rise",
-    "fill": "empty",
-    "float": "sink",
-    "follow": "precede",
-    "frown": "smile",
-    "hit": "miss",
-    "laugh": "cry",
-    "lock": "unlock",
-    "lose": "win",
-    "love": "hate",
-    "lower": "raise",
-    "open": "close",
-    "pack": "unpack",
-    "precede": "follow",
-    "raise": "lower",
-    "rise": "fall",
-    "sell": "buy",
-    "smile": "frown",
-    "win": "lose",
-    "wrap": "unwrap",
-}
+BOTH_WAYS = (
+    "ascend/descend buy/sell close/open cry/laugh empty/fill enter/exit fall/rise follow/precede frown/smile "
+    "lose/win lower/raise"
+)
+ONE_WAY = "begin/end float/sink hit/miss lock/unlock love/hate pack/unpack wrap/unwrap"
+OPPOSITES = dict(pair.split("/") for pair in f"{BOTH_WAYS} {ONE_WAY}".split())
+OPPOSITES |= {second: first for first, second in (pair.split("/") for pair in BOTH_WAYS.split())}
 """Each was read in captions. Left out are opposites of WordNet's that captions do not bear out: a giraffe that walks is
 none that *rides*, and a train that comes down the track *goes* down it."""
 
@@ -103,7 +79,6 @@ def _subject_of(sentence: Sentence, verb: int) -> int | None:
 
 KIND = Kind(
     name="verb_antonym",
-    title="Verb antonym",
     description="A verb gives way to its opposite, in the same form: *a man sitting* is *a man standing*.",
     prepare=lambda data: find,
 )
