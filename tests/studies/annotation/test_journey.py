@@ -185,7 +185,7 @@ def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tm
     assert "unknown format 'htm'" in command("import", "p", "x", "--format", "htm", status=2)
     assert "No such file" in command("import", "p", "none.jsonl", status=2)
     (tmp_path / "studio.json").write_text("[]")
-    assert "no file of the format html; name argilla or label_studio" in command("import", "p", "studio.json", status=2)
+    assert "no file of the format html; name label_studio" in command("import", "p", "studio.json", status=2)
     assert "nobody has answered yet" in command("merge", "p", status=2)
     assert not (tmp_path / "q").exists()
 

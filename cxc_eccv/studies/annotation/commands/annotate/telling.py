@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
 
-Form = Annotated[str, typer.Option("--format", help="html, jsonl, csv, label_studio or argilla.")]
+Form = Annotated[str, typer.Option("--format", help="html, jsonl, csv or label_studio.")]
 
 SHOWN = 8
 """Sheets or pairs that are named in a line, of however many there are."""
