@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
+from cxc_eccv.statistics import Estimate
 from cxc_eccv.studies.annotation.worth.appraisal import (
     DEPTH,
     Appraisal,
     Biases,
     BiasOfSet,
-    Estimate,
     Likeness,
     SetCounts,
     SetWorth,
