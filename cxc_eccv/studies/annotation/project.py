@@ -287,11 +287,7 @@ class Project:
             )
 
     def _find_matches(self, sources: Sequence[str] | None) -> tuple[IntArray, IntArray]:
-        """(P,) image ids and caption ids of pairs that nobody is sure not to match.
-
-        Those that any source of people calls positive, whichever are known to the strategy, and those that an earlier
-        round asked about, whatever was answered.
-        """
+        """(P,) image ids and caption ids of pairs that people call positive, or that were asked about."""
         people = [name for name, source in sources_of(self.library).items() if source.official]
         names = dict.fromkeys([*people, *(sources or ())])
         said = pa.concat_tables(_gather(self.library, self.split, name) for name in names)
@@ -354,11 +350,7 @@ class Project:
         return self.round(next(iter(found), None))
 
     def round(self, number: int | None = None) -> Round:
-        """A round by its number; the last where none is given.
-
-        Raises:
-            InvalidOption: there is no such round.
-        """
+        """A round by its number; the last where none is given."""
         wanted = len(self.rounds) if number is None else number
         if not self.rounds:
             raise InvalidOption(f"{self.folder} has no round yet; cxc-eccv annotate propose makes the first")
@@ -511,13 +503,7 @@ def _refuse_nothing(found: Proposal) -> None:
 def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
     """Labelled pairs that official sources judge too.
 
-    Args:
-        labels: of some split.
-        library: the raw sources.
-
-    Returns:
-        A row per pair and source: ``image_id``, ``caption_id``, ``positive`` as labelled, ``source`` and
-        ``source_positive``.
+    A row per pair and source: ``image_id``, ``caption_id``, ``positive`` as labelled, ``source``, ``source_positive``.
     """
     own, tables = labels.table.select([*PAIR, "positive"]), []
     for name in official_sources():

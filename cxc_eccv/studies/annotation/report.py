@@ -47,13 +47,7 @@ NOT_MERGED = "No labels are merged yet: cxc-eccv annotate merge makes them of th
 def report_project(
     project: Project, changes: LabelChanges | None = None, command: str | None = None
 ) -> AnnotationReport:
-    """The report on an annotation project as it is now.
-
-    Args:
-        project: with or without answers.
-        changes: what its labels do to models; None where no model was given.
-        command: recorded as it is.
-    """
+    """The report on a project as it is now, with what its labels do to models where some were given."""
     content, path = project.library.karpathy(project.split), project.folder / LABELS
     labels = read_labels(path) if path.is_file() else None
     answers, checks = project.answers(), read_checks(project.folder)

@@ -88,24 +88,15 @@ Key = tuple[int, str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """What was proposed at once, and what people said of it.
+    """What was proposed at once, and what people said of it."""
 
-    Attributes:
-        number: from 1 on.
-        folder: where its files are.
-        facts: the content of ``round.json``: what was requested, what the strategy says of it, and hashes.
-        candidates, known: tables of :data:`cxc_eccv.studies.annotation.proposing.candidates.CANDIDATES`.
-        sheets: what is asked, numbered from 0.
-        answers: of :data:`cxc_eccv.studies.asking.answers.SCHEMA`, sheets numbered as above; no row before an import.
-    """
-
-    number: int
+    number: int  # from 1 on
     folder: Path
-    facts: Mapping[str, Any]
-    candidates: pa.Table
-    known: pa.Table
-    sheets: list[list[Question]]
-    answers: pa.Table
+    facts: Mapping[str, Any]  # the content of round.json: the request, what the strategy says of it, and hashes
+    candidates: pa.Table  # of CANDIDATES
+    known: pa.Table  # of CANDIDATES
+    sheets: list[list[Question]]  # numbered from 0
+    answers: pa.Table  # sheets numbered as above; no row before an import
 
     @property
     def open_sheets(self) -> list[int]:
@@ -120,11 +111,7 @@ def round_folder(folder: Path, number: int) -> Path:
 
 
 def round_numbers(folder: Path) -> list[int]:
-    """Of the rounds of a project, whole or not, in order.
-
-    Raises:
-        SourceMissing: one is missing before others.
-    """
+    """Of the rounds of a project, whole or not, in order; none may be missing before others."""
     found = sorted(int(path.name) for path in (folder / ROUNDS).glob("[1-9]*") if path.name.isdecimal())
     for number in range(1, len(found) + 1):
         if number not in found:
@@ -140,16 +127,7 @@ def write_round(
     tables: tuple[pa.Table, pa.Table, Sequence[Sequence[Question]]],
     **facts: Any,  # noqa: ANN401 - written as JSON
 ) -> None:
-    """Write a round that is not there yet, by one rename.
-
-    Args:
-        folder: of the project.
-        number: of the round.
-        project: checksum of ``annotation.json``.
-        scheme: how people are asked.
-        tables: candidates, known pairs, and the sheets.
-        **facts: further content of ``round.json``.
-    """
+    """Write a round that is not there yet, by one rename; ``project`` is the checksum of ``annotation.json``."""
     candidates, known, sheets = tables
     with replaced_folder(round_folder(folder, number)) as place:
         for name, table in zip(TABLES, (candidates, known, sheets_to_table(sheets)), strict=True):
@@ -168,14 +146,7 @@ def write_round(
 
 
 def read_round(folder: Path, number: int, project: str, scheme: Scheme) -> Round:
-    """A round with all that was answered, every file of it checked.
-
-    Args:
-        folder: of the project.
-        number: of the round.
-        project: checksum of ``annotation.json``.
-        scheme: how people are asked.
-    """
+    """A round with all that was answered, every file of it checked."""
     place = round_folder(folder, number)
     for path in (place / ROUND, place / STORED, *(place / f"{name}.parquet" for name in TABLES)):
         if not path.is_file():
@@ -236,13 +207,9 @@ def _check_answers(path: Path, answers: pa.Table, sheets: Sequence[Sequence[Ques
 
 
 def add_answers(own: Round, scheme: Scheme, files: Iterable[Path], form: str) -> int:
-    """Store the answers in files beside those that are there, by one rename; gives how many are new.
+    """Store the answers in files beside those that are there, by one rename; returns how many are new.
 
-    Args:
-        own: the round.
-        scheme: how people were asked.
-        files: in any order; a file may have what another or an earlier import has.
-        form: name of their format.
+    The files may stand in any order, and one may have what another or an earlier import has.
     """
     stored = _read_stored(own.folder / STORED, own.facts["questionnaire"])
     said = dict(zip(_keys(stored), stored.to_pylist(), strict=True))
@@ -309,11 +276,7 @@ def seal(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unseal(path: Path, shape: Shape) -> dict[str, Any]:
-    """The content of a file that was sealed, with its checksum.
-
-    Raises:
-        MalformedSource: no JSON, of another version of this package, changed, or of another shape.
-    """
+    """The content of a file that was sealed; one that was changed, or that another version wrote, is refused."""
     content = _check_seal(path, read_json(path))
     check_content(path, content, shape)
     return content

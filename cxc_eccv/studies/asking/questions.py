@@ -166,8 +166,7 @@ def sheets_from_table(table: pa.Table) -> list[list[Question]]:
     """The sheets of a table of :func:`sheets_to_table`.
 
     Raises:
-        DataError: another table; sheets that are not numbered from 0 in their order; a text that is not the one its
-            pair's id was made of.
+        DataError: another table, or one that was changed.
     """
     if table.schema != QUESTIONS:
         raise DataError(f"no table of questions: columns {', '.join(table.column_names)}")

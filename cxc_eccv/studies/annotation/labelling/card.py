@@ -67,19 +67,7 @@ SEAL = "<!-- made by cxc-eccv annotate merge, which replaces it unless it was ch
 
 
 def check_terms(licence: str | None, citation: str | None) -> dict[str, str]:
-    """Facts for the card, of those that are given.
-
-    Args:
-        licence: an id of the Hub.
-        citation: BibTeX.
-
-    Raises:
-        InvalidOption: no licence of the Hub, or no BibTeX.
-
-    Example:
-        >>> check_terms("cc-by-4.0", None)
-        {'licence': 'cc-by-4.0'}
-    """
+    """Facts for the card, of those that are given: a licence that the Hub knows, and BibTeX."""
     if licence is not None and licence not in LICENCES:
         raise InvalidOption(
             f"licence {licence!r}: the Hub knows none of this name; give one of its ids, as cc-by-4.0, cc0-1.0 or "
@@ -104,16 +92,7 @@ def _seal(text: str) -> str:
 
 
 def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
-    """The card of a folder with ``labels.parquet``; with it plain ``datasets`` and the Hub's viewer know the file.
-
-    Args:
-        facts: of the label file, as of :class:`cxc_eccv.sources.readers.LabelFile`. The card shows besides, where they
-            are there, what ``describe_labels`` found, and those of :func:`check_terms`.
-        table: the labels.
-
-    Returns:
-        The text of ``README.md``.
-    """
+    """The text of ``README.md`` for a folder with ``labels.parquet``: what the facts of the file and its labels say."""
     from huggingface_hub import DatasetCard
 
     from cxc_eccv import __version__

@@ -39,18 +39,7 @@ MAY_FALL = (
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """One metric of one model on the labels before and after.
-
-    Attributes:
-        model: its name.
-        task, direction, metric: the key's parts.
-        before, after: values, in the units of reports.
-        difference: after minus before.
-        low, high: percentile interval of the difference.
-        place_before, place_after: among all models, from 1 on; equal values share the better place.
-        better, worse: queries that the new labels give a better value, and a worse one; 0 for a whole task.
-        n_queries, n_images: what was resampled.
-    """
+    """One metric of one model on the labels before and after, in the units of reports."""
 
     model: str
     task: str
@@ -59,14 +48,14 @@ class LabelChange:
     before: float
     after: float
     difference: float
-    low: float
+    low: float  # percentile interval of the difference
     high: float
-    place_before: int
+    place_before: int  # among all models; equal values share the better one
     place_after: int
-    better: int
+    better: int  # queries that the new labels give a better value; 0 for a whole task
     worse: int
     n_queries: int
-    n_images: int
+    n_images: int  # what was resampled
 
     @property
     def key(self) -> str:
@@ -76,50 +65,33 @@ class LabelChange:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Two models that change places.
+    """Two models that change places, each number with its interval."""
 
-    Attributes:
-        key: ``task/direction/metric``.
-        ahead, behind: before; after it is the other way round.
-        before, before_low, before_high: by how much the value of the first is better on the labels before.
-        after, after_low, after_high: the same on those after, below 0.
-    """
-
-    key: str
+    key: str  # task/direction/metric
     ahead: str
     behind: str
-    before: float
+    before: float  # by how much the first is better on the labels before
     before_low: float
     before_high: float
-    after: float
+    after: float  # the same on those after, below 0
     after_low: float
     after_high: float
 
 
 @dataclass(frozen=True, slots=True)
 class LabelChanges:
-    """What new labels change for models.
+    """What new labels change for models."""
 
-    Attributes:
-        before, after: names of the sources of labels.
-        split: of COCO.
-        models: their names.
-        seed, samples, confidence: of the bootstrap.
-        changes: a row per model and metric.
-        turns: models that change places.
-        not_compared: model to key to the reason why a metric is left out.
-    """
-
-    before: tuple[str, ...]
+    before: tuple[str, ...]  # names of the sources of labels
     after: tuple[str, ...]
     split: str
     models: tuple[str, ...]
     seed: int
     samples: int
     confidence: float
-    changes: tuple[LabelChange, ...]
+    changes: tuple[LabelChange, ...]  # a row per model and metric
     turns: tuple[Turn, ...]
-    not_compared: Mapping[str, Mapping[str, str]]
+    not_compared: Mapping[str, Mapping[str, str]]  # model to key to the reason why a metric is left out
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,17 +22,11 @@ of whom little is known is believed."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Consensus:
-    """What the model of Dawid and Skene makes of answers.
+    """What the model of Dawid and Skene makes of answers."""
 
-    Attributes:
-        probabilities: (N, C) of each class, for every item.
-        confusion: (W, C, C) chance that a worker answers a column where the class of the row is true.
-        prior: (C,) shares of the classes.
-    """
-
-    probabilities: FloatArray
-    confusion: FloatArray
-    prior: FloatArray
+    probabilities: FloatArray  # (N, C) of each class, for every item
+    confusion: FloatArray  # (W, C, C) chance that a worker answers a column where the class of the row is true
+    prior: FloatArray  # (C,) shares of the classes
 
     @property
     def quality(self) -> FloatArray:

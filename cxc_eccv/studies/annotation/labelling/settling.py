@@ -111,31 +111,17 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str = "majority", *, least_a
 
 
 def weigh_workers(answers: pa.Table, scheme: Scheme) -> dict[str, float]:
-    """Worker to the chance that an answer is right, as Dawid and Skene's model finds it; by it ``dawid_skene`` weighs.
-
-    Args:
-        answers: as of :func:`settle`.
-        scheme: how people were asked.
-
-    Raises:
-        DataError: no answer about a candidate.
-    """
+    """Worker to the chance that an answer is right, as Dawid and Skene's model finds it."""
     own = keep_last(_candidates(answers))
     names, found = _estimate(own, _number_pairs(own)[1], scheme)
     return dict(zip(names, found.quality.tolist(), strict=True))
 
 
 def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> dict[str, Any]:
-    """What became of all answers, as facts of the label file and for its card.
+    """Facts of the label file and for its card: what became of all answers that were given.
 
-    Args:
-        asked: all answers that were given.
-        accepted: those of accepted sheets, which were settled.
-        labels: what :func:`settle` made of them.
-
-    Returns:
-        ``people``, who answered and were accepted; ``counts`` of answers and pairs, with those that do not count; and
-        ``agreement`` about what is positive, among the pairs that several people judged.
+    ``people``, who answered and were accepted; ``counts`` of answers and pairs, with those that do not count; and
+    ``agreement`` about what is positive, among the pairs that several people judged.
     """
     every, counted = _candidates(asked), _candidates(accepted)
     own = keep_last(counted)

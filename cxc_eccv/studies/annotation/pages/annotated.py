@@ -64,11 +64,7 @@ class ChangePanel:
 
 
 def render_annotated(report: AnnotationReport) -> str:
-    """The page's text: one self-contained HTML file without a script, in which everything that people typed is escaped.
-
-    Args:
-        report: of :func:`cxc_eccv.studies.annotation.report.report_annotation`.
-    """
+    """The page's text: one self-contained HTML file without a script; what people typed is escaped."""
     verdicts = [own.verdict for own in report.sheets]
     return template("annotated.html.jinja", STUDY, keep_trailing_newline=True).render(
         report=report,

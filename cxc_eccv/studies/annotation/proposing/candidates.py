@@ -76,11 +76,7 @@ class Proposal:
     near: IntArray
 
     def is_near(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.bool_]:
-        """(P,) whether any model has a pair of an image and a caption among the top 25 of a list.
-
-        Raises:
-            DataError: an id is not of the split.
-        """
+        """(P,) whether any model has a pair of an image and a caption among the top 25 of a list."""
         return holds(self.near, self.pairs.of_ids(image_ids, caption_ids, "is_near"))
 
 

@@ -102,29 +102,17 @@ NONE = Entries(*(np.empty(0, dtype=np.int64) for _ in Entries._fields))
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """What a strategy chooses from.
-
-    Attributes:
-        library, split: the data.
-        runs: name of each model to its run.
-        depth: how many items of a list are looked at.
-        queries: (Q,) rows of the images that are queries, and of the captions.
-        closed: ascending numbers of the pairs that somebody judged, or that were asked about.
-        sources: those whose labels are known.
-        budget: how many open pairs are wanted; None for all.
-        random: what draws.
-        classifier, probabilities, threshold, metric: options of some strategies.
-    """
+    """What a strategy chooses from."""
 
     library: Library
     split: str
     pairs: Pairs
     runs: Mapping[str, Run]
-    depth: int
-    queries: tuple[IntArray, IntArray]
-    closed: IntArray
-    sources: Sequence[str]
-    budget: int | None
+    depth: int  # how many items of a list are looked at
+    queries: tuple[IntArray, IntArray]  # (Q,) rows of the images that are queries, and of captions
+    closed: IntArray  # ascending numbers of the pairs that somebody judged, or that were asked about
+    sources: Sequence[str]  # those whose labels are known
+    budget: int | None  # how many open pairs are wanted; None for all
     random: np.random.Generator
     classifier: ClassifierJudge | None
     probabilities: tuple[IntArray, NDArray[np.float64]] | None

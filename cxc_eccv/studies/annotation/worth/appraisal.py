@@ -87,86 +87,54 @@ class BiasOfSet:
     """Scores of all models on the labels of a set of annotators, and how far these are from those on all labels."""
 
     annotators: tuple[str, ...]
-    n_without: int
-    scores: Mapping[str, Estimate]
+    n_without: int  # queries for which the set verified nothing
+    scores: Mapping[str, Estimate]  # of every model
+    # Over all models, over the annotators and over the others; None where nobody is left.
     bias: Mapping[str, Estimate | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Biases:
-    """Annotator bias in one direction, by one metric.
-
-    Attributes:
-        direction: of the queries.
-        metric: ``recall_at_1`` or ``r_precision``, graded.
-        n_queries: with a positive in the labels of all annotators.
-        n_positives: these labels.
-        n_unproposed, n_unanswered: as of :class:`cxc_eccv.studies.annotation.worth.bias.ProposedLabels`.
-        sets: every set of annotators, smaller ones first.
-        by_size: number of annotators to the mean bias of sets of so many.
-        gains: annotator to what its joining does to its own score, and to those of others.
-    """
+    """Annotator bias in one direction, by one metric."""
 
     direction: str
-    metric: str
-    n_queries: int
-    n_positives: int
-    n_unproposed: int
+    metric: str  # recall_at_1 or r_precision, graded
+    n_queries: int  # with a positive in the labels of all annotators
+    n_positives: int  # these labels
+    n_unproposed: int  # as of ProposedLabels
     n_unanswered: int
-    sets: tuple[BiasOfSet, ...]
-    by_size: Mapping[int, Mapping[str, Estimate | None]]
-    gains: Mapping[str, Mapping[str, Estimate | None]]
+    sets: tuple[BiasOfSet, ...]  # smaller ones first
+    by_size: Mapping[int, Mapping[str, Estimate | None]]  # number of annotators to the mean bias of sets of so many
+    gains: Mapping[str, Mapping[str, Estimate | None]]  # annotator to what its joining does to scores
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """A cell of both parts of Table A.1: how one model ranks what another has at its top.
-
-    Attributes:
-        direction: of the queries.
-        one, other: the models.
-        correlation: Kendall's tau-b of the items that both have among their first, over the queries with two of them.
-        n_correlated: so many.
-        place: mean rank that the other gives to what the one has first, over the queries where it is among its first.
-        n_placed: so many.
-        n_queries: all.
-    """
+    """A cell of both parts of Table A.1: how one model ranks what another has at its top."""
 
     direction: str
     one: str
     other: str
-    correlation: Estimate | None
-    n_correlated: int
-    place: Estimate | None
-    n_placed: int
+    correlation: Estimate | None  # Kendall's tau-b of the items that both have among their first
+    n_correlated: int  # queries with two such items
+    place: Estimate | None  # mean rank that the other gives to what the one has first
+    n_placed: int  # queries where that is among the other's first
     n_queries: int
 
 
 @dataclass(frozen=True, slots=True)
 class Appraisal:
-    """All that was found.
-
-    Attributes:
-        split: of the labels.
-        queries: the source whose queries were counted, or None for all.
-        counts: positives of every set.
-        worth: precision and recall of every set beside every verified source.
-        bias: of annotators, by direction and metric.
-        diversity: of models, every ordered pair.
-        preferences: between systems, the strongest first.
-        not_computed: what is lacking, to the reason.
-        provenance: data, labels, models and settings.
-    """
+    """All numbers about labels."""
 
     split: str
-    queries: str | None
+    queries: str | None  # the source whose queries were counted, or None for all
     counts: tuple[SetCounts, ...]
     worth: tuple[SetWorth, ...]
-    bias: tuple[Biases, ...]
-    diversity: tuple[Likeness, ...]
-    preferences: tuple[Strength, ...]
-    not_computed: Mapping[str, str]
-    provenance: Mapping[str, Any]
+    bias: tuple[Biases, ...]  # by direction and metric
+    diversity: tuple[Likeness, ...]  # every ordered pair of models
+    preferences: tuple[Strength, ...]  # between systems, the strongest first
+    not_computed: Mapping[str, str]  # what is lacking, to the reason
+    provenance: Mapping[str, Any]  # data, labels, models and settings
 
 
 def appraise(

@@ -34,17 +34,11 @@ Scores = Mapping[str, "float | FloatArray"]
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """How far scores on labels from some models' proposals are from those on labels from all.
+    """How far scores on labels from some models' proposals are from those on labels from all."""
 
-    Attributes:
-        all: mean over all models.
-        own: mean over the models whose proposals were verified.
-        others: mean over the others; None where there are none.
-    """
-
-    all: float | FloatArray
-    own: float | FloatArray
-    others: float | FloatArray | None
+    all: float | FloatArray  # mean over all models
+    own: float | FloatArray  # over the models whose proposals were verified
+    others: float | FloatArray | None  # over the others; None where there are none
 
 
 def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> Bias:
@@ -86,11 +80,6 @@ def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scor
     Args:
         models: all of them.
         score: the scores of all models on the labels from a set of models' proposals.
-
-    Example:
-        >>> found = bias_by_size("ab", lambda own: {model: 1.0 if model in own else 0.5 for model in "ab"})
-        >>> found[1]
-        Bias(all=0.25, own=0.0, others=0.5)
     """
     full = score(frozenset(models))
     sizes: dict[int, Bias] = {}
@@ -104,15 +93,10 @@ def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scor
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What joining the annotators does to scores, as a mean over all sets that a model can join.
+    """What joining the annotators does to scores, as a mean over all sets that a model can join."""
 
-    Attributes:
-        own: to the model's own.
-        others: to those of the other models; None where there are none.
-    """
-
-    own: float | FloatArray
-    others: float | FloatArray | None
+    own: float | FloatArray  # to the model's own
+    others: float | FloatArray | None  # to those of the other models; None where there are none
 
 
 def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[str, Gain]:
@@ -122,11 +106,7 @@ def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]],
               s_{\Theta \cup \{\phi\}}(\psi) - s_\Theta(\psi)
 
     for a model itself (:math:`\psi = \phi`), and as a mean over the other models. Where a bias is a distance from the
-    labels of all, a gain says who is favoured.
-
-    Args:
-        annotators: two or more.
-        score: as of :func:`bias_by_size`.
+    labels of all, a gain says who is favoured. Arguments are those of :func:`bias_by_size`.
 
     Example:
         >>> measure_gains("ab", lambda own: {model: 1.0 if model in own else 0.5 for model in "ab"})["a"]
@@ -154,21 +134,13 @@ def _mean(values: Collection[float | FloatArray]) -> float | FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProposedLabels:
-    """The verified positives of one direction, and whose proposals they are.
+    """The verified positives of one direction, and whose proposals they are."""
 
-    Attributes:
-        judgments: with gains, none of them 0.
-        proposers: (P,) annotators of each entry of ``judgments.indices``, as bits: 1 for the first, 2 for the second.
-        annotators: their names.
-        n_unproposed: verified positives that no model proposed, which are in no set's labels.
-        n_unanswered: proposals of which nobody knows whether they match; they count as no match.
-    """
-
-    judgments: Judgments
-    proposers: IntArray
+    judgments: Judgments  # with gains, none of them 0
+    proposers: IntArray  # (P,) annotators of each of judgments.indices, as bits: 1 for the first, 2 for the second
     annotators: tuple[str, ...]
-    n_unproposed: int
-    n_unanswered: int
+    n_unproposed: int  # verified positives that no model proposed, which are in no set's labels
+    n_unanswered: int  # proposals of which nobody knows whether they match; they count as no match
 
     def members(self, number: int) -> frozenset[str]:
         """The annotators of a set, by the number that its bits make."""
@@ -192,10 +164,6 @@ def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArra
         proposals: tables of ``CANDIDATES``, joined.
         gallery_ids: all items of the direction.
         direction: ``i2t`` or ``t2i``.
-
-    Raises:
-        InvalidOption: too many annotators.
-        DataError: nobody proposed anything, or no proposal was verified.
     """
     annotators, pairs, bits = _list_proposers(proposals, direction)
     every = np.concatenate([pairs, np.stack([verified.queries, verified.items])], axis=1)

@@ -61,17 +61,9 @@ def _find_places(left: IntArray, right: IntArray) -> tuple[IntArray, NDArray[np.
 
 
 def place_first(one: TopK, other: TopK) -> FloatArray:
-    """The rank that another model gives to the item that one has first.
+    """(Q,) ranks from 1 that another model gives to the item that one has first; NaN where it is below its top K.
 
-    Args:
-        one: the top K of Q queries.
-        other: of the same queries in the same order, and of the same depth.
-
-    Returns:
-        (Q,) ranks from 1; NaN where the other has it below its top K, so that its rank is not known.
-
-    Raises:
-        DataError: other queries, or lists of another depth.
+    The lists are those of :func:`correlate_tops`.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, appendix A.2, Table A.1 (b).

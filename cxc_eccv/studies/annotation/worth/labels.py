@@ -15,23 +15,14 @@ __all__ = ["Multiplicity", "Worth", "count_positives", "measure_labels"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Worth:
-    """Precision and recall of labels, query by query.
+    """Precision and recall of labels, query by query."""
 
-    Attributes:
-        precision_ids: queries with a labelled positive that people were asked about.
-        precision: share of these that people verified.
-        recall_ids: queries with a labelled positive among what is known, and a verified one.
-        recall: share of the verified positives that are labelled.
-        n_unlabelled: queries left out of both, as nothing is known of any of their labelled positives.
-        n_unverified: queries left out of recall alone, as nothing is verified for them.
-    """
-
-    precision_ids: IntArray
-    precision: FloatArray
-    recall_ids: IntArray
-    recall: FloatArray
-    n_unlabelled: int
-    n_unverified: int
+    precision_ids: IntArray  # queries with a labelled positive that people were asked about
+    precision: FloatArray  # share of these that people verified
+    recall_ids: IntArray  # queries with a labelled positive among what is known, and a verified one
+    recall: FloatArray  # share of the verified positives that are labelled
+    n_unlabelled: int  # queries left out of both, as nothing is known of any of their labelled positives
+    n_unverified: int  # queries left out of recall alone, as nothing is verified for them
 
 
 def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike, asked: ArrayLike) -> Worth:
@@ -93,40 +84,24 @@ def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike,
 
 @dataclass(frozen=True, slots=True)
 class Multiplicity:
-    """How many positives labels have.
+    """How many positives labels have."""
 
-    Attributes:
-        n_queries: queries with a positive.
-        n_without: queries that were counted and have none.
-        n_positives: all positives, R of all queries together.
-        mean: of R over the queries with a positive.
-        quartiles: of R over them: three quarters of the queries have at least the first.
-        largest: R.
-    """
-
-    n_queries: int
-    n_without: int
-    n_positives: int
-    mean: float
-    quartiles: tuple[float, float, float]
+    n_queries: int  # with a positive
+    n_without: int  # queries that were counted and have none
+    n_positives: int  # R of all queries together
+    mean: float  # of R over the queries with a positive
+    quartiles: tuple[float, float, float]  # of R over them: three quarters of the queries have at least the first
     largest: int
 
 
 def count_positives(sizes: ArrayLike) -> Multiplicity:
-    """The positives that labels have for some queries.
-
-    Args:
-        sizes: R of each query that counts, 0 where it has no positive.
+    """The positives that labels have, of R of each query that counts, 0 where it has no positive.
 
     Raises:
         DataError: no query has a positive, or a size is no whole number from 0 on.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, Table 3.
-
-    Example:
-        >>> count_positives([2, 1, 0])
-        Multiplicity(n_queries=2, n_without=1, n_positives=3, mean=1.5, quartiles=(1.25, 1.5, 1.75), largest=2)
     """
     given = np.asarray(sizes)
     if given.ndim != 1 or given.dtype.kind not in "iu" or (given < 0).any():

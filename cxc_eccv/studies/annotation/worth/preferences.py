@@ -77,8 +77,8 @@ def rate_preferences(
 ) -> tuple[Strength, ...]:
     """Strengths in percent, strongest first, with bootstrap intervals.
 
-    A sample draws as many choices between each two systems as were made, with the shares that were found. Where some
-    systems never lost to the others in it, it counts with the limit: these alone share the whole, and the others have
+    A sample draws as many choices between each two systems as were made, with the observed shares. Where some systems
+    never lost to the others in a sample, it counts with the limit: these alone share the whole, and the others have
     nothing. Where several groups never lost, nobody knows in which shares, and it does not count.
 
     Args:
@@ -86,14 +86,6 @@ def rate_preferences(
         names: S names.
         confidence: of the intervals.
         seed: of the draws.
-
-    Raises:
-        DataError: as of :func:`fit_strengths`; or not a name for each system.
-        InvalidOption: a confidence that is not between 0 and 1, a negative seed.
-
-    Example:
-        >>> [(own.name, round(own.value)) for own in rate_preferences([[0, 10], [30, 0]], ["A", "B"])]
-        [('B', 75), ('A', 25)]
     """
     Settings(seed=seed, confidence=confidence)  # refuses what is none
     counts = _check_wins(wins)

@@ -39,24 +39,14 @@ PLAUSIBLE = re.compile(r"plausible_(0|[1-9][0-9]?)")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Positives:
-    """What a set of labels calls positive in one direction.
+    """What a set of labels calls positive in one direction."""
 
-    Attributes:
-        query_ids, gallery_ids: all of the direction.
-        listed: ascending numbers of the listed pairs, the place of the query times the gallery's size plus that of the
-            item.
-        outside: (Q,) listed positives outside the gallery, which count towards R.
-        classes: (Q,) and (N,) class of categories of each query and item, -1 without one; None without plausible
-            matches.
-        alike: (C, C) whether two classes match.
-    """
-
-    query_ids: IntArray
-    gallery_ids: IntArray
-    listed: IntArray
-    outside: IntArray
-    classes: tuple[IntArray, IntArray] | None = None
-    alike: BoolArray | None = None
+    query_ids: IntArray  # (Q,) all of the direction
+    gallery_ids: IntArray  # (N,) all of the direction
+    listed: IntArray  # ascending numbers of pairs: place of the query * N + place of the item
+    outside: IntArray  # (Q,) listed positives outside the gallery, which count towards R
+    classes: tuple[IntArray, IntArray] | None = None  # (Q,) and (N,) class of categories, -1 without one
+    alike: BoolArray | None = None  # (C, C) whether two classes are a plausible match
 
     def holds(self, queries: IntArray, items: IntArray) -> BoolArray:
         """(P,) whether pairs of ids are positive; an item outside the gallery is not."""
@@ -85,12 +75,7 @@ class Positives:
 
 
 def check_sets(names: Sequence[str], library: Library) -> None:
-    """Refuse names that are neither a source of labels nor plausible matches.
-
-    Raises:
-        InvalidOption: no name is given, or one twice.
-        UnknownName: there is no such source.
-    """
+    """Refuse names that are neither a source of labels nor plausible matches, and those named twice."""
     known = sources_of(library)
     if not names:
         raise InvalidOption(f"a set of labels without a source: choose among {', '.join(known)}, plausible_0")
@@ -109,11 +94,6 @@ def find_positives(library: Library, split: str, direction: str, names: Sequence
         split: ``validation`` or ``test``.
         direction: ``i2t`` or ``t2i``.
         names: sources of labels, ``plausible_0`` among them or another number of categories.
-
-    Example:
-        >>> found = find_positives(Library("sample"), "test", "t2i", ["coco"])
-        >>> found.sizes().max()
-        np.int64(1)
     """
     check_sets(names, library)
     sources = [name for name in names if not PLAUSIBLE.fullmatch(name)]
@@ -149,22 +129,14 @@ def _spread(ids: IntArray, own: IntArray, values: IntArray) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verified:
-    """What is known of pairs in one direction.
+    """What is known of P pairs in one direction."""
 
-    Attributes:
-        name: who says so.
-        queries, items: (P,) ids.
-        positive: (P,) whether the pair is a match.
-        gains: (P,) graded, where the labels are, and 0 where the pair is no match.
-        asked: (P,) whether people were asked about it; a pair that is taken to match counts for recall alone.
-    """
-
-    name: str
+    name: str  # who says so
     queries: IntArray
     items: IntArray
     positive: BoolArray
-    gains: FloatArray
-    asked: BoolArray
+    gains: FloatArray  # graded, where the labels are, and 0 where the pair is no match
+    asked: BoolArray  # whether people were asked about it; a pair that is taken to match counts for recall alone
 
 
 def find_verified(
@@ -175,14 +147,9 @@ def find_verified(
     What people were asked about is every pair that the source judges. A source that lists positives alone, as ECCV
     Caption does, did not publish what they turned down: nobody knows what was asked, and only recall can be measured.
 
-    Args:
-        library: as of :func:`find_positives`.
-        split: likewise.
-        direction: likewise.
-        source: one source of labels.
-        proposals: of a project whose labels they are, a table of ``CANDIDATES``. Those that the source does not judge
-            and that were known to match are taken for verified, and only what was proposed as a query counts as one: a
-            caption that was proposed for an image was not itself looked for images. None for all.
+    With the proposals of a project whose labels they are, a table of ``CANDIDATES``, the proposed pairs that the source
+    does not judge and that were known to match are taken for verified, and only what was proposed as a query counts as
+    one: a caption that was proposed for an image was not itself looked for images.
     """
     file = library.labels(source, split) if source in library.label_names else None
     if file is not None:

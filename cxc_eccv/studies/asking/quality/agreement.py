@@ -36,52 +36,27 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far people agree about something.
+    """How far people agree about something."""
 
-    Attributes:
-        about: what they answered.
-        pairs: (image, caption) pairs that two people or more judged.
-        values: name to value: the share of pairs of answers that agree, and the coefficients.
-        not_computed: name to the reason why there is no value.
-    """
-
-    about: str
-    pairs: int
-    values: Mapping[str, float]
-    not_computed: Mapping[str, str]
+    about: str  # what they answered
+    pairs: int  # (image, caption) pairs that two people or more judged
+    values: Mapping[str, float]  # name to the share of pairs of answers that agree, and to the coefficients
+    not_computed: Mapping[str, str]  # name to the reason why there is no value
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Two who judged the same pairs, on what is positive.
-
-    Attributes:
-        first, second: workers; the second is empty where the first is compared with the settled labels.
-        pairs: (image, caption) pairs that both judged.
-        share: of these on which both say the same.
-        kappa: Cohen's; None where all answers of both are the same, so that chance alone gives them.
-    """
+    """Two workers who judged the same pairs, on what is positive."""
 
     first: str
-    second: str
-    pairs: int
-    share: float
-    kappa: float | None
+    second: str  # empty where the first is compared with the settled labels
+    pairs: int  # that both judged
+    share: float  # of these on which both say the same
+    kappa: float | None  # Cohen's; None where all answers of both are the same, so that chance alone gives them
 
 
 def classify(answers: pa.Table, scheme: Scheme) -> tuple[tuple[str, ...], IntArray]:
-    """What can be answered, and (A,) which of it each answer is; a number is the nearest mark of its scale.
-
-    Args:
-        answers: with a column ``answer``.
-        scheme: how people were asked.
-
-    Example:
-        >>> from cxc_eccv.studies.asking.schemes import schemes
-        >>> names, codes = classify(pa.table({"answer": ["2.5", "0", "4.2"]}), schemes()["cxc"])
-        >>> names, codes.tolist()
-        (('0', '1', '2', '3', '4', '5'), [3, 0, 4])
-    """
+    """What can be answered, and (A,) which of it each answer is; a number is the nearest mark of its scale."""
     given = [json.loads(answer) for answer in answers["answer"].to_pylist()]
     if scheme.answers:
         places = {own.name: place for place, own in enumerate(scheme.answers)}
@@ -112,11 +87,8 @@ STATISTICS = {
 def measure_agreement(answers: pa.Table, scheme: Scheme) -> tuple[Agreement, ...]:
     """About what was answered, and about what is positive, over the pairs that several people judged.
 
-    Choices are nominal. Numbers of a scale are of the interval level, and have Krippendorff's alpha alone.
-
-    Args:
-        answers: of accepted sheets, about candidates, one of a worker about a pair.
-        scheme: how people were asked.
+    Choices are nominal. Numbers of a scale are of the interval level, and have Krippendorff's alpha alone. The answers
+    are those of accepted sheets, about candidates, one of a worker about a pair.
     """
     items = _number_pairs(answers)
     several = np.bincount(items)[items] > 1 if items.size else np.zeros(0, dtype=bool)
@@ -156,11 +128,7 @@ def _agree(about: str, items: IntArray, values: IntArray | FloatArray, n_classes
 
 
 def compare_workers(answers: pa.Table) -> list[Together]:
-    """All who judged the same pairs, two by two, those with the most pairs in common first.
-
-    Args:
-        answers: as of :func:`measure_agreement`.
-    """
+    """All who judged the same pairs, two by two, those with the most pairs in common first."""
     if not answers.num_rows:
         return []
     names, workers = np.unique(answers["worker"].to_pylist(), return_inverse=True)
@@ -186,10 +154,7 @@ def compare_workers(answers: pa.Table) -> list[Together]:
 def compare_with_labels(answers: pa.Table, labels: pa.Table) -> list[Together]:
     """Every worker with the labels of those pairs that others judged, too, whoever judged the most first.
 
-    Args:
-        answers: as of :func:`measure_agreement`.
-        labels: what ``settle`` made of them. The worker's own answer has a
-            part in it.
+    The worker's own answers have a part in the labels, which ``settle`` made of all.
     """
     settled = {
         (row["image_id"], row["caption_id"]): row["positive"] for row in labels.to_pylist() if row["answers"] > 1

@@ -53,14 +53,10 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What decides about sheets beside their answers.
+    """What decides about sheets beside their answers."""
 
-    Attributes:
-        least_seconds: time below which a sheet is too hasty; 0 for no limit.
-        by_hand: sheet and worker to whether somebody who looked at the answers found them good.
-    """
-
-    least_seconds: float = 0.0
+    least_seconds: float = 0.0  # time below which a sheet is too hasty; 0 for no limit
+    # Sheet and worker to whether somebody who looked found the answers good.
     by_hand: Mapping[tuple[int, str], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -70,29 +66,17 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class SheetQuality:
-    """One worker's answers to one sheet.
-
-    Attributes:
-        sheet: its number.
-        worker: who answered.
-        seconds: the answers took together; None where that is not known of all of them.
-        missed_positive: a known positive was answered as none.
-        missed_negative: a known negative was answered as a positive.
-        straight: all candidates got the same answer, and there are three or more.
-        verdict: :data:`ACCEPTED`, :data:`BY_HAND` or :data:`REJECTED`.
-        hasty: the answers took less than the least time; never where the time is not known.
-        checked: somebody decided it by hand.
-    """
+    """One worker's answers to one sheet."""
 
     sheet: int
     worker: str
-    seconds: float | None
-    missed_positive: bool
-    missed_negative: bool
-    straight: bool
-    verdict: str
-    hasty: bool = False
-    checked: bool = False
+    seconds: float | None  # the answers took together; None where that is not known of all of them
+    missed_positive: bool  # a known positive was answered as none
+    missed_negative: bool  # a known negative was answered as a positive
+    straight: bool  # all candidates got the same answer, and there are three or more
+    verdict: str  # ACCEPTED, BY_HAND or REJECTED
+    hasty: bool = False  # less than the least time; never where it is not known
+    checked: bool = False  # somebody decided it by hand
 
     @property
     def doubts(self) -> list[str]:
@@ -174,12 +158,7 @@ def answer_value(answer: str) -> object:
 
 
 def accept(answers: pa.Table, judged: Iterable[SheetQuality]) -> pa.Table:
-    """The answers of accepted sheets.
-
-    Args:
-        answers: as of :func:`judge_sheets`.
-        judged: of :func:`judge_sheets`.
-    """
+    """The answers of accepted sheets."""
     return keep_sheets(answers, judged, ACCEPTED)
 
 
@@ -194,9 +173,6 @@ def read_checks(folder: Path) -> Checks:
     """What was decided about the sheets of a project; nothing where no file says it.
 
     People may edit the file: it has no checksum, and every field of it is checked.
-
-    Raises:
-        MalformedSource: no such content; the message names the decision and its field.
     """
     path = folder / CHECKS
     if not path.is_file():
@@ -237,36 +213,21 @@ def write_checks(folder: Path, checks: Checks) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class WorkerQuality:
-    """All sheets of one worker.
-
-    Attributes:
-        worker: a name.
-        submitted, accepted, rejected: sheets; those of neither are to be checked by hand.
-        missed_positives, missed_negatives: sheets whose known positive, or known negative, was answered wrongly.
-        straight, hasty: sheets with one answer throughout, and with less than the least time.
-        median_seconds: of the sheets whose time is known; None where it is of none.
-    """
+    """Sums over all sheets of one worker."""
 
     worker: str
     submitted: int
     accepted: int
-    rejected: int
+    rejected: int  # sheets that are neither accepted nor rejected are to be checked by hand
     missed_positives: int
     missed_negatives: int
-    straight: int
+    straight: int  # sheets with one answer throughout
     hasty: int
-    median_seconds: float | None
+    median_seconds: float | None  # of the sheets whose time is known; None of none
 
 
 def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
-    """Sums over the sheets of each worker, those with the most sheets first.
-
-    Example:
-        >>> done = [SheetQuality(n, "w", 60 + n, n == 0, False, False, ACCEPTED if n else BY_HAND) for n in range(3)]
-        >>> (own,) = judge_workers(done)
-        >>> own.submitted, own.accepted, own.missed_positives, own.median_seconds
-        (3, 2, 1, 61.0)
-    """
+    """Sums over the sheets of each worker, those with the most sheets first."""
     sheets: defaultdict[str, list[SheetQuality]] = defaultdict(list)
     for own in judged:
         sheets[own.worker].append(own)
@@ -294,17 +255,10 @@ def _find_median(sheets: Iterable[SheetQuality]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The workers who did about as many sheets, as a row of Table B.1.
+    """The workers who did about as many sheets, as a row of Table B.1."""
 
-    Attributes:
-        least, most: sheets of a worker of this group; None for no end.
-        workers: how many.
-        submitted: their sheets.
-        approved: those that were accepted.
-    """
-
-    least: int
-    most: int | None
+    least: int  # sheets of a worker of this group
+    most: int | None  # None for no end
     workers: int
     submitted: int
     approved: int
@@ -316,16 +270,7 @@ class Activity:
 
 
 def group_workers(judged: Sequence[SheetQuality]) -> list[Activity]:
-    """Workers, sheets and accepted sheets, by how many sheets a worker did.
-
-    References:
-        Chun et al., ECCV Caption, ECCV 2022, Table B.1.
-
-    Example:
-        >>> done = [SheetQuality(n, "w", 60, False, False, False, ACCEPTED) for n in range(3)]
-        >>> [(own.least, own.most, own.submitted) for own in group_workers(done) if own.workers]
-        [(2, 5, 3)]
-    """
+    """Workers, sheets and accepted sheets by how many sheets a worker did: Table B.1 of ECCV Caption."""
     submitted = Counter(own.worker for own in judged)
     approved = Counter(own.worker for own in judged if own.verdict == ACCEPTED)
     rows = []

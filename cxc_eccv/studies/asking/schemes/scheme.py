@@ -12,36 +12,22 @@ __all__ = ["Answer", "Details", "Scheme"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer.
+    """One answer."""
 
-    Attributes:
-        name: in files.
-        label: what a person reads.
-        gain: what a pair with it is worth, from 0 to 1.
-        asks: whether the details are asked for.
-    """
-
-    name: str
-    label: str
-    gain: float
-    asks: bool = False
+    name: str  # in files
+    label: str  # what a person reads
+    gain: float  # what a pair with it is worth, from 0 to 1
+    asks: bool = False  # whether the details are asked for
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Further choices, of which any number may be ticked.
+    """Further choices, of which any number may be ticked."""
 
-    Attributes:
-        name: in files.
-        label: the question.
-        choices: name in files to what a person reads.
-        after: a choice of an earlier group that this one belongs to; empty where it is asked with the others.
-    """
-
-    name: str
-    label: str
-    choices: dict[str, str]
-    after: str = ""
+    name: str  # in files
+    label: str  # the question
+    choices: dict[str, str]  # name in files to what a person reads
+    after: str = ""  # a choice of an earlier group that this one belongs to; empty where it is asked with the others
 
 
 @dataclass(frozen=True, slots=True)

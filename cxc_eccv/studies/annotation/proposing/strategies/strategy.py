@@ -13,41 +13,23 @@ __all__ = ["Chosen", "Strategy"]
 
 
 class Chosen(NamedTuple):
-    """What a strategy chose.
+    """What a strategy chose."""
 
-    Attributes:
-        pairs: (P,) numbers of pairs, each once. Those that are closed are not asked about.
-        priority: (P,) the higher, the earlier a pair is asked about; None where the pairs stand in that order.
-        entries: places of models' lists that propose some of these pairs.
-    """
-
-    pairs: IntArray
-    priority: FloatArray | None
-    entries: Entries = NONE
+    pairs: IntArray  # (P,) numbers of pairs, each once; those that are closed are not asked about
+    priority: FloatArray | None  # (P,) higher ones are asked first; None where the pairs stand in that order
+    entries: Entries = NONE  # places of models' lists that propose some of these pairs
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One way to choose. A new one is one file in ``proposing/strategies`` that defines ``STRATEGY``.
+    """One way to choose. A new one is one file in ``proposing/strategies`` that defines ``STRATEGY``."""
 
-    Attributes:
-        name: equal to the file's name.
-        title: in words.
-        rule: what it proposes and what is asked first, a sentence.
-        choose: from the pool to what is chosen.
-        depth: how many items of a list are looked at where nobody says how many; None where it looks at no lists.
-        models: the fewest and the most models that it takes; None for no limit.
-        directions: those that every model must rank.
-        takes: options of its own among ``classifier``, ``probabilities``, ``threshold``, ``metric`` and ``queries``.
-        citation: where it comes from; empty where it is this package's own.
-    """
-
-    name: str
-    title: str
-    rule: str
+    name: str  # equal to the file's name
+    title: str  # in words
+    rule: str  # what it proposes and what is asked first, a sentence
     choose: Callable[[Pool], Chosen]
-    depth: int | None = None
-    models: tuple[int, int | None] = (1, None)
-    directions: tuple[str, ...] = ("i2t", "t2i")
-    takes: tuple[str, ...] = ("queries",)
-    citation: str = ""
+    depth: int | None = None  # how many items of a list are looked at by default; None where it looks at no lists
+    models: tuple[int, int | None] = (1, None)  # the fewest and the most; None for no limit
+    directions: tuple[str, ...] = ("i2t", "t2i")  # those that every model must rank
+    takes: tuple[str, ...] = ("queries",)  # of queries, classifier, probabilities, threshold and metric
+    citation: str = ""  # empty where it is this package's own
