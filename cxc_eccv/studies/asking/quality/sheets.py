@@ -28,7 +28,6 @@ __all__ = [
     "SheetQuality",
     "WorkerQuality",
     "accept",
-    "answer_value",
     "group_workers",
     "judge_sheets",
     "judge_workers",
@@ -81,13 +80,13 @@ class SheetQuality:
     @property
     def doubts(self) -> list[str]:
         """What speaks against it, in words."""
-        found = {
+        doubts = {
             "the known positive was answered as none": self.missed_positive,
             "the known negative was answered as a positive": self.missed_negative,
             "the same answer to all candidates": self.straight,
             "less than the least time": self.hasty,
         }
-        return [doubt for doubt, holds in found.items() if holds]
+        return [doubt for doubt, holds in doubts.items() if holds]
 
 
 def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQuality]:
@@ -112,8 +111,19 @@ def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQ
     for row in answers.to_pylist():
         sheets[row["sheet"], row["worker"]].append(row)
     judged = {key: _judge(*key, rows, checks.least_seconds) for key, rows in sorted(sheets.items())}
-    for key, good in checks.by_hand.items():
-        judged[key] = _decide(key, judged.get(key), good=good)
+    for (sheet, worker), good in checks.by_hand.items():
+        quality = judged.get((sheet, worker))
+        if quality is None:
+            raise InvalidOption(
+                f"sheet {sheet} of {shown(worker)} is not among the answers: nobody can decide about it. Name one that "
+                f"is, here and in {CHECKS}"
+            )
+        if good and quality.missed_positive and quality.missed_negative:
+            raise InvalidOption(
+                f"sheet {sheet} of {shown(worker)} is rejected: both its known pairs were answered wrongly, and only "
+                f"sheets that are to be checked by hand are accepted by hand, here and in {CHECKS}"
+            )
+        judged[sheet, worker] = replace(quality, verdict=ACCEPTED if good else REJECTED, checked=True)
     return list(judged.values())
 
 
@@ -122,8 +132,8 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], least_sec
         role: any(row["role"] == role and row["positive"] is not wanted for row in rows)
         for role, wanted in ((POSITIVE, True), (NEGATIVE, False))
     }
-    given = Counter(answer_value(row["answer"]) for row in rows if row["role"] == CANDIDATE)
-    straight = len(given) == 1 and given.total() >= FEWEST_STRAIGHT
+    answers = [_answer_value(row["answer"]) for row in rows if row["role"] == CANDIDATE]
+    straight = len(set(answers)) == 1 and len(answers) >= FEWEST_STRAIGHT
     times = [row["seconds"] for row in rows]
     seconds = None if None in times else float(sum(times))
     hasty = seconds is not None and seconds < least_seconds
@@ -132,27 +142,8 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], least_sec
     return SheetQuality(sheet, worker, seconds, missed[POSITIVE], missed[NEGATIVE], straight, verdict, hasty)
 
 
-def _decide(key: tuple[int, str], own: SheetQuality | None, *, good: bool) -> SheetQuality:
-    if own is None:
-        raise InvalidOption(
-            f"sheet {key[0]} of {shown(key[1])} is not among the answers: nobody can decide about it. Name one that "
-            f"is, here and in {CHECKS}"
-        )
-    if good and own.missed_positive and own.missed_negative:
-        raise InvalidOption(
-            f"sheet {key[0]} of {shown(key[1])} is rejected: both its known pairs were answered wrongly, and only "
-            f"sheets that are to be checked by hand are accepted by hand, here and in {CHECKS}"
-        )
-    return replace(own, verdict=ACCEPTED if good else REJECTED, checked=True)
-
-
-def answer_value(answer: str) -> object:
-    """What a column ``answer`` says, as something that can be counted: 3 and 3.0 are one answer.
-
-    Example:
-        >>> answer_value("3") == answer_value("3.0"), answer_value('{"b": true, "a": false}')
-        (True, (('a', False), ('b', True)))
-    """
+def _answer_value(answer: str) -> object:
+    """What a column ``answer`` says, as something that can be counted: 3 and 3.0 are one answer."""
     value = json.loads(answer)
     return tuple(sorted(value.items())) if isinstance(value, dict) else value
 
@@ -163,8 +154,8 @@ def accept(answers: pa.Table, judged: Iterable[SheetQuality]) -> pa.Table:
 
 
 def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], verdict: str) -> pa.Table:
-    """The answers of the sheets with a verdict; arguments as of :func:`accept`."""
-    kept = {(own.sheet, own.worker) for own in judged if own.verdict == verdict}
+    """The answers of the sheets with a verdict."""
+    kept = {(sheet.sheet, sheet.worker) for sheet in judged if sheet.verdict == verdict}
     keys = zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True)
     return answers.filter(pa.array([key in kept for key in keys], pa.bool_()))
 
@@ -185,22 +176,17 @@ def read_checks(folder: Path) -> Checks:
         raise MalformedSource(path, "least_seconds", shown(least), "seconds, from 0 on")
     if not isinstance(rows, list):
         raise MalformedSource(path, "by_hand", shown(rows), "a list of decisions")
-    found: dict[tuple[int, str], bool] = {}
+    by_hand: dict[tuple[int, str], bool] = {}
     for number, row in enumerate(rows):
         place = f"by_hand[{number}]"
-        key, good = _read_decision(path, place, row)
-        if key in found:
+        decision = require_keys(path, place, row, ("sheet", "worker", "accepted"))
+        key = integer(path, f"{place}, sheet", decision["sheet"]), text(path, f"{place}, worker", decision["worker"])
+        if type(decision["accepted"]) is not bool:
+            raise MalformedSource(path, f"{place}, accepted", shown(decision["accepted"]), "true or false")
+        if key in by_hand:
             raise MalformedSource(path, place, f"sheet {key[0]} of {shown(key[1])} again", "one decision about a sheet")
-        found[key] = good
-    return Checks(float(least), found)
-
-
-def _read_decision(path: Path, place: str, row: object) -> tuple[tuple[int, str], bool]:
-    own = require_keys(path, place, row, ("sheet", "worker", "accepted"))
-    key = integer(path, f"{place}, sheet", own["sheet"]), text(path, f"{place}, worker", own["worker"])
-    if type(own["accepted"]) is not bool:
-        raise MalformedSource(path, f"{place}, accepted", shown(own["accepted"]), "true or false")
-    return key, own["accepted"]
+        by_hand[key] = decision["accepted"]
+    return Checks(float(least), by_hand)
 
 
 def write_checks(folder: Path, checks: Checks) -> Path:
@@ -228,29 +214,26 @@ class WorkerQuality:
 
 def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
     """Sums over the sheets of each worker, those with the most sheets first."""
-    sheets: defaultdict[str, list[SheetQuality]] = defaultdict(list)
-    for own in judged:
-        sheets[own.worker].append(own)
-    return [
-        WorkerQuality(
-            worker,
-            len(own),
-            sum(one.verdict == ACCEPTED for one in own),
-            sum(one.verdict == REJECTED for one in own),
-            sum(one.missed_positive for one in own),
-            sum(one.missed_negative for one in own),
-            sum(one.straight for one in own),
-            sum(one.hasty for one in own),
-            _find_median(own),
+    by_worker: defaultdict[str, list[SheetQuality]] = defaultdict(list)
+    for sheet in judged:
+        by_worker[sheet.worker].append(sheet)
+    workers = []
+    for worker, sheets in sorted(by_worker.items(), key=lambda item: (-len(item[1]), item[0])):
+        seconds = [sheet.seconds for sheet in sheets if sheet.seconds is not None]
+        workers.append(
+            WorkerQuality(
+                worker,
+                len(sheets),
+                sum(sheet.verdict == ACCEPTED for sheet in sheets),
+                sum(sheet.verdict == REJECTED for sheet in sheets),
+                sum(sheet.missed_positive for sheet in sheets),
+                sum(sheet.missed_negative for sheet in sheets),
+                sum(sheet.straight for sheet in sheets),
+                sum(sheet.hasty for sheet in sheets),
+                float(np.median(seconds)) if seconds else None,
+            )
         )
-        for worker, own in sorted(sheets.items(), key=lambda item: (-len(item[1]), item[0]))
-    ]
-
-
-def _find_median(sheets: Iterable[SheetQuality]) -> float | None:
-    """Seconds that a sheet takes; None where the time is not known of any."""
-    known = [own.seconds for own in sheets if own.seconds is not None]
-    return float(np.median(known)) if known else None
+    return workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,11 +254,11 @@ class Activity:
 
 def group_workers(judged: Sequence[SheetQuality]) -> list[Activity]:
     """Workers, sheets and accepted sheets by how many sheets a worker did: Table B.1 of ECCV Caption."""
-    submitted = Counter(own.worker for own in judged)
-    approved = Counter(own.worker for own in judged if own.verdict == ACCEPTED)
+    submitted = Counter(sheet.worker for sheet in judged)
+    approved = Counter(sheet.worker for sheet in judged if sheet.verdict == ACCEPTED)
     rows = []
     for least, most in zip((1, *(end + 1 for end in GROUPS)), (*GROUPS, None), strict=True):
         workers = [worker for worker, number in submitted.items() if least <= number <= (most or np.inf)]
-        counts = (sum(found[worker] for worker in workers) for found in (submitted, approved))
+        counts = (sum(sheets[worker] for worker in workers) for sheets in (submitted, approved))
         rows.append(Activity(least, most, len(workers), *counts))
     return rows

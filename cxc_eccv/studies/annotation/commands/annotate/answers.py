@@ -1,4 +1,4 @@
-"""``cxc-eccv annotate export``, ``import`` and ``check``: questions go out, answers come in, doubtful sheets are decided."""
+"""``cxc-eccv annotate export``, ``import`` and ``check``: questions go out, answers come in, people check sheets."""
 
 from __future__ import annotations
 
