@@ -96,16 +96,6 @@ def report_annotation(
 ) -> AnnotationReport:
     """Judge sheets and workers, and count what accepted sheets say.
 
-    Args:
-        answers: of :func:`cxc_eccv.studies.asking.answers.read_answers`; no row before people answered.
-        candidates: of :data:`cxc_eccv.studies.annotation.proposing.candidates.CANDIDATES`: all that is asked about.
-        scheme: how people were asked.
-        captions: caption id to its text.
-        checks: the least time of a sheet, and what was decided by hand.
-        rule: by which the answers are settled.
-        cautions: what else to know before believing the numbers.
-        **facts: further fields of the report.
-
     References:
         Chun et al., ECCV Caption, ECCV 2022, appendices B.2 and B.3, Tables B.1 to B.3.
     """

@@ -280,12 +280,7 @@ def _more(rows: Sequence[object], most: int | None) -> list[str]:
 
 
 def show_seconds(seconds: float | None) -> str:
-    """A time as people say it, or that it is not known.
-
-    Example:
-        >>> show_seconds(7.25), show_seconds(312), show_seconds(7_320)
-        ('7.2 s', '5 min 12 s', '2 h 2 min')
-    """
+    """A time as people say it, ``5 min 12 s``, or that it is not known."""
     if seconds is None:
         return MISSING
     whole = round(seconds)

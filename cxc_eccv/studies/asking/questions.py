@@ -60,26 +60,15 @@ IsNear = Callable[[IntArray, IntArray], NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One pair to judge.
+    """One pair to judge."""
 
-    Attributes:
-        pair_id: stable over exports; another text or image has another.
-        image_id: COCO id.
-        caption_id: COCO id.
-        file_name: of the image.
-        caption: the sentence, as it is shown.
-        role: :data:`CANDIDATE`, :data:`POSITIVE` or :data:`NEGATIVE`.
-        captions: the image's own captions but one, for schemes that show them: without the caption that is asked about
-            where it is one of them, else without one chosen by the pair's id, so that nobody can tell the two apart.
-    """
-
-    pair_id: str
+    pair_id: str  # stable over exports; another text or image has another
     image_id: int
     caption_id: int
     file_name: str
-    caption: str
-    role: str
-    captions: tuple[str, ...]
+    caption: str  # the sentence, as it is shown
+    role: str  # CANDIDATE, POSITIVE or NEGATIVE
+    captions: tuple[str, ...]  # the image's own captions but one, for schemes that show them
 
 
 def pair_id(image_id: int, caption_id: int, caption: str) -> str:

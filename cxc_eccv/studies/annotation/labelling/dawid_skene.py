@@ -43,21 +43,12 @@ def estimate_truth(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_c
 
     Args:
         items: (A,) item of each answer, from 0; each has one at least.
-        workers: (A,) who gave it, from 0.
+        workers: (A,) who gave it, from 0; each has one answer at least, and one about an item at most.
         answers: (A,) class from 0.
         n_classes: how many there are.
 
-    Raises:
-        DataError: unequal lengths, numbers out of range, an item or a worker without an answer, a worker who answered
-            twice about an item, or answers for which nothing settles.
-
     References:
         Dawid and Skene, Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm, 1979.
-
-    Example:
-        >>> found = estimate_truth([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], [1, 1, 0, 0, 0, 1], 2)
-        >>> found.probabilities.argmax(axis=1).tolist(), int(found.quality.argmin())
-        ([1, 0], 2)
     """
     item, worker, answer = _check(items, workers, answers, n_classes)
     n_items, n_workers = int(item.max()) + 1, int(worker.max()) + 1

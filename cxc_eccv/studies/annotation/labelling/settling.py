@@ -73,21 +73,11 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str = "majority", *, least_a
 
     Example:
         >>> from cxc_eccv.studies.asking.schemes import schemes
-        >>> told = [("anna", "yes"), ("ben", "partially_yes"), ("cleo", "no")]
-        >>> answers = pa.table(
-        ...     {
-        ...         "image_id": [7] * 3,
-        ...         "caption_id": [70] * 3,
-        ...         "role": ["candidate"] * 3,
-        ...         "worker": [worker for worker, _ in told],
-        ...         "answer": [json.dumps(answer) for _, answer in told],
-        ...         "gain": [schemes()["eccv"].gain_of(answer) for _, answer in told],
-        ...         "positive": [True, True, False],
-        ...     }
-        ... )
-        >>> settle(answers, schemes()["eccv"]).to_pylist()
+        >>> columns = {"image_id": [7] * 3, "caption_id": [70] * 3, "role": ["candidate"] * 3, "worker": [*"abc"]}
+        >>> columns |= {"gain": [1.0, 0.5, 0.0], "positive": [True, True, False]}
+        >>> settle(pa.table(columns), schemes()["eccv"]).to_pylist()
         [{'image_id': 7, 'caption_id': 70, 'gain': 0.5, 'positive': True, 'answers': 3}]
-        >>> settle(answers, schemes()["eccv"], "all")["positive"].to_pylist()
+        >>> settle(pa.table(columns), schemes()["eccv"], "all")["positive"].to_pylist()
         [False]
     """
     if rule not in RULES:
@@ -200,14 +190,12 @@ def _estimate(answers: pa.Table, items: IntArray, scheme: Scheme) -> tuple[list[
     """Names of the workers, and what Dawid and Skene's model makes of all answers."""
     workers = pc.dictionary_encode(answers["worker"]).combine_chunks()
     if scheme.answers:
-        told, names = (
-            [json.loads(answer) for answer in answers["answer"].to_pylist()],
-            [own.name for own in scheme.answers],
-        )
-        for answer in set(map(str, told)) - set(names):
+        names = [choice.name for choice in scheme.answers]
+        given = [json.loads(answer) for answer in answers["answer"].to_pylist()]
+        for answer in set(map(str, given)) - set(names):
             scheme.gain_of(answer)  # refuses it
-        classes = np.array([names.index(answer) for answer in told])
+        classes = np.array([names.index(answer) for answer in given])
     else:
         classes = np.asarray(answers["positive"]).astype(np.int64)
-    found = estimate_truth(items, np.asarray(workers.indices), classes, len(scheme.answers) or 2)
-    return workers.dictionary.to_pylist(), found
+    consensus = estimate_truth(items, np.asarray(workers.indices), classes, len(scheme.answers) or 2)
+    return workers.dictionary.to_pylist(), consensus

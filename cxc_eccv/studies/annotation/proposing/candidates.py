@@ -22,14 +22,15 @@ from cxc_eccv.studies.annotation.proposing.pool import (
     CROSS_MODAL,
     NEAR,
     NONE,
+    Chosen,
     Entries,
     Pairs,
     Pool,
+    Strategy,
     find_similarity,
     holds,
 )
-from cxc_eccv.studies.annotation.proposing.strategies import Strategy, strategies
-from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen
+from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.types.ids import distinct_of

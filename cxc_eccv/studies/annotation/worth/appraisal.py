@@ -164,14 +164,9 @@ def appraise(
         runs: name of each model to its run, for bias and diversity.
         project: an annotation project whose labels the library was opened with; says who proposed what.
         similarity: of embeddings.
-        preferences: what :func:`cxc_eccv.studies.annotation.worth.preferences.rate_preferences` made of choices.
+        preferences: of :func:`cxc_eccv.studies.annotation.worth.preferences.rate_preferences`.
         seed: of the bootstrap over images behind every interval.
         confidence: of the intervals.
-
-    Raises:
-        UnknownName: no such source, split or model.
-        InvalidOption: a set or its queries are of a source that has no labels of the split, or names one twice.
-        DataError: a run lacks items of the split, or the project is another than that of the labels.
     """
     check_split(split)
     Settings(seed=seed, confidence=confidence)  # refuses what is none

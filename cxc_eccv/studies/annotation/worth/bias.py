@@ -46,15 +46,8 @@ def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> B
 
     .. math:: B_\Theta = \frac{1}{|\mathrm{All}|} \sum_{\phi \in \mathrm{All}} |s_\Theta(\phi) - s_{\mathrm{All}}(\phi)|
 
-    and the same mean over :math:`\phi \in \Theta` alone (self-bias) and over the others (non-self-bias).
-
-    Args:
-        scores: of every model on the labels from the annotators' proposals.
-        full: of every model on the labels from all models' proposals.
-        annotators: the models whose proposals make the labels.
-
-    Raises:
-        DataError: the two are of different models, or an annotator is none of them.
+    of the scores of every model on the labels from the annotators' proposals and from those of all; and the same mean
+    over :math:`\phi \in \Theta` alone (self-bias) and over the others (non-self-bias).
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, appendix E.3, equations E.5 and E.6.
@@ -77,9 +70,7 @@ def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> B
 def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[int, Bias]:
     """Number of annotators to the mean bias over all sets of so many, without that of all models.
 
-    Args:
-        models: all of them.
-        score: the scores of all models on the labels from a set of models' proposals.
+    ``score`` gives the scores of all models on the labels from a set of models' proposals.
     """
     full = score(frozenset(models))
     sizes: dict[int, Bias] = {}
@@ -159,11 +150,7 @@ class ProposedLabels:
 def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArray, direction: str) -> ProposedLabels:
     """Verified positives with the annotators whose proposals they are, whichever direction these looked in.
 
-    Args:
-        verified: what is known of pairs, those that were known to match among them.
-        proposals: tables of ``CANDIDATES``, joined.
-        gallery_ids: all items of the direction.
-        direction: ``i2t`` or ``t2i``.
+    The proposals are tables of ``CANDIDATES``, joined.
     """
     annotators, pairs, bits = _list_proposers(proposals, direction)
     every = np.concatenate([pairs, np.stack([verified.queries, verified.items])], axis=1)
@@ -210,7 +197,7 @@ def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...
 
 
 def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
-    r"""Graded R@1 and R-Precision of a model, on the labels of every set of annotators.
+    r"""Graded R@1 and R-Precision of a model, (T, Q) each, on the labels of the sets of annotators of bits 1 to T.
 
     .. math:: R@1 = m_1(x) \qquad \text{R-P} = \frac{1}{R(x)} \sum_{i=1}^{R(x)} m_i(x)
 
@@ -220,16 +207,8 @@ def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
     proposals is its R@1 on those of all, as its first item was looked at in both. In Table E.1 that holds, up to
     rounding, of PVSE, VSRN and PCME; of ViLT and CLIP it does not, and the paper does not say why.
 
-    Args:
-        top: the best items of the queries of ``labels``, in their order, as deep as the largest R. Of items with equal
-            scores those with a lower gain stand first under the labels of all, for every set.
-        labels: Q queries.
-
-    Returns:
-        ``recall_at_1`` and ``r_precision``, (T, Q) values for the sets of bits 1 to T.
-
-    Raises:
-        DataError: other queries, or too shallow.
+    The top holds the best items of the queries of ``labels``, in their order, as deep as the largest R. Of items with
+    equal scores those with a lower gain stand first under the labels of all, for every set.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, appendix E, equations E.2 to E.4 and Table E.1.

@@ -45,15 +45,12 @@ def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike,
         asked: (P,) whether people were asked about it. A pair that is taken for positive without having been asked
             about counts for recall alone.
 
-    Raises:
-        DataError: arrays of other shapes or types, or a pair that nobody was asked about and that is not verified.
-
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 3.3, Table 2.
 
     Example:
-        >>> found = measure_labels([1, 1, 1], [True, True, False], [True, False, True], [True, True, True])
-        >>> found.precision.tolist(), found.recall.tolist()
+        >>> worth = measure_labels([1, 1, 1], [True, True, False], [True, False, True], [True, True, True])
+        >>> worth.precision.tolist(), worth.recall.tolist()
         ([0.5], [0.5])
     """
     ids = np.asarray(queries)
@@ -95,14 +92,7 @@ class Multiplicity:
 
 
 def count_positives(sizes: ArrayLike) -> Multiplicity:
-    """The positives that labels have, of R of each query that counts, 0 where it has no positive.
-
-    Raises:
-        DataError: no query has a positive, or a size is no whole number from 0 on.
-
-    References:
-        Chun et al., ECCV Caption, ECCV 2022, Table 3.
-    """
+    """The positives that labels have (Table 3), from R of each query that counts, 0 where it has no positive."""
     given = np.asarray(sizes)
     if given.ndim != 1 or given.dtype.kind not in "iu" or (given < 0).any():
         raise DataError("numbers of positives are whole numbers from 0 on, one for each query")

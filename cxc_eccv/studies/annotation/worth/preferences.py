@@ -48,12 +48,7 @@ def fit_strengths(wins: ArrayLike) -> FloatArray:
             strengths exist.
 
     References:
-        Bradley and Terry, Rank Analysis of Incomplete Block Designs, Biometrika 1952; Hunter, MM Algorithms for
-        Generalized Bradley-Terry Models, Annals of Statistics 2004.
-
-    Example:
-        >>> fit_strengths([[0, 30], [10, 0]]).tolist()
-        [0.75, 0.25]
+        Bradley and Terry, Biometrika 1952; Hunter, MM Algorithms for Generalized Bradley-Terry Models, 2004.
     """
     counts = _check_wins(wins)
     _check_connected(counts, [f"row {row}" for row in range(len(counts))])

@@ -65,22 +65,11 @@ class Format:
 
 
 def name_answers(scheme: Scheme) -> tuple[str, ...]:
-    """What is asked for about every pair: criteria or an answer, details, and a remark.
-
-    Example:
-        >>> from cxc_eccv.studies.asking.schemes import schemes
-        >>> name_answers(schemes()["eccv"])
-        ('answer', 'shortcomings', 'errors', 'remark')
-    """
+    """What is asked for about every pair: criteria or an answer, details, and a remark."""
     return (*(scheme.criteria or ["answer"]), *(own.name for own in scheme.details), "remark")
 
 
 def join_criteria(said: Mapping[str, object]) -> dict[str, object] | None:
-    """One answer out of a yes or no for each criterion; None where none was answered.
-
-    Example:
-        >>> join_criteria({"describes": "yes", "follows": "no"})
-        {'describes': True, 'follows': False}
-    """
+    """One answer out of a yes or no for each criterion; None where none was answered."""
     yes_no: dict[object, object] = {"yes": True, "no": False}
     return {name: yes_no.get(word, word) if isinstance(word, str) else word for name, word in said.items()} or None

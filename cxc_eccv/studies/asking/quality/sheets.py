@@ -95,10 +95,6 @@ def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQ
     Both known pairs answered wrongly: rejected. One of them, or the same answer for all candidates, or less time than
     the least: to be checked by hand, as the paper did with every failed sheet; the outcome is in ``checks``.
 
-    Args:
-        answers: of :func:`cxc_eccv.studies.asking.answers.read_answers`.
-        checks: the least time, and what was decided by hand; None for neither.
-
     Raises:
         InvalidOption: a decision about a sheet that is not among the answers, or that finds one good whose known pairs
             were both answered wrongly.
