@@ -376,35 +376,10 @@ class _Study:
         except DataError as error:
             self.reasons[key] = str(error)
             return None
-        annotators = labels.annotators
-        absent = [name for name in annotators if name not in runs]
-        if absent:
-            self.reasons[key] = (
-                f"{', '.join(annotators)} proposed the pairs: name the files of all of them; lacking: "
-                f"{', '.join(absent)}"
-            )
-            return None
-        if len(annotators) < 2:
-            self.reasons[key] = f"{annotators[0]} alone proposed the pairs, so that there is no other set of annotators"
-            return None
-        models = ((round_, *item) for round_ in project.rounds for item in round_.facts["proposal"]["models"].items())
-        for round_, name, proposer in models:
-            if name in annotators and _identify(proposer["run"]) != _identify(runs[name].facts()):
-                self.reasons[key] = (
-                    f"the {name} that proposed the pairs of round {round_.number} is another than the file of this "
-                    "name: name the file that proposed them"
-                )
-                return None
-            if (
-                name in annotators
-                and proposer["similarity"] != choose_similarity(runs[name], similarity=similarity)["similarity"]
-            ):
-                self.reasons[key] = (
-                    f"{name} proposed the pairs of round {round_.number} by the similarity {proposer['similarity']}: "
-                    "name that one, or none"
-                )
-                return None
-        return labels
+        why = _explain_no_bias(labels.annotators, project, runs, similarity)
+        if why is not None:
+            self.reasons[key] = why
+        return labels if why is None else None
 
     def _measure_biases(self, tops: Mapping[str, TopK], labels: ProposedLabels, direction: str) -> list[Biases]:
         """The bias by each metric, from the values of every query, model and set of annotators."""
@@ -486,6 +461,33 @@ class _Study:
                 )
             )
         return rows
+
+
+def _explain_no_bias(
+    annotators: Sequence[str], project: Project, runs: Mapping[str, Run], similarity: str | None
+) -> str | None:
+    """Why the runs are not those of the annotators of a project; None where they are."""
+    absent = [name for name in annotators if name not in runs]
+    if absent:
+        named = ", ".join(annotators)
+        return f"{named} proposed the pairs: name the files of all of them; lacking: {', '.join(absent)}"
+    if len(annotators) < 2:
+        return f"{annotators[0]} alone proposed the pairs, so that there is no other set of annotators"
+    for round_ in project.rounds:
+        for name, proposer in round_.facts["proposal"]["models"].items():
+            if name not in annotators:
+                continue
+            if _identify(proposer["run"]) != _identify(runs[name].facts()):
+                return (
+                    f"the {name} that proposed the pairs of round {round_.number} is another than the file of this "
+                    "name: name the file that proposed them"
+                )
+            if proposer["similarity"] != choose_similarity(runs[name], similarity=similarity)["similarity"]:
+                return (
+                    f"{name} proposed the pairs of round {round_.number} by the similarity {proposer['similarity']}: "
+                    "name that one, or none"
+                )
+    return None
 
 
 def _look_up(scores: FloatArray, models: Iterable[str], labels: ProposedLabels) -> ScoreSet:

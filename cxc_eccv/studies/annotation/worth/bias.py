@@ -192,8 +192,8 @@ def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...
     np.bitwise_or.at(bits, rows, 1 << numbers)
     names = ("image_id", "caption_id") if direction == "i2t" else ("caption_id", "image_id")
     pairs = np.stack([np.asarray(proposals[name]) for name in names])
-    own = np.isin(pairs[0], find_searched(proposals, direction)) & (bits > 0)
-    return tuple(annotators.tolist()), pairs[:, own], bits[own]
+    searched = np.isin(pairs[0], find_searched(proposals, direction)) & (bits > 0)
+    return tuple(annotators.tolist()), pairs[:, searched], bits[searched]
 
 
 def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:

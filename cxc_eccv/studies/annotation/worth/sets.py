@@ -45,8 +45,8 @@ class Positives:
     gallery_ids: IntArray  # (N,) all of the direction
     listed: IntArray  # ascending numbers of pairs: place of the query * N + place of the item
     outside: IntArray  # (Q,) listed positives outside the gallery, which count towards R
-    classes: tuple[IntArray, IntArray] | None = None  # (Q,) and (N,) class of categories, -1 without one
-    alike: BoolArray | None = None  # (C, C) whether two classes are a plausible match
+    classes: tuple[IntArray, IntArray]  # (Q,) and (N,) class of categories, -1 without one
+    alike: BoolArray  # (C, C) whether two classes are a plausible match
 
     def holds(self, queries: IntArray, items: IntArray) -> BoolArray:
         """(P,) whether pairs of ids are positive; an item outside the gallery is not."""
@@ -58,18 +58,13 @@ class Positives:
     def sizes(self) -> IntArray:
         """(Q,) R of every query."""
         rows, columns = np.divmod(self.listed, self.gallery_ids.size)
-        if self.classes is None or self.alike is None:
-            return np.asarray(np.bincount(rows, minlength=self.query_ids.size) + self.outside)
         of_queries, of_items = self.classes
-        alone = ~self._match(rows, columns)
-        listed = np.bincount(rows[alone], minlength=self.query_ids.size)
+        listed = np.bincount(rows[~self._match(rows, columns)], minlength=self.query_ids.size)
         members = np.bincount(of_items[of_items >= 0], minlength=len(self.alike))
         matches = np.where(of_queries >= 0, (self.alike @ members)[of_queries], 0)
         return np.asarray(listed + matches + self.outside)
 
     def _match(self, rows: IntArray, columns: IntArray) -> BoolArray:
-        if self.classes is None or self.alike is None:
-            return np.zeros(rows.size, dtype=bool)
         one, other = self.classes[0][rows], self.classes[1][columns]
         return np.asarray((one >= 0) & (other >= 0) & self.alike[one, other])
 
@@ -99,31 +94,31 @@ def find_positives(library: Library, split: str, direction: str, names: Sequence
     sources = [name for name in names if not PLAUSIBLE.fullmatch(name)]
     zetas = [int(name.removeprefix("plausible_")) for name in names if name not in sources]
     query_ids, gallery_ids = item_ids(library, split, direction)
-    listed, outside, said = np.empty(0, np.int64), np.zeros(query_ids.size, np.int64), bool(zetas)
+    listed, outside = np.empty(0, np.int64), np.zeros(query_ids.size, np.int64)
     if sources:
         pairs = merge(library, split, direction, sources=sources)
+        if not (pairs.sources or zetas):
+            return None
         listed = (pairs.queries * gallery_ids.size + pairs.items)[pairs.positive]
-        said |= bool(pairs.sources)
         if "eccv" in pairs.sources:
             table = library.eccv("eccv", direction)
             lost = ~positions_of(np.asarray(table["item_id"]), gallery_ids)[1]
             rows = positions_of(np.asarray(table["query_id"])[lost], query_ids)[0]
             outside = np.bincount(rows, minlength=query_ids.size)
-    if not said:
-        return None
-    if not zetas:
-        return Positives(query_ids, gallery_ids, listed, outside)
-    matches = category_matches(library, split, direction)
-    classes = (
-        _spread(query_ids, matches.query_ids, matches.query_classes),
-        _spread(gallery_ids, matches.gallery_ids, matches.gallery_classes),
-    )
-    return Positives(query_ids, gallery_ids, listed, outside, classes, matches.distances <= max(zetas))
+    classes, alike = (np.full(query_ids.size, -1), np.full(gallery_ids.size, -1)), np.zeros((1, 1), bool)
+    if zetas:
+        matches = category_matches(library, split, direction)
+        classes = (
+            _spread(query_ids, matches.query_ids, matches.query_classes),
+            _spread(gallery_ids, matches.gallery_ids, matches.gallery_classes),
+        )
+        alike = matches.distances <= max(zetas)
+    return Positives(query_ids, gallery_ids, listed, outside, classes, alike)
 
 
-def _spread(ids: IntArray, own: IntArray, values: IntArray) -> IntArray:
+def _spread(ids: IntArray, of_ids: IntArray, values: IntArray) -> IntArray:
     """Values by id; -1 for those that have none."""
-    places, known = positions_of(ids, own)
+    places, known = positions_of(ids, of_ids)
     return np.where(known, values[places], -1)
 
 
@@ -157,31 +152,27 @@ def find_verified(
         positive, gains = (np.asarray(file.table[name]) for name in ("positive", "gain"))
         asked = np.ones(queries.size, bool)
     else:
-        found = gather(library, split, direction, source, Thresholds())
-        if found is None:
+        judged = gather(library, split, direction, source, Thresholds())
+        if judged is None:
             return None
-        queries, items, positive, gains = found.queries, found.items, found.positive, np.ones(found.queries.size)
+        queries, items, positive, gains = judged.queries, judged.items, judged.positive, np.ones(judged.queries.size)
         asked = np.full(queries.size, not sources_of(library)[source].lists_positives)
-    own = Verified(source, queries, items, positive, np.where(positive, gains, 0.0), asked)
-    return own if proposals is None else _with_known(own, proposals, direction)
+    verified = Verified(source, queries, items, positive, np.where(positive, gains, 0.0), asked)
+    return verified if proposals is None else _add_known(verified, proposals, direction)
 
 
-def _with_known(own: Verified, proposals: pa.Table, direction: str) -> Verified:
+def _add_known(verified: Verified, proposals: pa.Table, direction: str) -> Verified:
     queries, items = _sides(proposals, direction)
     known = np.asarray(pc.greater(pc.list_value_length(proposals["known"]), 0))
     pairs = np.unique(np.stack([queries[known], items[known]]), axis=1)
-    every = np.concatenate([np.stack([own.queries, own.items]), pairs], axis=1)
+    every = np.concatenate([np.stack([verified.queries, verified.items]), pairs], axis=1)
     first = np.sort(np.unique(every, axis=1, return_index=True)[1])  # what people said goes before what was known
     kept = first[np.isin(every[0, first], find_searched(proposals, direction))]
     n_known = pairs.shape[1]
-    return Verified(
-        own.name,
-        every[0, kept],
-        every[1, kept],
-        np.append(own.positive, np.ones(n_known, bool))[kept],
-        np.append(own.gains, np.ones(n_known))[kept],
-        np.append(own.asked, np.zeros(n_known, bool))[kept],
-    )
+    positive = np.append(verified.positive, np.ones(n_known, bool))[kept]
+    gains = np.append(verified.gains, np.ones(n_known))[kept]
+    asked = np.append(verified.asked, np.zeros(n_known, bool))[kept]
+    return Verified(verified.name, *every[:, kept], positive, gains, asked)
 
 
 def find_searched(proposals: pa.Table, direction: str) -> IntArray:
