@@ -102,11 +102,16 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
 
     scheme, counts, agreement = schemes()[facts["scheme"]], facts.get("counts"), facts.get("agreement")
     models = [str(model["name"] if isinstance(model, Mapping) else model) for model in facts["models"]]
+    positive = int(pc.sum(table["positive"]).as_py())
+    overview = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
     card = DatasetCard.from_template(
         _card_data(facts, table),
         str(CARD),
         facts=facts,
-        overview=_overview(facts, table),
+        overview=markdown.table(
+            ["name", "split", "labelled pairs", "positives", "people who answered", "version"],
+            [[markdown_text(cell) if isinstance(cell, str) else cell for cell in overview]],
+        ),
         fields=markdown.table(
             ["field", "type", "meaning"],
             [(f"`{name}`", str(LABELS_SCHEMA.field(name).type), meaning) for name, meaning in FIELDS.items()],
@@ -116,7 +121,7 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
         rule=RULES[facts["rule"]],
         counts=counts
         and markdown.table(["answers and pairs", "number"], [(COUNTS[name], n) for name, n in counts.items()]),
-        agreement=agreement and _tell_agreement(agreement),
+        agreement=agreement and _describe_agreement(agreement),
         models=", ".join(map(code_span, models)) or "No model: the pairs were drawn at random.",
         edition=code_span(facts["data"].get("edition", "unknown")),
         version=markdown_text(facts["version"]),
@@ -158,19 +163,7 @@ def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
     )
 
 
-def _overview(facts: Mapping[str, Any], table: pa.Table) -> str:
-    from cxc_eccv.builders import markdown
-    from cxc_eccv.shown import markdown_text
-
-    positive = int(pc.sum(table["positive"]).as_py())
-    row = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
-    return markdown.table(
-        ["name", "split", "labelled pairs", "positives", "people who answered", "version"],
-        [[markdown_text(cell) if isinstance(cell, str) else cell for cell in row]],
-    )
-
-
-def _tell_agreement(agreement: Mapping[str, Any]) -> str:
+def _describe_agreement(agreement: Mapping[str, Any]) -> str:
     if not agreement["pairs"]:
         return "No pair was judged by several people, so that nothing tells how well they agree."
     return (

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types import FloatArray
 
 __all__ = ["Consensus", "estimate_truth"]
 
@@ -50,7 +50,7 @@ def estimate_truth(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_c
     References:
         Dawid and Skene, Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm, 1979.
     """
-    item, worker, answer = _check(items, workers, answers, n_classes)
+    item, worker, answer = (np.asarray(values) for values in (items, workers, answers))
     n_items, n_workers = int(item.max()) + 1, int(worker.max()) + 1
     truth = np.zeros((n_items, n_classes))
     np.add.at(truth, (item, answer), 1)
@@ -76,21 +76,3 @@ def estimate_truth(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_c
             f"Dawid and Skene's model has not settled after {PATIENCE:,} steps; settle by majority, or ask more people"
         )
     return Consensus(truth, confusion, prior)
-
-
-def _check(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_classes: int) -> tuple[IntArray, ...]:
-    given = tuple(np.asarray(own) for own in (items, workers, answers))
-    if len({own.shape for own in given}) > 1 or given[0].ndim != 1 or not given[0].size:
-        raise DataError("answers: give as many items, workers and answers, one of each for every answer")
-    if any(own.dtype.kind not in "iu" or own.min() < 0 for own in given) or given[2].max() >= n_classes:
-        raise DataError(f"answers: items and workers are numbered from 0, answers run from 0 to {n_classes - 1}")
-    item, worker, answer = (own.astype(np.int64) for own in given)
-    for name, own in (("item", item), ("worker", worker)):
-        lacking = np.setdiff1d(np.arange(own.max() + 1), own)
-        if lacking.size:
-            raise DataError(f"{name} {lacking[0]} has no answer; number those that have one without a gap")
-    pairs, counts = np.unique(np.stack([item, worker]), axis=1, return_counts=True)
-    if (counts > 1).any():
-        twice = pairs[:, counts > 1][:, 0]
-        raise DataError(f"worker {twice[1]} answered {counts.max()} times about item {twice[0]}; keep one answer")
-    return item, worker, answer

@@ -27,6 +27,7 @@ from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.sources.readers import LABELS_SCHEMA
 from cxc_eccv.statistics.agreement import uniform_kappa
 from cxc_eccv.studies.annotation.labelling.dawid_skene import Consensus, estimate_truth
+from cxc_eccv.studies.asking.quality.agreement import number_pairs
 from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import FloatArray, IntArray, check_whole
@@ -83,8 +84,8 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str = "majority", *, least_a
     if rule not in RULES:
         raise UnknownName("rule", rule, RULES)
     check_whole("least_answers", least_answers)
-    own = keep_last(_candidates(answers))
-    pairs, items = _number_pairs(own)
+    counted = keep_last(_candidates(answers))
+    pairs, items = number_pairs(counted)
     counts = np.bincount(items, minlength=len(pairs))
     enough = counts >= least_answers
     if not enough.any():
@@ -93,18 +94,19 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str = "majority", *, least_a
             "that were checked by hand, or ask for fewer answers"
         )
     if rule == "dawid_skene":
-        gains = _weigh_gains(own, items, scheme)
+        gains = _weigh_gains(counted, items, scheme)
     else:
-        gains = _rank_gains(own, items, counts, (counts - 1) // 2 if rule == "majority" else np.zeros_like(counts))
+        places = (counts - 1) // 2 if rule == "majority" else np.zeros_like(counts)
+        gains = _rank_gains(counted, items, counts, places)
     columns = [pairs[:, 0], pairs[:, 1], gains, gains > 0, counts.astype(np.int32)]
     return pa.Table.from_arrays([pa.array(column[enough]) for column in columns], schema=LABELS_SCHEMA)
 
 
 def weigh_workers(answers: pa.Table, scheme: Scheme) -> dict[str, float]:
     """Worker to the chance that an answer is right, as Dawid and Skene's model finds it."""
-    own = keep_last(_candidates(answers))
-    names, found = _estimate(own, _number_pairs(own)[1], scheme)
-    return dict(zip(names, found.quality.tolist(), strict=True))
+    counted = keep_last(_candidates(answers))
+    names, consensus = _estimate(counted, number_pairs(counted)[1], scheme)
+    return dict(zip(names, consensus.quality.tolist(), strict=True))
 
 
 def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> dict[str, Any]:
@@ -113,11 +115,12 @@ def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> di
     ``people``, who answered and were accepted; ``counts`` of answers and pairs, with those that do not count; and
     ``agreement`` about what is positive, among the pairs that several people judged.
     """
-    every, counted = _candidates(asked), _candidates(accepted)
-    own = keep_last(counted)
-    pairs, items = _number_pairs(own)
+    every, given = _candidates(asked), _candidates(accepted)
+    counted = keep_last(given)
+    pairs, items = number_pairs(counted)
+    n_asked = len(number_pairs(every)[0])
     n_answers = np.bincount(items)
-    n_positive = np.bincount(items, weights=np.asarray(own["positive"])).astype(np.int64)
+    n_positive = np.bincount(items, weights=np.asarray(counted["positive"])).astype(np.int64)
     several = n_answers > 1
     table = np.stack([n_positive, n_answers - n_positive], axis=1)[several]
     agreement = {
@@ -127,15 +130,15 @@ def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> di
     }
     counts = {
         "answers": every.num_rows,
-        "answers_not_accepted": every.num_rows - counted.num_rows,
-        "answers_given_again": counted.num_rows - own.num_rows,
-        "pairs": len(_number_pairs(every)[0]),
-        "pairs_without_accepted_answer": len(_number_pairs(every)[0]) - len(pairs),
+        "answers_not_accepted": every.num_rows - given.num_rows,
+        "answers_given_again": given.num_rows - counted.num_rows,
+        "pairs": n_asked,
+        "pairs_without_accepted_answer": n_asked - len(pairs),
         "pairs_with_too_few_answers": len(pairs) - labels.num_rows,
         "labels": labels.num_rows,
         "positives": int(pc.sum(labels["positive"]).as_py()),
     }
-    return {"people": len(pc.unique(own["worker"])), "counts": counts, "agreement": agreement}
+    return {"people": len(pc.unique(counted["worker"])), "counts": counts, "agreement": agreement}
 
 
 def _candidates(answers: pa.Table) -> pa.Table:
@@ -151,13 +154,6 @@ def keep_last(answers: pa.Table) -> pa.Table:
     rows = np.stack([np.asarray(answers["image_id"]), np.asarray(answers["caption_id"]), workers])
     _, places = np.unique(rows[:, ::-1], axis=1, return_index=True)
     return answers.take(np.sort(answers.num_rows - 1 - places))
-
-
-def _number_pairs(answers: pa.Table) -> tuple[IntArray, IntArray]:
-    """(P, 2) image and caption ids in ascending order, and (A,) the pair of every answer."""
-    ids = np.stack([np.asarray(answers["image_id"]), np.asarray(answers["caption_id"])], axis=1)
-    pairs, items = np.unique(ids, axis=0, return_inverse=True)
-    return pairs, items.ravel()
 
 
 def _rank_gains(answers: pa.Table, items: IntArray, counts: IntArray, places: IntArray) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -233,20 +234,20 @@ def _choose_queries(
 
 
 def _check_models(
-    own: Strategy, runs: Mapping[str, Run], queries: tuple[IntArray, IntArray], *, needs_lists: bool
+    strategy: Strategy, runs: Mapping[str, Run], queries: tuple[IntArray, IntArray], *, needs_lists: bool
 ) -> None:
-    fewest, most = own.models
+    fewest, most = strategy.models
     if len(runs) < fewest or (most is not None and len(runs) > most):
         wanted = f"at least {fewest}" if len(runs) < fewest else f"at most {most}"
-        raise InvalidOption(f"models given: {len(runs)}; strategy {own.name} takes {wanted}")
-    for name, run in runs.items():
-        for direction, rows in zip(CROSS_MODAL, queries, strict=True):
-            reason = run.why_not(direction)
-            if needs_lists and direction in own.directions and rows.size and reason is not None:
-                raise InvalidOption(
-                    f"{name} does not rank {direction}: {reason}. Leave it out, or have queries of the other side "
-                    "alone: queries=(500, 0), --queries 500,0 for images"
-                )
+        raise InvalidOption(f"models given: {len(runs)}; strategy {strategy.name} takes {wanted}")
+    wanted_ways = {way for way, rows in zip(CROSS_MODAL, queries, strict=True) if rows.size and needs_lists}
+    for (name, run), direction in product(runs.items(), strategy.directions):
+        reason = run.why_not(direction)
+        if direction in wanted_ways and reason is not None:
+            raise InvalidOption(
+                f"{name} does not rank {direction}: {reason}. Leave it out, or have queries of the other side alone: "
+                "queries=(500, 0), --queries 500,0 for images"
+            )
 
 
 def _read_pairs(table: pa.Table, pairs: Pairs, what: str) -> IntArray:
@@ -351,18 +352,26 @@ def _make_lists(lengths: IntArray, values: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(lengths)), pa.int32()), values)
 
 
-def _describe(pool: Pool, own: Strategy, seed: int) -> dict[str, Any]:
+def _describe(pool: Pool, strategy: Strategy, seed: int) -> dict[str, Any]:
     """What was chosen from, and how; a model is known by what it retrieved, from whatever file."""
-    content = pool.library.karpathy(pool.split)
+    options: dict[str, Any] = {"budget": pool.budget, "depth": pool.depth if strategy.depth else None, "seed": seed}
+    options["sources"] = list(pool.sources)
+    if "queries" in strategy.takes:
+        options["queries"] = dict(zip(SIDES, (rows.size for rows in pool.queries), strict=True))
+    options |= {name: getattr(pool, name) for name in ("metric", "threshold") if name in strategy.takes}
+    if pool.classifier is not None:
+        options["classifier"] = dict(pool.classifier.facts)
+    if pool.probabilities is not None:
+        options["probabilities"] = {"pairs": pool.probabilities[0].size, "sha256": _digest(*pool.probabilities)}
     return {
-        "strategy": own.name,
+        "strategy": strategy.name,
         "split": pool.split,
-        "options": _describe_options(pool, own, seed),
+        "options": options,
         "models": {
             name: {
                 "run": dict(run.facts()),
                 "similarity": find_similarity(run),
-                "lists": {direction: _digest(own[:, :NEAR]) for direction, own in pool.lists[name].items()},
+                "lists": {direction: _digest(lists[:, :NEAR]) for direction, lists in pool.lists[name].items()},
             }
             for name, run in pool.runs.items()
         },
@@ -370,24 +379,10 @@ def _describe(pool: Pool, own: Strategy, seed: int) -> dict[str, Any]:
         "data": {
             "edition": pool.library.edition,
             "version": pool.library.catalog.version,
-            "content": content.fingerprint,
+            "content": pool.library.karpathy(pool.split).fingerprint,
             "files": pool.library.files_used(),
         },
     }
-
-
-def _describe_options(pool: Pool, own: Strategy, seed: int) -> dict[str, Any]:
-    """Those that the strategy takes, as they were used."""
-    facts: dict[str, Any] = {"budget": pool.budget, "depth": pool.depth if own.depth else None, "seed": seed}
-    facts["sources"] = list(pool.sources)
-    if "queries" in own.takes:
-        facts["queries"] = dict(zip(SIDES, (rows.size for rows in pool.queries), strict=True))
-    facts |= {name: getattr(pool, name) for name in ("metric", "threshold") if name in own.takes}
-    if pool.classifier is not None:
-        facts["classifier"] = dict(pool.classifier.facts)
-    if pool.probabilities is not None:
-        facts["probabilities"] = {"pairs": pool.probabilities[0].size, "sha256": _digest(*pool.probabilities)}
-    return facts
 
 
 def _digest(*arrays: NDArray[Any]) -> str:

@@ -56,11 +56,6 @@ def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> B
         >>> measure_bias({"a": 0.5, "b": 0.25}, {"a": 0.5, "b": 0.75}, ["a"])
         Bias(all=0.25, own=0.0, others=0.5)
     """
-    if scores.keys() != full.keys() or not annotators or not set(annotators) <= full.keys():
-        raise DataError(
-            f"scores of {', '.join(scores)} and of {', '.join(full)}, annotators {', '.join(annotators) or 'none'}: "
-            "give both scores of the same models, and annotators among them"
-        )
     gaps: dict[str, Any] = {model: abs(scores[model] - full[model]) for model in full}
     own = [gap for model, gap in gaps.items() if model in annotators]
     others = [gap for model, gap in gaps.items() if model not in annotators]
@@ -104,8 +99,6 @@ def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]],
         Gain(own=0.5, others=0.0)
     """
     names, gains = sorted(annotators), {}
-    if len(names) < 2:
-        raise DataError("give two or more annotators: a single one joins none")
     for model in names:
         rest = [other for other in names if other != model]
         sets = [frozenset(own) for size in range(1, len(names)) for own in combinations(rest, size)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import DataError
 from cxc_eccv.types import FloatArray, IntArray, TopK
 
 __all__ = ["correlate_tops", "place_first"]
@@ -32,7 +31,6 @@ def correlate_tops(one: TopK, other: TopK) -> FloatArray:
         >>> correlate_tops(first, TopK(np.array([7]), np.array([[3, 1, 9]]))).tolist()
         [-1.0]
     """
-    _check_alike(one, other)
     values = np.full(len(one.ids), np.nan)
     upper = np.triu_indices(one.depth, 1)
     for start in range(0, len(one.ids), AT_ONCE):
@@ -57,13 +55,5 @@ def place_first(one: TopK, other: TopK) -> FloatArray:
     References:
         Chun et al., ECCV Caption, ECCV 2022, appendix A.2, Table A.1 (b).
     """
-    _check_alike(one, other)
     found = other.ids == one.ids[:, :1]
     return np.asarray(np.where(found.any(axis=1), found.argmax(axis=1) + 1.0, np.nan))
-
-
-def _check_alike(one: TopK, other: TopK) -> None:
-    if one.ids.shape != other.ids.shape or (one.query_ids != other.query_ids).any():
-        raise DataError(
-            f"lists of shapes {one.ids.shape} and {other.ids.shape}: give the same queries in one order, and one depth"
-        )

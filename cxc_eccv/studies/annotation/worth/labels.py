@@ -55,8 +55,6 @@ def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike,
     """
     ids = np.asarray(queries)
     labels, truth, seen = (np.asarray(values) for values in (labelled, verified, asked))
-    if ids.ndim != 1 or any(values.shape != ids.shape or values.dtype != bool for values in (labels, truth, seen)):
-        raise DataError("pairs: give a query, and three values that are true or false, for each of them")
     if (~seen & ~truth).any():
         raise DataError(
             f"query {ids[~seen & ~truth][0]}: a pair that nobody was asked about is called no match; leave out pairs "
@@ -94,11 +92,7 @@ class Multiplicity:
 def count_positives(sizes: ArrayLike) -> Multiplicity:
     """The positives that labels have (Table 3), from R of each query that counts, 0 where it has no positive."""
     given = np.asarray(sizes)
-    if given.ndim != 1 or given.dtype.kind not in "iu" or (given < 0).any():
-        raise DataError("numbers of positives are whole numbers from 0 on, one for each query")
     counts = given[given > 0]
-    if not counts.size:
-        raise DataError(f"none of {given.size} queries has a positive")
     low, middle, high = np.quantile(counts, [0.25, 0.5, 0.75]).tolist()
     return Multiplicity(
         counts.size,

@@ -30,6 +30,7 @@ __all__ = [
     "compare_with_labels",
     "compare_workers",
     "measure_agreement",
+    "number_pairs",
 ]
 
 
@@ -89,7 +90,7 @@ def measure_agreement(answers: pa.Table, scheme: Scheme) -> tuple[Agreement, ...
     Choices are nominal. Numbers of a scale are of the interval level, and have Krippendorff's alpha alone. The answers
     are those of accepted sheets, about candidates, one of a worker about a pair.
     """
-    items = _number_pairs(answers)
+    items = number_pairs(answers)[1]
     several = np.bincount(items)[items] > 1 if items.size else np.zeros(0, dtype=bool)
     if not several.any():
         why = "no pair was judged by two people whose sheets are accepted"
@@ -130,7 +131,7 @@ def compare_workers(answers: pa.Table) -> list[Together]:
     if not answers.num_rows:
         return []
     names, workers = np.unique(answers["worker"].to_pylist(), return_inverse=True)
-    items = _number_pairs(answers)
+    items = number_pairs(answers)[1]
     order = np.lexsort((workers, items))
     items, workers = items[order], workers[order]
     positive = np.asarray(answers["positive"]).astype(np.int64)[order]
@@ -175,7 +176,8 @@ def _compare(first: str, second: str, of_first: IntArray, of_second: IntArray) -
     return Together(first, second, of_first.size, float((of_first == of_second).mean()), kappa)
 
 
-def _number_pairs(answers: pa.Table) -> IntArray:
-    """(A,) the (image, caption) pair of every answer, from 0."""
+def number_pairs(answers: pa.Table) -> tuple[IntArray, IntArray]:
+    """(P, 2) image and caption ids in ascending order, and (A,) the pair of every answer."""
     ids = np.stack([np.asarray(answers[name]) for name in ("image_id", "caption_id")], axis=1)
-    return np.unique(ids, axis=0, return_inverse=True)[1].ravel()
+    pairs, items = np.unique(ids, axis=0, return_inverse=True)
+    return pairs, items.ravel()
