@@ -50,7 +50,6 @@ from cxc_eccv.studies.annotation.rounds import (
     seal,
     unseal,
     write_round,
-    write_sorted,
 )
 from cxc_eccv.studies.asking.answers import SCHEMA as ANSWERS
 from cxc_eccv.studies.asking.exchange import Format, formats
@@ -59,7 +58,7 @@ from cxc_eccv.studies.asking.questions import CANDIDATES_A_SHEET, Question, buil
 from cxc_eccv.studies.asking.schemes import Scheme, schemes
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.shapes import COUNT, TEXT, WHOLE
-from cxc_eccv.writing import locked, refuse_unwritable, replaced_file
+from cxc_eccv.writing import locked, refuse_unwritable, replaced_file, write_json
 
 __all__ = ["CARD", "LABELS", "PROJECT", "Project", "compare_labels"]
 
@@ -163,8 +162,8 @@ class Project:
         folder, path = Path(folder), Path(folder) / PROJECT
         if not path.is_file():
             there = bool(round_numbers(folder))
-            told = f"but {folder / ROUNDS} is there: {RESTORE}" if there else "cxc-eccv annotate propose makes one"
-            raise SourceMissing(f"{folder} is no annotation project, {PROJECT} is missing in it; {told}")
+            next_ = f"but {folder / ROUNDS} is there: {RESTORE}" if there else "cxc-eccv annotate propose makes one"
+            raise SourceMissing(f"{folder} is no annotation project, {PROJECT} is missing in it; {next_}")
         facts = unseal(path, FACTS)
         if facts["scheme"] not in schemes():
             raise UnknownName(f"scheme in {path}:", facts["scheme"], schemes())
@@ -297,8 +296,7 @@ class Project:
         """``annotation.json``, unless it says all of this already."""
         path, content = self.folder / PROJECT, seal(self._facts | {"rounds": rounds})
         if not path.is_file() or read_json(path) != content:
-            with replaced_file(path) as part:
-                write_sorted(part, content)
+            write_json(path, content)
 
     def add_answers(self, paths: Iterable[str | Path], form: str = "jsonl") -> Project:
         """Add what people answered, all files or, where any line is not in order, none.

@@ -36,7 +36,7 @@ from cxc_eccv.studies.asking.questions import QUESTIONS, Question, sheets_from_t
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types.shapes import COUNT, MAPPING, OR_NOTHING, TEXT, Each, Shape
 from cxc_eccv.types.strict_json import decode_json
-from cxc_eccv.writing import replaced_file, replaced_folder
+from cxc_eccv.writing import replaced_file, replaced_folder, write_json
 
 __all__ = [
     "RESTORE",
@@ -47,7 +47,6 @@ __all__ = [
     "seal",
     "unseal",
     "write_round",
-    "write_sorted",
 ]
 
 FORMAT = 1
@@ -132,7 +131,7 @@ def write_round(
             "questionnaire": questionnaire,
             "files": {f"{name}.parquet": sha256_of(place / f"{name}.parquet") for name in TABLES},
         }
-        write_sorted(place / ROUND, seal(content | facts))
+        write_json(place / ROUND, seal(content | facts))
         # From the beginning, so that answers that were lost are no round that nobody answered.
         _store(place / STORED, [], questionnaire)
 
@@ -251,9 +250,9 @@ def _read_stored(path: Path, questionnaire: str) -> pa.Table:
 
 
 def seal(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content with its schema, and a checksum that tells whether it was changed."""
+    """The content with its schema, and a checksum that tells of changes; equal content gives equal bytes."""
     sealed = json.loads(json.dumps({"schema": FORMAT, **content}, allow_nan=False))
-    return {**sealed, "checksum": _checksum(sealed)}
+    return dict(json.loads(json.dumps({**sealed, "checksum": _checksum(sealed)}, sort_keys=True)))
 
 
 def unseal(path: Path, shape: Shape) -> dict[str, Any]:
@@ -274,9 +273,3 @@ def _check_seal(path: Path, read: object) -> dict[str, Any]:
 
 def _checksum(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def write_sorted(path: Path, content: Mapping[str, Any]) -> None:
-    """Write JSON that version control can compare line by line; equal content gives equal bytes."""
-    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8", newline="\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations, product
 from typing import TYPE_CHECKING, Any
@@ -32,9 +32,15 @@ from cxc_eccv.studies.annotation.worth.bias import (
     score_sets,
 )
 from cxc_eccv.studies.annotation.worth.diversity import correlate_tops, place_first
-from cxc_eccv.studies.annotation.worth.labels import Multiplicity, count_positives, measure_labels
 from cxc_eccv.studies.annotation.worth.preferences import Strength
-from cxc_eccv.studies.annotation.worth.sets import check_sets, find_positives, find_verified
+from cxc_eccv.studies.annotation.worth.sets import (
+    Multiplicity,
+    check_sets,
+    count_positives,
+    find_positives,
+    find_verified,
+    measure_labels,
+)
 from cxc_eccv.types import FloatArray, IntArray, TopK
 
 if TYPE_CHECKING:
@@ -49,9 +55,6 @@ PLAUSIBLE = ("plausible_0",)
 
 DEPTH = 25
 """Items of a list that are compared, as in Table A.1."""
-
-ScoreSet = Callable[[frozenset[str]], dict[str, Any]]
-"""A set of annotators to the score of each model on its labels, or to samples of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +323,8 @@ class _Study:
         """The mean of queries, with the interval of a bootstrap over the images behind them; None of no query."""
         if not ids.size:
             return None
-        return self._join(float(values.mean()), self.bootstrap(ids, direction).means(values[:, None])[0])
+        samples = self.bootstrap(ids, direction).means(values[:, None])[0]
+        return Estimate(float(values.mean()), *interval(samples, self.confidence))
 
     def bootstrap(self, ids: IntArray, direction: str) -> ClusterBootstrap:
         """Draws the images behind queries."""
@@ -383,41 +387,37 @@ class _Study:
 
     def _measure_biases(self, tops: Mapping[str, TopK], labels: ProposedLabels, direction: str) -> list[Biases]:
         """The bias by each metric, from the values of every query, model and set of annotators."""
-        scores = [score_sets(top, labels) for top in tops.values()]
+        of_models = [score_sets(top, labels) for top in tops.values()]
         bootstrap, rows = self.bootstrap(labels.judgments.query_ids, direction), []
-        for metric in scores[0]:
-            values = np.stack([of_model[metric] for of_model in scores])
-            points = values.mean(axis=2)
-            samples = bootstrap.means(values.reshape(-1, values.shape[2]).T).reshape(*points.shape, -1)
-            rows.append(
-                self._measure_bias(
-                    _look_up(points, tops, labels), _look_up(samples, tops, labels), labels, direction, metric
-                )
-            )
+        for metric in of_models[0]:
+            values = np.stack([scores[metric] for scores in of_models])
+            points = values.mean(axis=2, keepdims=True)
+            samples = bootstrap.means(values.reshape(-1, values.shape[2]).T).reshape(*values.shape[:2], -1)
+            scores = np.concatenate([points, samples], axis=2)
+            rows.append(self._measure_bias(scores, list(tops), labels, direction, metric))
         return rows
 
     def _measure_bias(
-        self, point: ScoreSet, drawn: ScoreSet, labels: ProposedLabels, direction: str, metric: str
+        self, scores: FloatArray, models: Sequence[str], labels: ProposedLabels, direction: str, metric: str
     ) -> Biases:
-        """Of scores on the labels of a set of annotators, and of samples of them."""
-        annotators, sets = labels.annotators, []
-        everybody, without = frozenset(annotators), (labels.sizes == 0).sum(axis=1)
+        """Of (M, T, 1 + S) scores of models on the labels of the sets of bits 1 to T, and S samples of them."""
+        annotators, everybody = labels.annotators, frozenset(labels.annotators)
+
+        def score(members: frozenset[str]) -> dict[str, FloatArray]:
+            number = sum(1 << annotators.index(name) for name in members)
+            return dict(zip(models, scores[:, number - 1], strict=True))
+
+        without, sets = (labels.sizes == 0).sum(axis=1), []
         for number in sorted(range(1, 2 ** len(annotators)), key=lambda number: (number.bit_count(), number)):
             members = labels.members(number)
-            scores, samples = point(members), drawn(members)
             sets.append(
                 BiasOfSet(
                     tuple(name for name in annotators if name in members),
                     int(without[number - 1]),
-                    {name: self._join(scores[name], samples[name]) for name in scores},
-                    self._join_parts(
-                        measure_bias(scores, point(everybody), members),
-                        measure_bias(samples, drawn(everybody), members),
-                    ),
+                    {name: self._join(values) for name, values in score(members).items()},
+                    self._join_parts(measure_bias(score(members), score(everybody), members)),
                 )
             )
-        sizes, drawn_sizes = bias_by_size(annotators, point), bias_by_size(annotators, drawn)
-        gains, drawn_gains = measure_gains(annotators, point), measure_gains(annotators, drawn)
         return Biases(
             direction,
             metric,
@@ -426,18 +426,17 @@ class _Study:
             labels.n_unproposed,
             labels.n_unanswered,
             tuple(sets),
-            {size: self._join_parts(bias, drawn_sizes[size]) for size, bias in sizes.items()},
-            {name: self._join_parts(gain, drawn_gains[name]) for name, gain in gains.items()},
+            {size: self._join_parts(bias) for size, bias in bias_by_size(annotators, score).items()},
+            {name: self._join_parts(gain) for name, gain in measure_gains(annotators, score).items()},
         )
 
-    def _join_parts(self, point: Bias | Gain, samples: Bias | Gain) -> dict[str, Estimate | None]:
-        return {
-            part: None if (value := getattr(point, part)) is None else self._join(value, getattr(samples, part))
-            for part in type(point).__slots__
-        }
+    def _join_parts(self, measured: Bias | Gain) -> dict[str, Estimate | None]:
+        parts = {part: getattr(measured, part) for part in type(measured).__slots__}
+        return {part: None if values is None else self._join(values) for part, values in parts.items()}
 
-    def _join(self, value: float, samples: FloatArray) -> Estimate:
-        return Estimate(float(value), *interval(samples, self.confidence))
+    def _join(self, values: FloatArray) -> Estimate:
+        """Of a number and samples of it."""
+        return Estimate(float(values[0]), *interval(values[1:], self.confidence))
 
     def _compare_lists(self, tops: Mapping[str, TopK], direction: str) -> list[Likeness]:
         rows = []
@@ -488,13 +487,3 @@ def _explain_no_bias(
                     "name that one, or none"
                 )
     return None
-
-
-def _look_up(scores: FloatArray, models: Iterable[str], labels: ProposedLabels) -> ScoreSet:
-    """A set of annotators to each model's score on its labels, of (M, T) scores on those of the sets of bits 1 to T."""
-
-    def score(members: frozenset[str]) -> dict[str, Any]:
-        number = sum(1 << labels.annotators.index(name) for name in members)
-        return dict(zip(models, scores[:, number - 1], strict=True))
-
-    return score

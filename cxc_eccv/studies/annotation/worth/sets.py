@@ -1,4 +1,4 @@
-"""Sets of labels by name, what each calls positive, and what people said of which pairs.
+"""Sets of labels by name: what each calls positive, and how right and complete it is beside what people said.
 
 A set is one source or several together, as ``coco,cxc``: positive is what any of them says. Among them may be plausible
 matches, ``plausible_0`` with the number of categories in which two images may differ.
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import merge
@@ -23,13 +23,17 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 
 __all__ = [
+    "Multiplicity",
     "Positives",
     "Verified",
+    "Worth",
     "check_sets",
+    "count_positives",
     "find_positives",
     "find_searched",
     "find_verified",
     "list_proposals",
+    "measure_labels",
 ]
 
 BoolArray = NDArray[np.bool_]
@@ -195,3 +199,94 @@ def list_proposals(proposals: pa.Table) -> tuple[IntArray, NDArray[np.str_], NDA
 def _sides(pairs: pa.Table, direction: str) -> tuple[IntArray, IntArray]:
     images, captions = (np.asarray(pairs[name]) for name in ("image_id", "caption_id"))
     return (images, captions) if direction == "i2t" else (captions, images)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Worth:
+    """Precision and recall of labels, query by query."""
+
+    precision_ids: IntArray  # queries with a labelled positive that people were asked about
+    precision: FloatArray  # share of these that people verified
+    recall_ids: IntArray  # queries with a labelled positive among what is known, and a verified one
+    recall: FloatArray  # share of the verified positives that are labelled
+    n_unlabelled: int  # queries left out of both, as nothing is known of any of their labelled positives
+    n_unverified: int  # queries left out of recall alone, as nothing is verified for them
+
+
+def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike, asked: ArrayLike) -> Worth:
+    r"""Precision and recall of labels against what people verified.
+
+    With :math:`r_i` the labelled positives of query i, :math:`t_i` the verified ones, :math:`h_i` all that people
+    saw, and :math:`r'_i = r_i \cap h_i`:
+
+    .. math:: \mathrm{Prec} = \frac{1}{N} \sum_i \frac{|r'_i \cap t_i|}{|r'_i|} \qquad
+              \mathrm{Recall} = \frac{1}{N} \sum_i 1 - \frac{|t_i \setminus r'_i|}{|t_i|}
+
+    As in the paper, a query without :math:`r'_i` has no precision and is left out of both. One without :math:`t_i` has
+    no recall and is left out of that; it stays in precision, where all of its labels are wrong. The paper has one N, as
+    each of its queries has a verified positive.
+
+    Args:
+        queries: (P,) query of each pair of which something is known; every pair once.
+        labelled: (P,) whether the labels call it positive.
+        verified: (P,) whether it is positive.
+        asked: (P,) whether people were asked about it. A pair that is taken for positive without having been asked
+            about counts for recall alone.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, section 3.3, Table 2.
+
+    Example:
+        >>> worth = measure_labels([1, 1, 1], [True, True, False], [True, False, True], [True, True, True])
+        >>> worth.precision.tolist(), worth.recall.tolist()
+        ([0.5], [0.5])
+    """
+    ids = np.asarray(queries)
+    labels, truth, seen = (np.asarray(values) for values in (labelled, verified, asked))
+    if (~seen & ~truth).any():
+        raise DataError(
+            f"query {ids[~seen & ~truth][0]}: a pair that nobody was asked about is called no match; leave out pairs "
+            "of which nothing is known"
+        )
+    own, rows = np.unique(ids, return_inverse=True)
+
+    def count(which: BoolArray) -> FloatArray:
+        return np.bincount(rows[which], minlength=own.size).astype(np.float64)
+
+    judged, known, true = count(labels & seen), count(labels), count(truth)
+    precise, complete = judged > 0, (known > 0) & (true > 0)
+    return Worth(
+        own[precise],
+        count(labels & truth & seen)[precise] / judged[precise],
+        own[complete],
+        count(labels & truth)[complete] / true[complete],
+        int((known == 0).sum()),
+        int(((known > 0) & (true == 0)).sum()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplicity:
+    """How many positives labels have."""
+
+    n_queries: int  # with a positive
+    n_without: int  # queries that were counted and have none
+    n_positives: int  # R of all queries together
+    mean: float  # of R over the queries with a positive
+    quartiles: tuple[float, float, float]  # of R over them: three quarters of the queries have at least the first
+    largest: int
+
+
+def count_positives(sizes: ArrayLike) -> Multiplicity:
+    """The positives that labels have (Table 3), from R of each query that counts, 0 where it has no positive."""
+    given = np.asarray(sizes)
+    counts = given[given > 0]
+    low, middle, high = np.quantile(counts, [0.25, 0.5, 0.75]).tolist()
+    return Multiplicity(
+        counts.size,
+        given.size - counts.size,
+        int(counts.sum()),
+        float(counts.mean()),
+        (low, middle, high),
+        int(counts.max()),
+    )

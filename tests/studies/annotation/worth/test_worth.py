@@ -7,8 +7,7 @@ from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.judgments.plausible import with_categories
 from cxc_eccv.judgments.qrels import merge, merged_qrels
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.annotation.worth.labels import count_positives, measure_labels
-from cxc_eccv.studies.annotation.worth.sets import find_positives, find_verified
+from cxc_eccv.studies.annotation.worth.sets import count_positives, find_positives, find_verified, measure_labels
 
 
 @pytest.fixture(scope="module")
