@@ -62,7 +62,6 @@ class Pairs:
 
     def __init__(self, content: KarpathySplit) -> None:
         self.image_ids, self.caption_ids = content.image_ids, content.caption_ids
-        self.owners = positions_of(content.caption_image_ids, self.image_ids)[0]
 
     def number(self, images: IntArray, captions: IntArray) -> IntArray:
         """Numbers of pairs, by rows of images and captions."""
