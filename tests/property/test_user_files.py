@@ -44,10 +44,6 @@ TASK = {
         }
     ],
 }
-RESPONSES = {
-    f"{name}.responses{part}": [said] for name, said in (("answer", "yes"), ("errors", ["age"])) for part in ("",)
-}
-FLAT = {"id": "p0", **ASKED, **RESPONSES, "answer.responses.users": ["u"], "answer.responses.status": ["submitted"]}
 
 
 def answers(form):
@@ -62,11 +58,10 @@ LINES = {
     "entailment": (PAIR, read_entailment),
     "answers": (ASKED | SAID, answers("jsonl")),
 }
-WHOLE = {"label studio": ([TASK], answers("label_studio")), "argilla": ([FLAT], answers("argilla"))}
+WHOLE = {"label studio": ([TASK], answers("label_studio"))}
 TABLES = {
     "probabilities": ([ROW], read_probabilities),
     "labelled pairs": ([{**PAIR, "premise": "x", "votes": []}], lambda path: read_labelled(str(path), None)),
-    "argilla": ([FLAT], answers("argilla")),
 }
 BOUNDED = settings(
     max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]

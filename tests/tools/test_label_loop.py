@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from label_loop import simulation as module
 from label_loop.page import write_simulation
+from label_loop.sample_truth import Truth
 from label_loop.simulation import (
     COUNTS,
     Simulation,
@@ -24,7 +25,6 @@ from cxc_eccv.runs import ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.labelling.settling import settle
 from cxc_eccv.studies.annotation.proposing.candidates import propose
-from cxc_eccv.studies.annotation.sample_truth import Truth
 from cxc_eccv.studies.asking.questions import build_sheets
 from cxc_eccv.studies.asking.schemes import schemes
 

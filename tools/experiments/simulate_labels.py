@@ -91,11 +91,10 @@ def simulate(
     library = Library(data_dir, allow_modified=allow_modified)
     chosen: dict[str, Any] = {"seeds": seeds} | ({} if strategies is None else {"strategies": names(strategies)})
     if hide is None:
+        from label_loop.sample_truth import Truth
         from label_loop.scorers import fit_anew
         from label_loop.simulation import ERROR_RATES
         from label_loop.simulation import simulate as go_through_rounds
-
-        from cxc_eccv.studies.annotation.sample_truth import Truth
 
         Truth(library, split_name(split))  # said before the images are read
         rates = _read_values("--error-rates", error_rates, float, ERROR_RATES)

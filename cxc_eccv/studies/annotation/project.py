@@ -39,7 +39,7 @@ from cxc_eccv.sources.readers import LabelFile, write_labels
 from cxc_eccv.sources.reading import read_json
 from cxc_eccv.studies.annotation.labelling.card import check_terms, is_unchanged, label_card
 from cxc_eccv.studies.annotation.labelling.settling import describe_labels, settle
-from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, Proposal, propose
+from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, propose
 from cxc_eccv.studies.annotation.rounds import (
     RESTORE,
     ROUNDS,
@@ -50,7 +50,6 @@ from cxc_eccv.studies.annotation.rounds import (
     seal,
     unseal,
     write_round,
-    write_sorted,
 )
 from cxc_eccv.studies.asking.answers import SCHEMA as ANSWERS
 from cxc_eccv.studies.asking.exchange import Format, formats
@@ -59,7 +58,7 @@ from cxc_eccv.studies.asking.questions import CANDIDATES_A_SHEET, Question, buil
 from cxc_eccv.studies.asking.schemes import Scheme, schemes
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.shapes import COUNT, TEXT, WHOLE
-from cxc_eccv.writing import locked, refuse_unwritable, replaced_file
+from cxc_eccv.writing import locked, refuse_unwritable, replaced_file, write_json
 
 __all__ = ["CARD", "LABELS", "PROJECT", "Project", "compare_labels"]
 
@@ -82,16 +81,6 @@ PATIENCE = 60.0
 class Project:
     """The state of a project as it was read; each step writes, and gives the state after it.
 
-    Attributes:
-        folder: where it is.
-        library: the raw sources that it is about.
-        name: of the source of labels that it makes.
-        scheme: how people are asked.
-        split: of COCO.
-        seed: of all draws; the sheets of round N are drawn by ``seed + N - 1``.
-        data: edition, fingerprint and sizes of the split.
-        rounds: in order; none before the first is proposed.
-
     Example:
         >>> import tempfile
         >>> from cxc_eccv.runs import RankingsRun
@@ -104,13 +93,13 @@ class Project:
     """
 
     folder: Path
-    library: Library
-    name: str
-    scheme: Scheme
+    library: Library  # the raw sources that it is about
+    name: str  # of the source of labels that it makes
+    scheme: Scheme  # how people are asked
     split: str
-    seed: int
-    data: Mapping[str, Any]
-    rounds: tuple[Round, ...] = ()
+    seed: int  # of all draws; the sheets of round N are drawn by seed + N - 1
+    data: Mapping[str, Any]  # edition, fingerprint and sizes of the split
+    rounds: tuple[Round, ...] = ()  # in order; none before the first is proposed
 
     @classmethod
     def create(
@@ -132,10 +121,6 @@ class Project:
             scheme: a name of :func:`cxc_eccv.studies.asking.schemes.schemes`.
             split: of COCO.
             seed: of all draws.
-
-        Raises:
-            InvalidOption: a project is there already, the folder is a file, or the name will not do.
-            WriteFailed: the folder cannot be written.
         """
         folder = Path(folder)
         refuse_unwritable(folder / PROJECT, file=True)
@@ -177,8 +162,8 @@ class Project:
         folder, path = Path(folder), Path(folder) / PROJECT
         if not path.is_file():
             there = bool(round_numbers(folder))
-            told = f"but {folder / ROUNDS} is there: {RESTORE}" if there else "cxc-eccv annotate propose makes one"
-            raise SourceMissing(f"{folder} is no annotation project, {PROJECT} is missing in it; {told}")
+            next_ = f"but {folder / ROUNDS} is there: {RESTORE}" if there else "cxc-eccv annotate propose makes one"
+            raise SourceMissing(f"{folder} is no annotation project, {PROJECT} is missing in it; {next_}")
         facts = unseal(path, FACTS)
         if facts["scheme"] not in schemes():
             raise UnknownName(f"scheme in {path}:", facts["scheme"], schemes())
@@ -193,8 +178,9 @@ class Project:
             )
         numbers = round_numbers(folder)
         _refuse_lost(folder, len(numbers), facts["rounds"])
-        own = cls(folder, library, facts["name"], scheme, split, facts["seed"], data)
-        return replace(own, rounds=tuple(read_round(folder, number, own.checksum, scheme) for number in numbers))
+        project = cls(folder, library, facts["name"], scheme, split, facts["seed"], data)
+        rounds = tuple(read_round(folder, number, project.checksum, scheme) for number in numbers)
+        return replace(project, rounds=rounds)
 
     def propose(
         self,
@@ -227,7 +213,7 @@ class Project:
         if self._waits_for_answers(request, leave_open=leave_open):
             with self._hold():  # counts a round whose writer died before
                 return self
-        found = propose(
+        proposal = propose(
             runs,
             self.library,
             self.split,
@@ -237,18 +223,41 @@ class Project:
             asked=self.candidates() if self.rounds else None,
             **options,
         )
-        _refuse_nothing(found)
+        if not proposal.candidates.num_rows:
+            counts = proposal.facts["counts"]
+            raise DataError(
+                f"strategy {strategy} has no pair left to ask about: of {counts['distinct']:,} that it proposes "
+                f"{counts['known_positive']:,} are known to match, {counts['judged_negative']:,} known not to, "
+                f"{counts['asked_before']:,} asked before. Take more models, queries or depth, or another strategy."
+            )
         number = len(self.rounds) + 1
         sheets = build_sheets(
-            found.candidates,
+            proposal.candidates,
             self.library.karpathy(self.split),
             positive=self._find_matches(sources),
-            is_near=found.is_near,
+            is_near=proposal.is_near,
             invalid=(self.library.invalid_ids("image"), self.library.invalid_ids("caption")),
             size=size,
             seed=self.seed + number - 1,
         )
-        self._write_round(number, found, sheets, request)
+        with self._hold():
+            if len(round_numbers(self.folder)) >= number:
+                raise DataError(
+                    f"another process has added round {number} to {self.folder} meanwhile; this one is not written. "
+                    "Look at that round, then propose again"
+                )
+            if number == 1:
+                self._write_facts(rounds=0)
+            write_round(
+                self.folder,
+                number,
+                self.checksum,
+                self.scheme,
+                (proposal.candidates, proposal.known, sheets),
+                request=request,
+                # What data it is about stands in annotation.json; which files a library has read is no part of it.
+                proposal={name: fact for name, fact in proposal.facts.items() if name != "data"},
+            )
         return Project.open(self.folder, self.library)
 
     def _waits_for_answers(self, request: str | None, *, leave_open: bool) -> bool:
@@ -264,39 +273,13 @@ class Project:
             )
         return is_repeated
 
-    def _write_round(
-        self, number: int, found: Proposal, sheets: Sequence[Sequence[Question]], request: str | None
-    ) -> None:
-        with self._hold():
-            if len(round_numbers(self.folder)) >= number:
-                raise DataError(
-                    f"another process has added round {number} to {self.folder} meanwhile; this one is not written. "
-                    "Look at that round, then propose again"
-                )
-            if number == 1:
-                self._write_facts(rounds=0)
-            write_round(
-                self.folder,
-                number,
-                self.checksum,
-                self.scheme,
-                (found.candidates, found.known, sheets),
-                request=request,
-                # What data it is about stands in annotation.json; which files a library has read is no part of it.
-                proposal={name: fact for name, fact in found.facts.items() if name != "data"},
-            )
-
     def _find_matches(self, sources: Sequence[str] | None) -> tuple[IntArray, IntArray]:
-        """(P,) image ids and caption ids of pairs that nobody is sure not to match.
-
-        Those that any source of people calls positive, whichever are known to the strategy, and those that an earlier
-        round asked about, whatever was answered.
-        """
+        """(P,) image ids and caption ids of pairs that people call positive, or that were asked about."""
         people = [name for name, source in sources_of(self.library).items() if source.official]
         names = dict.fromkeys([*people, *(sources or ())])
-        said = pa.concat_tables(_gather(self.library, self.split, name) for name in names)
-        tables = [said.filter(said["source_positive"]).select(PAIR), self.candidates().select(PAIR)]
-        image_ids, caption_ids = (np.concatenate([np.asarray(own[name]) for own in tables]) for name in PAIR)
+        judged = pa.concat_tables(_gather(self.library, self.split, name) for name in names)
+        tables = [judged.filter(judged["source_positive"]).select(PAIR), self.candidates().select(PAIR)]
+        image_ids, caption_ids = (np.concatenate([np.asarray(table[name]) for table in tables]) for name in PAIR)
         return image_ids, caption_ids
 
     @property
@@ -313,52 +296,45 @@ class Project:
         """``annotation.json``, unless it says all of this already."""
         path, content = self.folder / PROJECT, seal(self._facts | {"rounds": rounds})
         if not path.is_file() or read_json(path) != content:
-            with replaced_file(path) as part:
-                write_sorted(part, content)
+            write_json(path, content)
 
     def add_answers(self, paths: Iterable[str | Path], form: str = "jsonl") -> Project:
         """Add what people answered, all files or, where any line is not in order, none.
 
-        Which round the answers are to is told by the files. Answers that are there already are no error.
+        The files say which round they answer. Answers that are there already are no error.
 
         Args:
             paths: files of one round, as they were exported and filled in.
             form: a name of :func:`cxc_eccv.studies.asking.exchange.formats`.
 
         Raises:
-            MalformedSource: what :func:`cxc_eccv.studies.asking.answers.read_answers` raises; or a worker answered a
-                question otherwise before. The message names both places.
+            MalformedSource: an answer to no question of the round, or another one than before; with both places.
         """
         if form not in formats():
             raise UnknownName("format", form, formats())
         files = [Path(path) for path in paths]
         with self._hold():
-            now = Project.open(self.folder, self.library)
-            own = now._find_round(files, formats()[form])
-            add_answers(own, self.scheme, files, form)
+            answered = Project.open(self.folder, self.library)._find_round(files, formats()[form])
+            add_answers(answered, self.scheme, files, form)
         return Project.open(self.folder, self.library)
 
     def _find_round(self, files: Sequence[Path], form: Format) -> Round:
         """The round that the files answer; where they do not say it, the last."""
-        found: dict[int, Path] = {}
+        numbers = {asked.facts["questionnaire"]: asked.number for asked in self.rounds}
+        answered: dict[int, Path] = {}
         for file in files:
             try:
                 _, record = next(form.read(file, self.scheme), ("", {}))
             except DataError:  # what is wrong with it is said where all of it is read
                 record = {}
-            numbers = {own.facts["questionnaire"]: own.number for own in self.rounds}
-            found.setdefault(numbers.get(str(record.get("questionnaire")), len(self.rounds)), file)
-        if len(found) > 1:
-            told = ", ".join(f"{file} round {number}" for number, file in sorted(found.items()))
-            raise InvalidOption(f"these answer several rounds: {told}. Import the files of each by themselves.")
-        return self.round(next(iter(found), None))
+            answered.setdefault(numbers.get(str(record.get("questionnaire")), len(self.rounds)), file)
+        if len(answered) > 1:
+            places = ", ".join(f"{file} round {number}" for number, file in sorted(answered.items()))
+            raise InvalidOption(f"these answer several rounds: {places}. Import the files of each by themselves.")
+        return self.round(next(iter(answered), None))
 
     def round(self, number: int | None = None) -> Round:
-        """A round by its number; the last where none is given.
-
-        Raises:
-            InvalidOption: there is no such round.
-        """
+        """A round by its number; the last where none is given."""
         wanted = len(self.rounds) if number is None else number
         if not self.rounds:
             raise InvalidOption(f"{self.folder} has no round yet; cxc-eccv annotate propose makes the first")
@@ -367,19 +343,15 @@ class Project:
         return self.rounds[wanted - 1]
 
     def decide(self, by_hand: Mapping[tuple[int, str], bool], least_seconds: float | None = None) -> bool:
-        """Keep what somebody who looked at answers says of sheets, beside what was decided before.
+        """Keep what somebody who looked at answers says of sheets; returns whether that changes anything.
 
         Args:
             by_hand: sheet, as in :meth:`questions`, and worker to whether the answers are good. A later decision takes
                 the place of an earlier one.
             least_seconds: time below which a sheet is too hasty; None for what it was.
 
-        Returns:
-            Whether that changes anything.
-
         Raises:
             InvalidOption: what :func:`cxc_eccv.studies.asking.quality.sheets.judge_sheets` raises.
-            MalformedSource: the file of decisions was spoilt.
         """
         with self._hold():
             before = read_checks(self.folder)
@@ -414,19 +386,20 @@ class Project:
         Raises:
             DataError: no answer counts, or too few about every pair; or a README that is not ours, or that was changed,
                 stands in the folder.
-            UnknownName: no such rule.
-            InvalidOption: a licence that the Hub does not know, or a citation that is no BibTeX.
         """
         terms = check_terms(licence, citation)
         with self._hold():
             now = Project.open(self.folder, self.library)
             answers = now.answers()
             judged = judge_sheets(answers, read_checks(self.folder))
-            good = accept(answers, judged)
-            if not good.num_rows:
-                told = f"none of {len(judged)} answered sheets is accepted" if judged else "nobody has answered yet"
-                raise DataError(f"{self.folder}: {told}; import answers first, or decide about sheets: annotate check")
-            table = settle(good, self.scheme, rule, least_answers=least_answers)
+            accepted = accept(answers, judged)
+            if not accepted.num_rows:
+                why = f"none of {len(judged)} answered sheets is accepted" if judged else "nobody has answered yet"
+                raise DataError(f"{self.folder}: {why}; import answers first, or decide about sheets: annotate check")
+            table = settle(accepted, self.scheme, rule, least_answers=least_answers)
+            # Those of images and captions, whatever else a library has read.
+            files = {name: sha for name, sha in self.library.files_used().items() if name.startswith("karpathy")}
+            proposals = [asked.facts["proposal"] for asked in now.rounds]
             facts = {
                 "name": self.name,
                 "version": version,
@@ -434,43 +407,39 @@ class Project:
                 "rule": rule,
                 "least_answers": least_answers,
                 "scheme": self.scheme.name,
-                "sheets": dict(sorted(Counter(own.verdict for own in judged).items())),
-                "data": {**self.data, "files": _name_files(self.library)},
-                **_describe_rounds(now.rounds),
-                **describe_labels(answers, good, table),
+                "sheets": dict(sorted(Counter(sheet.verdict for sheet in judged).items())),
+                "data": {**self.data, "files": files},
+                "models": sorted({name for proposal in proposals for name in proposal["models"]}),
+                "rounds": [{name: it[name] for name in ("strategy", "options", "counts")} for it in proposals],
+                **describe_labels(answers, accepted, table),
                 **terms,
             }
-            card = label_card(facts, table)
-            self._refuse_card()
+            card, path = label_card(facts, table), self.folder / CARD
+            if path.is_file() and not is_unchanged(path.read_text(encoding="utf-8", errors="replace")):
+                raise DataError(
+                    f"{path} is not the card that the last merge wrote, or was changed since. Move it away, and take "
+                    "over from it what you want to keep; --license and --citation name terms and paper."
+                )
             labels = write_labels(self.folder / LABELS, table, facts)
-            with replaced_file(self.folder / CARD) as part:
+            with replaced_file(path) as part:
                 part.write_text(card, encoding="utf-8", newline="\n")
             return labels
 
-    def _refuse_card(self) -> None:
-        """A README that no merge wrote, or that was changed since, is somebody's work."""
-        path = self.folder / CARD
-        if path.is_file() and not is_unchanged(path.read_text(encoding="utf-8", errors="replace")):
-            raise DataError(
-                f"{path} is not the card that the last merge wrote, or was changed since. Move it away, and take over "
-                "from it what you want to keep; --license and --citation name terms and paper."
-            )
-
     def candidates(self) -> pa.Table:
         """Those of all rounds."""
-        return pa.concat_tables([CANDIDATES.empty_table(), *(own.candidates for own in self.rounds)])
+        return pa.concat_tables([CANDIDATES.empty_table(), *(asked.candidates for asked in self.rounds)])
 
     def questions(self) -> list[list[Question]]:
         """The sheets of all rounds, one after the other."""
-        return [sheet for own in self.rounds for sheet in own.sheets]
+        return [sheet for asked in self.rounds for sheet in asked.sheets]
 
     def answers(self) -> pa.Table:
         """Those of all rounds; ``sheet`` is the place in :meth:`questions`."""
         tables, before = [ANSWERS.empty_table()], 0
-        for own in self.rounds:
-            sheets = pc.add(own.answers["sheet"], pa.scalar(before, pa.int32()))
-            tables.append(own.answers.set_column(0, ANSWERS.field("sheet"), sheets))
-            before += len(own.sheets)
+        for asked in self.rounds:
+            sheets = pc.add(asked.answers["sheet"], pa.scalar(before, pa.int32()))
+            tables.append(asked.answers.set_column(0, ANSWERS.field("sheet"), sheets))
+            before += len(asked.sheets)
         return pa.concat_tables(tables)
 
     @contextmanager
@@ -484,44 +453,19 @@ class Project:
             self._write_facts(rounds=len(round_numbers(self.folder)))
 
 
-def _describe_rounds(rounds: Iterable[Round]) -> dict[str, Any]:
-    """Facts of the label file: who proposed the pairs of each round, and how."""
-    proposals = [own.facts["proposal"] for own in rounds]
-    return {
-        "models": sorted({name for own in proposals for name in own["models"]}),
-        "rounds": [{name: own[name] for name in ("strategy", "options", "counts")} for own in proposals],
-    }
-
-
 def _refuse_lost(folder: Path, found: int, counted: int) -> None:
     if found < counted:
         raise SourceMissing(f"{folder / ROUNDS} holds {found} of the {counted} rounds that {PROJECT} counts; {RESTORE}")
 
 
-def _refuse_nothing(found: Proposal) -> None:
-    if not found.candidates.num_rows:
-        counts = found.facts["counts"]
-        raise DataError(
-            f"strategy {found.facts['strategy']} has no pair left to ask about: of {counts['distinct']:,} that it "
-            f"proposes {counts['known_positive']:,} are known to match, {counts['judged_negative']:,} known not to, "
-            f"{counts['asked_before']:,} asked before. Take more models, queries or depth, or another strategy."
-        )
-
-
 def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
     """Labelled pairs that official sources judge too.
 
-    Args:
-        labels: of some split.
-        library: the raw sources.
-
-    Returns:
-        A row per pair and source: ``image_id``, ``caption_id``, ``positive`` as labelled, ``source`` and
-        ``source_positive``.
+    A row per pair and source: ``image_id``, ``caption_id``, ``positive`` as labelled, ``source``, ``source_positive``.
     """
-    own, tables = labels.table.select([*PAIR, "positive"]), []
+    labelled, tables = labels.table.select([*PAIR, "positive"]), []
     for name in official_sources():
-        both = own.join(_gather(library, labels.split, name), PAIR, join_type="inner")
+        both = labelled.join(_gather(library, labels.split, name), PAIR, join_type="inner")
         tables.append(both.sort_by([(column, "ascending") for column in PAIR]))
     return pa.concat_tables(tables)
 
@@ -536,11 +480,6 @@ def _gather(library: Library, split: str, source: str) -> pa.Table:
             tables.append(pa.table([*sides, said.positive], schema=SAID))
     found = pa.concat_tables(tables).group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(SAID.names)
     return found.add_column(2, "source", pa.array([source] * found.num_rows, pa.string()))
-
-
-def _name_files(library: Library) -> dict[str, str]:
-    """Those of images and captions with their hashes, whatever else a library has read."""
-    return {name: sha256 for name, sha256 in library.files_used().items() if name.startswith("karpathy")}
 
 
 def _identify(runs: Mapping[str, Run], **options: Any) -> str | None:  # noqa: ANN401 - of any strategy

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.evaluation.report import provenance_of
@@ -47,13 +48,7 @@ NOT_MERGED = "No labels are merged yet: cxc-eccv annotate merge makes them of th
 def report_project(
     project: Project, changes: LabelChanges | None = None, command: str | None = None
 ) -> AnnotationReport:
-    """The report on an annotation project as it is now.
-
-    Args:
-        project: with or without answers.
-        changes: what its labels do to models; None where no model was given.
-        command: recorded as it is.
-    """
+    """The report on a project as it is now, with what its labels do to models where some were given."""
     content, path = project.library.karpathy(project.split), project.folder / LABELS
     labels = read_labels(path) if path.is_file() else None
     answers, checks = project.answers(), read_checks(project.folder)
@@ -93,31 +88,13 @@ def report_annotation(
     candidates: pa.Table,
     scheme: Scheme,
     *,
-    name: str,
-    sheets_asked: int,
     captions: Mapping[int, str],
-    changes: LabelChanges | str,
     checks: Checks | None = None,
     rule: str = "majority",
-    folder: str = "",
     cautions: Sequence[str] = (),
-    provenance: Mapping[str, Any] | None = None,
+    **facts: Any,  # noqa: ANN401 - name, folder, sheets_asked, changes and provenance of AnnotationReport
 ) -> AnnotationReport:
     """Judge sheets and workers, and count what accepted sheets say.
-
-    Args:
-        answers: of :func:`cxc_eccv.studies.asking.answers.read_answers`; no row before people answered.
-        candidates: of :data:`cxc_eccv.studies.annotation.proposing.candidates.CANDIDATES`: all that is asked about.
-        scheme: how people were asked.
-        name: of the labels that the answers become.
-        sheets_asked: how many there are.
-        captions: caption id to its text.
-        changes: what the labels do to models, or the reason why that is not known.
-        checks: the least time of a sheet, and what was decided by hand.
-        rule: by which the answers are settled.
-        folder: of the project, for commands to copy.
-        cautions: what else to know.
-        provenance: recorded as it is.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, appendices B.2 and B.3, Tables B.1 to B.3.
@@ -129,11 +106,8 @@ def report_annotation(
     with_label, reliability, unknown = _weigh(accepted, scheme, rule)
     rows, listed = _find_lists(accepted, candidates)
     return AnnotationReport(
-        name=name,
         scheme=scheme,
-        folder=folder,
         candidates=candidates.num_rows,
-        sheets_asked=sheets_asked,
         golds={role: _count_sheets(answers.filter(pc.field("role") == role)) for role in (POSITIVE, NEGATIVE)},
         least_seconds=checks.least_seconds,
         rule=rule,
@@ -152,9 +126,8 @@ def report_annotation(
         },
         to_check=tuple(_tell(keep_sheets(answers, judged, BY_HAND), captions)),
         remarks=tuple(_tell(answers.filter(pc.field("remark") != ""), captions)),
-        changes=changes,
         cautions=(*cautions, *unknown),
-        provenance=provenance or {},
+        **facts,
     )
 
 
@@ -166,16 +139,16 @@ def _weigh(
         return (), {}, ()
     with_label: tuple[Together, ...] = ()
     reliability: dict[str, float] = {}
-    unknown: dict[str, str] = {}
+    unknown = []
     try:
         with_label = tuple(compare_with_labels(accepted, settle(accepted, scheme, rule)))
-    except DataError as error:  # one model of workers finds none; the rest of the report is as good as ever
-        unknown["agreement with the labels"] = str(error)
+    except DataError as error:  # of Dawid and Skene's model; the rest of the report is as good as ever
+        unknown.append(f"Not known, agreement with the labels: {error}.")
     try:
         reliability = weigh_workers(accepted, scheme) if len(pc.unique(accepted["worker"])) > 1 else {}
     except DataError as error:
-        unknown["reliability of workers"] = str(error)
-    return with_label, reliability, tuple(f"Not known, {what}: {why}." for what, why in unknown.items())
+        unknown.append(f"Not known, reliability of workers: {error}.")
+    return with_label, reliability, tuple(unknown)
 
 
 def _count_sheets(answers: pa.Table) -> int:
@@ -185,58 +158,61 @@ def _count_sheets(answers: pa.Table) -> int:
 def _find_lists(answers: pa.Table, candidates: pa.Table) -> tuple[IntArray, list[tuple[str, int]]]:
     """An answer and a list that holds its pair, as often as there are such lists: its row, model and rank."""
     lists = {
-        (row["image_id"], row["caption_id"]): [(one["model"], one["rank"]) for one in row["proposals"]]
+        (row["image_id"], row["caption_id"]): [(proposal["model"], proposal["rank"]) for proposal in row["proposals"]]
         for row in candidates.select(["image_id", "caption_id", "proposals"]).to_pylist()
     }
     pairs = zip(answers["image_id"].to_pylist(), answers["caption_id"].to_pylist(), strict=True)
-    found = [(row, listed) for row, pair in enumerate(pairs) for listed in lists.get(pair, ()) or [(DRAWN, 0)]]
-    return np.array([row for row, _ in found], dtype=np.int64), [listed for _, listed in found]
+    places = [(row, listed) for row, pair in enumerate(pairs) for listed in lists.get(pair, ()) or [(DRAWN, 0)]]
+    return np.array([row for row, _ in places], dtype=np.int64), [listed for _, listed in places]
+
+
+def _order_models(listed: Sequence[tuple[str, int]]) -> list[str]:
+    """Models by name; last what no model proposed."""
+    return sorted({model for model, _ in listed}, key=lambda model: (model == DRAWN, model))
 
 
 def _count_by_rank(
     codes: IntArray, rows: IntArray, listed: Sequence[tuple[str, int]], n_classes: int
-) -> Iterable[Answered]:
+) -> Iterator[Answered]:
     """Table B.2: of every model the answers by rank, then all of them; and each answer once."""
 
-    def count(own: Sequence[int]) -> tuple[int, ...]:
-        return tuple(np.bincount(codes[rows[list(own)]], minlength=n_classes).tolist())
+    def count(chosen: NDArray[np.bool_]) -> tuple[int, ...]:
+        return tuple(np.bincount(codes[rows[chosen]], minlength=n_classes).tolist())
 
-    places: dict[str, dict[int, list[int]]] = {}
-    for place, (model, rank) in enumerate(listed):
-        places.setdefault(model, {}).setdefault(rank if rank <= RANKS else 0, []).append(place)
-    for model in sorted(places, key=lambda model: (model == DRAWN, model)):
-        ranks = places[model]
+    models = np.array([model for model, _ in listed])
+    ranks = np.array([rank if rank <= RANKS else 0 for _, rank in listed])
+    for model in _order_models(listed):
+        of_model = models == model
         if model != DRAWN:
-            yield from (
-                Answered(model, rank, count(ranks[rank])) for rank in sorted(ranks, key=lambda rank: rank or 999)
-            )
-        yield Answered(model, None, count([place for own in ranks.values() for place in own]))
-    if places:
+            for rank in sorted(set(ranks[of_model].tolist()), key=lambda rank: rank or 999):
+                yield Answered(model, rank, count(of_model & (ranks == rank)))
+        yield Answered(model, None, count(of_model))
+    if listed:
         yield Answered("", None, tuple(np.bincount(codes, minlength=n_classes).tolist()))
 
 
 def _count_ticks(
     answers: pa.Table, rows: IntArray, listed: Sequence[tuple[str, int]], group: str, choices: Iterable[str]
-) -> Iterable[Answered]:
+) -> Iterator[Answered]:
     """Table B.3: how often each choice was ticked, by model; and of each answer once."""
     names = list(choices)
     ticks = np.zeros((answers.num_rows, len(names)), dtype=np.int64)
     for row, details in enumerate(answers["details"].to_pylist()):
         ticks[row, [names.index(tick) for tick in json.loads(details).get(group, ())]] = 1
     models = np.array([model for model, _ in listed])
-    for model in sorted(set(models.tolist()), key=lambda model: (model == DRAWN, model)):
+    for model in _order_models(listed):
         yield Answered(model, None, tuple(ticks[rows[models == model]].sum(axis=0).tolist()))
-    if len(listed):
+    if listed:
         yield Answered("", None, tuple(ticks.sum(axis=0).tolist()))
 
 
-def _tell(answers: pa.Table, captions: Mapping[int, str]) -> Iterable[Told]:
+def _tell(answers: pa.Table, captions: Mapping[int, str]) -> Iterator[Told]:
     for row in answers.to_pylist():
         answer = json.loads(row["answer"])
         if isinstance(answer, dict):
             answer = " and ".join(name for name, holds in answer.items() if holds) or "none"
-        told = str(answer).replace("_", " ")
-        ticks = [tick.replace("_", " ") for own in json.loads(row["details"]).values() for tick in own]
+        words = str(answer).replace("_", " ")
+        ticks = [tick.replace("_", " ") for group in json.loads(row["details"]).values() for tick in group]
         yield Told(
             row["sheet"],
             row["worker"],
@@ -244,7 +220,7 @@ def _tell(answers: pa.Table, captions: Mapping[int, str]) -> Iterable[Told]:
             row["caption_id"],
             " ".join(captions[row["caption_id"]].split()),
             row["role"],
-            f"{told}: {', '.join(ticks)}" if ticks else told,
+            f"{words}: {', '.join(ticks)}" if ticks else words,
             row["positive"],
             row["seconds"],
             row["remark"],

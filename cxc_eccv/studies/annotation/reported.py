@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -37,32 +37,16 @@ OTHERS = {DRAWN: "in no list", "": "all answers, each once"}
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Answers to the pairs that a model proposed.
+    """Answers to the pairs that a model proposed."""
 
-    Attributes:
-        model: its name, or one of :data:`OTHERS`.
-        rank: in the model's list; 0 for what stands below Table B.2's, None for all ranks.
-        counts: of each answer, or of each choice of details.
-    """
-
-    model: str
-    rank: int | None
-    counts: tuple[int, ...]
+    model: str  # its name, or one of OTHERS
+    rank: int | None  # in the model's list; 0 for what stands below Table B.2's, None for all ranks
+    counts: tuple[int, ...]  # of each answer, or of each choice of details
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer, to be looked at.
-
-    Attributes:
-        sheet, worker: where it stands.
-        image_id, caption_id, caption: what it is about.
-        role: of :mod:`cxc_eccv.studies.asking.questions`.
-        answer: in words.
-        positive: whether it makes the pair positive.
-        seconds: it took, where that is known.
-        remark: what the worker wrote.
-    """
+    """An answer, to be looked at."""
 
     sheet: int
     worker: str
@@ -70,63 +54,40 @@ class Told:
     caption_id: int
     caption: str
     role: str
-    answer: str
-    positive: bool
-    seconds: float | None
-    remark: str
+    answer: str  # in words
+    positive: bool  # whether it makes the pair positive
+    seconds: float | None  # it took, where that is known
+    remark: str  # what the worker wrote
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotationReport:
-    """What people answered, sheet by sheet and in tables.
+    """What people answered, sheet by sheet and in tables."""
 
-    Attributes:
-        name: of the labels that the answers become.
-        scheme: how people were asked.
-        folder: of the project, as commands name it; empty outside of one.
-        candidates: pairs that are asked about.
-        sheets_asked: sheets that they are on.
-        golds: role of the known pairs to the number of answered sheets that have one.
-        least_seconds: of a sheet that is not too hasty; 0 for no limit.
-        rule: by which the answers are settled.
-        sheets, workers, activity: verdicts, and their sums.
-        classes: names of the answers in ``by_rank``.
-        agreement: about the answers, and about what is positive.
-        by_pair, with_label: of workers with each other, and with the settled labels.
-        reliability: worker to the chance that an answer is right, by Dawid and Skene's model; nobody where one worker
-            alone answered, whom the model believes, or where it does not settle.
-        by_rank: Table B.2.
-        details: title of a group of details to its choices, and to their counts: Table B.3.
-        to_check: answers of the sheets that somebody has to look at.
-        remarks: answers with a remark.
-        changes: what new labels do to models, or the reason why that is not known.
-        cautions: what else to know before believing the numbers.
-        provenance: of data, models and versions.
-    """
-
-    name: str
+    name: str  # of the labels that the answers become
     scheme: Scheme
-    folder: str
-    candidates: int
-    sheets_asked: int
-    golds: Mapping[str, int]
-    least_seconds: float
-    rule: str
+    candidates: int  # pairs that are asked about
+    sheets_asked: int  # sheets that they are on
+    golds: Mapping[str, int]  # role of the known pairs to the number of answered sheets that have one
+    least_seconds: float  # of a sheet that is not too hasty; 0 for no limit
+    rule: str  # by which the answers are settled
     sheets: tuple[SheetQuality, ...]
     workers: tuple[WorkerQuality, ...]
     activity: tuple[Activity, ...]
-    classes: tuple[str, ...]
-    agreement: tuple[Agreement, ...]
-    by_pair: tuple[Together, ...]
-    with_label: tuple[Together, ...]
-    reliability: Mapping[str, float]
-    by_rank: tuple[Answered, ...]
+    classes: tuple[str, ...]  # names of the answers in by_rank
+    agreement: tuple[Agreement, ...]  # about the answers, and about what is positive
+    by_pair: tuple[Together, ...]  # workers with each other
+    with_label: tuple[Together, ...]  # workers with the settled labels
+    reliability: Mapping[str, float]  # worker to the chance that an answer is right, by Dawid and Skene's model
+    by_rank: tuple[Answered, ...]  # Table B.2
+    # Table B.3: title of a group to its choices and their counts.
     details: Mapping[str, tuple[tuple[str, ...], tuple[Answered, ...]]]
-    to_check: tuple[Told, ...]
-    remarks: tuple[Told, ...]
-    changes: LabelChanges | str
-    cautions: tuple[str, ...] = ()
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    to_check: tuple[Told, ...]  # answers of the sheets that somebody has to look at
+    remarks: tuple[Told, ...]  # answers with a remark
+    changes: LabelChanges | str  # what new labels do to models, or why that is not known
+    cautions: tuple[str, ...] = ()  # what else to know before believing the numbers
+    folder: str = ""  # of the project, as commands name it; empty outside of one
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # of data, models and versions
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for a file of JSON."""
@@ -155,46 +116,39 @@ class AnnotationReport:
         asked = f"{self.candidates:,} candidates on {self.sheets_asked:,} sheets, scheme {self.scheme.name}"
         if not self.sheets:
             return Table([], [], title, asked, notes=["No answers yet: cxc-eccv annotate import reads them."])
+        seconds = [sheet.seconds for sheet in self.sheets if sheet.seconds is not None]
+        rows, notes = [*self._count_sheets()], [*self._explain_sheets(len(seconds))]
+        if seconds:
+            middle = {"median": float(np.median(seconds)), "mean": float(np.mean(seconds))}
+            times = middle | {"shortest": min(seconds), "longest": max(seconds)}
+            rows += [["Time of a sheet"], *([name, show_seconds(time), ""] for name, time in times.items())]
         header = [("",), ("Sheets",), ("Of them",)]
-        rows = [*self._count_sheets(), *self._time_sheets()]
-        return Table(header, rows, title, asked, notes=list(self._explain_sheets()), cautions=self.cautions)
+        return Table(header, rows, title, asked, notes=notes, cautions=self.cautions)
 
     def _count_sheets(self) -> Iterator[list[str]]:
         """By verdict, and by what speaks against them."""
-        n_sheets, verdicts = len(self.sheets), [own.verdict for own in self.sheets]
+        sheets = self.sheets
         positive, negative = (self.golds[role] for role in (POSITIVE, NEGATIVE))
 
-        def count(number: int, among: int = n_sheets) -> list[str]:
-            return [f"{number:,}", f"{number / among:.1%}" if among else MISSING]
+        def count(name: str, holds: Iterable[bool], among: int = len(sheets)) -> list[str]:
+            number = sum(holds)
+            return [name, f"{number:,}", f"{number / among:.1%}" if among else MISSING]
 
-        yield ["answered sheets", f"{n_sheets:,}", ""]
+        yield ["answered sheets", f"{len(sheets):,}", ""]
         for verdict in (ACCEPTED, REJECTED, BY_HAND):
-            yield [verdict, *count(verdicts.count(verdict))]
-        yield ["decided by hand", *count(sum(own.checked for own in self.sheets))]
+            yield count(verdict, (sheet.verdict == verdict for sheet in sheets))
+        yield count("decided by hand", (sheet.checked for sheet in sheets))
         yield ["What speaks against them"]
-        yield ["known positive answered as none", *count(sum(own.missed_positive for own in self.sheets), positive)]
-        yield ["known negative answered as positive", *count(sum(own.missed_negative for own in self.sheets), negative)]
-        both = sum(own.missed_positive and own.missed_negative for own in self.sheets)
-        yield ["both", *count(both, min(positive, negative))]
-        yield ["the same answer to all candidates", *count(sum(own.straight for own in self.sheets))]
+        yield count("known positive answered as none", (sheet.missed_positive for sheet in sheets), positive)
+        yield count("known negative answered as positive", (sheet.missed_negative for sheet in sheets), negative)
+        both = (sheet.missed_positive and sheet.missed_negative for sheet in sheets)
+        yield count("both", both, min(positive, negative))
+        yield count("the same answer to all candidates", (sheet.straight for sheet in sheets))
         if self.least_seconds:
-            yield [f"less than {self.least_seconds:g} seconds", *count(sum(own.hasty for own in self.sheets))]
+            yield count(f"less than {self.least_seconds:g} seconds", (sheet.hasty for sheet in sheets))
 
-    @property
-    def _seconds(self) -> list[float]:
-        """Of the sheets whose time is known."""
-        return [own.seconds for own in self.sheets if own.seconds is not None]
-
-    def _time_sheets(self) -> Iterator[list[str]]:
-        seconds = self._seconds
-        if seconds:
-            yield ["Time of a sheet"]
-            middle = {"median": float(np.median(seconds)), "mean": float(np.mean(seconds))}
-            for name, time in (middle | {"shortest": min(seconds), "longest": max(seconds)}).items():
-                yield [name, show_seconds(time), ""]
-
-    def _explain_sheets(self) -> Iterator[str]:
-        n_sheets, n_timed = len(self.sheets), len(self._seconds)
+    def _explain_sheets(self, n_timed: int) -> Iterator[str]:
+        n_sheets = len(self.sheets)
         yield (
             "A sheet with both known pairs wrong is rejected, one with anything else against it checked by hand; its "
             f"answers count once it is accepted: {self.command} --accept SHEET:WORKER, or --reject."
@@ -219,87 +173,83 @@ class AnnotationReport:
     def activity_table(self) -> Table:
         """Table B.1."""
         rows = []
-        for own in self.activity:
-            sheets = f"{own.least} to {own.most}" if own.most else f"{own.least} and more"
-            ratio = MISSING if own.ratio is None else f"{own.ratio:.1%}"
-            counts = (own.workers, own.submitted, own.approved)
-            rows.append([str(own.least) if own.least == own.most else sheets, *map("{:,}".format, counts), ratio])
+        for group in self.activity:
+            sheets = f"{group.least} to {group.most}" if group.most else f"{group.least} and more"
+            if group.least == group.most:
+                sheets = str(group.least)
+            counts = (group.workers, group.submitted, group.approved)
+            rows.append([sheets, *map("{:,}".format, counts), show(group.ratio, "{:.1%}")])
         header = [("Sheets of a worker",), ("Workers",), ("Submitted",), ("Accepted",), ("Ratio",)]
         return Table(header, rows, "Workers by sheets", "Table B.1 of ECCV Caption")
 
     def worker_table(self, most: int | None = None) -> Table:
         """Sums of every worker, and the agreement with the settled labels."""
-        labels = {own.first: own for own in self.with_label}
-        header = ["Worker", "sheets", "accepted", "rejected", "missed yes", "missed no", "one answer"]
-        header += ["hasty"] if self.least_seconds else []
+        labels = {pair.first: pair for pair in self.with_label}
+        hasty = ["hasty"] if self.least_seconds else []
+        header = ["Worker", "sheets", "accepted", "rejected", "missed yes", "missed no", "one answer", *hasty]
         header += ["median time", "shared pairs", "as labelled", "kappa", "reliable"]
-        rows = [self._describe_worker(own, labels.get(own.worker)) for own in self.workers[:most]]
+        rows = []
+        for worker in self.workers[:most]:
+            counts = [worker.submitted, worker.accepted, worker.rejected, worker.missed_positives]
+            counts += [worker.missed_negatives, worker.straight, *([worker.hasty] if hasty else [])]
+            label = labels.get(worker.worker)
+            agreed = [MISSING] * 3 if label is None else [f"{label.pairs:,}", f"{label.share:.1%}", show(label.kappa)]
+            reliable = show(self.reliability.get(worker.worker), "{:.1%}")
+            time = show_seconds(worker.median_seconds)
+            rows.append([worker.worker, *map("{:,}".format, counts), time, *agreed, reliable])
         notes = [
             "missed yes, missed no: sheets whose known positive, or known negative, was answered wrongly. Shared "
             f"pairs: also judged by others; as labelled: share of them that the worker says what is settled of all "
             f"answers ({self.rule.replace('_', ' ')}), which the worker's own is among; kappa: Cohen's of the two; "
             "reliable: the chance that an answer is right, by Dawid and Skene's model, which believes what most say."
         ]
-        return Table([(text,) for text in header], rows, "Workers", notes=[*self._more(self.workers, most), *notes])
-
-    def _describe_worker(self, own: WorkerQuality, label: Together | None) -> list[str]:
-        missed = (own.missed_positives, own.missed_negatives)
-        counts = [own.submitted, own.accepted, own.rejected, *missed, own.straight]
-        counts += [own.hasty] if self.least_seconds else []
-        with_label = [MISSING] * 3 if label is None else [f"{label.pairs:,}", f"{label.share:.1%}", show(label.kappa)]
-        reliable = show(self.reliability.get(own.worker), "{:.1%}")
-        return [own.worker, *map("{:,}".format, counts), show_seconds(own.median_seconds), *with_label, reliable]
+        return Table([(text,) for text in header], rows, "Workers", notes=[*_more(self.workers, most), *notes])
 
     def doubt_table(self, most: int | None = None) -> Table:
         """Sheets that somebody has to look at."""
-        doubted = [own for own in self.sheets if own.verdict == BY_HAND]
+        doubted = [sheet for sheet in self.sheets if sheet.verdict == BY_HAND]
         rows = [
-            [f"{own.sheet}:{own.worker}", "; ".join(own.doubts), show_seconds(own.seconds)] for own in doubted[:most]
+            [f"{sheet.sheet}:{sheet.worker}", "; ".join(sheet.doubts), show_seconds(sheet.seconds)]
+            for sheet in doubted[:most]
         ]
         header = [("Sheet and worker",), ("Why",), ("Time",)]
-        notes = self._more(doubted, most)
+        notes = _more(doubted, most)
         return Table(header, rows, "To be checked by hand", prose=frozenset([1]), notes=notes)
 
     @property
     def agreement_table(self) -> Table:
         """All coefficients."""
-        header = [("Agreement",), *((own.about,) for own in self.agreement)]
-        rows = [
-            ["pairs judged by two or more", *(f"{own.pairs:,}" for own in self.agreement)],
-            *(
-                [
-                    title,
-                    *(show(own.values.get(name), "{:.1%}" if name == "share" else "{:.3f}") for own in self.agreement),
-                ]
-                for name, title in STATISTICS.items()
-            ),
-        ]
+        header = [("Agreement",), *((agreement.about,) for agreement in self.agreement)]
+        rows = [["pairs judged by two or more", *(f"{agreement.pairs:,}" for agreement in self.agreement)]]
+        for name, title in STATISTICS.items():
+            form = "{:.1%}" if name == "share" else "{:.3f}"
+            rows.append([title, *(show(agreement.values.get(name), form) for agreement in self.agreement)])
         notes = [
-            f"{own.about}, {list_names(STATISTICS[name] for name in names)}: {reason}."
-            for own in self.agreement
-            for reason, names in group_by_reason(own.not_computed).items()
+            f"{agreement.about}, {list_names(STATISTICS[name] for name in names)}: {reason}."
+            for agreement in self.agreement
+            for reason, names in group_by_reason(agreement.not_computed).items()
         ]
         return Table(header, rows, "How far people agree", "candidates of accepted sheets", notes=notes)
 
     def pair_table(self, most: int | None = None) -> Table:
         """Workers two by two."""
         rows = [
-            [f"{own.first}, {own.second}", f"{own.pairs:,}", f"{own.share:.1%}", show(own.kappa)]
-            for own in self.by_pair[:most]
+            [f"{pair.first}, {pair.second}", f"{pair.pairs:,}", f"{pair.share:.1%}", show(pair.kappa)]
+            for pair in self.by_pair[:most]
         ]
         header = [("Workers",), ("Shared pairs",), ("Agree",), ("Cohen's kappa",)]
         notes = ["On what is positive. No kappa has a value where all answers of both are the same."]
-        return Table(header, rows, "Workers two by two", notes=[*self._more(self.by_pair, most), *notes])
+        return Table(header, rows, "Workers two by two", notes=[*_more(self.by_pair, most), *notes])
 
     @property
     def rank_table(self) -> Table:
         """Table B.2."""
         rows: list[Sequence[str]] = []
-        for model in dict.fromkeys(own.model for own in self.by_rank if own.model not in OTHERS):
+        for model in dict.fromkeys(line.model for line in self.by_rank if line.model not in OTHERS):
             rows.append([model])
-            rows += [[_name_rank(own.rank), *_shares(own.counts)] for own in self.by_rank if own.model == model]
+            rows += [[_name_rank(line.rank), *_shares(line.counts)] for line in self.by_rank if line.model == model]
         rows.append(["Beside models"])
-        rows += [[OTHERS[own.model], *_shares(own.counts)] for own in self.by_rank if own.model in OTHERS]
+        rows += [[OTHERS[line.model], *_shares(line.counts)] for line in self.by_rank if line.model in OTHERS]
         header = [("Rank",), *((name,) for name in self.classes), ("Answers",)]
         notes = [
             "Percent of the answers to pairs that a model proposed, by their rank in its lists of both directions; an "
@@ -311,8 +261,8 @@ class AnnotationReport:
     def detail_tables(self) -> list[Table]:
         """Tables B.3: what falls short, by model."""
         tables = []
-        for title, (choices, counted) in self.details.items():
-            rows = [[OTHERS.get(own.model, own.model), *_shares(own.counts)] for own in counted]
+        for title, (choices, lines) in self.details.items():
+            rows = [[OTHERS.get(line.model, line.model), *_shares(line.counts)] for line in lines]
             header = [("",), *((choice.replace("_", " "),) for choice in choices), ("Ticks",)]
             tables.append(Table(header, rows, title.rstrip("?"), "percent of the ticks, Table B.3 of ECCV Caption"))
         return tables
@@ -324,18 +274,13 @@ class AnnotationReport:
             return [Table([], [], "What changed for models", notes=[self.changes])]
         return change_tables(self.changes)
 
-    @staticmethod
-    def _more(rows: Sequence[object], most: int | None) -> list[str]:
-        return [] if most is None or len(rows) <= most else [f"{len(rows) - most:,} more with --output."]
+
+def _more(rows: Sequence[object], most: int | None) -> list[str]:
+    return [] if most is None or len(rows) <= most else [f"{len(rows) - most:,} more with --output."]
 
 
 def show_seconds(seconds: float | None) -> str:
-    """A time as people say it, or that it is not known.
-
-    Example:
-        >>> show_seconds(7.25), show_seconds(312), show_seconds(7_320)
-        ('7.2 s', '5 min 12 s', '2 h 2 min')
-    """
+    """A time as people say it, ``5 min 12 s``, or that it is not known."""
     if seconds is None:
         return MISSING
     whole = round(seconds)
@@ -357,4 +302,4 @@ def _name_rank(rank: int | None) -> str:
 
 def _shares(counts: Sequence[int]) -> list[str]:
     total = sum(counts)
-    return [*(f"{100 * one / total:.1f}" if total else MISSING for one in counts), f"{total:,}"]
+    return [*(f"{100 * count / total:.1f}" if total else MISSING for count in counts), f"{total:,}"]

@@ -36,7 +36,7 @@ from cxc_eccv.studies.asking.questions import QUESTIONS, Question, sheets_from_t
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types.shapes import COUNT, MAPPING, OR_NOTHING, TEXT, Each, Shape
 from cxc_eccv.types.strict_json import decode_json
-from cxc_eccv.writing import replaced_file, replaced_folder
+from cxc_eccv.writing import replaced_file, replaced_folder, write_json
 
 __all__ = [
     "RESTORE",
@@ -47,7 +47,6 @@ __all__ = [
     "seal",
     "unseal",
     "write_round",
-    "write_sorted",
 ]
 
 FORMAT = 1
@@ -80,32 +79,20 @@ SAID_OF_ROUND = {
 """What round.json says."""
 
 KEY = ("sheet", "worker", "pair_id")
-SAID = ("answer", "details", "remark")
-
-Key = tuple[int, str, str]
-"""What there is one answer of: sheet, worker and question."""
+"""What there is one answer of."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """What was proposed at once, and what people said of it.
+    """What was proposed at once, and what people said of it."""
 
-    Attributes:
-        number: from 1 on.
-        folder: where its files are.
-        facts: the content of ``round.json``: what was requested, what the strategy says of it, and hashes.
-        candidates, known: tables of :data:`cxc_eccv.studies.annotation.proposing.candidates.CANDIDATES`.
-        sheets: what is asked, numbered from 0.
-        answers: of :data:`cxc_eccv.studies.asking.answers.SCHEMA`, sheets numbered as above; no row before an import.
-    """
-
-    number: int
+    number: int  # from 1 on
     folder: Path
-    facts: Mapping[str, Any]
-    candidates: pa.Table
-    known: pa.Table
-    sheets: list[list[Question]]
-    answers: pa.Table
+    facts: Mapping[str, Any]  # the content of round.json: the request, what the strategy says of it, and hashes
+    candidates: pa.Table  # of CANDIDATES
+    known: pa.Table  # of CANDIDATES
+    sheets: list[list[Question]]  # numbered from 0
+    answers: pa.Table  # sheets numbered as above; no row before an import
 
     @property
     def open_sheets(self) -> list[int]:
@@ -114,22 +101,13 @@ class Round:
         return [number for number in range(len(self.sheets)) if number not in answered]
 
 
-def round_folder(folder: Path, number: int) -> Path:
-    """Where the files of a round are."""
-    return folder / ROUNDS / str(number)
-
-
 def round_numbers(folder: Path) -> list[int]:
-    """Of the rounds of a project, whole or not, in order.
-
-    Raises:
-        SourceMissing: one is missing before others.
-    """
-    found = sorted(int(path.name) for path in (folder / ROUNDS).glob("[1-9]*") if path.name.isdecimal())
-    for number in range(1, len(found) + 1):
-        if number not in found:
-            raise SourceMissing(f"{round_folder(folder, number)} is missing, and a later round is there; {RESTORE}")
-    return found
+    """Of the rounds of a project, whole or not, in order; none may be missing before others."""
+    numbers = sorted(int(path.name) for path in (folder / ROUNDS).glob("[1-9]*") if path.name.isdecimal())
+    for number in range(1, len(numbers) + 1):
+        if number not in numbers:
+            raise SourceMissing(f"{folder / ROUNDS / str(number)} is missing, and a later round is there; {RESTORE}")
+    return numbers
 
 
 def write_round(
@@ -140,68 +118,51 @@ def write_round(
     tables: tuple[pa.Table, pa.Table, Sequence[Sequence[Question]]],
     **facts: Any,  # noqa: ANN401 - written as JSON
 ) -> None:
-    """Write a round that is not there yet, by one rename.
-
-    Args:
-        folder: of the project.
-        number: of the round.
-        project: checksum of ``annotation.json``.
-        scheme: how people are asked.
-        tables: candidates, known pairs, and the sheets.
-        **facts: further content of ``round.json``.
-    """
+    """Write a round that is not there yet, by one rename; ``project`` is the checksum of ``annotation.json``."""
     candidates, known, sheets = tables
-    with replaced_folder(round_folder(folder, number)) as place:
+    with replaced_folder(folder / ROUNDS / str(number)) as place:
         for name, table in zip(TABLES, (candidates, known, sheets_to_table(sheets)), strict=True):
             write_parquet(table, place / f"{name}.parquet")
         questionnaire = questionnaire_id(sheets, scheme)
-        own = {
+        content = {
             "project": project,
             "round": number,
             "sheets": len(sheets),
             "questionnaire": questionnaire,
             "files": {f"{name}.parquet": sha256_of(place / f"{name}.parquet") for name in TABLES},
         }
-        write_sorted(place / ROUND, seal(own | facts))
+        write_json(place / ROUND, seal(content | facts))
         # From the beginning, so that answers that were lost are no round that nobody answered.
         _store(place / STORED, [], questionnaire)
 
 
 def read_round(folder: Path, number: int, project: str, scheme: Scheme) -> Round:
-    """A round with all that was answered, every file of it checked.
-
-    Args:
-        folder: of the project.
-        number: of the round.
-        project: checksum of ``annotation.json``.
-        scheme: how people are asked.
-    """
-    place = round_folder(folder, number)
+    """A round with all that was answered, every file of it checked."""
+    place = folder / ROUNDS / str(number)
     for path in (place / ROUND, place / STORED, *(place / f"{name}.parquet" for name in TABLES)):
         if not path.is_file():
             raise SourceMissing(f"{path} is missing; {RESTORE}")
     facts = unseal(place / ROUND, SAID_OF_ROUND)
     if (facts["project"], facts["round"]) != (project, number):
-        found = (
-            f"round {facts['round']} of another project" if facts["project"] != project else f"round {facts['round']}"
-        )
-        raise MalformedSource(place / ROUND, "", found, f"round {number} of this one; {RESTORE}")
-    for name, expected in ((f"{name}.parquet", facts["files"][f"{name}.parquet"]) for name in TABLES):
+        there = f"round {facts['round']}" + (" of another project" if facts["project"] != project else "")
+        raise MalformedSource(place / ROUND, "", there, f"round {number} of this one; {RESTORE}")
+    for name, expected in facts["files"].items():
         if sha256_of(place / name) != expected:
             raise MalformedSource(place / name, "", "a table that was changed", f"the one that was written; {RESTORE}")
+    schemas = (CANDIDATES, CANDIDATES, QUESTIONS)
     candidates, known, questions = (
-        _read_own(place / f"{name}.parquet", QUESTIONS if name == "questions" else CANDIDATES) for name in TABLES
+        _read_table(place / f"{name}.parquet", schema) for name, schema in zip(TABLES, schemas, strict=True)
     )
     sheets = sheets_from_table(questions)
     if questionnaire_id(sheets, scheme) != facts["questionnaire"]:
-        found = shown(facts["questionnaire"])
-        raise MalformedSource(place / ROUND, "questionnaire", found, "that of its questions, as this version asks them")
+        there = shown(facts["questionnaire"])
+        raise MalformedSource(place / ROUND, "questionnaire", there, "that of its questions, as this version asks them")
     answers = _read_stored(place / STORED, facts["questionnaire"]).select(ANSWERS.names)
     _check_answers(place / STORED, answers, sheets, scheme)
     return Round(number, place, facts, candidates, known, sheets, answers)
 
 
-def _read_own(path: Path, schema: pa.Schema) -> pa.Table:
+def _read_table(path: Path, schema: pa.Schema) -> pa.Table:
     """A table without nulls, but that a strategy may have no priority."""
     table = read_table(path, "a table of this round")
     if not table.schema.equals(schema) or any(table[name].null_count for name in schema.names if name != "priority"):
@@ -211,76 +172,62 @@ def _read_own(path: Path, schema: pa.Schema) -> pa.Table:
 
 def _check_answers(path: Path, answers: pa.Table, sheets: Sequence[Sequence[Question]], scheme: Scheme) -> None:
     """Stored answers are to questions that were asked, as they could be given, and one of a worker to each."""
-    asked = {(number, one.pair_id): one for number, sheet in enumerate(sheets) for one in sheet}
+    asked = {(number, question.pair_id): question for number, sheet in enumerate(sheets) for question in sheet}
     seen = set()
     for row, answer in enumerate(answers.to_pylist()):
-        question = asked.get((answer["sheet"], answer["pair_id"]))
-        try:
-            said = decode_json(answer["answer"])
-            gain = scheme.gain_of(said)
-            scheme.check_details(said, decode_json(answer["details"]))
-        except (ValueError, TypeError, AttributeError, InvalidOption):  # a null is no text
-            gain = None
         key = (answer["sheet"], answer["pair_id"], answer["worker"])
-        positive = gain is not None and scheme.is_positive(gain)
-        pair = question and (question.image_id, question.caption_id, question.role, gain, positive)
+        question = asked.get(key[:2])
+        try:
+            value = decode_json(answer["answer"])
+            gain = scheme.gain_of(value)
+            scheme.check_details(value, decode_json(answer["details"]))
+        except (ValueError, TypeError, AttributeError, InvalidOption):  # a null is no text
+            question = None
         if not (
-            gain is not None
+            question is not None
             and key not in seen
             and isinstance(answer["worker"], str)
             and isinstance(answer["remark"], str)
-            and pair == tuple(answer[name] for name in ("image_id", "caption_id", "role", "gain", "positive"))
+            and (question.image_id, question.caption_id, question.role, gain, scheme.is_positive(gain))
+            == tuple(answer[name] for name in ("image_id", "caption_id", "role", "gain", "positive"))
         ):
             raise MalformedSource(path, f"row {row}", "what is no answer to a question of this round", RESTORE)
         seen.add(key)
 
 
-def add_answers(own: Round, scheme: Scheme, files: Iterable[Path], form: str) -> int:
-    """Store the answers in files beside those that are there, by one rename; gives how many are new.
+def add_answers(asked: Round, scheme: Scheme, files: Iterable[Path], form: str) -> None:
+    """Store the answers in files beside those that are there, by one rename.
 
-    Args:
-        own: the round.
-        scheme: how people were asked.
-        files: in any order; a file may have what another or an earlier import has.
-        form: name of their format.
+    The files may stand in any order, and one may have what another or an earlier import has. Who said the same again
+    may have taken longer: the first time counts.
     """
-    stored = _read_stored(own.folder / STORED, own.facts["questionnaire"])
-    said = dict(zip(_keys(stored), stored.to_pylist(), strict=True))
-    before = len(said)
+    stored = _read_stored(asked.folder / STORED, asked.facts["questionnaire"])
+    answers = {tuple(row[name] for name in KEY): row for row in stored.to_pylist()}
     for file in files:
-        new = read_answers([file], own.sheets, scheme, form)
-        places = {_key(record): where for where, record in formats()[form].read(file, scheme)}
-        _add(said, new, places, file)
-    if len(said) > before:
+        new = read_answers([file], asked.sheets, scheme, form)
+        places = {tuple(map(record.get, KEY)): where for where, record in formats()[form].read(file, scheme)}
+        for row in new.to_pylist():
+            key = tuple(row[name] for name in KEY)
+            before = answers.setdefault(key, row | {"origin": f"{file.name}, {places[key]}"})
+            if any(before[name] != row[name] for name in ("answer", "details", "remark")):
+                raise MalformedSource(
+                    file,
+                    places[key],
+                    f"another answer of {shown(row['worker'])} about {row['pair_id']} than the one from "
+                    f"{before['origin']}",
+                    "one answer of a worker to a question: remove one of the two, or undo the import of the other",
+                )
+    if len(answers) > stored.num_rows:
         places_of = {
             (number, question.pair_id): place
-            for number, sheet in enumerate(own.sheets)
+            for number, sheet in enumerate(asked.sheets)
             for place, question in enumerate(sheet)
         }
-        order = sorted(said, key=lambda key: (key[0], key[1], places_of[key[0], key[2]]))
-        _store(own.folder / STORED, [said[key] for key in order], own.facts["questionnaire"])
-    return len(said) - before
-
-
-def _keys(answers: pa.Table) -> list[Key]:
-    return list(zip(*(answers[name].to_pylist() for name in KEY), strict=True))
-
-
-def _key(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(record.get(name) for name in KEY)
-
-
-def _add(said: dict[Key, dict[str, Any]], new: pa.Table, places: Mapping[Any, str], file: Path) -> None:
-    """Put answers beside those of before. Who said the same may have taken longer: the first time counts."""
-    for key, row in zip(_keys(new), new.to_pylist(), strict=True):
-        before = said.setdefault(key, row | {"origin": f"{file.name}, {places[key]}"})
-        if any(before[name] != row[name] for name in SAID):
-            raise MalformedSource(
-                file,
-                places[key],
-                f"another answer of {shown(row['worker'])} about {row['pair_id']} than the one from {before['origin']}",
-                "one answer of a worker to a question: remove one of the two, or undo the import of the other",
-            )
+        rows = sorted(
+            answers.values(),
+            key=lambda row: (row["sheet"], row["worker"], places_of[row["sheet"], row["pair_id"]]),
+        )
+        _store(asked.folder / STORED, rows, asked.facts["questionnaire"])
 
 
 def _store(path: Path, rows: list[dict[str, Any]], questionnaire: str) -> None:
@@ -303,17 +250,13 @@ def _read_stored(path: Path, questionnaire: str) -> pa.Table:
 
 
 def seal(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content with its schema, and a checksum that tells whether it was changed."""
+    """The content with its schema, and a checksum that tells of changes; equal content gives equal bytes."""
     sealed = json.loads(json.dumps({"schema": FORMAT, **content}, allow_nan=False))
-    return {**sealed, "checksum": _checksum(sealed)}
+    return dict(json.loads(json.dumps({**sealed, "checksum": _checksum(sealed)}, sort_keys=True)))
 
 
 def unseal(path: Path, shape: Shape) -> dict[str, Any]:
-    """The content of a file that was sealed, with its checksum.
-
-    Raises:
-        MalformedSource: no JSON, of another version of this package, changed, or of another shape.
-    """
+    """The content of a file that was sealed; one that was changed, or that another version wrote, is refused."""
     content = _check_seal(path, read_json(path))
     check_content(path, content, shape)
     return content
@@ -330,9 +273,3 @@ def _check_seal(path: Path, read: object) -> dict[str, Any]:
 
 def _checksum(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def write_sorted(path: Path, content: Mapping[str, Any]) -> None:
-    """Write JSON that version control can compare line by line; equal content gives equal bytes."""
-    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8", newline="\n")

@@ -98,8 +98,11 @@ def _read_file(
     path: Path, sheets: Sequence[Sequence[Question]], scheme: Scheme, own_format: Format
 ) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Of every answer the place in the file, that of its question in the sheet, and its row."""
-    _check_ending(path, own_format)
-    own = questionnaire_id(sheets, scheme)
+    # Only endings of other formats are refused: people name files as they like.
+    others = [other.name for other in formats().values() if path.suffix.lower() in other.endings]
+    if others and own_format.name not in others:
+        raise InvalidOption(f"{path} is no file of the format {own_format.name}; name {' or '.join(others)}")
+    questionnaire = questionnaire_id(sheets, scheme)
     asked = {
         (number, question.pair_id): (place, question)
         for number, sheet in enumerate(sheets)
@@ -107,23 +110,16 @@ def _read_file(
     }
     for where, record in own_format.read(path, scheme):
         require_keys(path, where, record, KEYS)
-        if record["questionnaire"] != own:
+        if record["questionnaire"] != questionnaire:
             raise MalformedSource(
                 path,
                 f"{where}, questionnaire",
                 shown(record["questionnaire"]),
-                f"{own!r}: these are answers to other questions, or to those of another edition of the data",
+                f"{questionnaire!r}: these are answers to other questions, or to those of another edition of the data",
             )
         place, question = _find_question(path, where, record, asked)
         if _is_answered(record) or not isinstance(record["worker"], str | None):
             yield where, place, _read_row(path, where, record, question, scheme, own_format)
-
-
-def _check_ending(path: Path, own_format: Format) -> None:
-    """Only endings of other formats are refused: people name files as they like."""
-    others = [other.name for other in formats().values() if path.suffix.lower() in other.endings]
-    if others and own_format.name not in others:
-        raise InvalidOption(f"{path} is no file of the format {own_format.name}; name {' or '.join(others)}")
 
 
 def _is_answered(record: dict[str, Any]) -> bool:
@@ -138,21 +134,13 @@ def _find_question(
 ) -> tuple[int, Question]:
     key = record["sheet"], record["pair_id"]
     if not (type(key[0]) is int and isinstance(key[1], str) and key in asked):
-        raise MalformedSource(
-            path,
-            where,
-            f"pair_id {shown(key[1])} of sheet {shown(key[0])}",
-            "a question that was asked; remove the line",
-        )
+        there = f"pair_id {shown(key[1])} of sheet {shown(key[0])}"
+        raise MalformedSource(path, where, there, "a question that was asked; remove the line")
     place, question = asked[key]
     for name in ASKED:
         if record[name] != getattr(question, name):
-            raise MalformedSource(
-                path,
-                f"{where}, {name}",
-                shown(record[name]),
-                f"{shown(getattr(question, name))}, as it was asked: undo the change",
-            )
+            expected = f"{shown(getattr(question, name))}, as it was asked: undo the change"
+            raise MalformedSource(path, f"{where}, {name}", shown(record[name]), expected)
     return place, question
 
 
@@ -189,9 +177,9 @@ def _read_row(
 
 
 def _is_duration(seconds: object) -> bool:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float | None):
-        return False
-    return seconds is None or 0 <= seconds <= LONGEST
+    if seconds is None:
+        return True
+    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds <= LONGEST
 
 
 def _refuse_halves(

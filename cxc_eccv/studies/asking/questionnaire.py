@@ -34,18 +34,7 @@ def describe_questions(
     images: Mapping[str, str],
     only: Collection[int] | None = None,
 ) -> list[Asked]:
-    """Every question in order, with all that a person may know of it.
-
-    Args:
-        sheets: of :func:`cxc_eccv.studies.asking.questions.build_sheets`.
-        scheme: how to ask.
-        images: file name to the address that is shown.
-        only: numbers of the sheets to ask; None for all.
-
-    Raises:
-        DataError: no address for an image.
-        InvalidOption: no sheet of such a number.
-    """
+    """Every question of some sheets in order, with all that a person may know of it."""
     numbers = range(len(sheets)) if only is None else sorted(only)
     if not set(numbers) <= set(range(len(sheets))) or not numbers:
         raise InvalidOption(f"sheets {list(numbers)}: give some of 0 to {len(sheets) - 1}")
@@ -73,9 +62,7 @@ def describe_questions(
 def render_questionnaire(asked: Sequence[Asked], scheme: Scheme) -> str:
     """The page. It keeps answers in the browser, and saves them as JSONL.
 
-    Args:
-        asked: of :func:`describe_questions`, with addresses that are ``https:``, ``data:`` or relative to the page.
-        scheme: how to ask.
+    Addresses of images are ``https:``, ``data:`` or relative to the page.
     """
     data = {
         "questionnaire": asked[0]["questionnaire"],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError
@@ -60,26 +60,15 @@ IsNear = Callable[[IntArray, IntArray], NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One pair to judge.
+    """One pair to judge."""
 
-    Attributes:
-        pair_id: stable over exports; another text or image has another.
-        image_id: COCO id.
-        caption_id: COCO id.
-        file_name: of the image.
-        caption: the sentence, as it is shown.
-        role: :data:`CANDIDATE`, :data:`POSITIVE` or :data:`NEGATIVE`.
-        captions: the image's own captions but one, for schemes that show them: without the caption that is asked about
-            where it is one of them, else without one chosen by the pair's id, so that nobody can tell the two apart.
-    """
-
-    pair_id: str
+    pair_id: str  # stable over exports; another text or image has another
     image_id: int
     caption_id: int
     file_name: str
-    caption: str
-    role: str
-    captions: tuple[str, ...]
+    caption: str  # the sentence, as it is shown
+    role: str  # CANDIDATE, POSITIVE or NEGATIVE
+    captions: tuple[str, ...]  # the image's own captions but one, for schemes that show them
 
 
 def pair_id(image_id: int, caption_id: int, caption: str) -> str:
@@ -154,11 +143,7 @@ def build_sheets(
 
 def sheets_to_table(sheets: Sequence[Sequence[Question]]) -> pa.Table:
     """The sheets as a table of :data:`QUESTIONS`."""
-    rows = [
-        {"sheet": number, **{name: getattr(own, name) for name in QUESTIONS.names[1:]}}
-        for number, sheet in enumerate(sheets)
-        for own in sheet
-    ]
+    rows = [{"sheet": number, **asdict(question)} for number, sheet in enumerate(sheets) for question in sheet]
     return pa.Table.from_pylist(rows, schema=QUESTIONS)
 
 
@@ -166,8 +151,7 @@ def sheets_from_table(table: pa.Table) -> list[list[Question]]:
     """The sheets of a table of :func:`sheets_to_table`.
 
     Raises:
-        DataError: another table; sheets that are not numbered from 0 in their order; a text that is not the one its
-            pair's id was made of.
+        DataError: another table, or one that was changed.
     """
     if table.schema != QUESTIONS:
         raise DataError(f"no table of questions: columns {', '.join(table.column_names)}")
@@ -195,13 +179,9 @@ def _check(candidates: pa.Table) -> list[Pair]:
     asked = list(zip(candidates["image_id"].to_pylist(), candidates["caption_id"].to_pylist(), strict=True))
     if not asked:
         raise DataError("no candidate to ask about")
-    counts = candidates.group_by(["image_id", "caption_id"]).aggregate([([], "count_all")])
-    twice = counts.filter(pc.greater(counts["count_all"], 1)).to_pylist()
-    if twice:
-        raise DataError(
-            f"image {twice[0]['image_id']} with caption {twice[0]['caption_id']} is a candidate twice; ask about every "
-            "pair once"
-        )
+    for (image, caption), number in Counter(asked).items():
+        if number > 1:
+            raise DataError(f"image {image} with caption {caption} is a candidate twice; ask about every pair once")
     return asked
 
 
@@ -249,23 +229,26 @@ class _Texts:
     """What a person is shown of a pair."""
 
     def __init__(self, content: KarpathySplit) -> None:
-        captions = content.captions["text"].to_pylist()
-        self._captions = dict(zip(content.caption_ids.tolist(), map(_in_one_line, captions), strict=True))
+        captions, owners = content.caption_ids.tolist(), content.caption_image_ids.tolist()
+        self._captions = dict(zip(captions, map(_in_one_line, content.captions["text"].to_pylist()), strict=True))
         self._files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
-        self._own: dict[int, list[int]] = {}
-        for image, caption in zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True):
-            self._own.setdefault(image, []).append(caption)
+        self._of_image: dict[int, list[int]] = {}
+        for image, caption in zip(owners, captions, strict=True):
+            self._of_image.setdefault(image, []).append(caption)
 
     def ask(self, pair: Pair, role: str) -> Question:
-        """The question about a pair."""
+        """The question about a pair.
+
+        A known positive would be recognised by its caption among the image's own, or by being one short. So one is left
+        out always: the caption that is asked about where it is one of them, else one chosen by the pair's id.
+        """
         image, caption = pair
-        for kind, own, known in (("image", image, self._files), ("caption", caption, self._captions)):
-            if own not in known:
-                raise DataError(f"{kind} {own} is not of this split; ask about pairs of it alone")
+        for kind, number, known in (("image", image, self._files), ("caption", caption, self._captions)):
+            if number not in known:
+                raise DataError(f"{kind} {number} is not of this split; ask about pairs of it alone")
         text = self._captions[caption]
         name = pair_id(image, caption, text)
-        # A known positive would be recognised by its caption among the image's own, or by being one short.
-        others = self._own[image]
+        others = self._of_image[image]
         left_out = caption if caption in others else others[int(name[1:], 16) % len(others)]
         captions = tuple(self._captions[other] for other in others if other != left_out)
         return Question(name, image, caption, self._files[image], text, role, captions)

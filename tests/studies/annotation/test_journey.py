@@ -16,11 +16,10 @@ from cxc_eccv.cli import main
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import read_labels
+from cxc_eccv.sources.readers import read_labels, read_positives
 from cxc_eccv.studies.annotation.labelling.settling import RULES
 from cxc_eccv.studies.annotation.project import Project, compare_labels
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
-from cxc_eccv.studies.annotation.sample_truth import Truth
 from cxc_eccv.studies.asking.exchange import formats
 from cxc_eccv.studies.asking.quality.sheets import Checks, judge_sheets, write_checks
 from cxc_eccv.studies.asking.schemes import schemes
@@ -47,11 +46,10 @@ def command(monkeypatch, capsys, tmp_path):
 @pytest.fixture(scope="module")
 def truth(sample_library):
     """Image id and caption id of every pair of the sample's test split that is true."""
-    known = Truth(sample_library, "test")
-    content = sample_library.karpathy("test")
-    images, captions = np.meshgrid(content.image_ids, content.caption_ids, indexing="ij")
-    images, captions = images.ravel(), captions.ravel()
-    return set(zip(*(ids[known((images, captions))].tolist() for ids in (images, captions)), strict=True))
+    images = set(sample_library.karpathy("test").image_ids.tolist())
+    table = sample_library.read("truth", read_positives)
+    pairs = zip(table["query_id"].to_pylist(), table["item_id"].to_pylist(), strict=True)
+    return {(image, caption) for image, caption in pairs if image in images}
 
 
 def fill_in(questions, path, worker, truth, error_rate=0.0):
@@ -185,7 +183,7 @@ def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tm
     assert "unknown format 'htm'" in command("import", "p", "x", "--format", "htm", status=2)
     assert "No such file" in command("import", "p", "none.jsonl", status=2)
     (tmp_path / "studio.json").write_text("[]")
-    assert "no file of the format html; name argilla or label_studio" in command("import", "p", "studio.json", status=2)
+    assert "no file of the format html; name label_studio" in command("import", "p", "studio.json", status=2)
     assert "nobody has answered yet" in command("merge", "p", status=2)
     assert not (tmp_path / "q").exists()
 

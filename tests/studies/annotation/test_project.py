@@ -31,9 +31,9 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.studies.annotation import project as module
 from cxc_eccv.studies.annotation.project import Project, compare_labels
-from cxc_eccv.studies.annotation.rounds import _store, seal, write_sorted
+from cxc_eccv.studies.annotation.rounds import _store, seal
 from cxc_eccv.studies.asking.quality.sheets import Checks, read_checks
-from cxc_eccv.writing import locked
+from cxc_eccv.writing import locked, write_json
 
 
 @pytest.fixture(scope="module")
@@ -494,7 +494,7 @@ def reseal(path, **changes):
     content = {
         name: value for name, value in json.loads(path.read_text()).items() if name not in ("schema", "checksum")
     }
-    write_sorted(path, seal(content | changes))
+    write_json(path, seal(content | changes))
 
 
 def swap_answers(folder):
@@ -598,7 +598,7 @@ def test_files_with_a_right_seal_and_other_content(name, copy, sample_library):
     folder, content = path.parents[name.count("/")], json.loads(path.read_text())
     content = {key: value for key, value in content.items() if key not in ("schema", "checksum")}
     for number, place in enumerate(list(places_of(content))[1:]):
-        write_sorted(path, seal(replaced(content, place, STRANGE[number % len(STRANGE)])))
+        write_json(path, seal(replaced(content, place, STRANGE[number % len(STRANGE)])))
         with contextlib.suppress(DataError, UnknownName):
             Project.open(folder, sample_library)
 

@@ -22,7 +22,7 @@ from report_samples import Page
 from rich.console import Console
 
 from cxc_eccv.statistics.agreement import cohen_kappa
-from cxc_eccv.studies.annotation.labelling import dawid_skene
+from cxc_eccv.studies.annotation.labelling import settling
 from cxc_eccv.studies.annotation.pages.annotated import _shade, render_annotated, write_annotated
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
 from cxc_eccv.studies.annotation.report import report_annotation
@@ -179,7 +179,7 @@ def test_who_says_what_the_others_do_not_is_less_reliable(sample_library):
 def test_where_the_model_of_workers_does_not_settle_the_rest_is_told_all_the_same(sample_library, monkeypatch, rule):
     rows = sample_answers(sample_library).to_pylist()
     settled = report_of(rows, rule=rule)
-    monkeypatch.setattr(dawid_skene, "PATIENCE", 1)
+    monkeypatch.setattr(settling, "PATIENCE", 1)
     report = report_of(rows, rule=rule)
     assert settled.reliability
     assert not settled.cautions

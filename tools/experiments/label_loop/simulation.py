@@ -36,12 +36,12 @@ from cxc_eccv.studies.annotation.labelling.settling import RULES, settle
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, propose
 from cxc_eccv.studies.annotation.proposing.pool import Pairs, rank_lists
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
-from cxc_eccv.studies.annotation.sample_truth import Truth
 from cxc_eccv.studies.asking.answers import SCHEMA
 from cxc_eccv.studies.asking.quality.sheets import BY_HAND, Checks, accept, judge_sheets
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, build_sheets, sheets_to_table
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.types import FloatArray, IntArray, check_whole
+from label_loop.sample_truth import Truth
 
 __all__ = [
     "COUNTS",

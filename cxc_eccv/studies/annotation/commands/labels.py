@@ -14,8 +14,6 @@ from cxc_eccv.terminal import print_shown, say
 from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:
-    from cxc_eccv.sources.library import Library
-    from cxc_eccv.studies.annotation.project import Project
     from cxc_eccv.studies.annotation.worth.appraisal import Appraisal
 
 FILES = ("labels.json", "labels.md", "labels.html")
@@ -83,22 +81,25 @@ def labels(
       cxc-eccv labels --preferences choices.csv
     """
     from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.annotation.project import Project
     from cxc_eccv.studies.annotation.worth.appraisal import appraise
     from cxc_eccv.studies.annotation.worth.preferences import rate_preferences, read_preferences
+    from cxc_eccv.studies.annotation.worth.tables import appraisal_to_tables, say_lacking
+    from cxc_eccv.tables import tables_to_console
 
     check_output(output, FILES)
     options: dict[str, Any] = {"seed": seed, "confidence": confidence}
     rated = () if preferences is None else rate_preferences(*read_preferences(preferences), **options)
-    own = [*(labels or ()), *([] if project is None else [project])]
-    library = Library(data_dir, allow_modified=allow_modified, labels=own)
+    files_of_labels = [*(labels or ()), *([] if project is None else [project])]
+    library = Library(data_dir, allow_modified=allow_modified, labels=files_of_labels)
     found = appraise(
         library,
         split_name(split),
-        sets=None if not sources else [[part for part in one.split(",") if part] for one in sources],
+        sets=None if not sources else [[name for name in text.split(",") if name] for text in sources],
         verified=names(verified),
         queries=queries,
         runs=load_runs(files or [], direction, name),
-        project=None if project is None else _open_project(project, library),
+        project=None if project is None else Project.open(project, library),
         similarity=similarity,
         preferences=rated,
         **options,
@@ -106,23 +107,11 @@ def labels(
     try:
         written = [] if output is None else _write(output, found)
     finally:
-        _print_found(found)
+        tables = [table for section in appraisal_to_tables(found).values() for table in section]
+        print_shown(tables_to_console(tables))
+        for reason in say_lacking(found):
+            say(reason)
     say_written(written)
-
-
-def _open_project(folder: Path, library: Library) -> Project:
-    from cxc_eccv.studies.annotation.project import Project
-
-    return Project.open(folder, library)
-
-
-def _print_found(found: Appraisal) -> None:
-    from cxc_eccv.studies.annotation.worth.tables import appraisal_to_tables, say_lacking
-    from cxc_eccv.tables import tables_to_console
-
-    print_shown(tables_to_console([table for section in appraisal_to_tables(found).values() for table in section]))
-    for reason in say_lacking(found):
-        say(reason)
 
 
 def _write(output: Path, found: Appraisal) -> list[Path]:

@@ -67,19 +67,7 @@ SEAL = "<!-- made by cxc-eccv annotate merge, which replaces it unless it was ch
 
 
 def check_terms(licence: str | None, citation: str | None) -> dict[str, str]:
-    """Facts for the card, of those that are given.
-
-    Args:
-        licence: an id of the Hub.
-        citation: BibTeX.
-
-    Raises:
-        InvalidOption: no licence of the Hub, or no BibTeX.
-
-    Example:
-        >>> check_terms("cc-by-4.0", None)
-        {'licence': 'cc-by-4.0'}
-    """
+    """Facts for the card, of those that are given: a licence that the Hub knows, and BibTeX."""
     if licence is not None and licence not in LICENCES:
         raise InvalidOption(
             f"licence {licence!r}: the Hub knows none of this name; give one of its ids, as cc-by-4.0, cc0-1.0 or "
@@ -104,16 +92,7 @@ def _seal(text: str) -> str:
 
 
 def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
-    """The card of a folder with ``labels.parquet``; with it plain ``datasets`` and the Hub's viewer know the file.
-
-    Args:
-        facts: of the label file, as of :class:`cxc_eccv.sources.readers.LabelFile`. The card shows besides, where they
-            are there, what ``describe_labels`` found, and those of :func:`check_terms`.
-        table: the labels.
-
-    Returns:
-        The text of ``README.md``.
-    """
+    """The text of ``README.md`` for a folder with ``labels.parquet``: what the facts of the file and its labels say."""
     from huggingface_hub import DatasetCard
 
     from cxc_eccv import __version__
@@ -123,11 +102,16 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
 
     scheme, counts, agreement = schemes()[facts["scheme"]], facts.get("counts"), facts.get("agreement")
     models = [str(model["name"] if isinstance(model, Mapping) else model) for model in facts["models"]]
+    positive = int(pc.sum(table["positive"]).as_py())
+    overview = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
     card = DatasetCard.from_template(
         _card_data(facts, table),
         str(CARD),
         facts=facts,
-        overview=_overview(facts, table),
+        overview=markdown.table(
+            ["name", "split", "labelled pairs", "positives", "people who answered", "version"],
+            [[markdown_text(cell) if isinstance(cell, str) else cell for cell in overview]],
+        ),
         fields=markdown.table(
             ["field", "type", "meaning"],
             [(f"`{name}`", str(LABELS_SCHEMA.field(name).type), meaning) for name, meaning in FIELDS.items()],
@@ -137,7 +121,7 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
         rule=RULES[facts["rule"]],
         counts=counts
         and markdown.table(["answers and pairs", "number"], [(COUNTS[name], n) for name, n in counts.items()]),
-        agreement=agreement and _tell_agreement(agreement),
+        agreement=agreement and _describe_agreement(agreement),
         models=", ".join(map(code_span, models)) or "No model: the pairs were drawn at random.",
         edition=code_span(facts["data"].get("edition", "unknown")),
         version=markdown_text(facts["version"]),
@@ -179,19 +163,7 @@ def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
     )
 
 
-def _overview(facts: Mapping[str, Any], table: pa.Table) -> str:
-    from cxc_eccv.builders import markdown
-    from cxc_eccv.shown import markdown_text
-
-    positive = int(pc.sum(table["positive"]).as_py())
-    row = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
-    return markdown.table(
-        ["name", "split", "labelled pairs", "positives", "people who answered", "version"],
-        [[markdown_text(cell) if isinstance(cell, str) else cell for cell in row]],
-    )
-
-
-def _tell_agreement(agreement: Mapping[str, Any]) -> str:
+def _describe_agreement(agreement: Mapping[str, Any]) -> str:
     if not agreement["pairs"]:
         return "No pair was judged by several people, so that nothing tells how well they agree."
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
@@ -39,18 +39,7 @@ MAY_FALL = (
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """One metric of one model on the labels before and after.
-
-    Attributes:
-        model: its name.
-        task, direction, metric: the key's parts.
-        before, after: values, in the units of reports.
-        difference: after minus before.
-        low, high: percentile interval of the difference.
-        place_before, place_after: among all models, from 1 on; equal values share the better place.
-        better, worse: queries that the new labels give a better value, and a worse one; 0 for a whole task.
-        n_queries, n_images: what was resampled.
-    """
+    """One metric of one model on the labels before and after, in the units of reports."""
 
     model: str
     task: str
@@ -59,14 +48,14 @@ class LabelChange:
     before: float
     after: float
     difference: float
-    low: float
+    low: float  # percentile interval of the difference
     high: float
-    place_before: int
+    place_before: int  # among all models; equal values share the better one
     place_after: int
-    better: int
+    better: int  # queries that the new labels give a better value; 0 for a whole task
     worse: int
     n_queries: int
-    n_images: int
+    n_images: int  # what was resampled
 
     @property
     def key(self) -> str:
@@ -76,58 +65,37 @@ class LabelChange:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Two models that change places.
+    """Two models that change places, each number with its interval."""
 
-    Attributes:
-        key: ``task/direction/metric``.
-        ahead, behind: before; after it is the other way round.
-        before, before_low, before_high: by how much the value of the first is better on the labels before.
-        after, after_low, after_high: the same on those after, below 0.
-    """
-
-    key: str
+    key: str  # task/direction/metric
     ahead: str
     behind: str
-    before: float
+    before: float  # by how much the first is better on the labels before
     before_low: float
     before_high: float
-    after: float
+    after: float  # the same on those after, below 0
     after_low: float
     after_high: float
 
 
 @dataclass(frozen=True, slots=True)
 class LabelChanges:
-    """What new labels change for models.
+    """What new labels change for models."""
 
-    Attributes:
-        before, after: names of the sources of labels.
-        split: of COCO.
-        models: their names.
-        seed, samples, confidence: of the bootstrap.
-        changes: a row per model and metric.
-        turns: models that change places.
-        not_compared: model to key to the reason why a metric is left out.
-    """
-
-    before: tuple[str, ...]
+    before: tuple[str, ...]  # names of the sources of labels
     after: tuple[str, ...]
     split: str
     models: tuple[str, ...]
     seed: int
     samples: int
     confidence: float
-    changes: tuple[LabelChange, ...]
+    changes: tuple[LabelChange, ...]  # a row per model and metric
     turns: tuple[Turn, ...]
-    not_compared: Mapping[str, Mapping[str, str]]
+    not_compared: Mapping[str, Mapping[str, str]]  # model to key to the reason why a metric is left out
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Moved:
-    """A model's pairs of values by key, and (2, S) drawn scores of each."""
-
-    pairs: Mapping[str, Pair]
-    drawn: Mapping[str, FloatArray]
+Moved = Mapping[str, tuple[Pair, FloatArray]]
+"""Of one metric: model to its pair of values, and (2, S) drawn scores of both."""
 
 
 def measure_changes(
@@ -173,30 +141,32 @@ def measure_changes(
         raise InvalidOption(f"the labels before and after are both {list_names(before)}: nothing can have changed")
     ComparisonSettings(seed, samples, confidence)
     options: dict[str, Any] = {"split": split, "metrics": metrics, "confidence": None, "progress": progress}
-    moved, reasons = {}, {}
+    moved: dict[str, dict[str, tuple[Pair, FloatArray]]] = {}
+    reasons = {}
     for name, run in runs.items():
         reports = [
-            evaluate(run, tasks, data_dir=library, sources=own, per_query=True, **options) for own in (before, after)
+            evaluate(run, tasks, data_dir=library, sources=names, per_query=True, **options)
+            for names in (before, after)
         ]
         pairs, reasons[name] = pair_up(*(ScoredReport.of(name, report, library) for report in reports))
-        moved[name] = _Moved(pairs, paired_samples(pairs, seed, samples, progress=progress) if pairs else {})
-    keys = dict.fromkeys(key for own in moved.values() for key in own.pairs)
-    changes = tuple(row for key in keys for row in _changes_of(key, moved, confidence))
-    turns = tuple(turn for key in keys for turn in _find_turns(key, moved, confidence))
+        drawn = paired_samples(pairs, seed, samples, progress=progress) if pairs else {}
+        for key, pair in pairs.items():
+            moved.setdefault(key, {})[name] = pair, drawn[key]
+    changes = tuple(row for of_key in moved.values() for row in _list_changes(of_key, confidence))
+    turns = tuple(turn for key, of_key in moved.items() for turn in _find_turns(key, of_key, confidence))
     return LabelChanges(
         tuple(before), tuple(after), split, tuple(runs), seed, samples, confidence, changes, turns, reasons
     )
 
 
-def _changes_of(key: str, moved: Mapping[str, _Moved], confidence: float) -> Iterator[LabelChange]:
+def _list_changes(moved: Moved, confidence: float) -> Iterator[LabelChange]:
     """A row per model that has the metric."""
-    found = {name: own.pairs[key] for name, own in moved.items() if key in own.pairs}
-    places = [_find_places({name: pair.results[side].value for name, pair in found.items()}, found) for side in (0, 1)]
-    for name, pair in found.items():
+    goods = [{name: _sign(pair) * pair.results[side].value for name, (pair, _) in moved.items()} for side in (0, 1)]
+    for name, (pair, drawn) in moved.items():
         old, new = pair.results
-        drawn = moved[name].drawn[key]
         low, high = interval(drawn[1] - drawn[0], confidence)
         gains = _sign(pair) * (pair.values[:, 1] - pair.values[:, 0])
+        place_before, place_after = (1 + sum(other > good[name] for other in good.values()) for good in goods)
         yield LabelChange(
             model=name,
             task=new.task,
@@ -207,8 +177,8 @@ def _changes_of(key: str, moved: Mapping[str, _Moved], confidence: float) -> Ite
             difference=new.value - old.value,
             low=low,
             high=high,
-            place_before=places[0][name],
-            place_after=places[1][name],
+            place_before=place_before,
+            place_after=place_after,
             better=int(np.count_nonzero(gains > 0)),
             worse=int(np.count_nonzero(gains < 0)),
             n_queries=new.n_queries,
@@ -221,28 +191,18 @@ def _sign(pair: Pair) -> int:
     return 1 if pair.spec.higher_is_better else -1
 
 
-def _find_places(values: Mapping[str, float], pairs: Mapping[str, Pair]) -> dict[str, int]:
-    """Model to its place, from 1 on."""
-    goods = {name: _sign(pairs[name]) * value for name, value in values.items()}
-    return {name: 1 + sum(other > good for other in goods.values()) for name, good in goods.items()}
-
-
-def _find_turns(key: str, moved: Mapping[str, _Moved], confidence: float) -> Iterator[Turn]:
+def _find_turns(key: str, moved: Moved, confidence: float) -> Iterator[Turn]:
     """Models of which one was better before, and the other is after; drawn over the same images."""
-    found = {name: own.pairs[key] for name, own in moved.items() if key in own.pairs}
-    for pair_of in combinations(found, 2):
-        one, other = (found[name] for name in pair_of)
+    for names in combinations(moved, 2):
+        (one, of_one), (other, of_other) = (moved[name] for name in names)
         if not np.array_equal(one.images, other.images):
             continue
-        sign = _sign(one)
-        leads = [sign * (one.results[side].value - other.results[side].value) for side in (0, 1)]
+        leads = [_sign(one) * (one.results[side].value - other.results[side].value) for side in (0, 1)]
         if leads[0] * leads[1] >= 0:
             continue
         sign = 1 if leads[0] > 0 else -1
-        drawn = sign * _sign(one) * (moved[pair_of[0]].drawn[key] - moved[pair_of[1]].drawn[key])
-        bounds = [interval(own, confidence) for own in drawn]
-        ahead, behind = pair_of[::sign]
-        yield Turn(key, ahead, behind, sign * leads[0], *bounds[0], sign * leads[1], *bounds[1])
+        bounds = [interval(lead, confidence) for lead in sign * _sign(one) * (of_one - of_other)]
+        yield Turn(key, *names[::sign], sign * leads[0], *bounds[0], sign * leads[1], *bounds[1])
 
 
 def change_tables(found: LabelChanges) -> list[Table]:
@@ -251,11 +211,10 @@ def change_tables(found: LabelChanges) -> list[Table]:
     header = [(text,) for text in ("", "before", "after", "difference", "better:worse", *["place"] * several)]
     tables = []
     for task, direction in dict.fromkeys((row.task, row.direction) for row in found.changes):
-        own = [row for row in found.changes if (row.task, row.direction) == (task, direction)]
+        rows = [row for row in found.changes if (row.task, row.direction) == (task, direction)]
         lines: list[Sequence[str | Cell]] = []
-        for metric in dict.fromkeys(row.metric for row in own):
-            lines.append([metric_name(metric)])
-            lines += [[*_show_row(row), *[_show_places(row)] * several] for row in own if row.metric == metric]
+        for metric, of_metric in groupby(rows, key=lambda row: row.metric):
+            lines += [[metric_name(metric)], *(_show_row(row, several=several) for row in of_metric)]
         title = ", ".join(filter(None, (f"What changed: {task_name(task)}", direction)))
         tables.append(Table(header, lines, title))
     notes = [
@@ -264,7 +223,7 @@ def change_tables(found: LabelChanges) -> list[Table]:
         f"over images ({found.samples:,} samples, seed {found.seed}), in bold where 0 is outside; better:worse "
         "counts queries.",
         MAY_FALL,
-        *(_tell_turn(turn) for turn in found.turns),
+        *(_describe_turn(turn) for turn in found.turns),
     ]
     for model, reasons in found.not_compared.items():
         notes += [f"{model}, {', '.join(keys)}: {reason}." for reason, keys in group_by_reason(reasons).items()]
@@ -272,21 +231,17 @@ def change_tables(found: LabelChanges) -> list[Table]:
     return [*most, replace(last, notes=notes)]
 
 
-def _show_row(row: LabelChange) -> list[str | Cell]:
-    difference, low, high = (show_value(row.metric, own, sign=True) for own in (row.difference, row.low, row.high))
-    values = (show_value(row.metric, own) for own in (row.before, row.after))
-    holds = row.low > 0 or row.high < 0
-    cell = Cell(difference, interval=f"[{low}, {high}]", strong=holds)
-    return [row.model, *values, cell, f"{row.better:,}:{row.worse:,}"]
+def _show_row(row: LabelChange, *, several: bool) -> list[str | Cell]:
+    numbers = (row.before, row.after), (row.difference, row.low, row.high)
+    values = [show_value(row.metric, number) for number in numbers[0]]
+    difference, low, high = (show_value(row.metric, number, sign=True) for number in numbers[1])
+    cell = Cell(difference, interval=f"[{low}, {high}]", strong=row.low > 0 or row.high < 0)
+    places = dict.fromkeys((str(row.place_before), str(row.place_after)))
+    place = [" \N{RIGHTWARDS ARROW} ".join(places)] if several else []
+    return [row.model, *values, cell, f"{row.better:,}:{row.worse:,}", *place]
 
 
-def _show_places(row: LabelChange) -> str:
-    if row.place_before == row.place_after:
-        return str(row.place_after)
-    return f"{row.place_before} \N{RIGHTWARDS ARROW} {row.place_after}"
-
-
-def _tell_turn(turn: Turn) -> str:
+def _describe_turn(turn: Turn) -> str:
     metric = turn.key.rpartition("/")[2]
 
     def show(*values: float) -> str:

@@ -16,22 +16,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.sources.readers import LABELS_SCHEMA
 from cxc_eccv.statistics.agreement import uniform_kappa
-from cxc_eccv.studies.annotation.labelling.dawid_skene import Consensus, estimate_truth
+from cxc_eccv.studies.asking.quality.agreement import number_pairs
 from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 
-__all__ = ["RULES", "describe_labels", "keep_last", "settle", "weigh_workers"]
+__all__ = ["RULES", "Consensus", "describe_labels", "estimate_truth", "keep_last", "settle", "weigh_workers"]
 
 RULES: Mapping[str, str] = MappingProxyType(
     {
@@ -42,6 +45,12 @@ RULES: Mapping[str, str] = MappingProxyType(
     }
 )
 """How several people's answers about a pair become its gain, in words."""
+
+PATIENCE = 1_000
+TOLERANCE = 1e-9
+RIGHT, WRONG = 1.0, 0.01
+"""Answers that every worker is given to begin with, for each class: what never happened is not impossible, and a worker
+of whom little is known is believed."""
 
 LIKELIER = 0.5 + 1e-6
 """A chance above one half, beyond what an estimate is exact to: a tie is a tie."""
@@ -73,28 +82,18 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str = "majority", *, least_a
 
     Example:
         >>> from cxc_eccv.studies.asking.schemes import schemes
-        >>> told = [("anna", "yes"), ("ben", "partially_yes"), ("cleo", "no")]
-        >>> answers = pa.table(
-        ...     {
-        ...         "image_id": [7] * 3,
-        ...         "caption_id": [70] * 3,
-        ...         "role": ["candidate"] * 3,
-        ...         "worker": [worker for worker, _ in told],
-        ...         "answer": [json.dumps(answer) for _, answer in told],
-        ...         "gain": [schemes()["eccv"].gain_of(answer) for _, answer in told],
-        ...         "positive": [True, True, False],
-        ...     }
-        ... )
-        >>> settle(answers, schemes()["eccv"]).to_pylist()
+        >>> columns = {"image_id": [7] * 3, "caption_id": [70] * 3, "role": ["candidate"] * 3, "worker": [*"abc"]}
+        >>> columns |= {"gain": [1.0, 0.5, 0.0], "positive": [True, True, False]}
+        >>> settle(pa.table(columns), schemes()["eccv"]).to_pylist()
         [{'image_id': 7, 'caption_id': 70, 'gain': 0.5, 'positive': True, 'answers': 3}]
-        >>> settle(answers, schemes()["eccv"], "all")["positive"].to_pylist()
+        >>> settle(pa.table(columns), schemes()["eccv"], "all")["positive"].to_pylist()
         [False]
     """
     if rule not in RULES:
         raise UnknownName("rule", rule, RULES)
     check_whole("least_answers", least_answers)
-    own = keep_last(_candidates(answers))
-    pairs, items = _number_pairs(own)
+    counted = keep_last(_candidates(answers))
+    pairs, items = number_pairs(counted)
     counts = np.bincount(items, minlength=len(pairs))
     enough = counts >= least_answers
     if not enough.any():
@@ -103,45 +102,33 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str = "majority", *, least_a
             "that were checked by hand, or ask for fewer answers"
         )
     if rule == "dawid_skene":
-        gains = _weigh_gains(own, items, scheme)
+        gains = _weigh_gains(counted, items, scheme)
     else:
-        gains = _rank_gains(own, items, counts, (counts - 1) // 2 if rule == "majority" else np.zeros_like(counts))
+        places = (counts - 1) // 2 if rule == "majority" else np.zeros_like(counts)
+        gains = _rank_gains(counted, items, counts, places)
     columns = [pairs[:, 0], pairs[:, 1], gains, gains > 0, counts.astype(np.int32)]
     return pa.Table.from_arrays([pa.array(column[enough]) for column in columns], schema=LABELS_SCHEMA)
 
 
 def weigh_workers(answers: pa.Table, scheme: Scheme) -> dict[str, float]:
-    """Worker to the chance that an answer is right, as Dawid and Skene's model finds it; by it ``dawid_skene`` weighs.
-
-    Args:
-        answers: as of :func:`settle`.
-        scheme: how people were asked.
-
-    Raises:
-        DataError: no answer about a candidate.
-    """
-    own = keep_last(_candidates(answers))
-    names, found = _estimate(own, _number_pairs(own)[1], scheme)
-    return dict(zip(names, found.quality.tolist(), strict=True))
+    """Worker to the chance that an answer is right, as Dawid and Skene's model finds it."""
+    counted = keep_last(_candidates(answers))
+    names, consensus = _estimate(counted, number_pairs(counted)[1], scheme)
+    return dict(zip(names, consensus.quality.tolist(), strict=True))
 
 
 def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> dict[str, Any]:
-    """What became of all answers, as facts of the label file and for its card.
+    """Facts of the label file and for its card: what became of all answers that were given.
 
-    Args:
-        asked: all answers that were given.
-        accepted: those of accepted sheets, which were settled.
-        labels: what :func:`settle` made of them.
-
-    Returns:
-        ``people``, who answered and were accepted; ``counts`` of answers and pairs, with those that do not count; and
-        ``agreement`` about what is positive, among the pairs that several people judged.
+    ``people``, who answered and were accepted; ``counts`` of answers and pairs, with those that do not count; and
+    ``agreement`` about what is positive, among the pairs that several people judged.
     """
-    every, counted = _candidates(asked), _candidates(accepted)
-    own = keep_last(counted)
-    pairs, items = _number_pairs(own)
+    every, given = _candidates(asked), _candidates(accepted)
+    counted = keep_last(given)
+    pairs, items = number_pairs(counted)
+    n_asked = len(number_pairs(every)[0])
     n_answers = np.bincount(items)
-    n_positive = np.bincount(items, weights=np.asarray(own["positive"])).astype(np.int64)
+    n_positive = np.bincount(items, weights=np.asarray(counted["positive"])).astype(np.int64)
     several = n_answers > 1
     table = np.stack([n_positive, n_answers - n_positive], axis=1)[several]
     agreement = {
@@ -151,15 +138,15 @@ def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> di
     }
     counts = {
         "answers": every.num_rows,
-        "answers_not_accepted": every.num_rows - counted.num_rows,
-        "answers_given_again": counted.num_rows - own.num_rows,
-        "pairs": len(_number_pairs(every)[0]),
-        "pairs_without_accepted_answer": len(_number_pairs(every)[0]) - len(pairs),
+        "answers_not_accepted": every.num_rows - given.num_rows,
+        "answers_given_again": given.num_rows - counted.num_rows,
+        "pairs": n_asked,
+        "pairs_without_accepted_answer": n_asked - len(pairs),
         "pairs_with_too_few_answers": len(pairs) - labels.num_rows,
         "labels": labels.num_rows,
         "positives": int(pc.sum(labels["positive"]).as_py()),
     }
-    return {"people": len(pc.unique(own["worker"])), "counts": counts, "agreement": agreement}
+    return {"people": len(pc.unique(counted["worker"])), "counts": counts, "agreement": agreement}
 
 
 def _candidates(answers: pa.Table) -> pa.Table:
@@ -175,13 +162,6 @@ def keep_last(answers: pa.Table) -> pa.Table:
     rows = np.stack([np.asarray(answers["image_id"]), np.asarray(answers["caption_id"]), workers])
     _, places = np.unique(rows[:, ::-1], axis=1, return_index=True)
     return answers.take(np.sort(answers.num_rows - 1 - places))
-
-
-def _number_pairs(answers: pa.Table) -> tuple[IntArray, IntArray]:
-    """(P, 2) image and caption ids in ascending order, and (A,) the pair of every answer."""
-    ids = np.stack([np.asarray(answers["image_id"]), np.asarray(answers["caption_id"])], axis=1)
-    pairs, items = np.unique(ids, axis=0, return_inverse=True)
-    return pairs, items.ravel()
 
 
 def _rank_gains(answers: pa.Table, items: IntArray, counts: IntArray, places: IntArray) -> FloatArray:
@@ -214,14 +194,70 @@ def _estimate(answers: pa.Table, items: IntArray, scheme: Scheme) -> tuple[list[
     """Names of the workers, and what Dawid and Skene's model makes of all answers."""
     workers = pc.dictionary_encode(answers["worker"]).combine_chunks()
     if scheme.answers:
-        told, names = (
-            [json.loads(answer) for answer in answers["answer"].to_pylist()],
-            [own.name for own in scheme.answers],
-        )
-        for answer in set(map(str, told)) - set(names):
+        names = [choice.name for choice in scheme.answers]
+        given = [json.loads(answer) for answer in answers["answer"].to_pylist()]
+        for answer in set(map(str, given)) - set(names):
             scheme.gain_of(answer)  # refuses it
-        classes = np.array([names.index(answer) for answer in told])
+        classes = np.array([names.index(answer) for answer in given])
     else:
         classes = np.asarray(answers["positive"]).astype(np.int64)
-    found = estimate_truth(items, np.asarray(workers.indices), classes, len(scheme.answers) or 2)
-    return workers.dictionary.to_pylist(), found
+    consensus = estimate_truth(items, np.asarray(workers.indices), classes, len(scheme.answers) or 2)
+    return workers.dictionary.to_pylist(), consensus
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Consensus:
+    """What the model of Dawid and Skene makes of answers."""
+
+    probabilities: FloatArray  # (N, C) of each class, for every item
+    confusion: FloatArray  # (W, C, C) chance that a worker answers a column where the class of the row is true
+    prior: FloatArray  # (C,) shares of the classes
+
+    @property
+    def quality(self) -> FloatArray:
+        """(W,) chance that a worker's answer is right."""
+        return np.asarray(np.einsum("wcc,c->w", self.confusion, self.prior))
+
+
+def estimate_truth(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_classes: int) -> Consensus:
+    r"""The likeliest truth behind answers, and how reliable each worker is, found together.
+
+    Every item has one true class, drawn with shares :math:`p_c`; worker w answers k with chance :math:`\pi^w_{ck}`.
+    Expectation maximisation, from the shares of each item's answers: classes from the tables of the workers, the
+    tables from the classes, until nothing moves.
+
+    Args:
+        items: (A,) item of each answer, from 0; each has one at least.
+        workers: (A,) who gave it, from 0; each has one answer at least, and one about an item at most.
+        answers: (A,) class from 0.
+        n_classes: how many there are.
+
+    References:
+        Dawid and Skene, Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm, 1979.
+    """
+    item, worker, answer = (np.asarray(values) for values in (items, workers, answers))
+    n_items, n_workers = int(item.max()) + 1, int(worker.max()) + 1
+    truth = np.zeros((n_items, n_classes))
+    np.add.at(truth, (item, answer), 1)
+    truth /= truth.sum(axis=1, keepdims=True)
+    # A row for each item, a column for each answer of each worker: both steps are a product with it.
+    columns = worker * n_classes + answer
+    given = csr_array((np.ones(item.size), (item, columns)), shape=(n_items, n_workers * n_classes))
+    start = np.tile(np.where(np.eye(n_classes), RIGHT, WRONG), (n_workers, 1, 1))
+    for _ in range(PATIENCE):
+        prior = truth.mean(axis=0)
+        tables = start + (given.T @ truth).reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
+        confusion = tables / tables.sum(axis=2, keepdims=True)
+        logs = given @ np.log(confusion).transpose(0, 2, 1).reshape(-1, n_classes)
+        logs += np.log(prior + np.finfo(float).tiny)
+        again = np.exp(logs - logs.max(axis=1, keepdims=True))
+        again /= again.sum(axis=1, keepdims=True)
+        moved = np.abs(again - truth).max()
+        truth = again
+        if moved < TOLERANCE:
+            break
+    else:
+        raise DataError(
+            f"Dawid and Skene's model has not settled after {PATIENCE:,} steps; settle by majority, or ask more people"
+        )
+    return Consensus(truth, confusion, prior)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from cxc_eccv.comparison.labels import metric_name, show_value, task_name
 from cxc_eccv.report.charts import segments
 from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.shown import visible
 from cxc_eccv.studies.annotation.labelling.changes import LabelChange
-from cxc_eccv.studies.annotation.reported import OTHERS, AnnotationReport, Told, show_seconds
-from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED, SheetQuality
+from cxc_eccv.studies.annotation.reported import OTHERS, AnnotationReport, show_seconds
+from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.writing import replaced_folder
 
@@ -31,44 +31,8 @@ SHADES = 8
 """Of answers: from the one that says yes to the one that says no."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedSheet:
-    """A sheet that somebody has to look at."""
-
-    quality: SheetQuality
-    told: tuple[Told, ...]
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeLine:
-    """A change, and where its difference stands on the axis of its table, in percent of the width."""
-
-    change: LabelChange
-    metric: str
-    before: str
-    after: str
-    difference: str
-    interval: str
-    places: tuple[float, float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class ChangePanel:
-    """All changes of a task and direction, and how far the axis reaches to both sides."""
-
-    task: str
-    direction: str
-    reach: str
-    metrics: tuple[tuple[str, tuple[ChangeLine, ...]], ...]
-
-
 def render_annotated(report: AnnotationReport) -> str:
-    """The page's text: one self-contained HTML file without a script, in which everything that people typed is escaped.
-
-    Args:
-        report: of :func:`cxc_eccv.studies.annotation.report.report_annotation`.
-    """
+    """The page's text: one self-contained HTML file without a script; what people typed is escaped."""
     verdicts = [own.verdict for own in report.sheets]
     return template("annotated.html.jinja", STUDY, keep_trailing_newline=True).render(
         report=report,
@@ -94,10 +58,12 @@ def render_annotated(report: AnnotationReport) -> str:
     )
 
 
-def _sheets_to_check(report: AnnotationReport) -> Iterable[CheckedSheet]:
-    quality = {(own.sheet, own.worker): own for own in report.sheets}
-    for (sheet, worker), told in groupby(report.to_check, key=lambda own: (own.sheet, own.worker)):
-        yield CheckedSheet(quality[sheet, worker], tuple(told), report.command_for(sheet, worker))
+def _sheets_to_check(report: AnnotationReport) -> Iterator[dict[str, Any]]:
+    """Sheets that somebody has to look at, with their answers."""
+    quality = {(sheet.sheet, sheet.worker): sheet for sheet in report.sheets}
+    for (sheet, worker), answers in groupby(report.to_check, key=lambda answer: (answer.sheet, answer.worker)):
+        command = report.command_for(sheet, worker)
+        yield {"quality": quality[sheet, worker], "told": list(answers), "command": command}
 
 
 def _shade(report: AnnotationReport) -> list[str]:
@@ -107,21 +73,35 @@ def _shade(report: AnnotationReport) -> list[str]:
     return shades if report.scheme.answers else shades[::-1]
 
 
-def _panels(report: AnnotationReport) -> Iterable[ChangePanel]:
+def _panels(report: AnnotationReport) -> Iterator[dict[str, Any]]:
+    """All changes of a task and direction, and how far their axis reaches to both sides."""
     changes = () if isinstance(report.changes, str) else report.changes.changes
     for task, direction in dict.fromkeys((row.task, row.direction) for row in changes):
-        own = [row for row in changes if (row.task, row.direction) == (task, direction)]
-        reach = max(abs(bound) for row in own for bound in (row.low, row.high, row.difference)) or 1.0
-        lines = [_line(row, reach) for row in own]
-        metrics = tuple((name, tuple(of_name)) for name, of_name in groupby(lines, key=lambda line: line.metric))
-        yield ChangePanel(task_name(task), direction, show_value(own[0].metric, reach), metrics)
+        rows = [row for row in changes if (row.task, row.direction) == (task, direction)]
+        reach = max(abs(bound) for row in rows for bound in (row.low, row.high, row.difference)) or 1.0
+        yield {
+            "task": task_name(task),
+            "direction": direction,
+            "reach": show_value(rows[0].metric, reach),
+            "metrics": [
+                (name, [_line(row, reach) for row in of_metric])
+                for name, of_metric in groupby(rows, key=lambda row: metric_name(row.metric))
+            ],
+        }
 
 
-def _line(row: LabelChange, reach: float) -> ChangeLine:
-    low, difference, high = (show_value(row.metric, one, sign=True) for one in (row.low, row.difference, row.high))
-    start, middle, end = (round(50 + 50 * one / reach, 2) for one in (row.low, row.difference, row.high))
-    before, after = (show_value(row.metric, one) for one in (row.before, row.after))
-    return ChangeLine(row, metric_name(row.metric), before, after, difference, f"{low} to {high}", (start, middle, end))
+def _line(row: LabelChange, reach: float) -> dict[str, Any]:
+    """A change, and where its difference stands on the axis, in percent of the width."""
+    numbers = (row.low, row.difference, row.high)
+    low, difference, high = (show_value(row.metric, number, sign=True) for number in numbers)
+    return {
+        "change": row,
+        "before": show_value(row.metric, row.before),
+        "after": show_value(row.metric, row.after),
+        "difference": difference,
+        "interval": f"{low} to {high}",
+        "places": [round(50 + 50 * number / reach, 2) for number in numbers],
+    }
 
 
 def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,15 @@ from cxc_eccv.studies.annotation.proposing.pool import (
     CROSS_MODAL,
     NEAR,
     NONE,
+    Chosen,
     Entries,
     Pairs,
     Pool,
+    Strategy,
     find_similarity,
     holds,
 )
-from cxc_eccv.studies.annotation.proposing.strategies import Strategy, strategies
-from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen
+from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.types.ids import distinct_of
@@ -58,29 +60,19 @@ where the strategy has none), and the sources that call it positive."""
 class Proposal:
     """What a strategy proposes.
 
-    Attributes:
-        candidates: pairs to ask about, first those to be asked first; as :data:`CANDIDATES`.
-        known: pairs that it proposes too, and that a source calls positive already; as :data:`CANDIDATES`.
-        facts: strategy, options, models with hashes, and counts, for a file. Of the counts ``proposed`` is over all
-            lists, and pairs that were drawn or given beside these; ``distinct`` counts each pair once. These are known
-            positives, judged negatives, asked about before, or open, and the candidates are those of the open ones that
-            the budget allows.
-        pairs: the split.
-        near: ascending numbers of the pairs that a model has near the top of a list.
+    Of the counts in ``facts``, ``proposed`` is over all lists, and pairs that were drawn or given beside these;
+    ``distinct`` counts each pair once. These are known positives, judged negatives, asked about before, or open, and
+    the candidates are those of the open ones that the budget allows.
     """
 
-    candidates: pa.Table
-    known: pa.Table
-    facts: dict[str, Any]
-    pairs: Pairs
-    near: IntArray
+    candidates: pa.Table  # pairs to ask about, first those to be asked first; as CANDIDATES
+    known: pa.Table  # pairs that a source calls positive already; as CANDIDATES
+    facts: dict[str, Any]  # strategy, options, models with hashes, and counts, for a file
+    pairs: Pairs  # the split
+    near: IntArray  # ascending numbers of the pairs that a model has near the top of a list
 
     def is_near(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.bool_]:
-        """(P,) whether any model has a pair of an image and a caption among the top 25 of a list.
-
-        Raises:
-            DataError: an id is not of the split.
-        """
+        """(P,) whether any model has a pair of an image and a caption among the top 25 of a list."""
         return holds(self.near, self.pairs.of_ids(image_ids, caption_ids, "is_near"))
 
 
@@ -145,19 +137,18 @@ def propose(
         >>> found.candidates.num_rows, found.candidates["proposals"][0].as_py()[0]["model"]
         (20, 'model')
     """
-    own = _find_strategy(
-        strategy,
-        depth=depth,
-        queries=queries,
-        classifier=classifier,
-        probabilities=probabilities,
-        threshold=threshold,
-        metric=metric,
-    )
-    _check_numbers(budget, depth, seed)
+    options = {"depth": depth, "queries": queries, "classifier": classifier, "probabilities": probabilities}
+    chosen_by = _find_strategy(strategy, **options, threshold=threshold, metric=metric)
+    for name, value, least in (("budget", budget, 1), ("depth", depth, 1), ("seed", seed, 0)):
+        if value is not None:
+            check_whole(name, value, least)
     pairs = Pairs(library.karpathy(split))
-    rows = _choose_queries(queries, pairs, own, seed, runs.values())
-    _check_models(own, runs, rows, needs_lists=probabilities is None)
+    rows = _choose_queries(queries, pairs, chosen_by, seed, runs.values())
+    _check_models(chosen_by, runs, rows, needs_lists=probabilities is None)
+    if threshold is None:
+        threshold = 0.5 if classifier is None else float(classifier.threshold)
+    elif not 0 <= threshold <= 1:
+        raise InvalidOption(f"threshold {threshold:g}: probabilities run from 0 to 1")
     known = _find_known(library, split, pairs, sources)
     before = np.empty(0, np.int64) if asked is None else distinct_of(_read_pairs(asked, pairs, "pairs asked before"))
     pool = Pool(
@@ -165,7 +156,7 @@ def propose(
         split=split,
         pairs=pairs,
         runs=runs,
-        depth=depth or own.depth or NEAR,
+        depth=depth or chosen_by.depth or NEAR,
         queries=rows,
         closed=distinct_of(np.append(known.judged, before)),
         sources=tuple(known.positive),
@@ -173,27 +164,23 @@ def propose(
         random=np.random.default_rng([seed, len(rows), before.size]),
         classifier=classifier,
         probabilities=None if probabilities is None else _read_probabilities(probabilities, pairs),
-        threshold=_find_threshold(threshold, classifier),
+        threshold=float(threshold),
         metric=metric or "map_at_r",
     )
-    chosen = own.choose(pool)
+    chosen = chosen_by.choose(pool)
     every = distinct_of(np.append(chosen.pairs, chosen.entries.pairs))
     positive = every[known.flag(every).any(axis=1)]
     candidates, priority = _cut(chosen, pool)
+    counts = _count(every, chosen.entries, known, before, pool) | {"candidates": candidates.size}
+    # Whatever the query, the pairs that a model has near the top of a list.
+    near = [lists[:, :NEAR].ravel() for ranked in pool.lists.values() for lists in ranked.values()]
     return Proposal(
-        candidates=_tabulate(candidates, priority, chosen.entries, pool, own.name, known),
-        known=_tabulate(positive, None, chosen.entries, pool, own.name, known),
-        facts=_describe(pool, own, seed)
-        | {"counts": _count(every, chosen.entries, known, before, pool) | {"candidates": candidates.size}},
+        candidates=_tabulate(candidates, priority, chosen.entries, pool, strategy, known),
+        known=_tabulate(positive, None, chosen.entries, pool, strategy, known),
+        facts=_describe(pool, chosen_by, seed) | {"counts": counts},
         pairs=pairs,
-        near=_find_near(pool),
+        near=distinct_of(np.concatenate([NONE.pairs, *near])),
     )
-
-
-def _check_numbers(budget: int | None, depth: int | None, seed: int) -> None:
-    for name, value, least in (("budget", budget, 1), ("depth", depth, 1), ("seed", seed, 0)):
-        if value is not None:
-            check_whole(name, value, least)
 
 
 def _find_strategy(name: str, **options: object) -> Strategy:
@@ -201,14 +188,12 @@ def _find_strategy(name: str, **options: object) -> Strategy:
     known = strategies()
     if name not in known:
         raise UnknownName("strategy", name, known)
-    own = known[name]
+    strategy = known[name]
     for option, value in options.items():
-        if value is not None and option not in own.takes and not (option == "depth" and own.depth is not None):
+        if value is not None and option not in (*strategy.takes, "depth" if strategy.depth else ""):
             able = [other.name for other in known.values() if option in other.takes]
-            raise InvalidOption(
-                f"strategy {name} takes no {option}" + (f"; {', '.join(able)} does" if len(able) == 1 else "")
-            )
-    return own
+            raise InvalidOption(f"strategy {name} takes no {option}" + (f"; {able[0]} does" if len(able) == 1 else ""))
+    return strategy
 
 
 def _choose_queries(
@@ -249,28 +234,20 @@ def _choose_queries(
 
 
 def _check_models(
-    own: Strategy, runs: Mapping[str, Run], queries: tuple[IntArray, IntArray], *, needs_lists: bool
+    strategy: Strategy, runs: Mapping[str, Run], queries: tuple[IntArray, IntArray], *, needs_lists: bool
 ) -> None:
-    fewest, most = own.models
+    fewest, most = strategy.models
     if len(runs) < fewest or (most is not None and len(runs) > most):
         wanted = f"at least {fewest}" if len(runs) < fewest else f"at most {most}"
-        raise InvalidOption(f"models given: {len(runs)}; strategy {own.name} takes {wanted}")
-    for name, run in runs.items():
-        for direction, rows in zip(CROSS_MODAL, queries, strict=True):
-            reason = run.why_not(direction)
-            if needs_lists and direction in own.directions and rows.size and reason is not None:
-                raise InvalidOption(
-                    f"{name} does not rank {direction}: {reason}. Leave it out, or have queries of the other side "
-                    "alone: queries=(500, 0), --queries 500,0 for images"
-                )
-
-
-def _find_threshold(threshold: float | None, classifier: ClassifierJudge | None) -> float:
-    if threshold is None:
-        return 0.5 if classifier is None else float(classifier.threshold)
-    if not 0 <= threshold <= 1:
-        raise InvalidOption(f"threshold {threshold:g}: probabilities run from 0 to 1")
-    return float(threshold)
+        raise InvalidOption(f"models given: {len(runs)}; strategy {strategy.name} takes {wanted}")
+    wanted_ways = {way for way, rows in zip(CROSS_MODAL, queries, strict=True) if rows.size and needs_lists}
+    for (name, run), direction in product(runs.items(), strategy.directions):
+        reason = run.why_not(direction)
+        if direction in wanted_ways and reason is not None:
+            raise InvalidOption(
+                f"{name} does not rank {direction}: {reason}. Leave it out, or have queries of the other side alone: "
+                "queries=(500, 0), --queries 500,0 for images"
+            )
 
 
 def _read_pairs(table: pa.Table, pairs: Pairs, what: str) -> IntArray:
@@ -289,20 +266,16 @@ def _read_probabilities(table: pa.Table, pairs: Pairs) -> tuple[IntArray, FloatA
     return _read_pairs(table, pairs, "probabilities"), np.asarray(table["probability"], dtype=np.float64)
 
 
+@dataclass(frozen=True, slots=True)
 class _Known:
-    """What sources say of pairs.
+    """What sources say of pairs."""
 
-    Attributes:
-        judged: ascending pairs that any of them judged, whatever it said.
-        positive: name of each source to the ascending pairs that it calls positive.
-    """
-
-    def __init__(self, judged: IntArray, positive: Mapping[str, IntArray]) -> None:
-        self.judged, self.positive = judged, positive
+    judged: IntArray  # ascending pairs that any of them judged, whatever it said
+    positive: Mapping[str, IntArray]  # name of each source to the ascending pairs that it calls positive
 
     def flag(self, pairs: IntArray) -> NDArray[np.bool_]:
         """(P, S) whether each source calls a pair positive."""
-        return np.stack([holds(own, pairs) for own in self.positive.values()], axis=1)
+        return np.stack([holds(positive, pairs) for positive in self.positive.values()], axis=1)
 
 
 def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[str] | None) -> _Known:
@@ -334,12 +307,6 @@ def _count(every: IntArray, entries: Entries, known: _Known, before: IntArray, p
         "asked_before": int((holds(before, every) & ~judged).sum()),
         "open": int(pool.is_open(every).sum()),
     }
-
-
-def _find_near(pool: Pool) -> IntArray:
-    """Ascending pairs that a model has near the top of a list, of whatever query."""
-    near = [own[:, :NEAR].ravel() for ranked in pool.lists.values() for own in ranked.values()]
-    return distinct_of(np.concatenate([NONE.pairs, *near]))
 
 
 def _cut(chosen: Chosen, pool: Pool) -> tuple[IntArray, FloatArray | None]:
@@ -385,18 +352,26 @@ def _make_lists(lengths: IntArray, values: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(lengths)), pa.int32()), values)
 
 
-def _describe(pool: Pool, own: Strategy, seed: int) -> dict[str, Any]:
+def _describe(pool: Pool, strategy: Strategy, seed: int) -> dict[str, Any]:
     """What was chosen from, and how; a model is known by what it retrieved, from whatever file."""
-    content = pool.library.karpathy(pool.split)
+    options: dict[str, Any] = {"budget": pool.budget, "depth": pool.depth if strategy.depth else None, "seed": seed}
+    options["sources"] = list(pool.sources)
+    if "queries" in strategy.takes:
+        options["queries"] = dict(zip(SIDES, (rows.size for rows in pool.queries), strict=True))
+    options |= {name: getattr(pool, name) for name in ("metric", "threshold") if name in strategy.takes}
+    if pool.classifier is not None:
+        options["classifier"] = dict(pool.classifier.facts)
+    if pool.probabilities is not None:
+        options["probabilities"] = {"pairs": pool.probabilities[0].size, "sha256": _digest(*pool.probabilities)}
     return {
-        "strategy": own.name,
+        "strategy": strategy.name,
         "split": pool.split,
-        "options": _describe_options(pool, own, seed),
+        "options": options,
         "models": {
             name: {
                 "run": dict(run.facts()),
                 "similarity": find_similarity(run),
-                "lists": {direction: _digest(own[:, :NEAR]) for direction, own in pool.lists[name].items()},
+                "lists": {direction: _digest(lists[:, :NEAR]) for direction, lists in pool.lists[name].items()},
             }
             for name, run in pool.runs.items()
         },
@@ -404,27 +379,10 @@ def _describe(pool: Pool, own: Strategy, seed: int) -> dict[str, Any]:
         "data": {
             "edition": pool.library.edition,
             "version": pool.library.catalog.version,
-            "content": content.fingerprint,
+            "content": pool.library.karpathy(pool.split).fingerprint,
             "files": pool.library.files_used(),
         },
     }
-
-
-def _describe_options(pool: Pool, own: Strategy, seed: int) -> dict[str, Any]:
-    """Those that the strategy takes, as they were used."""
-    facts: dict[str, Any] = {"budget": pool.budget, "depth": pool.depth if own.depth else None, "seed": seed}
-    facts["sources"] = list(pool.sources)
-    if "queries" in own.takes:
-        facts["queries"] = dict(zip(SIDES, (rows.size for rows in pool.queries), strict=True))
-    if "metric" in own.takes:
-        facts["metric"] = pool.metric
-    if "threshold" in own.takes:
-        facts["threshold"] = pool.threshold
-    if pool.classifier is not None:
-        facts["classifier"] = dict(pool.classifier.facts)
-    if pool.probabilities is not None:
-        facts["probabilities"] = {"pairs": pool.probabilities[0].size, "sha256": _digest(*pool.probabilities)}
-    return facts
 
 
 def _digest(*arrays: NDArray[Any]) -> str:

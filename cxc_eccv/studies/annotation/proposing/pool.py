@@ -1,9 +1,9 @@
-"""Pool: the pairs of a split as numbers, the models' lists of them, and which pairs are still open."""
+"""Strategies: the pool of open pairs that they choose from, with the models' lists of them, and what they choose."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,10 +19,24 @@ from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
-from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, positions_of, sides_of
+from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, Judgments, positions_of, sides_of
 from cxc_eccv.types.ids import distinct_of
 
-__all__ = ["CROSS_MODAL", "NEAR", "NONE", "Entries", "Pairs", "Pool", "find_similarity", "holds", "judge_nothing"]
+__all__ = [
+    "CROSS_MODAL",
+    "NEAR",
+    "NONE",
+    "Chosen",
+    "Entries",
+    "Pairs",
+    "Pool",
+    "Strategy",
+    "find_similarity",
+    "holds",
+    "join_entries",
+    "judge_nothing",
+    "rank_lists",
+]
 
 CROSS_MODAL = ("i2t", "t2i")
 
@@ -48,7 +62,6 @@ class Pairs:
 
     def __init__(self, content: KarpathySplit) -> None:
         self.image_ids, self.caption_ids = content.image_ids, content.caption_ids
-        self.owners = positions_of(content.caption_image_ids, self.image_ids)[0]
 
     def number(self, images: IntArray, captions: IntArray) -> IntArray:
         """Numbers of pairs, by rows of images and captions."""
@@ -102,29 +115,17 @@ NONE = Entries(*(np.empty(0, dtype=np.int64) for _ in Entries._fields))
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """What a strategy chooses from.
-
-    Attributes:
-        library, split: the data.
-        runs: name of each model to its run.
-        depth: how many items of a list are looked at.
-        queries: (Q,) rows of the images that are queries, and of the captions.
-        closed: ascending numbers of the pairs that somebody judged, or that were asked about.
-        sources: those whose labels are known.
-        budget: how many open pairs are wanted; None for all.
-        random: what draws.
-        classifier, probabilities, threshold, metric: options of some strategies.
-    """
+    """What a strategy chooses from."""
 
     library: Library
     split: str
     pairs: Pairs
     runs: Mapping[str, Run]
-    depth: int
-    queries: tuple[IntArray, IntArray]
-    closed: IntArray
-    sources: Sequence[str]
-    budget: int | None
+    depth: int  # how many items of a list are looked at
+    queries: tuple[IntArray, IntArray]  # (Q,) rows of the images that are queries, and of captions
+    closed: IntArray  # ascending numbers of the pairs that somebody judged, or that were asked about
+    sources: Sequence[str]  # those whose labels are known
+    budget: int | None  # how many open pairs are wanted; None for all
     random: np.random.Generator
     classifier: ClassifierJudge | None
     probabilities: tuple[IntArray, NDArray[np.float64]] | None
@@ -139,24 +140,24 @@ class Pool:
     def lists(self) -> dict[str, dict[str, IntArray]]:
         """Name of each model to direction to (Q, D) pairs, best first, a row for each image or caption."""
         depth = max(self.depth, NEAR)
-        found = {name: rank_lists(run, self.pairs, depth, find_similarity(run)) for name, run in self.runs.items()}
-        for (one, first), (other, second) in itertools.combinations(found.items(), 2):
-            if (
-                first
-                and first.keys() == second.keys()
-                and all(np.array_equal(first[own], second[own]) for own in first)
-            ):
+        ranked = {name: rank_lists(run, self.pairs, depth, find_similarity(run)) for name, run in self.runs.items()}
+        for (one, first), (other, second) in itertools.combinations(ranked.items(), 2):
+            alike = first.keys() == second.keys() and all(np.array_equal(first[way], second[way]) for way in first)
+            if first and alike:
                 raise InvalidOption(f"{one} and {other} have the same lists: give each model once")
-        return found
+        return ranked
 
     @cached_property
     def entries(self) -> Entries:
         """The top of every query's list, of all models and directions."""
         parts = []
-        for model, own in enumerate(self.lists.values()):
+        for model, ranked in enumerate(self.lists.values()):
             for direction, queries in zip(CROSS_MODAL, self.queries, strict=True):
-                if direction in own:
-                    parts.append(list_entries(own[direction][queries, : self.depth], model, direction))
+                if direction in ranked:
+                    lists = ranked[direction][queries, : self.depth]
+                    ranks = np.tile(np.arange(1, lists.shape[1] + 1), len(lists))
+                    models, ways = np.full(lists.size, model), np.full(lists.size, DIRECTIONS.index(direction))
+                    parts.append(Entries(lists.ravel(), models, ways, ranks))
         return join_entries(parts)
 
     @cached_property
@@ -164,14 +165,6 @@ class Pool:
         """(P,) pairs of the entries, ascending, and for each entry the place of its pair among them."""
         pairs = distinct_of(self.entries.pairs)
         return pairs, np.searchsorted(pairs, self.entries.pairs)
-
-
-def list_entries(lists: IntArray, model: int, direction: str) -> Entries:
-    """The entries of the (Q, D) pairs of one model's lists."""
-    ranks = np.broadcast_to(np.arange(1, lists.shape[1] + 1), lists.shape).ravel()
-    return Entries(
-        lists.ravel(), np.full(lists.size, model), np.full(lists.size, DIRECTIONS.index(direction)), ranks.copy()
-    )
 
 
 def join_entries(parts: Sequence[Entries]) -> Entries:
@@ -206,3 +199,26 @@ def rank_lists(run: Run, pairs: Pairs, depth: int, similarity: str | None) -> di
     }
     ranks_of_run(run, {}, readers=readers, similarity=similarity)
     return {direction: pairs.of_lists(direction, own.result.ids) for direction, (own,) in readers.items()}
+
+
+class Chosen(NamedTuple):
+    """What a strategy chose."""
+
+    pairs: IntArray  # (P,) numbers of pairs, each once; those that are closed are not asked about
+    priority: FloatArray | None  # (P,) higher ones are asked first; None where the pairs stand in that order
+    entries: Entries = NONE  # places of models' lists that propose some of these pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """One way to choose. A new one is one file in ``proposing/strategies`` that defines ``STRATEGY``."""
+
+    name: str  # equal to the file's name
+    title: str  # in words
+    rule: str  # what it proposes and what is asked first, a sentence
+    choose: Callable[[Pool], Chosen]
+    depth: int | None = None  # how many items of a list are looked at by default; None where it looks at no lists
+    models: tuple[int, int | None] = (1, None)  # the fewest and the most; None for no limit
+    directions: tuple[str, ...] = ("i2t", "t2i")  # those that every model must rank
+    takes: tuple[str, ...] = ("queries",)  # of queries, classifier, probabilities, threshold and metric
+    citation: str = ""  # empty where it is this package's own

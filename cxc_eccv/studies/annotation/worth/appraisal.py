@@ -1,10 +1,10 @@
-"""What labels are worth, all of it at once: counts, precision and recall, bias and diversity of models, preferences."""
+"""Everything that labels are worth: counts, precision and recall, bias and diversity of models, preferences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import permutations
+from dataclasses import dataclass, field
+from itertools import permutations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
+from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
 from cxc_eccv.studies.annotation.worth.bias import (
     Bias,
     Gain,
@@ -32,15 +32,21 @@ from cxc_eccv.studies.annotation.worth.bias import (
     score_sets,
 )
 from cxc_eccv.studies.annotation.worth.diversity import correlate_tops, place_first
-from cxc_eccv.studies.annotation.worth.labels import Multiplicity, count_positives, measure_labels
 from cxc_eccv.studies.annotation.worth.preferences import Strength
-from cxc_eccv.studies.annotation.worth.sets import Positives, Verified, check_sets, find_positives, find_verified
+from cxc_eccv.studies.annotation.worth.sets import (
+    Multiplicity,
+    check_sets,
+    count_positives,
+    find_positives,
+    find_verified,
+    measure_labels,
+)
 from cxc_eccv.types import FloatArray, IntArray, TopK
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.annotation.project import Project
 
-__all__ = ["DEPTH", "Appraisal", "BiasOfSet", "Biases", "Estimate", "Likeness", "SetCounts", "SetWorth", "appraise"]
+__all__ = ["DEPTH", "Appraisal", "BiasOfSet", "Biases", "Likeness", "SetCounts", "SetWorth", "appraise"]
 
 DIRECTIONS = ("t2i", "i2t")
 """As the paper has them: captions look for images first."""
@@ -52,153 +58,86 @@ DEPTH = 25
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class SetWorth:
-    """A row of Table 2: a set of labels beside verified pairs.
+    """A row of Table 2: a set of labels beside verified pairs."""
 
-    Attributes:
-        verified: whose verdicts count.
-        labels: the set.
-        direction: ``i2t`` or ``t2i``.
-        precision, recall: as of ``measure_labels``; None where no query has one.
-        n_precision, n_recall: queries that they are means of.
-        n_unlabelled, n_unverified: queries left out of both, and of recall alone.
-        asked: whether it is known what people were asked about, without which there is no precision.
-        n_known: verified pairs that nobody was asked about, as they were known to match.
-    """
-
-    verified: str
-    labels: str
+    verified: str  # whose verdicts count
+    labels: str  # the set
     direction: str
-    precision: Estimate | None
+    precision: Estimate | None  # as of measure_labels; None where no query has one
     recall: Estimate | None
-    n_precision: int
+    n_precision: int  # queries that precision is the mean of
     n_recall: int
-    n_unlabelled: int
-    n_unverified: int
-    asked: bool
-    n_known: int
+    n_unlabelled: int  # queries left out of both
+    n_unverified: int  # queries left out of recall alone
+    asked: bool  # whether it is known what people were asked about, without which there is no precision
+    n_known: int  # verified pairs that nobody was asked about, as they were known to match
 
 
 @dataclass(frozen=True, slots=True)
 class SetCounts:
-    """A row of Table 3: the positives that a set of labels has.
+    """A row of Table 3: the positives that a set of labels has."""
 
-    Attributes:
-        labels: the set.
-        direction: ``i2t`` counts positive captions, ``t2i`` positive images.
-        counts: over the queries that count.
-        mean: R of those with a positive.
-        times_original: positives for each one among COCO's links.
-    """
-
-    labels: str
-    direction: str
+    labels: str  # the set
+    direction: str  # i2t counts positive captions, t2i positive images
     counts: Multiplicity
-    mean: Estimate
-    times_original: float
+    mean: Estimate  # R of the queries with a positive
+    times_original: float  # positives for each one among COCO's links
 
 
 @dataclass(frozen=True, slots=True)
 class BiasOfSet:
-    """Scores of all models on the labels of a set of annotators, and how far these are from those on all labels.
-
-    Attributes:
-        annotators: the set.
-        n_without: queries for which it verified nothing.
-        scores: of every model.
-        bias: over all models, over the annotators themselves and over the others; None where nobody is left.
-    """
+    """Scores of all models on the labels of a set of annotators, and how far these are from those on all labels."""
 
     annotators: tuple[str, ...]
-    n_without: int
-    scores: Mapping[str, Estimate]
+    n_without: int  # queries for which the set verified nothing
+    scores: Mapping[str, Estimate]  # of every model
+    # Over all models, over the annotators and over the others; None where nobody is left.
     bias: Mapping[str, Estimate | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Biases:
-    """Annotator bias in one direction, by one metric.
-
-    Attributes:
-        direction: of the queries.
-        metric: ``recall_at_1`` or ``r_precision``, graded.
-        n_queries: with a positive in the labels of all annotators.
-        n_positives: these labels.
-        n_unproposed, n_unanswered: as of :class:`cxc_eccv.studies.annotation.worth.bias.ProposedLabels`.
-        sets: every set of annotators, smaller ones first.
-        by_size: number of annotators to the mean bias of sets of so many.
-        gains: annotator to what its joining does to its own score, and to those of others.
-    """
+    """Annotator bias in one direction, by one metric."""
 
     direction: str
-    metric: str
-    n_queries: int
-    n_positives: int
-    n_unproposed: int
+    metric: str  # recall_at_1 or r_precision, graded
+    n_queries: int  # with a positive in the labels of all annotators
+    n_positives: int  # these labels
+    n_unproposed: int  # as of ProposedLabels
     n_unanswered: int
-    sets: tuple[BiasOfSet, ...]
-    by_size: Mapping[int, Mapping[str, Estimate | None]]
-    gains: Mapping[str, Mapping[str, Estimate | None]]
+    sets: tuple[BiasOfSet, ...]  # smaller ones first
+    by_size: Mapping[int, Mapping[str, Estimate | None]]  # number of annotators to the mean bias of sets of so many
+    gains: Mapping[str, Mapping[str, Estimate | None]]  # annotator to what its joining does to scores
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """A cell of both parts of Table A.1: how one model ranks what another has at its top.
-
-    Attributes:
-        direction: of the queries.
-        one, other: the models.
-        correlation: Kendall's tau-b of the items that both have among their first, over the queries with two of them.
-        n_correlated: so many.
-        place: mean rank that the other gives to what the one has first, over the queries where it is among its first.
-        n_placed: so many.
-        n_queries: all.
-    """
+    """A cell of both parts of Table A.1: how one model ranks what another has at its top."""
 
     direction: str
     one: str
     other: str
-    correlation: Estimate | None
-    n_correlated: int
-    place: Estimate | None
-    n_placed: int
+    correlation: Estimate | None  # Kendall's tau-b of the items that both have among their first
+    n_correlated: int  # queries with two such items
+    place: Estimate | None  # mean rank that the other gives to what the one has first
+    n_placed: int  # queries where that is among the other's first
     n_queries: int
 
 
 @dataclass(frozen=True, slots=True)
 class Appraisal:
-    """All that was found.
-
-    Attributes:
-        split: of the labels.
-        queries: the source whose queries were counted, or None for all.
-        counts: positives of every set.
-        worth: precision and recall of every set beside every verified source.
-        bias: of annotators, by direction and metric.
-        diversity: of models, every ordered pair.
-        preferences: between systems, the strongest first.
-        not_computed: what is lacking, to the reason.
-        provenance: data, labels, models and settings.
-    """
+    """All numbers about labels."""
 
     split: str
-    queries: str | None
+    queries: str | None  # the source whose queries were counted, or None for all
     counts: tuple[SetCounts, ...]
     worth: tuple[SetWorth, ...]
-    bias: tuple[Biases, ...]
-    diversity: tuple[Likeness, ...]
-    preferences: tuple[Strength, ...]
-    not_computed: Mapping[str, str]
-    provenance: Mapping[str, Any]
+    bias: tuple[Biases, ...]  # by direction and metric
+    diversity: tuple[Likeness, ...]  # every ordered pair of models
+    preferences: tuple[Strength, ...]  # between systems, the strongest first
+    not_computed: Mapping[str, str]  # what is lacking, to the reason
+    provenance: Mapping[str, Any]  # data, labels, models and settings
 
 
 def appraise(
@@ -228,57 +167,48 @@ def appraise(
         runs: name of each model to its run, for bias and diversity.
         project: an annotation project whose labels the library was opened with; says who proposed what.
         similarity: of embeddings.
-        preferences: what :func:`cxc_eccv.studies.annotation.worth.preferences.rate_preferences` made of choices.
+        preferences: of :func:`cxc_eccv.studies.annotation.worth.preferences.rate_preferences`.
         seed: of the bootstrap over images behind every interval.
         confidence: of the intervals.
-
-    Raises:
-        UnknownName: no such source, split or model.
-        InvalidOption: a set or its queries are of a source that has no labels of the split, or names one twice.
-        DataError: a run lacks items of the split, or the project is another than that of the labels.
     """
     check_split(split)
     Settings(seed=seed, confidence=confidence)  # refuses what is none
-    _check_names(library, sets or (), [*(verified or ()), *([] if queries in (None, "all") else [queries])])
-    if project is not None:
-        _check_project(project, library, split)
-    own, reasons = _Bench(library, split, Draws(seed), confidence), dict[str, str]()
-    there = own.find_sources(reasons)
+    for names in sets or ():
+        check_sets(names, library)
+    for name in (*(verified or ()), *(() if queries in (None, "all") else (queries,))):
+        if name not in sources_of(library):
+            raise UnknownName("source of labels", str(name), sources_of(library))
+    proposals = None if project is None else _join_rounds(project, library, split)
+    study = _Study(library, split, Draws(seed), confidence)
+    there = study.find_sources()
     files = [name for name in there if name in library.label_names]
-    shown = list(dict.fromkeys(map(tuple, sets or own.all_sets(there))))
-    counted = own.choose_queries(queries, there)
+    chosen = list(dict.fromkeys(map(tuple, sets or study.all_sets(there))))
+    counted = study.choose_queries(queries, there)
     truth = verified or files or [name for name in ("cxc", "eccv") if name in there]
-    proposals = None if project is None else _join_rounds(project)
     judged_by = {name: proposals if project is not None and name == project.name else None for name in truth}
-    counts = own.count(shown, counted, reasons)
-    worth = own.compare(shown, judged_by, reasons)
-    biases, likenesses = own.look_at_models(runs or {}, project, proposals, similarity, reasons)
+    counts = study.count(chosen, counted)
+    worth = study.compare(chosen, judged_by)
+    biases, likenesses = study.look_at_models(runs or {}, project, proposals, similarity)
     if not preferences:
-        reasons["preferences"] = "no file of choices was named"
+        study.reasons["preferences"] = "no file of choices was named"
     facts = provenance_of(
         library,
         split=split,
         seed=seed,
         confidence=confidence,
-        labels={name: dict(found.facts) for name in files if (found := library.labels(name, split)) is not None},
+        labels={name: dict(file.facts) for name in files if (file := library.labels(name, split)) is not None},
         models={name: run.facts() for name, run in (runs or {}).items()},
     )
-    return Appraisal(split, counted, counts, worth, biases, likenesses, tuple(preferences), reasons, facts)
+    return Appraisal(split, counted, counts, worth, biases, likenesses, tuple(preferences), study.reasons, facts)
 
 
-def _check_names(library: Library, sets: Sequence[Sequence[str]], sources: Sequence[str | None]) -> None:
-    for names in sets:
-        check_sets(names, library)
-    for name in sources:
-        if name not in sources_of(library):
-            raise UnknownName("source of labels", str(name), sources_of(library))
-
-
-def _check_project(project: Project, library: Library, split: str) -> None:
+def _join_rounds(project: Project, library: Library, split: str) -> pa.Table:
+    """All that models proposed, asked about or known."""
     if project.split != split:
         raise DataError(f"{project.folder} is about the {project.split} split: ask for that one (--split)")
     if project.name not in library.label_names:
         raise DataError(f"{project.folder} has no labels named {project.name}; merge its answers first: annotate merge")
+    return pa.concat_tables([table for round_ in project.rounds for table in (round_.candidates, round_.known)])
 
 
 def _identify(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -290,47 +220,36 @@ def _identify(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _find_similarity(run: Run, similarity: str | None) -> str | None:
-    """By which the vectors of a run are compared; None where it has none."""
-    return choose_similarity(run, similarity=similarity)["similarity"]
-
-
-def _join_rounds(project: Project) -> pa.Table:
-    """All that models proposed, asked about or known."""
-    return pa.concat_tables([table for own in project.rounds for table in (own.candidates, own.known)])
-
-
 @dataclass(frozen=True, slots=True)
-class _Bench:
-    """What every part of an appraisal is made with."""
+class _Study:
+    """What every part of an appraisal is made with, and the reasons why parts are lacking."""
 
     library: Library
     split: str
     draws: Draws
     confidence: float
+    reasons: dict[str, str] = field(default_factory=dict)
 
-    def find_sources(self, reasons: dict[str, str]) -> list[str]:
+    def find_sources(self) -> list[str]:
         """The sources that say something of pairs of the split; a file that is missing is a reason."""
-        found = []
+        there = []
         for name in sources_of(self.library):
             try:
                 if gather(self.library, self.split, "t2i", name, Thresholds()) is not None:
-                    found.append(name)
+                    there.append(name)
             except SourceMissing as error:
-                reasons[name] = str(error)
-        return found
+                self.reasons[name] = str(error)
+        return there
 
     def all_sets(self, there: Sequence[str]) -> list[tuple[str, ...]]:
         """Each source alone, plausible matches, and what the sources say together, from the oldest on."""
-        together = [tuple(there[:size]) for size in range(2, len(there) + 1)]
-        return [*((name,) for name in there), *([PLAUSIBLE] if self._has_categories() else []), *together]
-
-    def _has_categories(self) -> bool:
+        sets: list[tuple[str, ...]] = [(name,) for name in there]
         try:
             self.library.categories(self.split)
+            sets.append(PLAUSIBLE)
         except SourceMissing:
-            return False
-        return True
+            pass
+        return sets + [tuple(there[:size]) for size in range(2, len(there) + 1)]
 
     def choose_queries(self, queries: str | None, there: Sequence[str]) -> str | None:
         """The source whose queries are counted; None for all."""
@@ -343,66 +262,62 @@ class _Bench:
             )
         return queries
 
-    def count(
-        self, sets: Sequence[Sequence[str]], queries: str | None, reasons: dict[str, str]
-    ) -> tuple[SetCounts, ...]:
+    def count(self, sets: Sequence[Sequence[str]], queries: str | None) -> tuple[SetCounts, ...]:
         """Rows of Table 3, of every set that has a positive."""
         rows = []
         for direction in DIRECTIONS:
             query_ids, _ = item_ids(self.library, self.split, direction)
             counted = np.ones(query_ids.size, bool)
             if queries is not None:
-                known = gather(self.library, self.split, direction, queries, Thresholds())
-                counted = np.isin(query_ids, [] if known is None else known.queries)
+                judged = gather(self.library, self.split, direction, queries, Thresholds())
+                counted = np.isin(query_ids, [] if judged is None else judged.queries)
             original = find_positives(self.library, self.split, direction, ("coco",))
             links = 0 if original is None else int(original.sizes()[counted].sum())
             for names in sets:
-                found = find_positives(self.library, self.split, direction, names)
-                sizes = np.zeros(query_ids.size, int) if found is None else found.sizes()
-                asked = counted & (sizes > 0)
-                mean = self.estimate(query_ids[asked], sizes[asked].astype(np.float64), direction)
+                positives = find_positives(self.library, self.split, direction, names)
+                sizes = np.zeros(query_ids.size, int) if positives is None else positives.sizes()
+                some = counted & (sizes > 0)
+                mean = self.estimate(query_ids[some], sizes[some].astype(np.float64), direction)
                 if mean is not None:
                     counts = count_positives(sizes[counted])
                     rows.append(SetCounts(",".join(names), direction, counts, mean, counts.n_positives / links))
         if not rows:
-            reasons["counts"] = f"no set of labels has a positive of these queries in the {self.split} split"
+            self.reasons["counts"] = f"no set of labels has a positive of these queries in the {self.split} split"
         return tuple(rows)
 
-    def compare(
-        self, sets: Sequence[Sequence[str]], judged_by: Mapping[str, pa.Table | None], reasons: dict[str, str]
-    ) -> tuple[SetWorth, ...]:
+    def compare(self, sets: Sequence[Sequence[str]], judged_by: Mapping[str, pa.Table | None]) -> tuple[SetWorth, ...]:
         """Rows of Table 2, of every set beside every source of verdicts that is not in it."""
         rows = []
-        for name, proposals in judged_by.items():
-            for direction in DIRECTIONS:
-                verified = find_verified(self.library, self.split, direction, name, proposals)
-                if verified is None:
-                    reasons[f"worth/{name}/{direction}"] = f"{name} judges no pair of the {self.split} split"
+        for name, direction in product(judged_by, DIRECTIONS):
+            verified = find_verified(self.library, self.split, direction, name, judged_by[name])
+            if verified is None:
+                self.reasons[f"worth/{name}/{direction}"] = f"{name} judges no pair of the {self.split} split"
+                continue
+            asked = bool(verified.asked.any())
+            for names in sets:
+                positives = find_positives(self.library, self.split, direction, names)
+                if positives is None or name in names:
                     continue
-                for names in sets:
-                    found = find_positives(self.library, self.split, direction, names)
-                    if found is not None and name not in names:
-                        rows.append(self._compare(found, verified, ",".join(names), direction))
+                labelled = positives.holds(verified.queries, verified.items)
+                measured = measure_labels(verified.queries, labelled, verified.positive, verified.asked)
+                rows.append(
+                    SetWorth(
+                        name,
+                        ",".join(names),
+                        direction,
+                        self.estimate(measured.precision_ids, measured.precision, direction),
+                        self.estimate(measured.recall_ids, measured.recall, direction),
+                        measured.precision.size,
+                        measured.recall.size,
+                        measured.n_unlabelled,
+                        measured.n_unverified,
+                        asked,
+                        int((~verified.asked).sum()) if asked else 0,
+                    )
+                )
         if not judged_by:
-            reasons["worth"] = f"no source says which pairs of the {self.split} split people turned down"
+            self.reasons["worth"] = f"no source says which pairs of the {self.split} split people turned down"
         return tuple(rows)
-
-    def _compare(self, found: Positives, verified: Verified, labels: str, direction: str) -> SetWorth:
-        labelled = found.holds(verified.queries, verified.items)
-        own = measure_labels(verified.queries, labelled, verified.positive, verified.asked)
-        return SetWorth(
-            verified.name,
-            labels,
-            direction,
-            self.estimate(own.precision_ids, own.precision, direction),
-            self.estimate(own.recall_ids, own.recall, direction),
-            own.precision.size,
-            own.recall.size,
-            own.n_unlabelled,
-            own.n_unverified,
-            bool(verified.asked.any()),
-            int((~verified.asked).sum()) if verified.asked.any() else 0,
-        )
 
     def estimate(self, ids: IntArray, values: FloatArray, direction: str) -> Estimate | None:
         """The mean of queries, with the interval of a bootstrap over the images behind them; None of no query."""
@@ -416,24 +331,18 @@ class _Bench:
         return ClusterBootstrap(images_behind(ids, self.library, self.split, direction), self.draws)
 
     def look_at_models(
-        self,
-        runs: Mapping[str, Run],
-        project: Project | None,
-        proposals: pa.Table | None,
-        similarity: str | None,
-        reasons: dict[str, str],
+        self, runs: Mapping[str, Run], project: Project | None, proposals: pa.Table | None, similarity: str | None
     ) -> tuple[tuple[Biases, ...], tuple[Likeness, ...]]:
         """Bias of the annotators, and the rows of Table A.1, from one pass over each model's scores and direction."""
         biases: list[Biases] = []
         likenesses: list[Likeness] = []
         if len(runs) < 2:
-            reasons["diversity"] = "name the files of two models or more"
+            self.reasons["diversity"] = "name the files of two models or more"
         for direction in DIRECTIONS:
             able = {name: run for name, run in runs.items() if run.why_not(direction) is None}
-            for name in runs:
-                if name not in able:
-                    reasons[f"{name}/{direction}"] = str(runs[name].why_not(direction))
-            labels = self._find_labels(able, project, proposals, direction, similarity, reasons)
+            for name in [name for name in runs if name not in able]:
+                self.reasons[f"{name}/{direction}"] = str(runs[name].why_not(direction))
+            labels = self._find_labels(able, project, proposals, direction, similarity)
             links = coco_links(self.library, self.split, direction)
             near, deep = {}, {}
             for name, run in able.items():
@@ -457,12 +366,11 @@ class _Bench:
         proposals: pa.Table | None,
         direction: str,
         similarity: str | None,
-        reasons: dict[str, str],
     ) -> ProposedLabels | None:
         """The labels of a project with their proposers; None where bias cannot be measured, and the reason."""
         key = f"bias/{direction}"
         if project is None or proposals is None:
-            reasons["bias"] = "no annotation project was named, which says whose proposals people verified"
+            self.reasons["bias"] = "no annotation project was named, which says whose proposals people verified"
             return None
         verified = find_verified(self.library, self.split, direction, project.name, proposals)
         if verified is None:
@@ -470,64 +378,46 @@ class _Bench:
         try:
             labels = join_proposals(verified, proposals, item_ids(self.library, self.split, direction)[1], direction)
         except DataError as error:
-            reasons[key] = str(error)
+            self.reasons[key] = str(error)
             return None
-        absent = [name for name in labels.annotators if name not in runs]
-        if absent or len(labels.annotators) < 2:
-            reasons[key] = (
-                f"{', '.join(labels.annotators)} proposed the pairs: name the files of all of them; lacking: "
-                f"{', '.join(absent)}"
-                if absent
-                else f"{labels.annotators[0]} alone proposed the pairs, so that there is no other set of annotators"
-            )
-            return None
-        for own in project.rounds:
-            for name, told in own.facts["proposal"]["models"].items():
-                if name in labels.annotators and _identify(told["run"]) != _identify(runs[name].facts()):
-                    reasons[key] = (
-                        f"the {name} that proposed the pairs of round {own.number} is another than the file of this "
-                        "name: name the file that proposed them"
-                    )
-                    return None
-                if name in labels.annotators and told["similarity"] != _find_similarity(runs[name], similarity):
-                    reasons[key] = (
-                        f"{name} proposed the pairs of round {own.number} by the similarity {told['similarity']}: name "
-                        "that one, or none"
-                    )
-                    return None
-        return labels
+        why = _explain_no_bias(labels.annotators, project, runs, similarity)
+        if why is not None:
+            self.reasons[key] = why
+        return labels if why is None else None
 
     def _measure_biases(self, tops: Mapping[str, TopK], labels: ProposedLabels, direction: str) -> list[Biases]:
         """The bias by each metric, from the values of every query, model and set of annotators."""
-        scores = [score_sets(top, labels) for top in tops.values()]
-        bootstrap, found = self.bootstrap(labels.judgments.query_ids, direction), []
-        for metric in scores[0]:
-            values = np.stack([own[metric] for own in scores])
-            points = values.mean(axis=2)
-            samples = bootstrap.means(values.reshape(-1, values.shape[2]).T).reshape(*points.shape, -1)
-            found.append(self._measure_bias(_SetScores(tuple(tops), labels, points, samples), direction, metric))
-        return found
+        of_models = [score_sets(top, labels) for top in tops.values()]
+        bootstrap, rows = self.bootstrap(labels.judgments.query_ids, direction), []
+        for metric in of_models[0]:
+            values = np.stack([scores[metric] for scores in of_models])
+            points = values.mean(axis=2, keepdims=True)
+            samples = bootstrap.means(values.reshape(-1, values.shape[2]).T).reshape(*values.shape[:2], -1)
+            scores = np.concatenate([points, samples], axis=2)
+            rows.append(self._measure_bias(scores, list(tops), labels, direction, metric))
+        return rows
 
-    def _measure_bias(self, scores: _SetScores, direction: str, metric: str) -> Biases:
-        labels, annotators = scores.labels, scores.labels.annotators
-        everybody, numbers = frozenset(annotators), range(1, 2 ** len(annotators))
+    def _measure_bias(
+        self, scores: FloatArray, models: Sequence[str], labels: ProposedLabels, direction: str, metric: str
+    ) -> Biases:
+        """Of (M, T, 1 + S) scores of models on the labels of the sets of bits 1 to T, and S samples of them."""
+        annotators, everybody = labels.annotators, frozenset(labels.annotators)
+
+        def score(members: frozenset[str]) -> dict[str, FloatArray]:
+            number = sum(1 << annotators.index(name) for name in members)
+            return dict(zip(models, scores[:, number - 1], strict=True))
+
         without, sets = (labels.sizes == 0).sum(axis=1), []
-        for number in sorted(numbers, key=lambda own: (own.bit_count(), own)):
-            own = labels.members(number)
-            point, drawn = scores.of(own), scores.drawn(own)
-            bias = self._join_parts(
-                measure_bias(point, scores.of(everybody), own), measure_bias(drawn, scores.drawn(everybody), own)
-            )
+        for number in sorted(range(1, 2 ** len(annotators)), key=lambda number: (number.bit_count(), number)):
+            members = labels.members(number)
             sets.append(
                 BiasOfSet(
-                    tuple(name for name in annotators if name in own),
+                    tuple(name for name in annotators if name in members),
                     int(without[number - 1]),
-                    {name: self._join(point[name], drawn[name]) for name in scores.models},
-                    bias,
+                    {name: self._join(values) for name, values in score(members).items()},
+                    self._join_parts(measure_bias(score(members), score(everybody), members)),
                 )
             )
-        sizes, drawn_sizes = bias_by_size(annotators, scores.of), bias_by_size(annotators, scores.drawn)
-        gains, drawn_gains = measure_gains(annotators, scores.of), measure_gains(annotators, scores.drawn)
         return Biases(
             direction,
             metric,
@@ -536,18 +426,17 @@ class _Bench:
             labels.n_unproposed,
             labels.n_unanswered,
             tuple(sets),
-            {size: self._join_parts(bias, drawn_sizes[size]) for size, bias in sizes.items()},
-            {name: self._join_parts(gain, drawn_gains[name]) for name, gain in gains.items()},
+            {size: self._join_parts(bias) for size, bias in bias_by_size(annotators, score).items()},
+            {name: self._join_parts(gain) for name, gain in measure_gains(annotators, score).items()},
         )
 
-    def _join_parts(self, point: Bias | Gain, samples: Bias | Gain) -> dict[str, Estimate | None]:
-        return {
-            part: None if (value := getattr(point, part)) is None else self._join(value, getattr(samples, part))
-            for part in type(point).__slots__
-        }
+    def _join_parts(self, measured: Bias | Gain) -> dict[str, Estimate | None]:
+        parts = {part: getattr(measured, part) for part in type(measured).__slots__}
+        return {part: None if values is None else self._join(values) for part, values in parts.items()}
 
-    def _join(self, value: float, samples: FloatArray) -> Estimate:
-        return Estimate(float(value), *interval(samples, self.confidence))
+    def _join(self, values: FloatArray) -> Estimate:
+        """Of a number and samples of it."""
+        return Estimate(float(values[0]), *interval(values[1:], self.confidence))
 
     def _compare_lists(self, tops: Mapping[str, TopK], direction: str) -> list[Likeness]:
         rows = []
@@ -573,22 +462,28 @@ class _Bench:
         return rows
 
 
-@dataclass(frozen=True, slots=True)
-class _SetScores:
-    """(M, T) mean scores of models on the labels of the sets of bits 1 to T, and (M, T, S) samples of them."""
-
-    models: tuple[str, ...]
-    labels: ProposedLabels
-    points: FloatArray
-    samples: FloatArray
-
-    def of(self, own: frozenset[str]) -> dict[str, float]:
-        """Model to its score on the labels of a set."""
-        return dict(zip(self.models, self.points[:, self._place(own)].tolist(), strict=True))
-
-    def drawn(self, own: frozenset[str]) -> dict[str, FloatArray]:
-        """Model to the samples of that."""
-        return dict(zip(self.models, self.samples[:, self._place(own)], strict=True))
-
-    def _place(self, own: frozenset[str]) -> int:
-        return sum(1 << self.labels.annotators.index(name) for name in own) - 1
+def _explain_no_bias(
+    annotators: Sequence[str], project: Project, runs: Mapping[str, Run], similarity: str | None
+) -> str | None:
+    """Why the runs are not those of the annotators of a project; None where they are."""
+    absent = [name for name in annotators if name not in runs]
+    if absent:
+        named = ", ".join(annotators)
+        return f"{named} proposed the pairs: name the files of all of them; lacking: {', '.join(absent)}"
+    if len(annotators) < 2:
+        return f"{annotators[0]} alone proposed the pairs, so that there is no other set of annotators"
+    for round_ in project.rounds:
+        for name, proposer in round_.facts["proposal"]["models"].items():
+            if name not in annotators:
+                continue
+            if _identify(proposer["run"]) != _identify(runs[name].facts()):
+                return (
+                    f"the {name} that proposed the pairs of round {round_.number} is another than the file of this "
+                    "name: name the file that proposed them"
+                )
+            if proposer["similarity"] != choose_similarity(runs[name], similarity=similarity)["similarity"]:
+                return (
+                    f"{name} proposed the pairs of round {round_.number} by the similarity {proposer['similarity']}: "
+                    "name that one, or none"
+                )
+    return None

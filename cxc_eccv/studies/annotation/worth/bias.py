@@ -34,17 +34,11 @@ Scores = Mapping[str, "float | FloatArray"]
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """How far scores on labels from some models' proposals are from those on labels from all.
+    """How far scores on labels from some models' proposals are from those on labels from all."""
 
-    Attributes:
-        all: mean over all models.
-        own: mean over the models whose proposals were verified.
-        others: mean over the others; None where there are none.
-    """
-
-    all: float | FloatArray
-    own: float | FloatArray
-    others: float | FloatArray | None
+    all: float | FloatArray  # mean over all models
+    own: float | FloatArray  # over the models whose proposals were verified
+    others: float | FloatArray | None  # over the others; None where there are none
 
 
 def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> Bias:
@@ -52,15 +46,8 @@ def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> B
 
     .. math:: B_\Theta = \frac{1}{|\mathrm{All}|} \sum_{\phi \in \mathrm{All}} |s_\Theta(\phi) - s_{\mathrm{All}}(\phi)|
 
-    and the same mean over :math:`\phi \in \Theta` alone (self-bias) and over the others (non-self-bias).
-
-    Args:
-        scores: of every model on the labels from the annotators' proposals.
-        full: of every model on the labels from all models' proposals.
-        annotators: the models whose proposals make the labels.
-
-    Raises:
-        DataError: the two are of different models, or an annotator is none of them.
+    of the scores of every model on the labels from the annotators' proposals and from those of all; and the same mean
+    over :math:`\phi \in \Theta` alone (self-bias) and over the others (non-self-bias).
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, appendix E.3, equations E.5 and E.6.
@@ -69,11 +56,6 @@ def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> B
         >>> measure_bias({"a": 0.5, "b": 0.25}, {"a": 0.5, "b": 0.75}, ["a"])
         Bias(all=0.25, own=0.0, others=0.5)
     """
-    if scores.keys() != full.keys() or not annotators or not set(annotators) <= full.keys():
-        raise DataError(
-            f"scores of {', '.join(scores)} and of {', '.join(full)}, annotators {', '.join(annotators) or 'none'}: "
-            "give both scores of the same models, and annotators among them"
-        )
     gaps: dict[str, Any] = {model: abs(scores[model] - full[model]) for model in full}
     own = [gap for model, gap in gaps.items() if model in annotators]
     others = [gap for model, gap in gaps.items() if model not in annotators]
@@ -83,14 +65,7 @@ def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> B
 def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[int, Bias]:
     """Number of annotators to the mean bias over all sets of so many, without that of all models.
 
-    Args:
-        models: all of them.
-        score: the scores of all models on the labels from a set of models' proposals.
-
-    Example:
-        >>> found = bias_by_size("ab", lambda own: {model: 1.0 if model in own else 0.5 for model in "ab"})
-        >>> found[1]
-        Bias(all=0.25, own=0.0, others=0.5)
+    ``score`` gives the scores of all models on the labels from a set of models' proposals.
     """
     full = score(frozenset(models))
     sizes: dict[int, Bias] = {}
@@ -104,15 +79,10 @@ def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scor
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What joining the annotators does to scores, as a mean over all sets that a model can join.
+    """What joining the annotators does to scores, as a mean over all sets that a model can join."""
 
-    Attributes:
-        own: to the model's own.
-        others: to those of the other models; None where there are none.
-    """
-
-    own: float | FloatArray
-    others: float | FloatArray | None
+    own: float | FloatArray  # to the model's own
+    others: float | FloatArray | None  # to those of the other models; None where there are none
 
 
 def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[str, Gain]:
@@ -122,19 +92,13 @@ def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]],
               s_{\Theta \cup \{\phi\}}(\psi) - s_\Theta(\psi)
 
     for a model itself (:math:`\psi = \phi`), and as a mean over the other models. Where a bias is a distance from the
-    labels of all, a gain says who is favoured.
-
-    Args:
-        annotators: two or more.
-        score: as of :func:`bias_by_size`.
+    labels of all, a gain says who is favoured. Arguments are those of :func:`bias_by_size`.
 
     Example:
         >>> measure_gains("ab", lambda own: {model: 1.0 if model in own else 0.5 for model in "ab"})["a"]
         Gain(own=0.5, others=0.0)
     """
     names, gains = sorted(annotators), {}
-    if len(names) < 2:
-        raise DataError("give two or more annotators: a single one joins none")
     for model in names:
         rest = [other for other in names if other != model]
         sets = [frozenset(own) for size in range(1, len(names)) for own in combinations(rest, size)]
@@ -154,21 +118,13 @@ def _mean(values: Collection[float | FloatArray]) -> float | FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProposedLabels:
-    """The verified positives of one direction, and whose proposals they are.
+    """The verified positives of one direction, and whose proposals they are."""
 
-    Attributes:
-        judgments: with gains, none of them 0.
-        proposers: (P,) annotators of each entry of ``judgments.indices``, as bits: 1 for the first, 2 for the second.
-        annotators: their names.
-        n_unproposed: verified positives that no model proposed, which are in no set's labels.
-        n_unanswered: proposals of which nobody knows whether they match; they count as no match.
-    """
-
-    judgments: Judgments
-    proposers: IntArray
+    judgments: Judgments  # with gains, none of them 0
+    proposers: IntArray  # (P,) annotators of each of judgments.indices, as bits: 1 for the first, 2 for the second
     annotators: tuple[str, ...]
-    n_unproposed: int
-    n_unanswered: int
+    n_unproposed: int  # verified positives that no model proposed, which are in no set's labels
+    n_unanswered: int  # proposals of which nobody knows whether they match; they count as no match
 
     def members(self, number: int) -> frozenset[str]:
         """The annotators of a set, by the number that its bits make."""
@@ -187,15 +143,7 @@ class ProposedLabels:
 def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArray, direction: str) -> ProposedLabels:
     """Verified positives with the annotators whose proposals they are, whichever direction these looked in.
 
-    Args:
-        verified: what is known of pairs, those that were known to match among them.
-        proposals: tables of ``CANDIDATES``, joined.
-        gallery_ids: all items of the direction.
-        direction: ``i2t`` or ``t2i``.
-
-    Raises:
-        InvalidOption: too many annotators.
-        DataError: nobody proposed anything, or no proposal was verified.
+    The proposals are tables of ``CANDIDATES``, joined.
     """
     annotators, pairs, bits = _list_proposers(proposals, direction)
     every = np.concatenate([pairs, np.stack([verified.queries, verified.items])], axis=1)
@@ -237,12 +185,12 @@ def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...
     np.bitwise_or.at(bits, rows, 1 << numbers)
     names = ("image_id", "caption_id") if direction == "i2t" else ("caption_id", "image_id")
     pairs = np.stack([np.asarray(proposals[name]) for name in names])
-    own = np.isin(pairs[0], find_searched(proposals, direction)) & (bits > 0)
-    return tuple(annotators.tolist()), pairs[:, own], bits[own]
+    searched = np.isin(pairs[0], find_searched(proposals, direction)) & (bits > 0)
+    return tuple(annotators.tolist()), pairs[:, searched], bits[searched]
 
 
 def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
-    r"""Graded R@1 and R-Precision of a model, on the labels of every set of annotators.
+    r"""Graded R@1 and R-Precision of a model, (T, Q) each, on the labels of the sets of annotators of bits 1 to T.
 
     .. math:: R@1 = m_1(x) \qquad \text{R-P} = \frac{1}{R(x)} \sum_{i=1}^{R(x)} m_i(x)
 
@@ -252,16 +200,8 @@ def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
     proposals is its R@1 on those of all, as its first item was looked at in both. In Table E.1 that holds, up to
     rounding, of PVSE, VSRN and PCME; of ViLT and CLIP it does not, and the paper does not say why.
 
-    Args:
-        top: the best items of the queries of ``labels``, in their order, as deep as the largest R. Of items with equal
-            scores those with a lower gain stand first under the labels of all, for every set.
-        labels: Q queries.
-
-    Returns:
-        ``recall_at_1`` and ``r_precision``, (T, Q) values for the sets of bits 1 to T.
-
-    Raises:
-        DataError: other queries, or too shallow.
+    The top holds the best items of the queries of ``labels``, in their order, as deep as the largest R. Of items with
+    equal scores those with a lower gain stand first under the labels of all, for every set.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, appendix E, equations E.2 to E.4 and Table E.1.

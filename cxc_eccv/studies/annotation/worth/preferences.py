@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -48,12 +49,7 @@ def fit_strengths(wins: ArrayLike) -> FloatArray:
             strengths exist.
 
     References:
-        Bradley and Terry, Rank Analysis of Incomplete Block Designs, Biometrika 1952; Hunter, MM Algorithms for
-        Generalized Bradley-Terry Models, Annals of Statistics 2004.
-
-    Example:
-        >>> fit_strengths([[0, 30], [10, 0]]).tolist()
-        [0.75, 0.25]
+        Bradley and Terry, Biometrika 1952; Hunter, MM Algorithms for Generalized Bradley-Terry Models, 2004.
     """
     counts = _check_wins(wins)
     _check_connected(counts, [f"row {row}" for row in range(len(counts))])
@@ -75,25 +71,11 @@ def _iterate(counts: FloatArray) -> FloatArray:
 def rate_preferences(
     wins: ArrayLike, names: Sequence[str], *, confidence: float = 0.95, seed: int = 0
 ) -> tuple[Strength, ...]:
-    """Strengths in percent, strongest first, with bootstrap intervals.
+    """Strengths in percent, strongest first, with bootstrap intervals; ``wins`` are those of :func:`fit_strengths`.
 
-    A sample draws as many choices between each two systems as were made, with the shares that were found. Where some
-    systems never lost to the others in it, it counts with the limit: these alone share the whole, and the others have
+    A sample draws as many choices between each two systems as were made, with the observed shares. Where some systems
+    never lost to the others in a sample, it counts with the limit: these alone share the whole, and the others have
     nothing. Where several groups never lost, nobody knows in which shares, and it does not count.
-
-    Args:
-        wins: as of :func:`fit_strengths`.
-        names: S names.
-        confidence: of the intervals.
-        seed: of the draws.
-
-    Raises:
-        DataError: as of :func:`fit_strengths`; or not a name for each system.
-        InvalidOption: a confidence that is not between 0 and 1, a negative seed.
-
-    Example:
-        >>> [(own.name, round(own.value)) for own in rate_preferences([[0, 10], [30, 0]], ["A", "B"])]
-        [('B', 75), ('A', 25)]
     """
     Settings(seed=seed, confidence=confidence)  # refuses what is none
     counts = _check_wins(wins)
@@ -114,17 +96,11 @@ def rate_preferences(
 
 
 def read_preferences(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
-    """How often each system was preferred to each other, from a CSV file of choices or of counts.
+    """(S, S) counts as of :func:`fit_strengths` and the S names in the order of a CSV file of choices or of counts.
 
     Choices have the columns ``winner`` and ``loser``, and ``count`` where a row stands for several. Counts are a table
     whose first column names a system for each row, and whose other headings name the same: how often the system of the
     row was preferred to that of the column. What a system is said to win against itself is not looked at.
-
-    Returns:
-        (S, S) counts as of :func:`fit_strengths`, and the S names in the order of the file.
-
-    Raises:
-        MalformedSource: neither of the two, a count that is no whole number, a choice between one system and itself.
     """
     table = read_csv(path)
     columns = {name: table[name].to_pylist() for name in table.column_names}
@@ -138,9 +114,8 @@ def _read_choices(path: Path, columns: dict[str, list[str]]) -> tuple[FloatArray
     counts = columns.get("count", ["1"] * len(winners))
     for line, (winner, loser, cell) in enumerate(zip(winners, losers, counts, strict=True), start=2):
         if winner == loser or not (winner.strip() and loser.strip()):
-            raise MalformedSource(
-                path, f"line {line}", f"{shown(winner)} preferred to {shown(loser)}", "the names of two systems"
-            )
+            choice = f"{shown(winner)} preferred to {shown(loser)}"
+            raise MalformedSource(path, f"line {line}", choice, "the names of two systems")
         wins[names.index(winner), names.index(loser)] += _read_count(path, f"line {line}, column 'count'", cell)
     return wins, names
 
@@ -149,21 +124,13 @@ def _read_counts(path: Path, columns: dict[str, list[str]]) -> tuple[FloatArray,
     (_, rows), *cells = columns.items()
     names = tuple(name for name, _ in cells)
     if sorted(rows) != sorted(names):
-        raise MalformedSource(
-            path,
-            "",
-            f"rows {shown(rows)} and columns {shown([*names])}",
-            "columns winner and loser, or a table whose rows and columns are of the same systems",
-        )
-    lines = {name: line for line, name in enumerate(rows, start=2)}
-    counts = [
-        [
-            _read_count(path, f"line {lines[winner]}, column {loser!r}", column[lines[winner] - 2])
-            for loser, column in cells
-        ]
-        for winner in names
-    ]
-    return np.array(counts, dtype=np.float64), names
+        expected = "columns winner and loser, or a table whose rows and columns are of the same systems"
+        raise MalformedSource(path, "", f"rows {shown(rows)} and columns {shown([*names])}", expected)
+    wins = np.zeros((len(names), len(names)))
+    for (loser, column), (place, winner) in product(cells, enumerate(rows)):
+        count = _read_count(path, f"line {place + 2}, column {loser!r}", column[place])
+        wins[names.index(winner), names.index(loser)] = count
+    return wins, names
 
 
 def _read_count(path: Path, place: str, cell: str) -> int:
@@ -183,20 +150,20 @@ def _check_wins(wins: ArrayLike) -> FloatArray:
 
 def _fit_limits(samples: FloatArray) -> FloatArray:
     """(B, S) strengths of the samples that have some, be it in the limit."""
-    of_samples = [_find_unbeaten(sample) for sample in samples]
-    found = np.zeros(samples.shape[:2])
-    for unbeaten in {own for own in of_samples if own is not None}:
-        rows, group = np.flatnonzero([own == unbeaten for own in of_samples]), np.array(unbeaten)
-        some = group.size > 1  # who is alone has all
-        found[np.ix_(rows, group)] = _iterate(samples[np.ix_(rows, group, group)]) if some else 1.0
-    return found[[own is not None for own in of_samples]]
+    groups = [_find_unbeaten(sample) for sample in samples]
+    strengths = np.zeros(samples.shape[:2])
+    for unbeaten in {group for group in groups if group is not None}:
+        rows, group = np.flatnonzero([other == unbeaten for other in groups]), np.array(unbeaten)
+        alone = group.size == 1  # and has the whole
+        strengths[np.ix_(rows, group)] = 1.0 if alone else _iterate(samples[np.ix_(rows, group, group)])
+    return strengths[[group is not None for group in groups]]
 
 
 def _find_unbeaten(counts: FloatArray) -> tuple[int, ...] | None:
     """The systems of the group that never lost to another one; None where there are several such groups."""
     parts, labels = connected_components(counts > 0, connection="strong")
     groups = [labels == part for part in range(parts)]
-    unbeaten = [own for own in groups if not counts[np.ix_(~own, own)].any()]
+    unbeaten = [group for group in groups if not counts[np.ix_(~group, group)].any()]
     return tuple(np.flatnonzero(unbeaten[0]).tolist()) if len(unbeaten) == 1 else None
 
 

@@ -1,4 +1,4 @@
-"""Sets of labels by name, what each calls positive, and what people said of which pairs.
+"""Sets of labels by name: what each calls positive, and how right and complete it is beside what people said.
 
 A set is one source or several together, as ``coco,cxc``: positive is what any of them says. Among them may be plausible
 matches, ``plausible_0`` with the number of categories in which two images may differ.
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import merge
@@ -23,13 +23,17 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 
 __all__ = [
+    "Multiplicity",
     "Positives",
     "Verified",
+    "Worth",
     "check_sets",
+    "count_positives",
     "find_positives",
     "find_searched",
     "find_verified",
     "list_proposals",
+    "measure_labels",
 ]
 
 BoolArray = NDArray[np.bool_]
@@ -39,24 +43,14 @@ PLAUSIBLE = re.compile(r"plausible_(0|[1-9][0-9]?)")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Positives:
-    """What a set of labels calls positive in one direction.
+    """What a set of labels calls positive in one direction."""
 
-    Attributes:
-        query_ids, gallery_ids: all of the direction.
-        listed: ascending numbers of the listed pairs, the place of the query times the gallery's size plus that of the
-            item.
-        outside: (Q,) listed positives outside the gallery, which count towards R.
-        classes: (Q,) and (N,) class of categories of each query and item, -1 without one; None without plausible
-            matches.
-        alike: (C, C) whether two classes match.
-    """
-
-    query_ids: IntArray
-    gallery_ids: IntArray
-    listed: IntArray
-    outside: IntArray
-    classes: tuple[IntArray, IntArray] | None = None
-    alike: BoolArray | None = None
+    query_ids: IntArray  # (Q,) all of the direction
+    gallery_ids: IntArray  # (N,) all of the direction
+    listed: IntArray  # ascending numbers of pairs: place of the query * N + place of the item
+    outside: IntArray  # (Q,) listed positives outside the gallery, which count towards R
+    classes: tuple[IntArray, IntArray]  # (Q,) and (N,) class of categories, -1 without one
+    alike: BoolArray  # (C, C) whether two classes are a plausible match
 
     def holds(self, queries: IntArray, items: IntArray) -> BoolArray:
         """(P,) whether pairs of ids are positive; an item outside the gallery is not."""
@@ -68,29 +62,19 @@ class Positives:
     def sizes(self) -> IntArray:
         """(Q,) R of every query."""
         rows, columns = np.divmod(self.listed, self.gallery_ids.size)
-        if self.classes is None or self.alike is None:
-            return np.asarray(np.bincount(rows, minlength=self.query_ids.size) + self.outside)
         of_queries, of_items = self.classes
-        alone = ~self._match(rows, columns)
-        listed = np.bincount(rows[alone], minlength=self.query_ids.size)
+        listed = np.bincount(rows[~self._match(rows, columns)], minlength=self.query_ids.size)
         members = np.bincount(of_items[of_items >= 0], minlength=len(self.alike))
         matches = np.where(of_queries >= 0, (self.alike @ members)[of_queries], 0)
         return np.asarray(listed + matches + self.outside)
 
     def _match(self, rows: IntArray, columns: IntArray) -> BoolArray:
-        if self.classes is None or self.alike is None:
-            return np.zeros(rows.size, dtype=bool)
         one, other = self.classes[0][rows], self.classes[1][columns]
         return np.asarray((one >= 0) & (other >= 0) & self.alike[one, other])
 
 
 def check_sets(names: Sequence[str], library: Library) -> None:
-    """Refuse names that are neither a source of labels nor plausible matches.
-
-    Raises:
-        InvalidOption: no name is given, or one twice.
-        UnknownName: there is no such source.
-    """
+    """Refuse names that are neither a source of labels nor plausible matches, and those named twice."""
     known = sources_of(library)
     if not names:
         raise InvalidOption(f"a set of labels without a source: choose among {', '.join(known)}, plausible_0")
@@ -109,62 +93,49 @@ def find_positives(library: Library, split: str, direction: str, names: Sequence
         split: ``validation`` or ``test``.
         direction: ``i2t`` or ``t2i``.
         names: sources of labels, ``plausible_0`` among them or another number of categories.
-
-    Example:
-        >>> found = find_positives(Library("sample"), "test", "t2i", ["coco"])
-        >>> found.sizes().max()
-        np.int64(1)
     """
     check_sets(names, library)
     sources = [name for name in names if not PLAUSIBLE.fullmatch(name)]
     zetas = [int(name.removeprefix("plausible_")) for name in names if name not in sources]
     query_ids, gallery_ids = item_ids(library, split, direction)
-    listed, outside, said = np.empty(0, np.int64), np.zeros(query_ids.size, np.int64), bool(zetas)
+    listed, outside = np.empty(0, np.int64), np.zeros(query_ids.size, np.int64)
     if sources:
         pairs = merge(library, split, direction, sources=sources)
+        if not (pairs.sources or zetas):
+            return None
         listed = (pairs.queries * gallery_ids.size + pairs.items)[pairs.positive]
-        said |= bool(pairs.sources)
         if "eccv" in pairs.sources:
             table = library.eccv("eccv", direction)
             lost = ~positions_of(np.asarray(table["item_id"]), gallery_ids)[1]
             rows = positions_of(np.asarray(table["query_id"])[lost], query_ids)[0]
             outside = np.bincount(rows, minlength=query_ids.size)
-    if not said:
-        return None
-    if not zetas:
-        return Positives(query_ids, gallery_ids, listed, outside)
-    matches = category_matches(library, split, direction)
-    classes = (
-        _spread(query_ids, matches.query_ids, matches.query_classes),
-        _spread(gallery_ids, matches.gallery_ids, matches.gallery_classes),
-    )
-    return Positives(query_ids, gallery_ids, listed, outside, classes, matches.distances <= max(zetas))
+    classes, alike = (np.full(query_ids.size, -1), np.full(gallery_ids.size, -1)), np.zeros((1, 1), bool)
+    if zetas:
+        matches = category_matches(library, split, direction)
+        classes = (
+            _spread(query_ids, matches.query_ids, matches.query_classes),
+            _spread(gallery_ids, matches.gallery_ids, matches.gallery_classes),
+        )
+        alike = matches.distances <= max(zetas)
+    return Positives(query_ids, gallery_ids, listed, outside, classes, alike)
 
 
-def _spread(ids: IntArray, own: IntArray, values: IntArray) -> IntArray:
+def _spread(ids: IntArray, of_ids: IntArray, values: IntArray) -> IntArray:
     """Values by id; -1 for those that have none."""
-    places, known = positions_of(ids, own)
+    places, known = positions_of(ids, of_ids)
     return np.where(known, values[places], -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verified:
-    """What is known of pairs in one direction.
+    """What is known of P pairs in one direction."""
 
-    Attributes:
-        name: who says so.
-        queries, items: (P,) ids.
-        positive: (P,) whether the pair is a match.
-        gains: (P,) graded, where the labels are, and 0 where the pair is no match.
-        asked: (P,) whether people were asked about it; a pair that is taken to match counts for recall alone.
-    """
-
-    name: str
+    name: str  # who says so
     queries: IntArray
     items: IntArray
     positive: BoolArray
-    gains: FloatArray
-    asked: BoolArray
+    gains: FloatArray  # graded, where the labels are, and 0 where the pair is no match
+    asked: BoolArray  # whether people were asked about it; a pair that is taken to match counts for recall alone
 
 
 def find_verified(
@@ -175,14 +146,9 @@ def find_verified(
     What people were asked about is every pair that the source judges. A source that lists positives alone, as ECCV
     Caption does, did not publish what they turned down: nobody knows what was asked, and only recall can be measured.
 
-    Args:
-        library: as of :func:`find_positives`.
-        split: likewise.
-        direction: likewise.
-        source: one source of labels.
-        proposals: of a project whose labels they are, a table of ``CANDIDATES``. Those that the source does not judge
-            and that were known to match are taken for verified, and only what was proposed as a query counts as one: a
-            caption that was proposed for an image was not itself looked for images. None for all.
+    With the proposals of a project whose labels they are, a table of ``CANDIDATES``, the proposed pairs that the source
+    does not judge and that were known to match are taken for verified, and only what was proposed as a query counts as
+    one: a caption that was proposed for an image was not itself looked for images.
     """
     file = library.labels(source, split) if source in library.label_names else None
     if file is not None:
@@ -190,31 +156,27 @@ def find_verified(
         positive, gains = (np.asarray(file.table[name]) for name in ("positive", "gain"))
         asked = np.ones(queries.size, bool)
     else:
-        found = gather(library, split, direction, source, Thresholds())
-        if found is None:
+        judged = gather(library, split, direction, source, Thresholds())
+        if judged is None:
             return None
-        queries, items, positive, gains = found.queries, found.items, found.positive, np.ones(found.queries.size)
+        queries, items, positive, gains = judged.queries, judged.items, judged.positive, np.ones(judged.queries.size)
         asked = np.full(queries.size, not sources_of(library)[source].lists_positives)
-    own = Verified(source, queries, items, positive, np.where(positive, gains, 0.0), asked)
-    return own if proposals is None else _with_known(own, proposals, direction)
+    verified = Verified(source, queries, items, positive, np.where(positive, gains, 0.0), asked)
+    return verified if proposals is None else _add_known(verified, proposals, direction)
 
 
-def _with_known(own: Verified, proposals: pa.Table, direction: str) -> Verified:
+def _add_known(verified: Verified, proposals: pa.Table, direction: str) -> Verified:
     queries, items = _sides(proposals, direction)
     known = np.asarray(pc.greater(pc.list_value_length(proposals["known"]), 0))
     pairs = np.unique(np.stack([queries[known], items[known]]), axis=1)
-    every = np.concatenate([np.stack([own.queries, own.items]), pairs], axis=1)
+    every = np.concatenate([np.stack([verified.queries, verified.items]), pairs], axis=1)
     first = np.sort(np.unique(every, axis=1, return_index=True)[1])  # what people said goes before what was known
     kept = first[np.isin(every[0, first], find_searched(proposals, direction))]
     n_known = pairs.shape[1]
-    return Verified(
-        own.name,
-        every[0, kept],
-        every[1, kept],
-        np.append(own.positive, np.ones(n_known, bool))[kept],
-        np.append(own.gains, np.ones(n_known))[kept],
-        np.append(own.asked, np.zeros(n_known, bool))[kept],
-    )
+    positive = np.append(verified.positive, np.ones(n_known, bool))[kept]
+    gains = np.append(verified.gains, np.ones(n_known))[kept]
+    asked = np.append(verified.asked, np.zeros(n_known, bool))[kept]
+    return Verified(verified.name, *every[:, kept], positive, gains, asked)
 
 
 def find_searched(proposals: pa.Table, direction: str) -> IntArray:
@@ -237,3 +199,94 @@ def list_proposals(proposals: pa.Table) -> tuple[IntArray, NDArray[np.str_], NDA
 def _sides(pairs: pa.Table, direction: str) -> tuple[IntArray, IntArray]:
     images, captions = (np.asarray(pairs[name]) for name in ("image_id", "caption_id"))
     return (images, captions) if direction == "i2t" else (captions, images)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Worth:
+    """Precision and recall of labels, query by query."""
+
+    precision_ids: IntArray  # queries with a labelled positive that people were asked about
+    precision: FloatArray  # share of these that people verified
+    recall_ids: IntArray  # queries with a labelled positive among what is known, and a verified one
+    recall: FloatArray  # share of the verified positives that are labelled
+    n_unlabelled: int  # queries left out of both, as nothing is known of any of their labelled positives
+    n_unverified: int  # queries left out of recall alone, as nothing is verified for them
+
+
+def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike, asked: ArrayLike) -> Worth:
+    r"""Precision and recall of labels against what people verified.
+
+    With :math:`r_i` the labelled positives of query i, :math:`t_i` the verified ones, :math:`h_i` all that people
+    saw, and :math:`r'_i = r_i \cap h_i`:
+
+    .. math:: \mathrm{Prec} = \frac{1}{N} \sum_i \frac{|r'_i \cap t_i|}{|r'_i|} \qquad
+              \mathrm{Recall} = \frac{1}{N} \sum_i 1 - \frac{|t_i \setminus r'_i|}{|t_i|}
+
+    As in the paper, a query without :math:`r'_i` has no precision and is left out of both. One without :math:`t_i` has
+    no recall and is left out of that; it stays in precision, where all of its labels are wrong. The paper has one N, as
+    each of its queries has a verified positive.
+
+    Args:
+        queries: (P,) query of each pair of which something is known; every pair once.
+        labelled: (P,) whether the labels call it positive.
+        verified: (P,) whether it is positive.
+        asked: (P,) whether people were asked about it. A pair that is taken for positive without having been asked
+            about counts for recall alone.
+
+    References:
+        Chun et al., ECCV Caption, ECCV 2022, section 3.3, Table 2.
+
+    Example:
+        >>> worth = measure_labels([1, 1, 1], [True, True, False], [True, False, True], [True, True, True])
+        >>> worth.precision.tolist(), worth.recall.tolist()
+        ([0.5], [0.5])
+    """
+    ids = np.asarray(queries)
+    labels, truth, seen = (np.asarray(values) for values in (labelled, verified, asked))
+    if (~seen & ~truth).any():
+        raise DataError(
+            f"query {ids[~seen & ~truth][0]}: a pair that nobody was asked about is called no match; leave out pairs "
+            "of which nothing is known"
+        )
+    own, rows = np.unique(ids, return_inverse=True)
+
+    def count(which: BoolArray) -> FloatArray:
+        return np.bincount(rows[which], minlength=own.size).astype(np.float64)
+
+    judged, known, true = count(labels & seen), count(labels), count(truth)
+    precise, complete = judged > 0, (known > 0) & (true > 0)
+    return Worth(
+        own[precise],
+        count(labels & truth & seen)[precise] / judged[precise],
+        own[complete],
+        count(labels & truth)[complete] / true[complete],
+        int((known == 0).sum()),
+        int(((known > 0) & (true == 0)).sum()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplicity:
+    """How many positives labels have."""
+
+    n_queries: int  # with a positive
+    n_without: int  # queries that were counted and have none
+    n_positives: int  # R of all queries together
+    mean: float  # of R over the queries with a positive
+    quartiles: tuple[float, float, float]  # of R over them: three quarters of the queries have at least the first
+    largest: int
+
+
+def count_positives(sizes: ArrayLike) -> Multiplicity:
+    """The positives that labels have (Table 3), from R of each query that counts, 0 where it has no positive."""
+    given = np.asarray(sizes)
+    counts = given[given > 0]
+    low, middle, high = np.quantile(counts, [0.25, 0.5, 0.75]).tolist()
+    return Multiplicity(
+        counts.size,
+        given.size - counts.size,
+        int(counts.sum()),
+        float(counts.mean()),
+        (low, middle, high),
+        int(counts.max()),
+    )

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
+from cxc_eccv.statistics import Estimate
 from cxc_eccv.studies.annotation.worth.appraisal import (
     DEPTH,
     Appraisal,
     Biases,
     BiasOfSet,
-    Estimate,
     Likeness,
     SetCounts,
     SetWorth,
 )
+from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.reported import group_by_reason
 
@@ -91,6 +92,7 @@ def say_lacking(found: Appraisal) -> list[str]:
 
 
 Row = TypeVar("Row", SetCounts, SetWorth, Biases, Likeness)
+Line = Sequence[str | Cell]
 
 
 def _by(rows: Sequence[Row], *names: str) -> dict[tuple[str, ...], list[Row]]:
@@ -130,13 +132,8 @@ def _count_tables(found: Appraisal) -> Iterator[Table]:
 def _worth_tables(worth: Sequence[SetWorth]) -> Iterator[Table]:
     for (name, direction), rows in _by(worth, "verified", "direction").items():
         seen = rows[0].asked
-        header = [
-            ("labels",),
-            *([("precision, %",), ("queries",)] if seen else []),
-            ("recall, %",),
-            ("queries",),
-            ("left out",),
-        ]
+        precision = [("precision, %",), ("queries",)] if seen else []
+        header = [("labels",), *precision, ("recall, %",), ("queries",), ("left out",)]
         cells = [
             (
                 row.labels,
@@ -155,61 +152,53 @@ def _worth_tables(worth: Sequence[SetWorth]) -> Iterator[Table]:
 
 def _bias_tables(both: Sequence[Biases]) -> list[Table]:
     """Of one direction, with a section for each metric."""
-    return [_score_table(both), _bias_table(both), _gain_table(both)]
-
-
-def _score_table(both: Sequence[Biases]) -> Table:
     first = both[0]
-    alone = [row.annotators[0] for row in _ends(first)[:-1]]
-    lines: list[Sequence[str | Cell]] = [("without a label", *(f"{row.n_without:,}" for row in _ends(first)))]
-    for own in both:
-        models = _ends(own)[0].scores
-        lines.append((METRICS[own.metric],))
-        lines += [(name, *(_cell(row.scores[name], "{:.1f}", 100) for row in _ends(own))) for name in models]
-    return Table(
-        [("model",), *((name,) for name in alone), ("all",)],
-        lines,
-        f"Graded scores on the labels of one annotator's proposals, {first.direction}",
-        f"{first.n_positives:,} labels of {first.n_queries:,} queries",
-        [
-            "Queries without a label among an annotator's proposals count 0, as no item matches. "
-            f"{first.n_unanswered:,} proposals without an answer count as no match; {first.n_unproposed:,} verified "
-            "pairs that no model proposed are in no set."
-        ],
-    )
 
+    def ends(biases: Biases) -> list[BiasOfSet]:
+        """Each annotator alone, and all of them."""
+        return [row for row in biases.sets if len(row.annotators) in (1, len(biases.sets[-1].annotators))]
 
-def _ends(own: Biases) -> list[BiasOfSet]:
-    """Each annotator alone, and all of them."""
-    return [row for row in own.sets if len(row.annotators) in (1, len(own.sets[-1].annotators))]
+    def sections(lines_of: Callable[[Biases], Iterable[Line]]) -> list[Line]:
+        return [line for biases in both for line in ((METRICS[biases.metric],), *lines_of(biases))]
 
+    def score_lines(biases: Biases) -> Iterator[Line]:
+        for model in biases.sets[0].scores:
+            yield (model, *(_cell(row.scores[model], "{:.1f}", 100) for row in ends(biases)))
 
-def _bias_table(both: Sequence[Biases]) -> Table:
-    lines: list[Sequence[str | Cell]] = []
-    for own in both:
-        lines.append((METRICS[own.metric],))
-        lines += [(row.annotators[0], *_points(row.bias, PARTS)) for row in _ends(own)[:-1]]
-        sizes = [(size, bias) for size, bias in own.by_size.items() if size > 1]
-        lines += [(f"mean over sets of {size}", *_points(bias, PARTS)) for size, bias in sizes]
-    return Table(
-        [("annotators",), *((title,) for title in PARTS.values())],
-        lines,
-        f"Bias of the annotators, {both[0].direction}",
-        notes=["Mean distance of scores from those on the labels of all annotators, in points (equation E.5)."],
-    )
+    def bias_lines(biases: Biases) -> Iterator[Line]:
+        yield from ((row.annotators[0], *_points(row.bias, PARTS)) for row in ends(biases)[:-1])
+        sizes = [(size, bias) for size, bias in biases.by_size.items() if size > 1]
+        yield from ((f"mean over sets of {size}", *_points(bias, PARTS)) for size, bias in sizes)
 
+    def gain_lines(biases: Biases) -> Iterator[Line]:
+        yield from ((name, *_points(gain, ("own", "others"), "{:+.2f}")) for name, gain in biases.gains.items())
 
-def _gain_table(both: Sequence[Biases]) -> Table:
-    lines: list[Sequence[str | Cell]] = []
-    for own in both:
-        lines.append((METRICS[own.metric],))
-        lines += [(name, *_points(gain, ("own", "others"), "{:+.2f}")) for name, gain in own.gains.items()]
-    return Table(
-        [("joining annotator",), ("its own score",), ("others' scores",)],
-        lines,
-        f"Gain from joining the annotators, {both[0].direction}",
-        notes=["Mean over all sets of annotators that it can join, in points."],
-    )
+    without = ("without a label", *(f"{row.n_without:,}" for row in ends(first)))
+    return [
+        Table(
+            [("model",), *((row.annotators[0],) for row in ends(first)[:-1]), ("all",)],
+            [without, *sections(score_lines)],
+            f"Graded scores on the labels of one annotator's proposals, {first.direction}",
+            f"{first.n_positives:,} labels of {first.n_queries:,} queries",
+            [
+                "Queries without a label among an annotator's proposals count 0, as no item matches. "
+                f"{first.n_unanswered:,} proposals without an answer count as no match; {first.n_unproposed:,} "
+                "verified pairs that no model proposed are in no set."
+            ],
+        ),
+        Table(
+            [("annotators",), *((title,) for title in PARTS.values())],
+            sections(bias_lines),
+            f"Bias of the annotators, {first.direction}",
+            notes=["Mean distance of scores from those on the labels of all annotators, in points (equation E.5)."],
+        ),
+        Table(
+            [("joining annotator",), ("its own score",), ("others' scores",)],
+            sections(gain_lines),
+            f"Gain from joining the annotators, {first.direction}",
+            notes=["Mean over all sets of annotators that it can join, in points."],
+        ),
+    ]
 
 
 def _points(parts: Mapping[str, Estimate | None], names: Iterable[str], form: str = "{:.2f}") -> list[str | Cell]:
@@ -223,9 +212,8 @@ def _diversity_tables(likenesses: Sequence[Likeness]) -> Iterator[Table]:
         for part, (title, note) in LIKE.items():
             lines = [(one, *(_like(cells.get((one, other)), part) for other in models)) for one in models]
             notes = [note.format(depth=DEPTH)] if note else []
-            yield Table(
-                [("",), *((name,) for name in models)], lines, f"{title.format(depth=DEPTH)}, {direction}", notes=notes
-            )
+            header = [("",), *((name,) for name in models)]
+            yield Table(header, lines, f"{title.format(depth=DEPTH)}, {direction}", notes=notes)
 
 
 def _like(row: Likeness | None, part: str) -> str | Cell:
@@ -239,15 +227,13 @@ def _like(row: Likeness | None, part: str) -> str | Cell:
 def _preference_tables(found: Appraisal) -> list[Table]:
     if not found.preferences:
         return []
-    rows = [
-        (row.name, Cell(f"{row.value:.2f}", interval=f"[{row.low:.2f}, {row.high:.2f}]")) for row in found.preferences
-    ]
+    rows = [(row.name, _cell(row, "{:.2f}")) for row in found.preferences]
     note = "Strengths of the Bradley-Terry model, which sum to 100; intervals over drawn choices."
     return [Table([("",), ("strength, %",)], rows, "Preferences", notes=[note])]
 
 
-def _cell(own: Estimate | None, form: str, times: float = 1) -> str | Cell:
-    if own is None:
+def _cell(number: Estimate | Strength | None, form: str, times: float = 1) -> str | Cell:
+    if number is None:
         return MISSING
-    text, low, high = (form.format(times * value) for value in (own.value, own.low, own.high))
+    text, low, high = (form.format(times * value) for value in (number.value, number.low, number.high))
     return Cell(text, interval=f"[{low}, {high}]")

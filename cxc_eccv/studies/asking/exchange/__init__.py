@@ -19,6 +19,6 @@ def formats() -> Mapping[str, Format]:
 
     Example:
         >>> list(formats())
-        ['argilla', 'csv', 'html', 'jsonl', 'label_studio']
+        ['csv', 'html', 'jsonl', 'label_studio']
     """
     return find_declared(sys.modules[__name__], "FORMAT", Format)

@@ -20,25 +20,13 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A tool or a kind of file.
+    """A tool or a kind of file."""
 
-    Attributes:
-        name: as its file.
-        title: what people call it.
-        exported: what is written, and what to do with it.
-        answered: what is read back.
-        endings: of the files that are read back.
-        render: questions and scheme to the content of files, by their names.
-        read: an answered file and the scheme to place and record of every answer in it. Unanswered questions may be
-            among them; what is no file of the tool's is refused here, and what is no answer to a question later.
-        timed: whether every answer says how long it took.
-    """
-
-    name: str
-    title: str
-    exported: str
-    answered: str
-    endings: tuple[str, ...]
+    name: str  # as its file
+    title: str  # what people call it
+    exported: str  # what is written, and what to do with it
+    answered: str  # what is read back
+    endings: tuple[str, ...]  # of the files that are read back
     render: Callable[[Sequence[Asked], Scheme], Mapping[str, str]]
     read: Callable[[Path, Scheme], Iterator[tuple[str, Record]]]
     timed: bool = False
@@ -77,22 +65,11 @@ class Format:
 
 
 def name_answers(scheme: Scheme) -> tuple[str, ...]:
-    """What is asked for about every pair: criteria or an answer, details, and a remark.
-
-    Example:
-        >>> from cxc_eccv.studies.asking.schemes import schemes
-        >>> name_answers(schemes()["eccv"])
-        ('answer', 'shortcomings', 'errors', 'remark')
-    """
+    """What is asked for about every pair: criteria or an answer, details, and a remark."""
     return (*(scheme.criteria or ["answer"]), *(own.name for own in scheme.details), "remark")
 
 
 def join_criteria(said: Mapping[str, object]) -> dict[str, object] | None:
-    """One answer out of a yes or no for each criterion; None where none was answered.
-
-    Example:
-        >>> join_criteria({"describes": "yes", "follows": "no"})
-        {'describes': True, 'follows': False}
-    """
+    """One answer out of a yes or no for each criterion; None where none was answered."""
     yes_no: dict[object, object] = {"yes": True, "no": False}
     return {name: yes_no.get(word, word) if isinstance(word, str) else word for name, word in said.items()} or None

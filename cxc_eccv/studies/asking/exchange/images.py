@@ -44,15 +44,6 @@ def find_images(
         InvalidOption: images of another edition, which COCO has not; a pattern with other fields, or with none that
             tells images apart; no such folder.
         SourceMissing: the folder lacks an image.
-        MalformedSource: an image is damaged.
-
-    Example:
-        >>> from cxc_eccv.studies.asking.questions import CANDIDATE, Question
-        >>> library = Library("sample")
-        >>> image = library.images("test").to_pylist()[0]
-        >>> asked = Question("p0", image["image_id"], 1, image["file_name"], "A dog.", CANDIDATE, ())
-        >>> find_images("images/{file_name}", [[asked]], library, "test")
-        {'COCO_val2014_000000764118.jpg': 'images/COCO_val2014_000000764118.jpg'}
     """
     names = {own.file_name for sheet in sheets for own in sheet}
     text = str(given)

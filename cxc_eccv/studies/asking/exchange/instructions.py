@@ -21,24 +21,13 @@ sheet, or none.
 
 
 def describe_answers(scheme: Scheme, *, columns: bool = False) -> str:
-    """A page in Markdown.
-
-    Args:
-        scheme: how people are asked.
-        columns: whether they fill in cells of a table, rather than JSON.
-    """
+    """A page in Markdown, for people who fill in cells of a table (``columns``) or JSON."""
     head = HEAD.format(title=scheme.title, instructions="\n\n".join(scheme.instructions), question=scheme.question)
     return "\n".join([head, *(_table_lines(scheme) if columns else _json_lines(scheme))]) + "\n"
 
 
 def describe_detail(scheme: Scheme, detail: Details) -> str:
-    """When a group of further choices is asked for.
-
-    Example:
-        >>> from cxc_eccv.studies.asking.schemes import schemes
-        >>> describe_detail(schemes()["eccv"], schemes()["eccv"].details[1])
-        'What is wrong about the main concepts? One or more, with wrong_description alone.'
-    """
+    """When a group of further choices is asked for."""
     after = detail.after or " and ".join(own.name for own in scheme.answers if own.asks)
     return f"{detail.label} One or more, with {after} alone."
 

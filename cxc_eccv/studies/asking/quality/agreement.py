@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.statistics.agreement import (
-    Level,
     cohen_kappa,
     count_answers,
     fleiss_kappa,
@@ -31,73 +30,49 @@ __all__ = [
     "compare_with_labels",
     "compare_workers",
     "measure_agreement",
+    "number_pairs",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far people agree about something.
+    """How far people agree about something."""
 
-    Attributes:
-        about: what they answered.
-        pairs: (image, caption) pairs that two people or more judged.
-        values: name to value: the share of pairs of answers that agree, and the coefficients.
-        not_computed: name to the reason why there is no value.
-    """
-
-    about: str
-    pairs: int
-    values: Mapping[str, float]
-    not_computed: Mapping[str, str]
+    about: str  # what they answered
+    pairs: int  # (image, caption) pairs that two people or more judged
+    values: Mapping[str, float]  # name to the share of pairs of answers that agree, and to the coefficients
+    not_computed: Mapping[str, str]  # name to the reason why there is no value
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Two who judged the same pairs, on what is positive.
-
-    Attributes:
-        first, second: workers; the second is empty where the first is compared with the settled labels.
-        pairs: (image, caption) pairs that both judged.
-        share: of these on which both say the same.
-        kappa: Cohen's; None where all answers of both are the same, so that chance alone gives them.
-    """
+    """Two workers who judged the same pairs, on what is positive."""
 
     first: str
-    second: str
-    pairs: int
-    share: float
-    kappa: float | None
+    second: str  # empty where the first is compared with the settled labels
+    pairs: int  # that both judged
+    share: float  # of these on which both say the same
+    kappa: float | None  # Cohen's; None where all answers of both are the same, so that chance alone gives them
 
 
 def classify(answers: pa.Table, scheme: Scheme) -> tuple[tuple[str, ...], IntArray]:
-    """What can be answered, and (A,) which of it each answer is; a number is the nearest mark of its scale.
-
-    Args:
-        answers: with a column ``answer``.
-        scheme: how people were asked.
-
-    Example:
-        >>> from cxc_eccv.studies.asking.schemes import schemes
-        >>> names, codes = classify(pa.table({"answer": ["2.5", "0", "4.2"]}), schemes()["cxc"])
-        >>> names, codes.tolist()
-        (('0', '1', '2', '3', '4', '5'), [3, 0, 4])
-    """
+    """What can be answered, and (A,) which of it each answer is; a number is the nearest mark of its scale."""
     given = [json.loads(answer) for answer in answers["answer"].to_pylist()]
     if scheme.answers:
-        places = {own.name: place for place, own in enumerate(scheme.answers)}
-        names, codes = tuple(own.name.replace("_", " ") for own in scheme.answers), [places[answer] for answer in given]
+        choices = [choice.name for choice in scheme.answers]
+        names, codes = [name.replace("_", " ") for name in choices], [choices.index(answer) for answer in given]
     elif scheme.scale is not None:
         low, high = scheme.scale
-        names = tuple(f"{low + place:g}" for place in range(int(high - low) + 1))
+        names = [f"{low + place:g}" for place in range(int(high - low) + 1)]
         codes = [int(np.floor(answer - low + 0.5)) for answer in given]
     else:
         criteria = list(scheme.criteria or ())
-        names = tuple(
+        names = [
             " and ".join(name for place, name in enumerate(criteria) if code >> place & 1) or "none"
             for code in range(2 ** len(criteria))
-        )
+        ]
         codes = [sum(answer[name] << place for place, name in enumerate(criteria)) for answer in given]
-    return names, np.array(codes, dtype=np.int64)
+    return tuple(names), np.array(codes, dtype=np.int64)
 
 
 STATISTICS = {
@@ -112,13 +87,10 @@ STATISTICS = {
 def measure_agreement(answers: pa.Table, scheme: Scheme) -> tuple[Agreement, ...]:
     """About what was answered, and about what is positive, over the pairs that several people judged.
 
-    Choices are nominal. Numbers of a scale are of the interval level, and have Krippendorff's alpha alone.
-
-    Args:
-        answers: of accepted sheets, about candidates, one of a worker about a pair.
-        scheme: how people were asked.
+    Choices are nominal. Numbers of a scale are of the interval level, and have Krippendorff's alpha alone. The answers
+    are those of accepted sheets, about candidates, one of a worker about a pair.
     """
-    items = _number_pairs(answers)
+    items = number_pairs(answers)[1]
     several = np.bincount(items)[items] > 1 if items.size else np.zeros(0, dtype=bool)
     if not several.any():
         why = "no pair was judged by two people whose sheets are accepted"
@@ -134,88 +106,78 @@ def measure_agreement(answers: pa.Table, scheme: Scheme) -> tuple[Agreement, ...
 
 def _agree(about: str, items: IntArray, values: IntArray | FloatArray, n_classes: int | None = None) -> Agreement:
     """All coefficients of classes; of numbers, which have none, Krippendorff's on the interval level."""
-    level: Level = "interval" if n_classes is None else "nominal"
-    calls: dict[str, Callable[[], float]] = {"krippendorff_alpha": lambda: krippendorff_alpha(items, values, level)}
-    if n_classes is not None:
+    calls: dict[str, Callable[[], float]]
+    if n_classes is None:
+        calls = {"krippendorff_alpha": lambda: krippendorff_alpha(items, values, "interval")}
+    else:
         counts = count_answers(items, values, n_classes)
-        calls |= {
+        calls = {
             "share": lambda: share_of_agreement(counts),
             "fleiss_kappa": lambda: fleiss_kappa(counts),
             "falotico_quatto_kappa": lambda: uniform_kappa(counts),
+            "krippendorff_alpha": lambda: krippendorff_alpha(items, values),
         }
-    found, reasons = {}, {}
-    for name in STATISTICS:
+    computed, reasons = {}, {name: "it is of classes" for name in STATISTICS if name not in calls}
+    for name, call in calls.items():
         try:
-            if name in calls:
-                found[name] = calls[name]()
-            else:
-                reasons[name] = "it is of classes"
+            computed[name] = call()
         except DataError as error:
             reasons[name] = str(error)
-    return Agreement(about, int(items.max()) + 1, found, reasons)
+    return Agreement(about, int(items.max()) + 1, computed, reasons)
 
 
 def compare_workers(answers: pa.Table) -> list[Together]:
-    """All who judged the same pairs, two by two, those with the most pairs in common first.
-
-    Args:
-        answers: as of :func:`measure_agreement`.
-    """
+    """All who judged the same pairs, two by two, those with the most pairs in common first."""
     if not answers.num_rows:
         return []
     names, workers = np.unique(answers["worker"].to_pylist(), return_inverse=True)
-    order = np.lexsort((workers, _number_pairs(answers)))
-    items, workers = _number_pairs(answers)[order], workers[order]
+    items = number_pairs(answers)[1]
+    order = np.lexsort((workers, items))
+    items, workers = items[order], workers[order]
     positive = np.asarray(answers["positive"]).astype(np.int64)[order]
-    both = []
+    parts = []
     for apart in range(1, int(np.bincount(items).max())):  # of the answers to one pair each with each
-        own = np.flatnonzero(items[apart:] == items[:-apart])
-        both.append(np.stack([workers[own], workers[own + apart], positive[own], positive[own + apart]]))
-    if not both:
+        rows = np.flatnonzero(items[apart:] == items[:-apart])
+        parts.append(np.stack([workers[rows], workers[rows + apart], positive[rows], positive[rows + apart]]))
+    if not parts:
         return []
-    first, second, said, other = np.concatenate(both, axis=1)
+    first, second, of_first, of_second = np.concatenate(parts, axis=1)
     order = np.lexsort((second, first))
     ends = np.flatnonzero(np.diff(first[order]) | np.diff(second[order])) + 1
-    found = [
-        _together(str(names[first[own[0]]]), str(names[second[own[0]]]), said[own], other[own])
-        for own in np.split(order, ends)
+    pairs = [
+        _compare(str(names[first[rows[0]]]), str(names[second[rows[0]]]), of_first[rows], of_second[rows])
+        for rows in np.split(order, ends)
     ]
-    return sorted(found, key=lambda one: (-one.pairs, one.first, one.second))
+    return sorted(pairs, key=lambda pair: (-pair.pairs, pair.first, pair.second))
 
 
 def compare_with_labels(answers: pa.Table, labels: pa.Table) -> list[Together]:
     """Every worker with the labels of those pairs that others judged, too, whoever judged the most first.
 
-    Args:
-        answers: as of :func:`measure_agreement`.
-        labels: what ``settle`` made of them. The worker's own answer has a
-            part in it.
+    The worker's own answers have a part in the labels, which ``settle`` made of all.
     """
     settled = {
         (row["image_id"], row["caption_id"]): row["positive"] for row in labels.to_pylist() if row["answers"] > 1
     }
     columns = (answers[name].to_pylist() for name in ("image_id", "caption_id", "worker", "positive"))
-    told = sorted(
-        (worker, said, settled[image, caption])
-        for image, caption, worker, said in zip(*columns, strict=True)
-        if (image, caption) in settled
-    )
-    found = []
-    for worker, own in groupby(told, key=lambda row: row[0]):
-        said, label = np.array([row[1:] for row in own], dtype=np.int64).T
-        found.append(_together(worker, "", said, label))
-    return sorted(found, key=lambda one: (-one.pairs, one.first))
+    by_worker: defaultdict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    for image, caption, worker, positive in zip(*columns, strict=True):
+        if (image, caption) in settled:
+            by_worker[worker].append((positive, settled[image, caption]))
+    pairs = [_compare(worker, "", *np.array(rows, dtype=np.int64).T) for worker, rows in by_worker.items()]
+    return sorted(pairs, key=lambda pair: (-pair.pairs, pair.first))
 
 
-def _together(first: str, second: str, said: IntArray, other: IntArray) -> Together:
+def _compare(first: str, second: str, of_first: IntArray, of_second: IntArray) -> Together:
     try:
-        kappa = cohen_kappa(said, other, 2)
+        kappa = cohen_kappa(of_first, of_second, 2)
     except DataError:  # both gave one answer throughout
         kappa = None
-    return Together(first, second, said.size, float((said == other).mean()), kappa)
+    return Together(first, second, of_first.size, float((of_first == of_second).mean()), kappa)
 
 
-def _number_pairs(answers: pa.Table) -> IntArray:
-    """(A,) the (image, caption) pair of every answer, from 0."""
+def number_pairs(answers: pa.Table) -> tuple[IntArray, IntArray]:
+    """(P, 2) image and caption ids in ascending order, and (A,) the pair of every answer."""
     ids = np.stack([np.asarray(answers[name]) for name in ("image_id", "caption_id")], axis=1)
-    return np.unique(ids, axis=0, return_inverse=True)[1].ravel()
+    pairs, items = np.unique(ids, axis=0, return_inverse=True)
+    return pairs, items.ravel()

@@ -28,7 +28,6 @@ __all__ = [
     "SheetQuality",
     "WorkerQuality",
     "accept",
-    "answer_value",
     "group_workers",
     "judge_sheets",
     "judge_workers",
@@ -53,14 +52,10 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What decides about sheets beside their answers.
+    """What decides about sheets beside their answers."""
 
-    Attributes:
-        least_seconds: time below which a sheet is too hasty; 0 for no limit.
-        by_hand: sheet and worker to whether somebody who looked at the answers found them good.
-    """
-
-    least_seconds: float = 0.0
+    least_seconds: float = 0.0  # time below which a sheet is too hasty; 0 for no limit
+    # Sheet and worker to whether somebody who looked found the answers good.
     by_hand: Mapping[tuple[int, str], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -70,40 +65,28 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class SheetQuality:
-    """One worker's answers to one sheet.
-
-    Attributes:
-        sheet: its number.
-        worker: who answered.
-        seconds: the answers took together; None where that is not known of all of them.
-        missed_positive: a known positive was answered as none.
-        missed_negative: a known negative was answered as a positive.
-        straight: all candidates got the same answer, and there are three or more.
-        verdict: :data:`ACCEPTED`, :data:`BY_HAND` or :data:`REJECTED`.
-        hasty: the answers took less than the least time; never where the time is not known.
-        checked: somebody decided it by hand.
-    """
+    """One worker's answers to one sheet."""
 
     sheet: int
     worker: str
-    seconds: float | None
-    missed_positive: bool
-    missed_negative: bool
-    straight: bool
-    verdict: str
-    hasty: bool = False
-    checked: bool = False
+    seconds: float | None  # the answers took together; None where that is not known of all of them
+    missed_positive: bool  # a known positive was answered as none
+    missed_negative: bool  # a known negative was answered as a positive
+    straight: bool  # all candidates got the same answer, and there are three or more
+    verdict: str  # ACCEPTED, BY_HAND or REJECTED
+    hasty: bool = False  # less than the least time; never where it is not known
+    checked: bool = False  # somebody decided it by hand
 
     @property
     def doubts(self) -> list[str]:
         """What speaks against it, in words."""
-        found = {
+        doubts = {
             "the known positive was answered as none": self.missed_positive,
             "the known negative was answered as a positive": self.missed_negative,
             "the same answer to all candidates": self.straight,
             "less than the least time": self.hasty,
         }
-        return [doubt for doubt, holds in found.items() if holds]
+        return [doubt for doubt, holds in doubts.items() if holds]
 
 
 def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQuality]:
@@ -111,10 +94,6 @@ def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQ
 
     Both known pairs answered wrongly: rejected. One of them, or the same answer for all candidates, or less time than
     the least: to be checked by hand, as the paper did with every failed sheet; the outcome is in ``checks``.
-
-    Args:
-        answers: of :func:`cxc_eccv.studies.asking.answers.read_answers`.
-        checks: the least time, and what was decided by hand; None for neither.
 
     Raises:
         InvalidOption: a decision about a sheet that is not among the answers, or that finds one good whose known pairs
@@ -128,8 +107,19 @@ def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQ
     for row in answers.to_pylist():
         sheets[row["sheet"], row["worker"]].append(row)
     judged = {key: _judge(*key, rows, checks.least_seconds) for key, rows in sorted(sheets.items())}
-    for key, good in checks.by_hand.items():
-        judged[key] = _decide(key, judged.get(key), good=good)
+    for (sheet, worker), good in checks.by_hand.items():
+        quality = judged.get((sheet, worker))
+        if quality is None:
+            raise InvalidOption(
+                f"sheet {sheet} of {shown(worker)} is not among the answers: nobody can decide about it. Name one that "
+                f"is, here and in {CHECKS}"
+            )
+        if good and quality.missed_positive and quality.missed_negative:
+            raise InvalidOption(
+                f"sheet {sheet} of {shown(worker)} is rejected: both its known pairs were answered wrongly, and only "
+                f"sheets that are to be checked by hand are accepted by hand, here and in {CHECKS}"
+            )
+        judged[sheet, worker] = replace(quality, verdict=ACCEPTED if good else REJECTED, checked=True)
     return list(judged.values())
 
 
@@ -138,8 +128,8 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], least_sec
         role: any(row["role"] == role and row["positive"] is not wanted for row in rows)
         for role, wanted in ((POSITIVE, True), (NEGATIVE, False))
     }
-    given = Counter(answer_value(row["answer"]) for row in rows if row["role"] == CANDIDATE)
-    straight = len(given) == 1 and given.total() >= FEWEST_STRAIGHT
+    answers = [_answer_value(row["answer"]) for row in rows if row["role"] == CANDIDATE]
+    straight = len(set(answers)) == 1 and len(answers) >= FEWEST_STRAIGHT
     times = [row["seconds"] for row in rows]
     seconds = None if None in times else float(sum(times))
     hasty = seconds is not None and seconds < least_seconds
@@ -148,44 +138,20 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], least_sec
     return SheetQuality(sheet, worker, seconds, missed[POSITIVE], missed[NEGATIVE], straight, verdict, hasty)
 
 
-def _decide(key: tuple[int, str], own: SheetQuality | None, *, good: bool) -> SheetQuality:
-    if own is None:
-        raise InvalidOption(
-            f"sheet {key[0]} of {shown(key[1])} is not among the answers: nobody can decide about it. Name one that "
-            f"is, here and in {CHECKS}"
-        )
-    if good and own.missed_positive and own.missed_negative:
-        raise InvalidOption(
-            f"sheet {key[0]} of {shown(key[1])} is rejected: both its known pairs were answered wrongly, and only "
-            f"sheets that are to be checked by hand are accepted by hand, here and in {CHECKS}"
-        )
-    return replace(own, verdict=ACCEPTED if good else REJECTED, checked=True)
-
-
-def answer_value(answer: str) -> object:
-    """What a column ``answer`` says, as something that can be counted: 3 and 3.0 are one answer.
-
-    Example:
-        >>> answer_value("3") == answer_value("3.0"), answer_value('{"b": true, "a": false}')
-        (True, (('a', False), ('b', True)))
-    """
+def _answer_value(answer: str) -> object:
+    """What a column ``answer`` says, as something that can be counted: 3 and 3.0 are one answer."""
     value = json.loads(answer)
     return tuple(sorted(value.items())) if isinstance(value, dict) else value
 
 
 def accept(answers: pa.Table, judged: Iterable[SheetQuality]) -> pa.Table:
-    """The answers of accepted sheets.
-
-    Args:
-        answers: as of :func:`judge_sheets`.
-        judged: of :func:`judge_sheets`.
-    """
+    """The answers of accepted sheets."""
     return keep_sheets(answers, judged, ACCEPTED)
 
 
 def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], verdict: str) -> pa.Table:
-    """The answers of the sheets with a verdict; arguments as of :func:`accept`."""
-    kept = {(own.sheet, own.worker) for own in judged if own.verdict == verdict}
+    """The answers of the sheets with a verdict."""
+    kept = {(sheet.sheet, sheet.worker) for sheet in judged if sheet.verdict == verdict}
     keys = zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True)
     return answers.filter(pa.array([key in kept for key in keys], pa.bool_()))
 
@@ -194,9 +160,6 @@ def read_checks(folder: Path) -> Checks:
     """What was decided about the sheets of a project; nothing where no file says it.
 
     People may edit the file: it has no checksum, and every field of it is checked.
-
-    Raises:
-        MalformedSource: no such content; the message names the decision and its field.
     """
     path = folder / CHECKS
     if not path.is_file():
@@ -209,22 +172,17 @@ def read_checks(folder: Path) -> Checks:
         raise MalformedSource(path, "least_seconds", shown(least), "seconds, from 0 on")
     if not isinstance(rows, list):
         raise MalformedSource(path, "by_hand", shown(rows), "a list of decisions")
-    found: dict[tuple[int, str], bool] = {}
+    by_hand: dict[tuple[int, str], bool] = {}
     for number, row in enumerate(rows):
         place = f"by_hand[{number}]"
-        key, good = _read_decision(path, place, row)
-        if key in found:
+        decision = require_keys(path, place, row, ("sheet", "worker", "accepted"))
+        key = integer(path, f"{place}, sheet", decision["sheet"]), text(path, f"{place}, worker", decision["worker"])
+        if type(decision["accepted"]) is not bool:
+            raise MalformedSource(path, f"{place}, accepted", shown(decision["accepted"]), "true or false")
+        if key in by_hand:
             raise MalformedSource(path, place, f"sheet {key[0]} of {shown(key[1])} again", "one decision about a sheet")
-        found[key] = good
-    return Checks(float(least), found)
-
-
-def _read_decision(path: Path, place: str, row: object) -> tuple[tuple[int, str], bool]:
-    own = require_keys(path, place, row, ("sheet", "worker", "accepted"))
-    key = integer(path, f"{place}, sheet", own["sheet"]), text(path, f"{place}, worker", own["worker"])
-    if type(own["accepted"]) is not bool:
-        raise MalformedSource(path, f"{place}, accepted", shown(own["accepted"]), "true or false")
-    return key, own["accepted"]
+        by_hand[key] = decision["accepted"]
+    return Checks(float(least), by_hand)
 
 
 def write_checks(folder: Path, checks: Checks) -> Path:
@@ -237,74 +195,49 @@ def write_checks(folder: Path, checks: Checks) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class WorkerQuality:
-    """All sheets of one worker.
-
-    Attributes:
-        worker: a name.
-        submitted, accepted, rejected: sheets; those of neither are to be checked by hand.
-        missed_positives, missed_negatives: sheets whose known positive, or known negative, was answered wrongly.
-        straight, hasty: sheets with one answer throughout, and with less than the least time.
-        median_seconds: of the sheets whose time is known; None where it is of none.
-    """
+    """Sums over all sheets of one worker."""
 
     worker: str
     submitted: int
     accepted: int
-    rejected: int
+    rejected: int  # sheets that are neither accepted nor rejected are to be checked by hand
     missed_positives: int
     missed_negatives: int
-    straight: int
+    straight: int  # sheets with one answer throughout
     hasty: int
-    median_seconds: float | None
+    median_seconds: float | None  # of the sheets whose time is known; None of none
 
 
 def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
-    """Sums over the sheets of each worker, those with the most sheets first.
-
-    Example:
-        >>> done = [SheetQuality(n, "w", 60 + n, n == 0, False, False, ACCEPTED if n else BY_HAND) for n in range(3)]
-        >>> (own,) = judge_workers(done)
-        >>> own.submitted, own.accepted, own.missed_positives, own.median_seconds
-        (3, 2, 1, 61.0)
-    """
-    sheets: defaultdict[str, list[SheetQuality]] = defaultdict(list)
-    for own in judged:
-        sheets[own.worker].append(own)
-    return [
-        WorkerQuality(
-            worker,
-            len(own),
-            sum(one.verdict == ACCEPTED for one in own),
-            sum(one.verdict == REJECTED for one in own),
-            sum(one.missed_positive for one in own),
-            sum(one.missed_negative for one in own),
-            sum(one.straight for one in own),
-            sum(one.hasty for one in own),
-            _find_median(own),
+    """Sums over the sheets of each worker, those with the most sheets first."""
+    by_worker: defaultdict[str, list[SheetQuality]] = defaultdict(list)
+    for sheet in judged:
+        by_worker[sheet.worker].append(sheet)
+    workers = []
+    for worker, sheets in sorted(by_worker.items(), key=lambda item: (-len(item[1]), item[0])):
+        seconds = [sheet.seconds for sheet in sheets if sheet.seconds is not None]
+        workers.append(
+            WorkerQuality(
+                worker,
+                len(sheets),
+                sum(sheet.verdict == ACCEPTED for sheet in sheets),
+                sum(sheet.verdict == REJECTED for sheet in sheets),
+                sum(sheet.missed_positive for sheet in sheets),
+                sum(sheet.missed_negative for sheet in sheets),
+                sum(sheet.straight for sheet in sheets),
+                sum(sheet.hasty for sheet in sheets),
+                float(np.median(seconds)) if seconds else None,
+            )
         )
-        for worker, own in sorted(sheets.items(), key=lambda item: (-len(item[1]), item[0]))
-    ]
-
-
-def _find_median(sheets: Iterable[SheetQuality]) -> float | None:
-    """Seconds that a sheet takes; None where the time is not known of any."""
-    known = [own.seconds for own in sheets if own.seconds is not None]
-    return float(np.median(known)) if known else None
+    return workers
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The workers who did about as many sheets, as a row of Table B.1.
+    """The workers who did about as many sheets, as a row of Table B.1."""
 
-    Attributes:
-        least, most: sheets of a worker of this group; None for no end.
-        workers: how many.
-        submitted: their sheets.
-        approved: those that were accepted.
-    """
-
-    least: int
-    most: int | None
+    least: int  # sheets of a worker of this group
+    most: int | None  # None for no end
     workers: int
     submitted: int
     approved: int
@@ -316,21 +249,12 @@ class Activity:
 
 
 def group_workers(judged: Sequence[SheetQuality]) -> list[Activity]:
-    """Workers, sheets and accepted sheets, by how many sheets a worker did.
-
-    References:
-        Chun et al., ECCV Caption, ECCV 2022, Table B.1.
-
-    Example:
-        >>> done = [SheetQuality(n, "w", 60, False, False, False, ACCEPTED) for n in range(3)]
-        >>> [(own.least, own.most, own.submitted) for own in group_workers(done) if own.workers]
-        [(2, 5, 3)]
-    """
-    submitted = Counter(own.worker for own in judged)
-    approved = Counter(own.worker for own in judged if own.verdict == ACCEPTED)
+    """Workers, sheets and accepted sheets by how many sheets a worker did: Table B.1 of ECCV Caption."""
+    submitted = Counter(sheet.worker for sheet in judged)
+    approved = Counter(sheet.worker for sheet in judged if sheet.verdict == ACCEPTED)
     rows = []
     for least, most in zip((1, *(end + 1 for end in GROUPS)), (*GROUPS, None), strict=True):
         workers = [worker for worker, number in submitted.items() if least <= number <= (most or np.inf)]
-        counts = (sum(found[worker] for worker in workers) for found in (submitted, approved))
+        counts = (sum(sheets[worker] for worker in workers) for sheets in (submitted, approved))
         rows.append(Activity(least, most, len(workers), *counts))
     return rows

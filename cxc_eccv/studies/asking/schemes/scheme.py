@@ -12,69 +12,41 @@ __all__ = ["Answer", "Details", "Scheme"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer.
+    """One answer."""
 
-    Attributes:
-        name: in files.
-        label: what a person reads.
-        gain: what a pair with it is worth, from 0 to 1.
-        asks: whether the details are asked for.
-    """
-
-    name: str
-    label: str
-    gain: float
-    asks: bool = False
+    name: str  # in files
+    label: str  # what a person reads
+    gain: float  # what a pair with it is worth, from 0 to 1
+    asks: bool = False  # whether the details are asked for
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Further choices, of which any number may be ticked.
+    """Further choices, of which any number may be ticked."""
 
-    Attributes:
-        name: in files.
-        label: the question.
-        choices: name in files to what a person reads.
-        after: a choice of an earlier group that this one belongs to; empty where it is asked with the others.
-    """
-
-    name: str
-    label: str
-    choices: dict[str, str]
-    after: str = ""
+    name: str  # in files
+    label: str  # the question
+    choices: dict[str, str]  # name in files to what a person reads
+    after: str = ""  # a choice of an earlier group that this one belongs to; empty where it is asked with the others
 
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """How people are asked.
+    """How people are asked."""
 
-    Attributes:
-        name: as its file.
-        title: of the questionnaire.
-        question: what is asked about every pair.
-        instructions: paragraphs above the questions.
-        answers: to choose one from, best first; none where a number is given.
-        scale: lowest and highest number where one is given; what each whole number means stands in ``marks``.
-        marks: texts along the scale, from its lowest number on.
-        details: what is asked where an answer asks for it.
-        criteria: questions that are each answered with yes or no, in the place of answers; all must be yes.
-        positive: gain from which on a pair counts as positive.
-        shows_captions: whether a person sees the image's own captions, too.
-        citation: where it comes from.
-    """
-
-    name: str
-    title: str
-    question: str
-    instructions: tuple[str, ...]
-    citation: str
-    answers: tuple[Answer, ...] = ()
-    scale: tuple[float, float] | None = None
-    marks: tuple[str, ...] = ()
-    details: tuple[Details, ...] = ()
+    name: str  # as its file
+    title: str  # of the questionnaire
+    question: str  # what is asked about every pair
+    instructions: tuple[str, ...]  # paragraphs above the questions
+    citation: str  # where it comes from
+    answers: tuple[Answer, ...] = ()  # to choose one from, best first
+    scale: tuple[float, float] | None = None  # lowest and highest number, where one is given
+    marks: tuple[str, ...] = ()  # texts along the scale, from its lowest number on
+    details: tuple[Details, ...] = ()  # what is asked where an answer asks for it
+    # In the place of answers: questions answered with yes or no; all must be yes.
     criteria: dict[str, str] | None = None
-    positive: float = 0.5
-    shows_captions: bool = False
+    positive: float = 0.5  # gain from which on a pair counts as positive
+    shows_captions: bool = False  # whether a person sees the image's own captions, too
 
     def __post_init__(self) -> None:
         if sum(map(bool, (self.answers, self.scale, self.criteria))) != 1:
@@ -113,11 +85,6 @@ class Scheme:
 
         Raises:
             InvalidOption: an unknown group or choice, ticks where the answer asks for none, or none where it does.
-
-        Example:
-            >>> from cxc_eccv.studies.asking.schemes.eccv import SCHEME
-            >>> SCHEME.check_details("mostly_no", {"shortcomings": ["grammar"]})
-            {'shortcomings': ['grammar']}
         """
         groups = details.values() if isinstance(details, dict) else [details]
         if not all(isinstance(ticks, list) and all(isinstance(tick, str) for tick in ticks) for ticks in groups):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.studies.annotation.labelling.dawid_skene import RIGHT, WRONG, estimate_truth
+from cxc_eccv.studies.annotation.labelling.settling import RIGHT, WRONG, estimate_truth
 
 
 def simulate(seed, items=400, qualities=(0.95, 0.9, 0.8, 0.6, 0.5)):
@@ -60,24 +60,7 @@ def test_one_worker_is_believed():
     assert found.probabilities.argmax(axis=1).tolist() == [1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("answers", "message"),
-    [
-        (([0, 0], [0, 0], [1, 0]), "worker 0 answered 2 times about item 0"),
-        (([0, 2], [0, 0], [1, 0]), "item 1 has no answer"),
-        (([0, 1], [0, 2], [1, 0]), "worker 1 has no answer"),
-        (([0, 1], [0, 0], [1, 2]), "from 0 to 1"),
-        (([0, 1], [0, 0], [1, -1]), "from 0 to 1"),
-        (([0, 1], [0, 0], [1]), "as many"),
-        (([], [], []), "as many"),
-    ],
-)
-def test_answers_that_do_not_fit_are_refused(answers, message):
-    with pytest.raises(DataError, match=message):
-        estimate_truth(*answers, 2)
-
-
 def test_what_has_not_settled_is_no_answer(monkeypatch):
-    monkeypatch.setattr("cxc_eccv.studies.annotation.labelling.dawid_skene.PATIENCE", 1)
+    monkeypatch.setattr("cxc_eccv.studies.annotation.labelling.settling.PATIENCE", 1)
     with pytest.raises(DataError, match="has not settled after 1 steps; settle by majority"):
         estimate_truth([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], [1, 1, 0, 0, 0, 1], 2)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from cxc_eccv.errors import DataError
 from cxc_eccv.studies.annotation.worth.diversity import correlate_tops, place_first
 from cxc_eccv.types import TopK
 
@@ -53,10 +52,3 @@ def test_where_another_places_the_first():
     ]
     assert np.array_equal(place_first(one, other), expected, equal_nan=True)
     assert np.isnan(expected).any()
-
-
-@pytest.mark.parametrize("other", [tops(1, depth=5), TopK(np.arange(40)[::-1], tops(1).ids)])
-def test_lists_of_other_queries_or_depths_are_refused(other):
-    for compare in (correlate_tops, place_first):
-        with pytest.raises(DataError, match="same queries"):
-            compare(tops(1), other)

@@ -7,8 +7,7 @@ from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.judgments.plausible import with_categories
 from cxc_eccv.judgments.qrels import merge, merged_qrels
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.annotation.worth.labels import count_positives, measure_labels
-from cxc_eccv.studies.annotation.worth.sets import find_positives, find_verified
+from cxc_eccv.studies.annotation.worth.sets import count_positives, find_positives, find_verified, measure_labels
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +75,6 @@ def test_known_pairs_that_nobody_was_asked_about_count_for_recall_alone():
     ("pairs", "message"),
     [
         (([1], [True], [False], [False]), "nobody was asked about is called no match"),
-        (([1], [1], [True], [True]), "true or false"),
-        (([1, 2], [True], [True], [True]), "for each of them"),
     ],
 )
 def test_pairs_of_which_nothing_is_known_are_refused(pairs, message):
@@ -89,9 +86,6 @@ def test_counts_of_positives():
     found = count_positives([0, 3, 1, 8, 0])
     assert (found.n_queries, found.n_without, found.n_positives, found.largest) == (3, 2, 12, 8)
     assert found.quartiles == tuple(np.percentile([3, 1, 8], [25, 50, 75]))
-    for wrong, message in (([0, 0], "none of 2 queries"), ([1.5], "whole numbers"), ([-1, 2], "whole numbers")):
-        with pytest.raises(DataError, match=message):
-            count_positives(wrong)
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])

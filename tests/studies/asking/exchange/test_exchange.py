@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
@@ -149,63 +148,12 @@ def write_flat_tasks(records):
     )
 
 
-METADATA = ("questionnaire", "sheet", "image_id", "caption_id")
-
-
-def flat_records(records):
-    """Argilla's flat records, each with a draft and a discarded response of others."""
-    rows = []
-    for record in records:
-        row = {"id": record["pair_id"], "status": "completed", "caption": record["caption"], "image": "data:,"}
-        row |= {name: record[name] for name in METADATA}
-        for name, said in parts(record).items():
-            row[f"{name}.responses"] = [said, said, said]
-            row[f"{name}.responses.users"] = ["a", record["worker"], "b"]
-            row[f"{name}.responses.status"] = ["draft", "submitted", "discarded"]
-        rows.append(row)
-    names = {name: None for row in rows for name in row}
-    return [names | row for row in rows]
-
-
-def write_flat_records(records):
-    return json.dumps(flat_records(records))
-
-
-def write_parquet_records(records):
-    file = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(flat_records(records)), file)
-    return file.getvalue()
-
-
-def write_nested_records(records):
-    return json.dumps(
-        [
-            {
-                "id": record["pair_id"],
-                "fields": {"image": "data:,", "caption": record["caption"]},
-                "metadata": {name: record[name] for name in METADATA},
-                "suggestions": {},
-                "responses": {
-                    name: [{"value": said, "user_id": record["worker"]}] for name, said in parts(record).items()
-                },
-                "vectors": {},
-                "status": "completed",
-                "_server_id": None,
-            }
-            for record in records
-        ]
-    )
-
-
 WRITTEN = {
     "html": ("html", "a.jsonl", write_lines),
     "jsonl": ("jsonl", "a.jsonl", write_lines),
     "csv": ("csv", "a.csv", write_table),
     "label_studio": ("label_studio", "a.json", write_tasks),
     "label_studio, JSON-MIN": ("label_studio", "a.json", write_flat_tasks),
-    "argilla": ("argilla", "a.json", write_flat_records),
-    "argilla, Parquet": ("argilla", "a.parquet", write_parquet_records),
-    "argilla, nested": ("argilla", "a.json", write_nested_records),
 }
 EVERY = pytest.mark.parametrize(("format_name", "file_name", "write"), WRITTEN.values(), ids=WRITTEN)
 
@@ -227,7 +175,7 @@ def test_what_a_tool_exports_is_read_as_it_was_said(sheets, tmp_path, name, form
     assert [json.loads(said) for said in table["details"].to_pylist()] == [record["details"] for record in records]
     assert table["remark"].to_pylist() == [record["remark"] for record in records]
     assert set(table["worker"].to_pylist()) == {"w1"}
-    assert set(table["seconds"].to_pylist()) == {None if format_name == "argilla" else 4.5}
+    assert set(table["seconds"].to_pylist()) == {4.5}
 
 
 CHANGES = {
@@ -241,26 +189,24 @@ CHANGES = {
     "no such reason": ({"answer": "mostly_no", "details": {"shortcomings": ["ugly"]}}, "'ugly'"),
     "a remark alone": ({"answer": None, "details": {}, "remark": "unclear"}, "answer None: give one of"),
     "a name in blanks": ({"worker": " w1"}, "worker.*without blanks around it"),
-    "no name": ({"worker": ""}, "(worker|user).*"),
+    "no name": ({"worker": ""}, "worker.*"),
     "a name of controls": ({"worker": "a\x1b[2J"}, "worker"),
     "negative time": ({"seconds": -1}, "seconds.*found -1"),
     "no number of seconds": ({"seconds": float("nan")}, "seconds|finite numbers"),
     "endless time": ({"seconds": float("inf")}, "seconds|finite numbers"),
 }
-UNTIMED = ("negative time", "no number of seconds", "endless time")
-"""Faults that Argilla cannot have, as it exports no times."""
 
 
 @pytest.mark.parametrize(
     ("tool", "fault"),
-    [(tool, fault) for tool in WRITTEN for fault in CHANGES if not (fault in UNTIMED and tool.startswith("argilla"))],
+    [(tool, fault) for tool in WRITTEN for fault in CHANGES],
 )
 def test_what_was_not_asked_or_answered_so_is_refused(sheets, tmp_path, tool, fault):
     format_name, file_name, write = WRITTEN[tool]
     changes, message = CHANGES[fault]
     records = answer(sheets, schemes()["eccv"])
     records[2] |= changes
-    place = r"(line 4|line 3|\[2\]|record 3)" if "finite" not in message else ""
+    place = r"(line 4|line 3|\[2\])" if "finite" not in message else ""
     with pytest.raises(MalformedSource, match=rf"{file_name}.*{place}.*({message})"):
         read_answers([save(tmp_path / file_name, write(records))], sheets, schemes()["eccv"], format_name)
 
@@ -349,8 +295,8 @@ def test_a_file_of_another_format_is_told_from_a_damaged_one(sheets, tmp_path):
     for ending, format_name, message in (
         ("csv", "html", "no file of the format html; name csv$"),
         ("jsonl", "csv", "name html or jsonl$"),
-        ("json", "jsonl", "name argilla or label_studio$"),
-        ("parquet", "label_studio", "name argilla$"),
+        ("json", "jsonl", "name label_studio$"),
+        ("JSON", "csv", "name label_studio$"),
     ):
         with pytest.raises(InvalidOption, match=message):
             read_answers([tmp_path / f"a.{ending}"], sheets, schemes()["eccv"], format_name)
@@ -424,39 +370,6 @@ class TestLabelStudio:
         with pytest.raises(MalformedSource, match="annotations"):
             self.read(sheets, tmp_path, json.loads(write_tasks(answer(sheets, schemes()["eccv"])).replace(
                 '"annotations"', '"completions"')))  # fmt: skip
-
-
-class TestArgilla:
-    def read(self, sheets, path, records):
-        return read_answers([save(path / "a.json", json.dumps(records))], sheets, schemes()["eccv"], "argilla")
-
-    def test_nested_records_that_may_hold_drafts_are_refused(self, sheets, tmp_path):
-        records = json.loads(write_nested_records(answer(sheets, schemes()["eccv"])))
-        records[0]["status"] = "pending"
-        with pytest.raises(MalformedSource, match=r"record 1.*may be drafts.*to_list\(flatten=True\)"):
-            self.read(sheets, tmp_path, records)
-        records[0]["status"] = "completed"
-        records[0]["responses"]["answer"].append({"value": "no", "user_id": "w2"})
-        with pytest.raises(MalformedSource, match=r"responses of 2.*may be drafts"):
-            self.read(sheets, tmp_path, records)
-
-    def test_an_ending_may_be_in_capitals(self, sheets, tmp_path):
-        scheme = schemes()["eccv"]
-        path = save(tmp_path / "A.PARQUET", write_parquet_records(answer(sheets, scheme)))
-        assert read_answers([path], sheets, scheme, "argilla").num_rows == sum(map(len, sheets))
-
-    def test_responses_without_their_users_or_statuses_are_refused(self, sheets, tmp_path):
-        for changes, message in (
-            ({"answer.responses.users": ["a"]}, "3 values, 1 users and 3 statuses"),
-            ({"answer.responses.status": None}, "3 values, 3 users and 0 statuses"),
-            ({"answer.responses.status": ["submitted", "sent", "draft"]}, "'sent'"),
-            ({"answer.responses.users": ["w1", "w1", "w1"], "answer.responses.status": ["submitted"] * 3}, "two resp"),
-            ({"answer.responses.users": "w1"}, "a list of responses"),
-        ):
-            records = flat_records(answer(sheets, schemes()["eccv"]))
-            records[0] |= changes
-            with pytest.raises(MalformedSource, match=rf"record 1.*{message}"):
-                self.read(sheets, tmp_path, records)
 
 
 class TestCsv:

@@ -22,7 +22,6 @@ FILES = {
     "jsonl": {"questions.jsonl", "instructions.md"},
     "csv": {"questions.csv", "instructions.md"},
     "label_studio": {"tasks.json", "labeling_config.xml"},
-    "argilla": {"settings.json", "records.json"},
 }
 
 
@@ -196,22 +195,6 @@ def test_label_studio_takes_the_configuration_and_the_tasks(sheets, tmp_path):
         interface = LabelInterface(files["labeling_config.xml"])
         interface.validate()
         assert all(interface.validate_task(task) for task in json.loads(files["tasks.json"]))
-
-
-def test_argilla_takes_settings_and_records(sheets, tmp_path, monkeypatch):
-    argilla = pytest.importorskip("argilla")
-    from unittest.mock import MagicMock
-
-    from argilla.records._io import JsonIO
-
-    monkeypatch.setattr(argilla.Argilla, "_get_default", classmethod(lambda _: MagicMock()))
-    for scheme_name in schemes():
-        export(sheets, "argilla", scheme_name, tmp_path)
-        settings = argilla.Settings.from_json(tmp_path / "settings.json")
-        settings.validate()
-        assert [own.name for own in settings.questions][-1] == "remark"
-        records = JsonIO._records_from_json(tmp_path / "records.json")
-        assert [own.id for own in records] == [own.pair_id for sheet in sheets for own in sheet]
 
 
 def test_some_sheets_go_to_one_person_under_their_numbers(sheets, tmp_path):

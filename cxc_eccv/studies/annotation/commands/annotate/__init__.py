@@ -5,12 +5,9 @@ from __future__ import annotations
 import typer
 
 from cxc_eccv.cli.help import Command
-from cxc_eccv.studies.annotation.commands.annotate.check import check
-from cxc_eccv.studies.annotation.commands.annotate.export import export
-from cxc_eccv.studies.annotation.commands.annotate.import_answers import import_answers
-from cxc_eccv.studies.annotation.commands.annotate.merge import merge
+from cxc_eccv.studies.annotation.commands.annotate.answers import check, export, import_answers
+from cxc_eccv.studies.annotation.commands.annotate.labels import merge, report
 from cxc_eccv.studies.annotation.commands.annotate.propose import propose
-from cxc_eccv.studies.annotation.commands.annotate.report import report
 
 __all__ = ["annotate"]
 

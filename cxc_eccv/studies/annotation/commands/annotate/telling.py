@@ -1,9 +1,9 @@
-"""What several of the subcommands take and say: the folder, how the answers stand, and which command comes next."""
+"""What several of the subcommands take and say: the project, how the answers stand, and which command comes next."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,10 +16,20 @@ if TYPE_CHECKING:
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
 
-Form = Annotated[str, typer.Option("--format", help="html, jsonl, csv, label_studio or argilla.")]
+Form = Annotated[str, typer.Option("--format", help="html, jsonl, csv or label_studio.")]
 
 SHOWN = 8
 """Sheets or pairs that are named in a line, of however many there are."""
+
+
+def open_project(
+    folder: Path, data_dir: str | None, labels: Sequence[str] = (), *, allow_modified: bool = False
+) -> Project:
+    """The project of a folder, on the data that the options name."""
+    from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.annotation.project import Project
+
+    return Project.open(folder, Library(data_dir, allow_modified=allow_modified, labels=labels))
 
 
 def say_status(project: Project, data_dir: str | None) -> None:

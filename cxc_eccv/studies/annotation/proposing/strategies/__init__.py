@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 
 from cxc_eccv.discovery import find_declared
-from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen, Strategy
+from cxc_eccv.studies.annotation.proposing.pool import Strategy
 
-__all__ = ["Chosen", "Strategy", "strategies"]
+__all__ = ["strategies"]
 
 
 @cache

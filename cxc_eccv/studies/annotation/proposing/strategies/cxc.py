@@ -21,8 +21,15 @@ from cxc_eccv.judgments.evidence import co_captions
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.studies.annotation.proposing.pool import Entries, Pool, find_similarity, judge_nothing
-from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen, Strategy
+from cxc_eccv.studies.annotation.proposing.pool import (
+    Chosen,
+    Entries,
+    Pool,
+    Strategy,
+    find_similarity,
+    join_entries,
+    judge_nothing,
+)
 from cxc_eccv.types import DIRECTIONS, Embeddings, FloatArray, IntArray, positions_of
 
 __all__ = ["NEIGHBOURS", "STRATEGY", "choose_caption_pairs", "choose_image_pairs"]
@@ -87,15 +94,6 @@ def choose_caption_pairs(
     Raises:
         InvalidOption: a run without vectors, or none of images.
         RunError: a run lacks images of the split.
-
-    Example:
-        >>> from cxc_eccv.sources.library import Library
-        >>> content = Library("sample").karpathy("test")
-        >>> vectors = np.random.default_rng(0).standard_normal((60, 8))
-        >>> looks = EmbeddingsRun(Embeddings(content.image_ids, vectors), None)
-        >>> pairs = choose_caption_pairs({"looks": looks}, content)
-        >>> pairs.num_rows == 2 * pairs["sampling_method"].to_pylist().count("c2c_isim")
-        True
     """
     random = np.random.default_rng(seed)
     seeing = _with_side(runs, "images")
@@ -133,9 +131,9 @@ def choose(pool: Pool) -> Chosen:
     by_images = _cross(pool, np.asarray(images["left_id"]), np.asarray(images["right_id"]))
     names = list(pool.runs)
     entries = [_enter(by_captions, captions, names, "t2t"), _enter(by_images, images, names, "i2i")]
-    every = Entries(*(np.concatenate(columns) for columns in zip(*entries, strict=True)))
-    first, second = (_distinct(own[pool.is_open(own)]) for own in (by_captions, by_images))
-    return Chosen(_take_halves(first, second, pool.budget), None, every)
+    first, second = (pairs[pool.is_open(pairs)] for pairs in (by_captions, by_images))
+    first, second = (pairs[np.sort(np.unique(pairs, return_index=True)[1])] for pairs in (first, second))
+    return Chosen(_take_halves(first, second, pool.budget), None, join_entries(entries))
 
 
 def _cross(pool: Pool, left: IntArray, right: IntArray) -> IntArray:
@@ -145,17 +143,18 @@ def _cross(pool: Pool, left: IntArray, right: IntArray) -> IntArray:
 
 
 def _with_side(runs: Mapping[str, Run], side: str) -> dict[str, EmbeddingsRun]:
-    vectors = {name: run for name, run in runs.items() if isinstance(run, EmbeddingsRun)}
+    able = {}
     for name, run in runs.items():
-        if name not in vectors:
+        if not isinstance(run, EmbeddingsRun):
             raise InvalidOption(
                 f"{name} has {run.kind}, which do not compare images with images or captions with captions: give "
                 "embeddings"
             )
-    found = {name: run for name, run in vectors.items() if getattr(run, side) is not None}
-    if not found:
+        if getattr(run, side) is not None:
+            able[name] = run
+    if not able:
         raise InvalidOption(f"no model has vectors of {side}, by which pairs are chosen: give one that has")
-    return found
+    return able
 
 
 def _average_captions(name: str, run: EmbeddingsRun, content: KarpathySplit) -> EmbeddingsRun:
@@ -177,8 +176,7 @@ def _average_captions(name: str, run: EmbeddingsRun, content: KarpathySplit) -> 
 def _find_neighbours(name: str, run: EmbeddingsRun, image_ids: IntArray, neighbours: int) -> pa.Table:
     """The nearest images of each, the most similar pair first; equal ones in Karpathy order."""
     judged = judge_nothing(image_ids, image_ids, without_self=True)
-    similarity = find_similarity(run)
-    top = top_k(run, judged, "i2i", neighbours, similarity=similarity)
+    top = top_k(run, judged, "i2i", neighbours, similarity=find_similarity(run))
     scores = cast("FloatArray", top.scores).ravel()  # vectors have them
     order = np.argsort(-scores, kind="stable")
     columns = {
@@ -224,19 +222,10 @@ def _enter(pairs: IntArray, table: pa.Table, names: list[str], direction: str) -
     )
 
 
-def _distinct(pairs: IntArray) -> IntArray:
-    """Each once, where it stands first."""
-    return np.asarray(pairs[np.sort(np.unique(pairs, return_index=True)[1])])
-
-
 def _take_halves(first: IntArray, second: IntArray, budget: int | None) -> IntArray:
     """Half of the budget from the first pairs, half from the second ones that these do not have, in turn.
 
     Where one of them has too few, the other fills up.
-
-    Example:
-        >>> _take_halves(np.array([1, 2, 3, 4]), np.array([2, 5, 6]), 4).tolist()
-        [1, 5, 2, 6]
     """
     total = first.size + second.size if budget is None else budget
     own = first[: (total + 1) // 2]

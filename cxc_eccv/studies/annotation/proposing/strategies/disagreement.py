@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.studies.annotation.proposing.pool import Pool
-from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen, Strategy
+from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy
 
 __all__ = ["STRATEGY"]
 

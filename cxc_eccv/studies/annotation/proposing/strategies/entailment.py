@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cxc_eccv.studies.annotation.proposing.pool import Entries, Pool
+from cxc_eccv.studies.annotation.proposing.pool import Chosen, Entries, Pool, Strategy
 from cxc_eccv.studies.annotation.proposing.strategies.random import draw_pairs
-from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen, Strategy
 from cxc_eccv.types import DIRECTIONS
 
 __all__ = ["RANDOM_SHARE", "STRATEGY"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.annotation.proposing.pool import Pool
-from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen, Strategy
+from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy
 from cxc_eccv.types import IntArray
 
 __all__ = ["STRATEGY", "draw_pairs"]

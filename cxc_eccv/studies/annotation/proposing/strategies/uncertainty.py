@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.annotation.proposing.pool import Pool, holds
-from cxc_eccv.studies.annotation.proposing.strategies.strategy import Chosen, Strategy
+from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy, holds
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.judge import ClassifierJudge

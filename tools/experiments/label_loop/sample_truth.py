@@ -15,14 +15,7 @@ __all__ = ["Truth"]
 
 
 class Truth:
-    """Which captions of a split are true of which images.
-
-    Args:
-        library: an edition of the data that knows it: its catalog has a file ``truth``, ``{image id: [caption ids]}``.
-        split: of COCO.
-
-    Raises:
-        DataError: the edition knows no truth.
+    """Which captions of a split are true of which images, in data whose catalog has a file ``truth``.
 
     Example:
         >>> truth = Truth(Library("sample"), "validation")

@@ -1,0 +1,179 @@
+"""``cxc-eccv annotate merge`` and ``report``: answers become labels; how good they are, and what the labels change."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cxc_eccv.cli.choices import AllowModified, DataDir, names
+from cxc_eccv.cli.output import COMMAND, check_output, say_written
+from cxc_eccv.cli.runs import load_runs
+from cxc_eccv.studies.annotation.commands.annotate.telling import (
+    Folder,
+    data_option,
+    name_some,
+    open_project,
+    say_next,
+)
+from cxc_eccv.terminal import print_shown, say
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+    from cxc_eccv.sources.readers import LabelFile
+
+
+def merge(
+    folder: Folder,
+    rule: Annotated[str, typer.Option(help="How answers become a label: majority, all or dawid_skene.")] = "majority",
+    version: Annotated[str, typer.Option(help="Of the labels.")] = "1.0.0",
+    least_answers: Annotated[int, typer.Option(help="People who must have answered about a pair.")] = 1,
+    licence: Annotated[
+        str | None, typer.Option("--license", help="Of the labels, as the Hub calls it: cc-by-4.0, for example.")
+    ] = None,
+    citation: Annotated[Path | None, typer.Option(help="Of the labels, for the card: a file with its BibTeX.")] = None,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Make labels of the answers: labels.parquet, a source like the official ones, and README.md, its card.
+
+    Rejected sheets do not count, nor do those that are still to be checked by hand. The folder can be loaded by
+    datasets, and pushed to the Hub, as it is.
+
+    Examples:
+      cxc-eccv annotate merge doubts
+      cxc-eccv annotate merge doubts --rule dawid_skene --version 1.1.0
+      cxc-eccv annotate merge doubts --license cc-by-4.0
+    """
+    from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
+    from cxc_eccv.sources.reading import read_text
+    from cxc_eccv.studies.annotation.project import CARD, LABELS, compare_labels
+
+    project = open_project(folder, data_dir, allow_modified=allow_modified)
+    files = [folder / LABELS, folder / CARD]
+    before = _read_all(files)
+    labels = project.merge(
+        rule=rule,
+        version=version,
+        least_answers=least_answers,
+        licence=licence,
+        citation=None if citation is None else read_text(citation),
+    )
+    if _read_all(files) == before:
+        say(f"nothing has changed: {folder / LABELS} is what these answers say")
+    else:
+        say_written(files)
+    if licence is None:
+        say("the card states no licence: name one (--license) before others use the labels")
+    _say_compared(labels, compare_labels(labels, project.library))
+    judging = [name for name in official_sources() if gather(project.library, labels.split, "i2t", name, Thresholds())]
+    command = ["cxc-eccv", "evaluate", "MODEL", "--labels", str(folder)]
+    command += ["--sources", ",".join([*judging, labels.name])]
+    if labels.split != "test":
+        command += ["--split", labels.split]
+    say(f"use them: {shlex.join(command + data_option(data_dir))}")
+    say_next(data_dir, "report", folder, "MODEL")
+
+
+def _say_compared(labels: LabelFile, compared: Table) -> None:
+    """What is new, and what contradicts official sources."""
+    positive = int(labels.table["positive"].to_numpy().sum())
+    rows = compared.to_pylist()
+    confirmed = {(row["image_id"], row["caption_id"]) for row in rows if row["positive"] and row["source_positive"]}
+    say(f"{labels.table.num_rows:,} pairs have a label, {positive:,} of them positive")
+    lacking = labels.facts["counts"]["pairs"] - labels.table.num_rows
+    if lacking:
+        say(f"{lacking:,} that were answered have none: their sheets are not accepted, or too few people answered")
+    say(f"{positive - len(confirmed):,} positives are new: no official source has them")
+    against = [row for row in rows if row["positive"] != row["source_positive"]]
+    for source in dict.fromkeys(row["source"] for row in against):
+        pairs = [row for row in against if row["source"] == source]
+        named = (f"image {row['image_id']} with caption {row['caption_id']}" for row in pairs)
+        say(f"{source} says otherwise of {len(pairs):,}: {name_some(named)}")
+    if not against:
+        say("no label contradicts an official source")
+
+
+def _read_all(files: Iterable[Path]) -> list[bytes | None]:
+    return [file.read_bytes() if file.is_file() else None for file in files]
+
+
+def report(
+    folder: Folder,
+    models: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Embeddings, scores or rankings, a file per model, to see what the labels change."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for annotation_report.json, .md and .html, with every worker and sheet.")
+    ] = None,
+    sources: Annotated[
+        list[str] | None, typer.Option(help="Of labels before the new ones. Default: all official ones of the split.")
+    ] = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(help="Whose queries and galleries are taken. Default: coco_5k, all of the split."),
+    ] = None,
+    metrics: Annotated[list[str] | None, typer.Option(help="Default: recall_at_1, r_precision and map_at_r.")] = None,
+    model_name: Annotated[
+        list[str] | None,
+        typer.Option(help="What the models are called, one per file. Default: what the file says, else its name."),
+    ] = None,
+    direction: Annotated[str | None, typer.Option(help="Of a rankings file that does not say it: i2t or t2i.")] = None,
+    samples: Annotated[int, typer.Option(help="Bootstrap samples behind the intervals.")] = 1_000,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Say how good the answers are, what people said of each model's pairs, and what the labels change for models.
+
+    Sheets and what speaks against them, time, workers, agreement (Cohen, Fleiss, Falotico and Quatto, Krippendorff),
+    answers and shortcomings by model and rank. With models and merged labels: every metric on the labels before and
+    after, with intervals of a paired bootstrap over images, and who changes places.
+
+    Examples:
+      cxc-eccv annotate report doubts
+      cxc-eccv annotate report doubts clip.npz siglip.npz --output report
+      cxc-eccv annotate report doubts clip.npz --sources coco
+      --tasks eccv_caption
+    """
+    from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
+    from cxc_eccv.studies.annotation.labelling.changes import METRICS, TASKS, measure_changes
+    from cxc_eccv.studies.annotation.pages.annotated import write_annotated
+    from cxc_eccv.studies.annotation.project import LABELS
+    from cxc_eccv.studies.annotation.report import report_project
+    from cxc_eccv.tables import tables_to_console
+
+    check_output(output)
+    merged = (folder / LABELS).is_file()
+    project = open_project(folder, data_dir, [str(folder / LABELS)] if merged else [], allow_modified=allow_modified)
+    changes: Any = None
+    if models and merged:
+        runs = load_runs(models, direction, model_name, "--model-name")
+        judging = [
+            name for name in official_sources() if gather(project.library, project.split, "i2t", name, Thresholds())
+        ]
+        before = names(sources) or judging
+        changes = measure_changes(
+            runs,
+            project.library,
+            project.split,
+            before=before,
+            after=[*before, project.name],
+            tasks=names(tasks) or TASKS,
+            metrics=names(metrics) or METRICS,
+            seed=seed,
+            samples=samples,
+            confidence=confidence,
+        )
+    report = report_project(project, changes, command=COMMAND.get())
+    try:
+        written = [] if output is None else write_annotated(output, report)
+    finally:
+        print_shown(tables_to_console(report.tables()))
+    say_written(written)
