@@ -52,12 +52,6 @@ def find_declared(
 
     A family that differs in little may stand in one module, under the plural of the constant; the names begin with
     that of the file.
-
-    Example:
-        >>> import cxc_eccv.metrics
-        >>> from cxc_eccv.metrics.spec import Spec
-        >>> next(iter(find_declared(cxc_eccv.metrics, "SPEC", Spec)))
-        'bootstrap_spearman'
     """
     found: dict[str, Declaration] = {}
     for name, module in [item for place in (package, *further) for item in modules_of(place).items()]:

@@ -50,12 +50,6 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
         config_name: config; ``captions`` by default.
         **arguments: ``data_dir`` (mirror folder, or ``sample``), ``options`` (:class:`BuildOptions`), and whatever else
             ``datasets.DatasetBuilder`` takes.
-
-    Example:
-        >>> import tempfile
-        >>> builder = CxcEccv(tempfile.mkdtemp(), config_name="sts", data_dir="sample")
-        >>> list(builder.as_streaming_dataset("test").features)[:2]
-        ['caption1_id', 'caption1']
     """
 
     BUILDER_CONFIG_CLASS = CxcEccvConfig

@@ -35,12 +35,6 @@ class TfIdf:
     Attributes:
         vocabulary: word to column.
         idf: (V,) float64 weight of each word.
-
-    Example:
-        >>> model = TfIdf.fit(["a red circle", "a blue square"])
-        >>> vectors = model.encode(["a red square", "a green square"])
-        >>> vectors.shape, round(float((vectors @ vectors.T).toarray()[0, 1]), 3)
-        ((2, 5), 0.775)
     """
 
     vocabulary: dict[str, int]

@@ -23,12 +23,7 @@ PIXEL_WEIGHT = 0.1
 
 
 def pixel_features(images: Sequence[Image.Image]) -> FloatArray:
-    """(N, 3 SIDE^2 + 512) averaged pixels, and a colour histogram of 8 bins per channel, of N images of any size.
-
-    Example:
-        >>> pixel_features([Image.new("RGB", (64, 64), "red")]).shape
-        (1, 704)
-    """
+    """(N, 3 SIDE^2 + 512) averaged pixels, and a colour histogram of 8 bins per channel, of N images of any size."""
     return np.stack([_one_image(image.convert("RGB")) for image in images])
 
 

@@ -44,14 +44,7 @@ class CategoryMatches:
         return cls(query_ids, gallery_ids, of_queries, of_items, distances)
 
     def without(self, query_ids: IntArray, gallery_ids: IntArray) -> CategoryMatches:
-        """As if these queries and items had never been; a query that has no match at zeta 0 left is none any more.
-
-        Example:
-            >>> sets = np.array([[True], [False]])
-            >>> matches = CategoryMatches.of(np.array([1, 2]), sets, np.array([7, 8, 9]), sets[[0, 0, 1]])
-            >>> matches.without(np.array([]), np.array([7, 9])).query_ids.tolist()
-            [1]
-        """
+        """As if these queries and items had never been; a query that has no match at zeta 0 left is none any more."""
         ranked = ~np.isin(self.gallery_ids, gallery_ids)
         items = self.gallery_classes[ranked]
         asked = ~np.isin(self.query_ids, query_ids) & np.isin(self.query_classes, items)

@@ -285,12 +285,6 @@ def needed_depth(
     """How far down a metric looks: the smallest depth below which positives no longer change its value.
 
     Found by bisection on the metric itself, so that no metric need declare it. ``FAR`` stands for no limit.
-
-    Example:
-        >>> from cxc_eccv.metrics.map_at_r import map_at_r
-        >>> from cxc_eccv.metrics.recall_at_k import recall_at_k
-        >>> needed_depth(map_at_r, np.array([1, 8])).tolist(), needed_depth(recall_at_k, np.array([8]), k=10).tolist()
-        ([1, 8], [10])
     """
     score = partial(metric, **parameters)
     low, high = np.zeros_like(n_positives), np.full_like(n_positives, FAR)

@@ -63,13 +63,7 @@ class Layout:
 
     @classmethod
     def of(cls, segments: IntArray) -> Layout:
-        """Lay out items by their segment numbers.
-
-        Example:
-            >>> layout = Layout.of(np.array([1, 0, 1]))
-            >>> layout.column.tolist(), layout.bounds.tolist()
-            ([8, 0, 9], [0, 8, 16])
-        """
+        """Lay out items by their segment numbers."""
         sizes = np.bincount(segments)
         padded = -(-sizes // ALIGNMENT) * ALIGNMENT
         bounds = np.concatenate([[0], np.cumsum(padded)])
@@ -220,21 +214,11 @@ def refuse_embedding_options(run: Run, **options: Any) -> None:  # noqa: ANN401
 def prepare(
     vectors: NDArray[np.float32], similarity: str, places: IntArray, targets: IntArray, out: NDArray[np.float32]
 ) -> IntArray:
-    """Write vectors to multiply into ``out``: of unit length for ``cosine``, as given for ``dot``.
+    """Write the rows ``places`` of vectors into the rows ``targets`` of ``out``: of unit length for ``cosine``.
 
     The length is summed in float64 within the row, so that rows of equal bytes stay so wherever they stand; the
     quotient is rounded to float32. Negative zeros become positive, so that equal values have equal bytes.
-
-    Of (N, D) ``vectors`` the rows ``places`` are taken and written to the rows ``targets``. Returns those of ``places``
-    whose vector is zero and so has no cosine, to be refused; none for ``dot``.
-
-    Example:
-        >>> out = np.zeros((2, 2), dtype=np.float32)
-        >>> vectors = np.array([[0, -0.0], [3, 4]], dtype=np.float32)
-        >>> prepare(vectors, "cosine", np.array([1, 0]), np.array([0, 1]), out).tolist()
-        [0]
-        >>> out.tolist()
-        [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    Returns those of ``places`` whose vector is zero and so has no cosine; none for ``dot``.
     """
     if similarity == "cosine":
         return np.asarray(places[unit_vectors(vectors, places, targets, out) == 0])
@@ -279,10 +263,6 @@ def first_twins(vectors: NDArray[np.float32]) -> IntArray:
 
     A matrix product may round the same row differently at another position (edge kernels, threads), so exact ties
     are taken from the bytes.
-
-    Example:
-        >>> first_twins(np.array([[1, 2], [3, 4], [1, 2]], dtype=np.float32)).tolist()
-        [0, 1, 0]
     """
     twins = np.arange(len(vectors))
     hashes = row_hashes(vectors)

@@ -67,12 +67,6 @@ def parse(reader: Callable[..., Content], files: Path | Sequence[Path], *argumen
 
     Only a reader of this package is remembered, for the source code of others may be anywhere. What a reader refuses
     is never kept.
-
-    Example:
-        >>> from cxc_eccv.sources.download import fetch
-        >>> from cxc_eccv.sources.readers import read_ratings
-        >>> parse(read_ratings, fetch("sts_test", "sample"), "sts").column_names
-        ['left_id', 'right_id', 'rating', 'sampling_method']
     """
     paths = [files] if isinstance(files, Path) else list(files)
     entry = None

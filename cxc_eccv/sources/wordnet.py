@@ -107,22 +107,12 @@ def find_synset(name: str) -> Any:  # noqa: ANN401 - nltk is untyped
 
 @cache
 def path_similarity(one: str, other: str) -> float:
-    r"""WordNet's path similarity of two synsets, by name.
+    r"""WordNet's path similarity of two synsets, by name: in (0, 1], and 1 for the same synset.
 
     .. math:: ps(u, v) = \frac{1}{1 + d(u, v)}
 
     where d is the number of steps from one to the other over their nearest common hypernym. What is no noun has no
     common one at times: as in nltk, a root is then thought above all.
-
-    Args:
-        one: name of a synset, as in ``dog.n.01``.
-        other: name of another, or of the same.
-
-    Returns:
-        In (0, 1]; 1 for the same synset.
-
-    Raises:
-        DataError: WordNet 3.0 has no synset of that name, or WordNet is missing or damaged.
 
     References:
         Fellbaum, WordNet: An Electronic Lexical Database, 1998; nltk's ``Synset.path_similarity``.
@@ -131,17 +121,7 @@ def path_similarity(one: str, other: str) -> float:
 
 
 def similarity_matrix(names: Sequence[str]) -> FloatArray:
-    """Path similarity of all pairs at once, far quicker than pair by pair.
-
-    Args:
-        names: N names of synsets.
-
-    Returns:
-        (N, N) float64, symmetric, with ones on its diagonal.
-
-    Raises:
-        DataError: WordNet 3.0 has no synset of that name, or WordNet is missing or damaged.
-    """
+    """(N, N) float64 path similarities of all pairs of N synsets, far quicker than pair by pair."""
     members: dict[str, dict[int, int]] = defaultdict(dict)
     for row, name in enumerate(names):
         steps_to: dict[str, int] = {}

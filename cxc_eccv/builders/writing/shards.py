@@ -67,12 +67,7 @@ def _label_codes(column: pa.ChunkedArray, names: list[str], place: str) -> pa.Ch
 
 
 def row_groups(table: pa.Table) -> Iterator[pa.Table]:
-    """Slices of about 100 MB at most.
-
-    Example:
-        >>> [group.num_rows for group in row_groups(pa.table({"n": range(25_000)}))]
-        [25000]
-    """
+    """Slices of about 100 MB at most."""
     rows = max(1, SHARD_BYTES * table.num_rows // max(1, table.nbytes))
     for start in range(0, table.num_rows, rows):
         yield table.slice(start, rows)

@@ -159,10 +159,6 @@ def sources_of(library: Library) -> Mapping[str, Source]:
 
     Raises:
         DataError: a label file bears the name of a declared source.
-
-    Example:
-        >>> list(sources_of(Library("sample"))) == list(label_sources())
-        True
     """
     taken = [name for name in library.label_names if name in label_sources()]
     if taken:
@@ -175,12 +171,7 @@ def sources_of(library: Library) -> Mapping[str, Source]:
 
 
 def label_file_source(name: str) -> Source:
-    """The source of labels that the label files of one name are.
-
-    Example:
-        >>> label_file_source("mine").yes
-        'mine: match'
-    """
+    """The source of labels that the label files of one name are."""
     return Source(
         name=name,
         title=name,

@@ -136,12 +136,6 @@ def brackets(
 
     References:
         Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.1.
-
-    Example:
-        >>> one = np.array([[0.6, 0.8]], dtype=np.float32)
-        >>> low, high = brackets(one, one, np.array([0]), np.array([0]))
-        >>> bool(low[0] < 1 < high[0]), bool(high[0] - low[0] < 1e-6)
-        (True, True)
     """
     centre, magnitude = np.empty((2, rows.size))
 
@@ -177,13 +171,6 @@ class BestOfColumns:
 
     Once a few rows went by, few scores of the next ones reach what a column has already: they are found by one
     comparison with each score. ``asked`` says of each column whether it is looked at.
-
-    Example:
-        >>> best = BestOfColumns(2, np.array([True, True]))
-        >>> best.read(np.float32([[1, 5], [3, 6], [2, 5]]), np.array([10, 11, 12]))
-        >>> scores, places = best.lists()
-        >>> scores.tolist(), places.tolist()
-        ([[3.0, 2.0, -inf], [5.0, 6.0, 5.0]], [[11, 12, -1], [10, 11, 12]])
     """
 
     def __init__(self, depth: int, asked: NDArray[np.bool_]) -> None:

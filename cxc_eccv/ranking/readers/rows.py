@@ -39,12 +39,8 @@ FEWEST_PER_GROUP = 8
 class RowReader(Protocol):
     """What a pass over the score matrix asks of a reader.
 
-    Attributes:
-        query_ids: (Q,) ids of the queries whose rows it reads.
-        gallery_ids: (N,) ids of the items that they rank.
-        without_self: a query is left out of its own ranking.
-        deepest: the most items of a row that it looks at; None for no such limit.
-        ended: it needs no further rows, because rankings were too short for it.
+    It reads the rows of the (Q,) queries ``query_ids``, who rank the (N,) items ``gallery_ids``, each without itself
+    where ``without_self``; it looks at ``deepest`` items of a row, or at any number where that is None.
     """
 
     query_ids: IntArray
@@ -79,11 +75,7 @@ class RowReader(Protocol):
 
 
 class OwnRows:
-    """A reader's own part of the score matrix, from its ids and what :meth:`RowReader.attach` is told.
-
-    Attributes:
-        items: (width,) position in ``gallery_ids`` of the item of each column; -1 where there is none of ours.
-    """
+    """A reader's own part of the score matrix; ``items`` has the position in ``gallery_ids`` of each column, or -1."""
 
     def __init__(
         self,
@@ -159,14 +151,8 @@ def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], Int
     """Few scores of each row, among which are the best ``depth`` and whatever ties with the last of these.
 
     The best of many groups of columns are found quickly. So many of them reach the ``depth``-th best of these that
-    nothing below it can be among the best ``depth`` of the row.
-
-    Returns (B, C) scores, filled up with minus infinity, and (B, C) their columns, filled up with -1.
-
-    Example:
-        >>> values, columns = best_candidates(np.array([[0.5, 0.1, 0.9, 0.7]]), 3)
-        >>> values.tolist(), columns.tolist()
-        ([[0.5, 0.1, 0.9, 0.7]], [[0, 1, 2, 3]])
+    nothing below it can be among the best ``depth`` of the row. Returns (B, C) scores, filled up with minus infinity,
+    and (B, C) their columns, filled up with -1.
     """
     n_groups = GROUPS_PER_DEPTH * depth
     size = scores.shape[1] // n_groups
@@ -322,10 +308,6 @@ class PlausibleRows:
 
     A ranking is never sorted and its matches are never listed: a row's score at depth R is selected, and the matches
     that reach it are counted. Items that tie there fill the room that is left, those that are no matches first.
-
-    Args:
-        matches: plausible matches of the queries.
-        looks: what to count.
     """
 
     without_self = False
@@ -342,7 +324,7 @@ class PlausibleRows:
         self.deepest = max(cuts) if max(cuts) * FEW <= self.gallery_ids.size else None
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
-        """Learn the layout, see :meth:`cxc_eccv.ranking.readers.rows.RowReader.attach`."""
+        """Learn the layout."""
         self._own = OwnRows(self.query_ids, self.gallery_ids, row_ids, item_ids, columns, width)
 
     def read(self, block: NDArray[Any], start: int) -> None:
@@ -359,7 +341,7 @@ class PlausibleRows:
                 self.take(queries, best, self._own.items[columns])
 
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Read the best items of queries, see :meth:`cxc_eccv.ranking.readers.rows.RowReader.take`."""
+        """Read the best items of queries."""
         self._count(queries, scores, np.arange(queries.size), items)
 
     def _count(self, queries: IntArray, scores: NDArray[Any], rows: IntArray, items: IntArray) -> None:
