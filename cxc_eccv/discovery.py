@@ -34,9 +34,7 @@ def modules_of(package: ModuleType) -> dict[str, ModuleType]:
 def study_modules(place: str) -> list[ModuleType]:
     """The module or package of one name in every study that has it, by the study's name; none without studies.
 
-    The core never imports a study. A study adds to it by the place of its modules: ``commands`` to the command line,
-    ``configs`` to the dataset, ``judges`` to ``evaluate --unjudged``, ``models`` to what transformers loads, and
-    ``sentence_baselines`` to ``cxc-eccv sts``.
+    The core never imports a study; a study adds to it by the place of its modules.
     """
     if find_spec(STUDIES) is None:
         return []

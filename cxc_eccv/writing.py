@@ -91,21 +91,9 @@ def replaced_folder(target: Path, names: Collection[str] = (), *, wait: float = 
     """Give an empty folder to write to; on leaving without an error its files go to ``target``.
 
     They are written to a hidden neighbour of ``target``. A folder that is not there yet appears by one rename. In one
-    that is there, the old files are removed and then the new ones moved in. A process that is killed before that leaves
-    the old set whole; one that is killed while it moves leaves a part of one set, and the next call moves the rest.
-
-    Args:
-        target: the folder to create, or to write to.
-        names: files of an earlier set, as paths below ``target``, that are removed where they are not written anew.
-            Whatever else is there stays where it is.
-        wait: seconds to wait for another process that writes the same target.
-
-    Yields:
-        The empty folder to write to.
-
-    Raises:
-        InvalidOption: see :func:`refuse_unwritable`.
-        WriteFailed: something cannot be written, or another process writes the same target for too long.
+    that is there, the files ``names`` of the old set are removed and then the new ones moved in; whatever else is there
+    stays. A process that is killed before that leaves the old set whole; one that is killed while it moves leaves a
+    part of one set, and the next call moves the rest. Another process that writes the same target is waited for.
 
     Example:
         >>> import tempfile

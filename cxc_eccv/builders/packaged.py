@@ -210,12 +210,7 @@ CODE = ("sources", "judgments", "altering", "builders")
 
 
 def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: BuildOptions) -> str:
-    """Hex sha256 that changes whenever the rows may change.
-
-    It covers the content of every raw file at hand among the sources of the config, which of them are absent, that of
-    weak positives and label files, the edition and version of the data, the options, what else the rows are made with,
-    and the code of this package that makes them.
-    """
+    """Hex sha256 that changes whenever the rows may change: with the raw files, labels, options, tools or this code."""
     catalog = catalog_of(data_dir)
     files = open_library(data_dir, options).label_files if options.labels else {}
     labels = {name: sha256_of(found.path) for name, found in files.items()}

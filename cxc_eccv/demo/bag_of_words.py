@@ -32,9 +32,7 @@ def words(text: str) -> list[str]:
 class TfIdf:
     """Term frequency times smoothed inverse document frequency, ``ln((1 + N) / (1 + df)) + 1``.
 
-    Attributes:
-        vocabulary: word to column.
-        idf: (V,) float64 weight of each word.
+    ``vocabulary`` is word to column, ``idf`` the (V,) weight of each word.
     """
 
     vocabulary: dict[str, int]

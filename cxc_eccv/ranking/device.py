@@ -102,8 +102,7 @@ def torch_on(device: str) -> Any:  # noqa: ANN401 - the torch module
 def full_precision(torch: Any, device: str) -> Iterator[None]:  # noqa: ANN401 - the torch module
     """Products in float32 proper while inside: no TF32, no bfloat16, no autocast, no gradients.
 
-    TF32 keeps 10 bits of the mantissa: hundreds of items would tie with a positive that do not. The settings of the
-    caller are restored.
+    TF32 keeps 10 bits of the mantissa: hundreds of items would tie with a positive that do not.
     """
     with ExitStack() as stack:
         for settings in (torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)):

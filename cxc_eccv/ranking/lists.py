@@ -69,12 +69,6 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
     Items outside the query's gallery, for example of other folds, are left out of its ranking, and so is the query
     itself where the judgments say so; the depth that remains is what is known. Where scores come with the order, items
     that tie with a positive stand above it; such ties are known only among the items of the ranking.
-
-    Example:
-        >>> run = RankingsRun.from_dicts(i2t={5: [30, 10, 20]})
-        >>> given = ranks_from_rankings(run, "i2t", Judgments.from_pairs([5], [10, 20], [5], [20]))
-        >>> given.ranks.ranks.tolist(), given.complete.tolist()
-        ([2], [True])
     """
     rows, lists = rows_of(run, direction, judgments.query_ids), run.lists[direction]
     gallery = _GalleryPlaces(lists.item_ids, judgments.gallery_ids)

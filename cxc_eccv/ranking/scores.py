@@ -164,8 +164,7 @@ ScoreRows = Callable[[IntArray], NDArray[Any]]
 class GivenScores:
     """The rows of a score matrix, laid out as columns by segment.
 
-    ``query_ids`` are those of the R rows, which the scorer knows by the positions ``rows``; ``items`` has the column of
-    the scorer that holds each gallery item, and ``own`` is as in :class:`Product`.
+    The scorer knows the rows of the R ``query_ids`` as ``rows``, and the gallery items as its columns ``items``.
     """
 
     def __init__(

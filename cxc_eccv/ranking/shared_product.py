@@ -167,8 +167,6 @@ class MutualPairs:
 
     A query meets the items above it as a column of their rows, and all others in its own row; so does its positive.
     Where the positive's score is not among those at hand, its bracket stands for it, see :class:`ColumnPairs`.
-
-    ``segments`` are those of all ``ids`` in the gallery, negative where an item is in none.
     """
 
     def __init__(

@@ -23,14 +23,9 @@ VERSION = "3.0"
 
 
 def load_wordnet() -> Any:  # noqa: ANN401 - nltk is untyped
-    """WordNet 3.0, opened once, from ``NLTK_DATA`` or where nltk looks besides.
+    """WordNet 3.0 by nltk's ``WordNetCorpusReader``, opened once, from ``NLTK_DATA`` or where nltk looks besides.
 
-    Returns:
-        nltk's ``WordNetCorpusReader``.
-
-    Raises:
-        SourceMissing: nltk is not installed, or no folder holds WordNet; says how to get it.
-        MalformedSource: what is there is damaged, or another edition.
+    SourceMissing says how to get nltk or WordNet, MalformedSource that what is there is damaged or another edition.
     """
     try:
         import nltk.data  # imported late: whoever asks for no concepts does without
@@ -88,11 +83,7 @@ def _open(place: Path) -> Any:  # noqa: ANN401 - nltk is untyped
 
 
 def find_synset(name: str) -> Any:  # noqa: ANN401 - nltk is untyped
-    """The synset of a name such as ``dog.n.01``.
-
-    Raises:
-        DataError: WordNet 3.0 has none of that name.
-    """
+    """The synset of a name such as ``dog.n.01``; DataError where WordNet 3.0 has none of that name."""
     from nltk.corpus.reader.wordnet import WordNetError
 
     corpus = load_wordnet()

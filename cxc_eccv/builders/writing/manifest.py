@@ -32,8 +32,7 @@ def sha256_of_file(path: Path) -> str:
 def write_manifest(folder: Path, content: Mapping[str, Any], hashes: Mapping[str, str]) -> None:
     """Write ``manifest.json`` with ``content`` and the size and sha256 of every other file of ``folder``.
 
-    It holds neither times nor local paths, so building twice gives the same bytes. ``hashes`` are those of files, as
-    paths below ``folder``, that are known already.
+    It holds neither times nor local paths, so building twice gives the same bytes. ``hashes`` are known already.
     """
     files = {
         name: {"bytes": (folder / name).stat().st_size, "sha256": hashes.get(name) or sha256_of_file(folder / name)}

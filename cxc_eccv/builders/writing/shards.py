@@ -27,11 +27,7 @@ with "terminate called without an active exception" (apache/arrow#45214, hugging
 
 
 def portable_schema(features: datasets.Features) -> pa.Schema:
-    """The Arrow schema of ``features``, described so that every release of ``datasets`` can read it.
-
-    Releases from 4.0 name a list feature ``List``, which earlier ones do not know; all of them know the form
-    ``[feature]``.
-    """
+    """The Arrow schema of ``features`` with lists as ``[feature]``: ``datasets`` before 4.0 knows no ``List``."""
     described = {"info": {"features": _plain_lists(features.to_dict())}}
     schema: pa.Schema = features.arrow_schema.with_metadata({"huggingface": json.dumps(described)})
     return schema

@@ -70,7 +70,7 @@ class ColumnPairs:
         """Count a block of rows, of which ``start`` is the first; blocks may come in any order.
 
         ``segments`` are the (B,) ascending ones of the rows, negative where a row is in nobody's gallery; ``left`` is
-        the number of the block's first column, and pairs to the left of it are not looked at.
+        the number of the block's first column.
         """
         own = self._by_row[slice(*np.searchsorted(self._sorted_rows, [start, start + len(block)]))]
         own = own[self._columns[own] >= left]
@@ -237,12 +237,10 @@ class BestOfColumns:
 class DeepColumns:
     """Keeps every score of a column that is among its best so many, however many: what reaches a bound.
 
-    The bound is guessed from a sample of rows so that it is too high once in millions of columns; whether all were kept
-    is known in the end.
-
-    ``depths`` has how many of each of the (width,) columns, 0 where it is not looked at; ``sample`` the (.., width)
-    scores of rows drawn at random, of which ``own`` are among the ``n_items`` rows of which the best are looked for.
-    ScoresTooAlike is raised where more would be kept than memory is given to.
+    The bound is guessed from a ``sample`` of rows so that it is too high once in millions of columns; whether all were
+    kept is known in the end. ``depths`` has how many of each column, 0 where it is not looked at; ``own`` are those
+    rows of the sample that are among the ``n_items`` looked for. ScoresTooAlike is raised where memory would not
+    suffice.
     """
 
     def __init__(self, depths: IntArray, sample: NDArray[np.float32], own: IntArray, n_items: int) -> None:
@@ -298,9 +296,8 @@ def _is_shallow(reader: RowReader) -> bool:
 class ColumnReaders:
     """Lets readers that pass :func:`can_read_columns` read columns instead of rows.
 
-    ``row_ids`` are the items of the rows, ``columns`` the places of the queries ``column_ids``; columns of no query
-    hold minus infinity. ``score_rows`` gives the (rows, width) scores of some rows, about. ScoresTooAlike is raised
-    where readers look at more than can be kept.
+    ``columns`` are the places of the queries ``column_ids``; ``score_rows`` gives about the scores of some rows.
+    ScoresTooAlike is raised where readers look at more than can be kept.
     """
 
     def __init__(

@@ -69,8 +69,8 @@ class RowReader(Protocol):
         """Read the best items of B queries, positions in ``query_ids``.
 
         The (B, C) scores are as many of the best as the reader ``needs``, what ties with the last of these, and any
-        others, in any order, filled up with minus infinity; ``items`` are their positions in ``gallery_ids``, -1 where
-        there is none.
+        others, in any order; minus infinity, and -1 in ``items``, fill what is left. ``items`` are positions in
+        ``gallery_ids``.
         """
 
 
@@ -173,10 +173,7 @@ class TopRows:
     """Reads the top K of every query under the pessimistic order.
 
     Scores go down. Of items with equal scores judged ones without gain stand first, then those that were not judged,
-    then the others from the lowest gain; equal ones among these by id. So the order depends neither on the place of an
-    item in the gallery nor on the size of the blocks.
-
-    ``judgments`` has the queries, the gallery, and the gains that order ties; without gains the positives stand last.
+    then the others from the lowest gain, where no gains are given the positives last; equal ones among these by id.
     """
 
     ended = False

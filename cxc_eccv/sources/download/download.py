@@ -135,9 +135,8 @@ PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 def receive(url: str, part: Path, *, size: int | None, resumable: bool, progress: bool) -> None:
     """Fill ``part`` with the complete body at ``url``, of ``size`` bytes where that is known.
 
-    What ``part`` holds already is kept where it is ``resumable``: where a wrong continuation would be noticed, because
-    the file's hash is known. An answer like 404 and a body larger than the file should be fail at once; 5xx, 429 and
-    broken connections after four attempts.
+    What ``part`` holds already is kept where it is ``resumable``: where a wrong continuation would be noticed by the
+    file's hash. An answer like 404 and too large a body fail at once; 5xx, 429 and broken connections are tried again.
     """
     reason = ""
     for attempt in range(ATTEMPTS):
