@@ -11,22 +11,6 @@ from numpy.typing import NDArray
 
 from cxc_eccv.types import FloatArray, IntArray
 
-__all__ = [
-    "NEAR_PER_PAIR",
-    "centred_ranks",
-    "column_counts",
-    "draw_rows",
-    "drawn_places",
-    "drawn_sums",
-    "match_counts",
-    "pair_products",
-    "rank_products",
-    "row_counts",
-    "scores_at_depths",
-    "times_drawn",
-    "unit_vectors",
-]
-
 NEAR_PER_PAIR = 100
 
 Found = tuple[IntArray, IntArray, IntArray, IntArray, NDArray[np.float32], bool]

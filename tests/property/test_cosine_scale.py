@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cxc_eccv.studies.baselines.annotators import place_images
 
 from cxc_eccv.encoding.cross_encoding import _take_vectors
 from cxc_eccv.encoding.distributed.sharded_ranks import split_ranks
@@ -13,7 +14,6 @@ from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sts.evaluation import cosines
 from cxc_eccv.studies.annotation.proposing.strategies.cxc import choose_caption_pairs, choose_image_pairs
-from cxc_eccv.studies.baselines.annotators import place_images
 from cxc_eccv.studies.entailment.mining import _with_image_vectors
 from cxc_eccv.studies.explain.failures import find_failures
 from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus

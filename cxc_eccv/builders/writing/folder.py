@@ -31,8 +31,6 @@ from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import replaced_folder
 
-__all__ = ["SPLITS", "build_folder"]
-
 SPLITS = ("train", "restval", "validation", "test")
 
 FILES_MISSING = "its raw files are not at hand"

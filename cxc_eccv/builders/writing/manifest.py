@@ -17,8 +17,6 @@ from cxc_eccv.sources.catalog import fingerprint_files
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import finish_interrupted
 
-__all__ = ["MANIFEST_NAME", "open_library", "provenance_of", "replaceable_files", "sha256_of_file", "write_manifest"]
-
 MANIFEST_NAME = "manifest.json"
 FORMAT = "cxc_eccv dataset folder 1"
 

@@ -16,8 +16,6 @@ from cxc_eccv.builders.summary import Shards
 from cxc_eccv.builders.writing.manifest import sha256_of_file
 from cxc_eccv.errors import DataError
 
-__all__ = ["SHARD_BYTES", "conform", "portable_schema", "row_groups", "write_shards"]
-
 SHARD_BYTES = 100_000_000
 """A file is closed before it would hold more than this, uncompressed: the size of row groups that ``datasets`` writes.
 

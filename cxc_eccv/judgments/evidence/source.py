@@ -16,19 +16,6 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
-__all__ = [
-    "KIND",
-    "Evidence",
-    "Source",
-    "Thresholds",
-    "gather",
-    "item_ids",
-    "label_file_source",
-    "label_sources",
-    "official_sources",
-    "sources_of",
-]
-
 KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}
 """Direction to the CxC ratings that judge it."""
 

@@ -20,15 +20,6 @@ from cxc_eccv.ranking.readers.rows import GROUPS_PER_DEPTH, RowReader, score_at_
 from cxc_eccv.ranking.scan import workers
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = [
-    "BestOfColumns",
-    "ColumnPairs",
-    "ColumnReaders",
-    "DeepColumns",
-    "brackets",
-    "can_read_columns",
-]
-
 PAIRS_AT_ONCE = 4096
 LEAST = float(np.finfo(np.float32).smallest_subnormal)
 

@@ -17,19 +17,6 @@ from cxc_eccv.kernels import counts_matches, match_counts
 from cxc_eccv.ranking.counts import count_pushed_out, order_of_gains
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, check_whole, positions_of
 
-__all__ = [
-    "GROUPS_PER_DEPTH",
-    "BestRows",
-    "OwnRows",
-    "PlausibleRows",
-    "RowReader",
-    "TopRows",
-    "best_candidates",
-    "refuse_shallow",
-    "score_at_depth",
-    "too_shallow",
-]
-
 SCORES_AT_ONCE = 2**19
 FEWEST_TOGETHER = 16
 GROUPS_PER_DEPTH = 4

@@ -21,23 +21,6 @@ from cxc_eccv.sources.catalog import OFFICIAL, Archive, Catalog, Entry, load_cat
 from cxc_eccv.sources.reading import Expected, sha256_of, shown, verify
 from cxc_eccv.writing import is_plain, replaced_file
 
-__all__ = [
-    "catalog_of",
-    "encodings_folder",
-    "expected_of",
-    "fetch",
-    "image_folder",
-    "locate",
-    "mirror_folder",
-    "offline_reason",
-    "open_own",
-    "pin",
-    "record_of",
-    "state",
-    "tables_folder",
-    "where_from",
-]
-
 SAMPLE = "sample"
 """The word that stands for the folder of the embedded sample; a folder of that name is written ``./sample``."""
 

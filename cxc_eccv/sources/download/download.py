@@ -27,8 +27,6 @@ from cxc_eccv.sources.catalog import Archive, Entry
 from cxc_eccv.sources.download.access import expected_of, open_own, pin, record_of
 from cxc_eccv.sources.reading import Expected, verify
 
-__all__ = ["LARGEST", "download", "receive", "refuse_larger"]
-
 
 def download(entry: Entry, archive: Archive | None, cache: Path, *, progress: bool = True) -> Path:
     """Bring a file that has an address, or is a member of ``archive``, into the cache; return it verified.

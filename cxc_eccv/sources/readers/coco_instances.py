@@ -17,18 +17,6 @@ from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = [
-    "ANNOTATION_SCHEMA",
-    "IMAGE_SCHEMA",
-    "CategorySets",
-    "Instances",
-    "read_box",
-    "read_category_sets",
-    "read_instances",
-    "read_size",
-    "table_of",
-]
-
 NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
 """List of an annotation file to the whole numbers that each of its records holds."""
 

@@ -22,20 +22,6 @@ from cxc_eccv.sources.readers.karpathy import SPLITS
 from cxc_eccv.sources.reading import parse_metadata, read_table, shown
 from cxc_eccv.writing import replaced_file
 
-__all__ = [
-    "LABELS_FACTS",
-    "LABELS_FORMAT",
-    "LABELS_SCHEMA",
-    "MINED_FACTS",
-    "MINED_FORMAT",
-    "MINED_SCHEMA",
-    "LabelFile",
-    "MinedPairs",
-    "read_labels",
-    "read_mined",
-    "write_labels",
-]
-
 LABELS_SCHEMA = pa.schema(
     [
         pa.field("image_id", pa.int64(), nullable=False),

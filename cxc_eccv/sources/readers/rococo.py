@@ -11,8 +11,6 @@ from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.readers.karpathy import CAPTIONS_PER_IMAGE, KarpathySplit
 from cxc_eccv.sources.reading import read_json, require_keys, shown, text
 
-__all__ = ["read_rococo"]
-
 
 def read_rococo(path: Path, content: KarpathySplit) -> pa.Table:
     """``caption_id``, ``image_id``, ``original``, ``altered``: a row for every caption of a split, in its order.
