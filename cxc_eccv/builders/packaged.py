@@ -17,6 +17,7 @@ import pyarrow as pa
 from cxc_eccv.builders.config import DEFAULT_CONFIG, BuildOptions, DatasetConfig, dataset_configs, select_configs
 from cxc_eccv.builders.images import attach_images
 from cxc_eccv.builders.writing import conform, open_library, row_groups
+from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.download import catalog_of, locate, sha256_of
@@ -205,8 +206,8 @@ def _spell_out(split: str, builder: CxcEccv) -> str:
     return "+".join(parts)
 
 
-CODE = ("sources", "judgments", "altering", "builders")
-"""Subpackages that decide what the rows are."""
+CODE = ("sources", "judgments", "builders")
+"""Subpackages that decide what the rows are, beside the studies that bring configs."""
 
 
 def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: BuildOptions) -> str:
@@ -241,7 +242,9 @@ def _made_with(config: DatasetConfig, options: BuildOptions) -> Mapping[str, str
 @cache
 def _code_hash() -> str:
     root = Path(str(resources.files("cxc_eccv")))
-    files = sorted(path for part in CODE for path in (root / part).rglob("*") if path.suffix in {".py", ".toml"})
+    studies = [Path(str(configs.__file__)).parents[1] for configs in study_modules("configs")]
+    folders = [*(root / part for part in CODE), *studies]
+    files = sorted(path for folder in folders for path in folder.rglob("*") if path.suffix in {".py", ".toml"})
     code = hashlib.sha256()
     for path in files:
         code.update(f"{path.relative_to(root).as_posix()}\n".encode() + path.read_bytes())

@@ -58,8 +58,7 @@ def compared_captions(
 
 
 def _find_first_difference(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> int | None:
+    if np.array_equal(ids, wanted):
+        return None
     shared = min(ids.size, wanted.size)
-    apart = np.flatnonzero(ids[:shared] != wanted[:shared])
-    if apart.size:
-        return int(apart[0])
-    return None if ids.size == wanted.size else shared
+    return int(np.append(ids[:shared] != wanted[:shared], True).argmax())

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cxc_eccv.builders.summary import Shards
-from cxc_eccv.builders.writing.manifest import sha256_of_file
 from cxc_eccv.errors import DataError
+from cxc_eccv.runs.checks import hash_file
 
 SHARD_BYTES = 100_000_000
 """A file is closed before it would hold more than this, uncompressed: the size of row groups that ``datasets`` writes.
@@ -80,7 +80,7 @@ def write_shards(tables: Iterable[pa.Table], folder: Path, split: str, shard_byt
             writer.write_table(group, row_group_size=group.num_rows)
         num_rows, num_bytes = num_rows + group.num_rows, num_bytes + group.nbytes
     files = [part.rename(folder / f"{split}-{n:05d}-of-{len(parts):05d}.parquet") for n, part in enumerate(parts)]
-    sizes, hashes = (file.stat().st_size for file in files), (sha256_of_file(file) for file in files)
+    sizes, hashes = (file.stat().st_size for file in files), (hash_file(file) for file in files)
     return Shards(tuple(file.name for file in files), num_rows, num_bytes, tuple(sizes), tuple(hashes))
 
 
