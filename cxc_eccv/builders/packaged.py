@@ -40,17 +40,10 @@ class CxcEccvConfig(datasets.BuilderConfig):  # type: ignore[misc] # datasets is
 
 
 class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is untyped
-    """Builder of every config.
+    """Builder of every config, which takes a mirror folder or ``sample`` as ``data_dir``, and ``options``.
 
     Caches are told apart by content: an edited raw file, another option or another release of this package never
     meets an old cache, and no two configs share one.
-
-    Args:
-        cache_dir: cache folder; None for that of ``datasets``.
-        dataset_name: name of the cache's subfolder.
-        config_name: config; ``captions`` by default.
-        **arguments: ``data_dir`` (mirror folder, or ``sample``), ``options`` (:class:`BuildOptions`), and whatever else
-            ``datasets.DatasetBuilder`` takes.
     """
 
     BUILDER_CONFIG_CLASS = CxcEccvConfig

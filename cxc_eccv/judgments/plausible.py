@@ -20,12 +20,9 @@ WORD = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoryMatches:
-    """Plausible matches at every zeta: images of equal category sets are one class, and classes have distances.
+    """Plausible matches at every zeta: images of equal category sets are one class, and classes have (C, C) distances.
 
-    Attributes:
-        query_ids, gallery_ids: (Q,), (N,) ids.
-        query_classes, gallery_classes: (Q,), (N,) class of each one's image.
-        distances: (C, C) categories in which two classes differ.
+    ``query_classes`` and ``gallery_classes`` are the class of the image of each of (Q,) queries and (N,) items.
     """
 
     query_ids: IntArray

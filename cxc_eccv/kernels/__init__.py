@@ -250,7 +250,7 @@ def match_counts(
 
     Args:
         scores: (B, C) scores.
-        rows: (R,) rows to look at.
+        rows: (R,) rows to look at, whose queries are of ``query_classes``.
         items: (C,) or (B, C) item of each score; negative where there is none, or none that counts.
         classes: (N,) class of each item.
         distances: (classes, classes) distances.
@@ -290,16 +290,9 @@ def scores_of_columns(scores: NDArray[np.float32], rows: IntArray, depths: IntAr
 
 
 class KeptColumns:
-    """Keeps the scores of a block that reach the bounds of their columns, by column; compiled only.
+    """Keeps the scores of a (B, width) block that reach the bounds of their columns, by column; compiled only.
 
-    Args:
-        block: (B, width) float32 scores.
-        items: (B,) item of each row; rows of a negative one are left out.
-        bounds: (width,) scores to be reached; infinity where none is to be kept.
-        share: of the scores that reach them, about.
-
-    Attributes:
-        sizes: (width,) how many were kept of each column.
+    Rows of a negative item are left out; a bound is infinity where nothing is to be kept; about a ``share`` reach them.
     """
 
     def __init__(self, block: NDArray[np.float32], items: IntArray, bounds: NDArray[np.float32], share: float) -> None:

@@ -162,12 +162,10 @@ class ScoresTooAlike(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """Scores of positive pairs and how many gallery items reach them.
+    """Scores of P positive pairs and how many gallery items reach them.
 
-    Attributes:
-        scores: (P,) float32 score of each pair.
-        at_least: (P, S) items of each segment that score as high or higher, the positive itself included.
-        above: (P, S) items of each segment that score higher.
+    ``at_least`` counts (P, S) items of each segment that score as high or higher, the positive itself included, and
+    ``above`` those that score higher.
     """
 
     scores: NDArray[np.float32]

@@ -26,9 +26,8 @@ FLAGS_AT_ONCE = 2**25
 class DeviceProduct:
     """The product of rows with laid-out columns as tensors on a device, to be used within :func:`full_precision`.
 
-    The arrays are those of :class:`cxc_eccv.ranking.scores.Product`. Scores are float32 products, never TF32.
-    They may differ from those of another device in the last bits, and so may the order of items whose scores agree up
-    to these; byte-identical items tie on every device.
+    Scores are float32 products, never TF32. They may differ from those of another device in the last bits;
+    byte-identical items tie on every device.
     """
 
     def __init__(

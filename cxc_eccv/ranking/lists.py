@@ -46,11 +46,9 @@ SCORES_AT_ONCE = 2**22
 class GivenRanks:
     """What rankings say about the positives of Q queries.
 
-    Attributes:
-        ranks: ranks of the positives that the rankings hold; ``n_positives`` counts the others too. ``n_gallery`` is
-            the ranking's depth where the size of the gallery is unknown. The order is trusted: there are no ties.
-        depths: (Q,) items in each query's ranking.
-        complete: (Q,) whether a ranking holds the whole gallery, so that a positive it lacks is outside the gallery.
+    ``ranks`` are those of the positives that the rankings hold, and its ``n_gallery`` is the ranking's depth where the
+    size of the gallery is unknown. ``depths`` are (Q,) items in each ranking; ``complete`` says of each whether it
+    holds the whole gallery, so that a positive it lacks is outside the gallery.
     """
 
     ranks: PositiveRanks

@@ -51,11 +51,8 @@ SMALLEST = 2.0**-102
 class Layout:
     """Gallery items as columns: sorted by segment, each segment padded to a multiple of eight.
 
-    Eight flags are counted as one 64-bit word, which must not straddle segments.
-
-    Attributes:
-        column: (N,) column of each gallery item.
-        bounds: (S + 1,) first column of each segment, and the width.
+    Eight flags are counted as one 64-bit word, which must not straddle segments. ``column`` has the (N,) column of each
+    item, ``bounds`` the (S + 1,) first columns of the segments, and the width.
     """
 
     column: IntArray
@@ -93,17 +90,11 @@ class Layout:
 
 
 class Product:
-    """The product of row vectors with laid-out gallery vectors.
+    """The product of (R, D) row vectors with (width, D) laid-out gallery vectors, zero in the ``padding``.
 
-    Byte-identical columns have identical scores in every row. With ``tie_rows`` byte-identical rows have identical
-    scores too, in whatever blocks they stand.
-
-    Args:
-        rows: (R, D) float32.
-        columns: (width, D) float32, zero in the padding.
-        padding: columns that hold no item.
-        own: (R,) column of the query itself, which it does not rank, or -1; None where queries are no items.
-        tie_rows: whether columns rank rows as well.
+    Byte-identical columns have identical scores in every row. With ``tie_rows``, where columns rank rows as well,
+    byte-identical rows have identical scores too, in whatever blocks they stand. ``own`` has the (R,) column of the
+    query itself, which it does not rank, or -1.
     """
 
     def __init__(

@@ -221,11 +221,9 @@ class MutualPairs:
 class HalfProduct:
     """The upper half of the scores of vectors against themselves, any block of rows at a time.
 
-    A block of rows reaches from (about) its own diagonal to the right end. Scores of byte-identical vectors are
-    identical wherever they stand, as rows or as columns: they come from one small product of their own.
-
-    ``vectors`` are (width, D), zero in the ``padding``, the places that hold no item; ``without_self`` leaves the
-    diagonal out. ScoresTooAlike is raised where those of byte-identical vectors need more than ``shared_bytes``.
+    A block of rows reaches from (about) its own diagonal, left out where ``without_self``, to the right end. Scores of
+    byte-identical vectors are identical wherever they stand: they come from one small product of their own.
+    ScoresTooAlike is raised where that needs more than ``shared_bytes``.
     """
 
     def __init__(

@@ -25,16 +25,12 @@ LEAST = float(np.finfo(np.float32).smallest_subnormal)
 
 
 class ColumnPairs:
-    """Positive pairs whose query is a column of the score matrix.
+    """Positive pairs whose query is a column of the score matrix, ``rows`` those of their items.
 
     A column is complete only after the last block, but the scores of its positives are spread over all blocks. So
-    each pair brings a bracket that its score is sure to lie in: items above the bracket and items that reach it are
-    counted at once, the few items inside are kept with their scores, and they are compared when the pair's own score
-    from the same product is known. From then on the bracket is the score itself. The result is exact, and needs no
-    second product.
-
-    ``rows`` are those of the P pairs' items, ``columns`` those of their queries, ``low`` and ``high`` the brackets of
-    their scores, and ``n_segments`` that of the rows.
+    each pair brings a bracket, ``low`` to ``high``, that its score is sure to lie in: items above the bracket and items
+    that reach it are counted at once, the few items inside are kept with their scores, and they are compared when the
+    pair's own score from the same product is known. The result is exact, and needs no second product.
     """
 
     def __init__(
