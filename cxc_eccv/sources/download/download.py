@@ -24,7 +24,7 @@ from filelock import FileLock
 
 from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
 from cxc_eccv.sources.catalog import Archive, Entry
-from cxc_eccv.sources.download.access import expected_of, open_own, pin, record_of
+from cxc_eccv.sources.download import expected_of, open_own, pin, record_of
 from cxc_eccv.sources.reading import Expected, verify
 
 
