@@ -1,7 +1,7 @@
 """Croissant metadata of a built folder, with the vocabulary for responsible AI: what catalogues and reviewers read.
 
-It says what the card says, from the same declarations. In ``templates`` stand the context of Croissant 1.0, as its
-specification has it, and by source what is known of annotators and of how they were asked.
+It says what the card says, from the same declarations; what is known of annotators and of how they were asked stands
+in ``templates/responsible_ai.toml``, by source.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 __all__ = ["CROISSANT", "croissant_text"]
 
 CROISSANT = "croissant.json"
+
+CONTEXT = json.loads((TEMPLATES / "croissant_context.json").read_text(encoding="utf-8"))
+"""The context of Croissant 1.0, as its specification has it."""
 
 CONFORMS_TO = ("http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0")
 
@@ -44,7 +47,7 @@ def croissant_text(summary: BuildSummary, catalog: Catalog) -> str:
     configs = [parts[0].config for parts in summary.configs.values()]
     groups = sources_of(configs)
     content = {
-        "@context": json.loads((TEMPLATES / "croissant_context.json").read_text(encoding="utf-8")),
+        "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         "name": "cxc_eccv",

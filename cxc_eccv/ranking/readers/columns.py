@@ -132,14 +132,11 @@ def brackets(
 
     with ThreadPoolExecutor(workers()) as pool:
         list(pool.map(multiply, range(0, rows.size, PAIRS_AT_ONCE)))
-    reach = magnitude * sum(_relative_error(queries.shape[1], unit) for unit in (2.0**-24, 2.0**-52))
-    reach += queries.shape[1] * LEAST  # a product below the normal numbers errs by half of the least one
+    n_terms = queries.shape[1]
+    reach = magnitude * sum(n_terms * unit / (1 - n_terms * unit) for unit in (2.0**-24, 2.0**-52))
+    reach += n_terms * LEAST  # a product below the normal numbers errs by half of the least one
     low = np.nextafter((centre - reach).astype(np.float32), np.float32(-np.inf))
     return low, np.nextafter((centre + reach).astype(np.float32), np.float32(np.inf))
-
-
-def _relative_error(n_terms: int, unit: float) -> float:
-    return n_terms * unit / (1 - n_terms * unit)
 
 
 GROWTH = 1.5
