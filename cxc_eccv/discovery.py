@@ -34,9 +34,7 @@ def modules_of(package: ModuleType) -> dict[str, ModuleType]:
 def study_modules(place: str) -> list[ModuleType]:
     """The module or package of one name in every study that has it, by the study's name; none without studies.
 
-    The core never imports a study. A study adds to it by the place of its modules: ``commands`` to the command line,
-    ``configs`` to the dataset, ``judges`` to ``evaluate --unjudged``, ``models`` to what transformers loads, and
-    ``sentence_baselines`` to ``cxc-eccv sts``.
+    The core never imports a study; a study adds to it by the place of its modules.
     """
     if find_spec(STUDIES) is None:
         return []
@@ -52,12 +50,6 @@ def find_declared(
 
     A family that differs in little may stand in one module, under the plural of the constant; the names begin with
     that of the file.
-
-    Example:
-        >>> import cxc_eccv.metrics
-        >>> from cxc_eccv.metrics.spec import Spec
-        >>> next(iter(find_declared(cxc_eccv.metrics, "SPEC", Spec)))
-        'bootstrap_spearman'
     """
     found: dict[str, Declaration] = {}
     for name, module in [item for place in (package, *further) for item in modules_of(place).items()]:

@@ -91,21 +91,9 @@ def replaced_folder(target: Path, names: Collection[str] = (), *, wait: float = 
     """Give an empty folder to write to; on leaving without an error its files go to ``target``.
 
     They are written to a hidden neighbour of ``target``. A folder that is not there yet appears by one rename. In one
-    that is there, the old files are removed and then the new ones moved in. A process that is killed before that leaves
-    the old set whole; one that is killed while it moves leaves a part of one set, and the next call moves the rest.
-
-    Args:
-        target: the folder to create, or to write to.
-        names: files of an earlier set, as paths below ``target``, that are removed where they are not written anew.
-            Whatever else is there stays where it is.
-        wait: seconds to wait for another process that writes the same target.
-
-    Yields:
-        The empty folder to write to.
-
-    Raises:
-        InvalidOption: see :func:`refuse_unwritable`.
-        WriteFailed: something cannot be written, or another process writes the same target for too long.
+    that is there, the files ``names`` of the old set are removed and then the new ones moved in; whatever else is there
+    stays. A process that is killed before that leaves the old set whole; one that is killed while it moves leaves a
+    part of one set, and the next call moves the rest. Another process that writes the same target is waited for.
 
     Example:
         >>> import tempfile
@@ -189,16 +177,7 @@ def _refuse_obstacles(target: Path, names: Collection[str]) -> None:
 
 @contextmanager
 def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
-    """Give a path to write to; on leaving without an error its file takes the place of ``target``.
-
-    Example:
-        >>> import tempfile
-        >>> target = Path(tempfile.mkdtemp()) / "a.txt"
-        >>> with replaced_file(target) as part:
-        ...     _ = part.write_text("new")
-        >>> [path.name for path in target.parent.iterdir()]
-        ['a.txt']
-    """
+    """Give a path to write to; on leaving without an error its file takes the place of ``target``."""
     refuse_unwritable(target, file=True)
     place = target.resolve()
     building = _neighbour(place, "building")
@@ -213,13 +192,7 @@ def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
 
 
 def write_json(target: Path, content: Mapping[str, Any]) -> Path:
-    r"""Write a file of JSON, whole or not at all.
-
-    Example:
-        >>> import tempfile
-        >>> write_json(Path(tempfile.mkdtemp()) / "a.json", {"seed": 0}).read_text()
-        '{\n "seed": 0\n}\n'
-    """
+    """Write a file of JSON, whole or not at all."""
     with replaced_file(target) as part:
         text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False)
         part.write_text(text + "\n", encoding="utf-8", newline="\n")
@@ -227,15 +200,9 @@ def write_json(target: Path, content: Mapping[str, Any]) -> Path:
 
 
 def write_rows(target: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    r"""Write rows as CSV or as JSON lines, by the file's ending, whole or not at all; a list in a cell is JSON.
+    """Write rows as CSV or as JSON lines, by the file's ending, whole or not at all; a list in a cell is JSON.
 
     What a spreadsheet would run is shielded; :func:`cxc_eccv.sources.reading.read_rows` reads both forms back.
-
-    Example:
-        >>> import tempfile
-        >>> rows = [{"id": 1, "label": None}, {"id": 2, "label": "a, b"}]
-        >>> write_rows(Path(tempfile.mkdtemp()) / "a.csv", rows).read_text()
-        'id,label\n1,\n2,"a, b"\n'
     """
     with replaced_file(target) as part:
         if target.suffix == ".jsonl":
@@ -267,28 +234,13 @@ def shield(text: str) -> str:
 
 
 def unshield(cell: str) -> str:
-    """The text that :func:`shield` made a cell of; another cell as it is.
-
-    Example:
-        >>> unshield("'=1+1"), unshield("''tis a dog"), unshield("'tis a dog")
-        ('=1+1', "'tis a dog", "'tis a dog")
-    """
+    """The text that :func:`shield` made a cell of; another cell as it is."""
     return cell[1:] if cell[:1] == SHIELD and cell[1:].startswith((*FORMULA, SHIELD)) else cell
 
 
 @contextmanager
 def locked(target: Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold ``target`` against other processes; a process that dies frees it.
-
-    Example:
-        >>> import tempfile
-        >>> target = Path(tempfile.mkdtemp()) / "a.txt"
-        >>> with locked(target), locked(target):
-        ...     pass  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        cxc_eccv.errors.WriteFailed: another process is writing ...a.txt right now. Wait for it, or choose another ...
-    """
+    """Hold ``target`` against other processes; a process that dies frees it."""
     from filelock import FileLock, Timeout  # not at the top: every command would wait for it, --help too
 
     place = target.resolve()
@@ -334,12 +286,7 @@ def cache_held(*places: Path) -> Iterator[bool]:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether a path is free, or a file or folder: no link, which others may put into a cache, and no pipe.
-
-    Example:
-        >>> is_plain(Path("/dev/null")), is_plain(Path("/tmp/not there"))
-        (False, True)
-    """
+    """Whether a path is free, or a file or folder: no link, which others may put into a cache, and no pipe."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -350,13 +297,7 @@ def is_plain(path: Path) -> bool:
 
 
 def refuse_unwritable(target: Path, names: Collection[str] = (), *, file: bool = False) -> None:
-    """Raise unless ``target``, and ``names`` below it, can be written, as far as that is known before long work.
-
-    Example:
-        >>> refuse_unwritable(Path("."), file=True)
-        Traceback (most recent call last):
-        cxc_eccv.errors.InvalidOption: . is a folder. Name a file.
-    """
+    """Raise unless ``target``, and ``names`` below it, can be written, as far as that is known before long work."""
     place = target.resolve()
     with explained(target, place):
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -376,15 +317,7 @@ def refuse_unwritable(target: Path, names: Collection[str] = (), *, file: bool =
 
 @contextmanager
 def explained(target: Path, own: Path | None = None) -> Iterator[None]:
-    """Turn what goes wrong while ``target`` is written into one error that names it, with what to do.
-
-    Example:
-        >>> with explained(Path("model")):
-        ...     raise RuntimeError("I/O error: No space left on device (os error 28)")
-        Traceback (most recent call last):
-        cxc_eccv.errors.WriteFailed: cannot write model: No space left on device. Free some space there, or choose \
-another place.
-    """
+    """Turn what goes wrong while ``target`` is written into one error that names it, with what to do."""
     own = target.absolute() if own is None else own
     try:
         yield

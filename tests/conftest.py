@@ -14,7 +14,11 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings
 
 MATERIALS = Path(__file__).parent / "materials"
-sys.path[:0] = [str(MATERIALS), *(str(MATERIALS / room) for room in ("damage", "models", "samples", "workers"))]
+sys.path[:0] = [
+    str(MATERIALS),
+    str(Path(__file__).parents[1] / "tools" / "experiments"),
+    *(str(MATERIALS / room) for room in ("damage", "models", "samples", "workers")),
+]
 
 MIRROR = os.environ.get("CXC_ECCV_DATA") or "sample"
 """Folder of the real data; ``sample`` where the tests that need it are skipped."""

@@ -193,9 +193,8 @@ def _front_matter(
 ) -> DatasetCardData:
     """``configs`` with the files of every split, and ``dataset_info`` with features and sizes.
 
-    ``captions`` is the default config where it is there, else the first one. Without the features older releases of
-    ``datasets`` cannot read what newer ones write. Raw files that are not the catalog's make the entry
-    ``modified_data``, which is absent without any.
+    Without the features older releases of ``datasets`` cannot read what newer ones write. ``modified_data`` lists raw
+    files that are not the catalog's.
     """
     names = [info["config_name"] for info in infos]
     default = DEFAULT_CONFIG if DEFAULT_CONFIG in names else names[0]
@@ -247,11 +246,9 @@ def config_sections(
     path: str | None,
     level: str,
 ) -> str:
-    """What, how collected, fields, statistics, defects and example of one config, as Markdown.
+    """What, how collected, fields, statistics, defects and example of one config, as Markdown under ``level`` headings.
 
-    ``features`` may have an image column besides; ``splits`` are split name to statistics, empty where none were
-    computed; the example loads ``path``, None for the folder that the card is in; ``level`` is the prefix of the
-    headings, as ``##``.
+    The example loads ``path``, or the folder that the card is in; ``splits`` are split name to statistics, if computed.
     """
     described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
     blocks = [config.description, f"{level} How it was collected", config.collection]

@@ -81,10 +81,6 @@ class Sentences:
         ids: what the array of ids is called, and the column that it is of.
         texts: what arrays of vectors are called, to the columns with their texts.
         image_files: column with the image file of the id; empty where the ids are of captions.
-
-    Example:
-        >>> Sentences("kind", ("ids", "query_id"), {"embeddings": "altered"}).image_files
-        ''
     """
 
     part: str

@@ -17,6 +17,7 @@ import pyarrow as pa
 from cxc_eccv.builders.config import DEFAULT_CONFIG, BuildOptions, DatasetConfig, dataset_configs, select_configs
 from cxc_eccv.builders.images import attach_images
 from cxc_eccv.builders.writing import conform, open_library, row_groups
+from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.download import catalog_of, locate, sha256_of
@@ -39,23 +40,10 @@ class CxcEccvConfig(datasets.BuilderConfig):  # type: ignore[misc] # datasets is
 
 
 class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is untyped
-    """Builder of every config.
+    """Builder of every config, which takes a mirror folder or ``sample`` as ``data_dir``, and ``options``.
 
     Caches are told apart by content: an edited raw file, another option or another release of this package never
     meets an old cache, and no two configs share one.
-
-    Args:
-        cache_dir: cache folder; None for that of ``datasets``.
-        dataset_name: name of the cache's subfolder.
-        config_name: config; ``captions`` by default.
-        **arguments: ``data_dir`` (mirror folder, or ``sample``), ``options`` (:class:`BuildOptions`), and whatever else
-            ``datasets.DatasetBuilder`` takes.
-
-    Example:
-        >>> import tempfile
-        >>> builder = CxcEccv(tempfile.mkdtemp(), config_name="sts", data_dir="sample")
-        >>> list(builder.as_streaming_dataset("test").features)[:2]
-        ['caption1_id', 'caption1']
     """
 
     BUILDER_CONFIG_CLASS = CxcEccvConfig
@@ -211,17 +199,12 @@ def _spell_out(split: str, builder: CxcEccv) -> str:
     return "+".join(parts)
 
 
-CODE = ("sources", "judgments", "altering", "builders")
-"""Subpackages that decide what the rows are."""
+CODE = ("sources", "judgments", "builders")
+"""Subpackages that decide what the rows are, beside the studies that bring configs."""
 
 
 def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: BuildOptions) -> str:
-    """Hex sha256 that changes whenever the rows may change.
-
-    It covers the content of every raw file at hand among the sources of the config, which of them are absent, that of
-    weak positives and label files, the edition and version of the data, the options, what else the rows are made with,
-    and the code of this package that makes them.
-    """
+    """Hex sha256 that changes whenever the rows may change: with the raw files, labels, options, tools or this code."""
     catalog = catalog_of(data_dir)
     files = open_library(data_dir, options).label_files if options.labels else {}
     labels = {name: sha256_of(found.path) for name, found in files.items()}
@@ -252,7 +235,9 @@ def _made_with(config: DatasetConfig, options: BuildOptions) -> Mapping[str, str
 @cache
 def _code_hash() -> str:
     root = Path(str(resources.files("cxc_eccv")))
-    files = sorted(path for part in CODE for path in (root / part).rglob("*") if path.suffix in {".py", ".toml"})
+    studies = [Path(str(configs.__file__)).parents[1] for configs in study_modules("configs")]
+    folders = [*(root / part for part in CODE), *studies]
+    files = sorted(path for folder in folders for path in folder.rglob("*") if path.suffix in {".py", ".toml"})
     code = hashlib.sha256()
     for path in files:
         code.update(f"{path.relative_to(root).as_posix()}\n".encode() + path.read_bytes())

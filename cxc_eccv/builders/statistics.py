@@ -31,11 +31,9 @@ def split_statistics(
     """Rows per group, and per column what its type allows to say.
 
     A list column tells its items in all and the minimum, median and maximum per row; a float column mean, extremes
-    and a histogram with bins one unit wide; a flag how often it is true; a class label or a short string how often
-    each value occurs. A flag inside a list of records counts too, as ``positives.conflict``. Ids and free text are
-    left out, and so is a column that only repeats the split. The group is the value of ``direction`` or
-    ``sampling_method``, or empty where the table has neither. ``left_out`` (rule to rows) is passed on, and
-    so is ``made_with`` (name to version) where there is something.
+    and a histogram with bins one unit wide; a flag, in a list of records too, how often it is true; a class label or a
+    short string how often each value occurs. Ids and free text are left out, and so is a column that only repeats the
+    split. The group is the value of ``direction`` or ``sampling_method``, or empty where the table has neither.
 
     Example:
         >>> table = pa.table({"direction": ["i2t", "i2t", "t2i"], "positives": [[1], [1, 2, 3], [4]]})

@@ -50,14 +50,7 @@ class Shards:
 
 @dataclass(frozen=True, slots=True)
 class SplitSummary:
-    """One config and split of a build.
-
-    Attributes:
-        features: those declared, and the image column where images were embedded.
-        shards: files, rows and bytes.
-        statistics: as of ``statistics.split_statistics``.
-        images_found, images_missing: rows with and without an embedded image; zero where none were asked for.
-    """
+    """One config and split of a build; ``features`` have the image column where images were embedded."""
 
     config: DatasetConfig
     split: str
@@ -80,15 +73,7 @@ class NotBuilt:
 
 @dataclass(frozen=True, slots=True)
 class BuildSummary:
-    """Everything a build wrote and left out.
-
-    Attributes:
-        output: the built folder.
-        options: the choices it was built with.
-        provenance: data edition, version and hashes.
-        splits: one entry per config and split, in the order of the card.
-        not_built: those that lack raw files or have no row.
-    """
+    """Everything a build wrote, an entry per config and split in the order of the card, and what it left out."""
 
     output: Path
     options: BuildOptions

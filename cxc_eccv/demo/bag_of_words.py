@@ -32,15 +32,7 @@ def words(text: str) -> list[str]:
 class TfIdf:
     """Term frequency times smoothed inverse document frequency, ``ln((1 + N) / (1 + df)) + 1``.
 
-    Attributes:
-        vocabulary: word to column.
-        idf: (V,) float64 weight of each word.
-
-    Example:
-        >>> model = TfIdf.fit(["a red circle", "a blue square"])
-        >>> vectors = model.encode(["a red square", "a green square"])
-        >>> vectors.shape, round(float((vectors @ vectors.T).toarray()[0, 1]), 3)
-        ((2, 5), 0.775)
+    ``vocabulary`` is word to column, ``idf`` the (V,) weight of each word.
     """
 
     vocabulary: dict[str, int]

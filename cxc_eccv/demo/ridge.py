@@ -23,12 +23,7 @@ PIXEL_WEIGHT = 0.1
 
 
 def pixel_features(images: Sequence[Image.Image]) -> FloatArray:
-    """(N, 3 SIDE^2 + 512) averaged pixels, and a colour histogram of 8 bins per channel, of N images of any size.
-
-    Example:
-        >>> pixel_features([Image.new("RGB", (64, 64), "red")]).shape
-        (1, 704)
-    """
+    """(N, 3 SIDE^2 + 512) averaged pixels, and a colour histogram of 8 bins per channel, of N images of any size."""
     return np.stack([_one_image(image.convert("RGB")) for image in images])
 
 
@@ -63,11 +58,8 @@ def _terms(text: str) -> list[str]:
 class RidgeModel:
     """Images and captions in one space: captions by their words, images by a linear map of their pixels.
 
-    Attributes:
-        vocabulary: term to column.
-        centre: (V,) mean caption vector of the training set, taken off both sides.
-        image_centre: (F,) mean feature vector of the training images.
-        weights: (F, V) the map ``(X^T X + penalty I)^-1 X^T Y``.
+    ``vocabulary`` is term to column; ``centre`` and ``image_centre`` are the means of training captions and images;
+    ``weights`` is the (F, V) map ``(X^T X + penalty I)^-1 X^T Y``.
     """
 
     vocabulary: dict[str, int]

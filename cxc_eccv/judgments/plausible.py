@@ -20,12 +20,9 @@ WORD = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoryMatches:
-    """Plausible matches at every zeta: images of equal category sets are one class, and classes have distances.
+    """Plausible matches at every zeta: images of equal category sets are one class, and classes have (C, C) distances.
 
-    Attributes:
-        query_ids, gallery_ids: (Q,), (N,) ids.
-        query_classes, gallery_classes: (Q,), (N,) class of each one's image.
-        distances: (C, C) categories in which two classes differ.
+    ``query_classes`` and ``gallery_classes`` are the class of the image of each of (Q,) queries and (N,) items.
     """
 
     query_ids: IntArray
@@ -44,14 +41,7 @@ class CategoryMatches:
         return cls(query_ids, gallery_ids, of_queries, of_items, distances)
 
     def without(self, query_ids: IntArray, gallery_ids: IntArray) -> CategoryMatches:
-        """As if these queries and items had never been; a query that has no match at zeta 0 left is none any more.
-
-        Example:
-            >>> sets = np.array([[True], [False]])
-            >>> matches = CategoryMatches.of(np.array([1, 2]), sets, np.array([7, 8, 9]), sets[[0, 0, 1]])
-            >>> matches.without(np.array([]), np.array([7, 9])).query_ids.tolist()
-            [1]
-        """
+        """As if these queries and items had never been; a query that has no match at zeta 0 left is none any more."""
         ranked = ~np.isin(self.gallery_ids, gallery_ids)
         items = self.gallery_classes[ranked]
         asked = ~np.isin(self.query_ids, query_ids) & np.isin(self.query_classes, items)

@@ -187,12 +187,6 @@ def judged_pairs(library: Library, split: str, direction: str, sources: Sequence
 
     Sources that list positives alone, as COCO and ECCV Caption do, judged what they list: which other pairs ECCV
     Caption's annotators saw and turned down was not published.
-
-    Example:
-        >>> judged = judged_pairs(Library("sample"), "test", "i2t", ["cxc"])
-        >>> positive = merged_qrels(Library("sample"), "test", "i2t", sources=["cxc"])
-        >>> judged[0].size > positive.indices.size
-        True
     """
     if not sources:
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -354,20 +348,7 @@ def flickr30k_label_conflicts(library: Library, split: str) -> dict[str, dict[st
 
 
 def label_pairs(truth: Judgments, queries: IntArray, items: IntArray, labels: BoolArray) -> Judgments:
-    """Labels of pairs beside original links, which stay 1 whatever the labels say.
-
-    Args:
-        truth: the original links.
-        queries: (P,) places of the pairs' queries in ``truth.query_ids``.
-        items: (P,) places of their items in ``truth.gallery_ids``.
-        labels: (P,) whether the query entails the item.
-
-    Example:
-        >>> links = Judgments.from_pairs([5], [7, 8, 9], [5], [7])
-        >>> found = label_pairs(links, np.array([0, 0]), np.array([0, 2]), np.array([False, True]))
-        >>> found.indices.tolist(), found.gains.tolist()
-        ([0, 2], [1.0, 1.0])
-    """
+    """Labels of (P,) pairs, by their places in ``truth``, beside original links, which stay 1 whatever they say."""
     size = truth.gallery_ids.size
     judged, linked = queries * size + items, truth.rows * size + truth.indices
     every, occurrence = np.unique(np.concatenate([judged, linked]), return_inverse=True)

@@ -11,22 +11,6 @@ from numpy.typing import NDArray
 
 from cxc_eccv.types import FloatArray, IntArray
 
-__all__ = [
-    "NEAR_PER_PAIR",
-    "centred_ranks",
-    "column_counts",
-    "draw_rows",
-    "drawn_places",
-    "drawn_sums",
-    "match_counts",
-    "pair_products",
-    "rank_products",
-    "row_counts",
-    "scores_at_depths",
-    "times_drawn",
-    "unit_vectors",
-]
-
 NEAR_PER_PAIR = 100
 
 Found = tuple[IntArray, IntArray, IntArray, IntArray, NDArray[np.float32], bool]
@@ -128,16 +112,7 @@ def match_counts(
 
 
 class SegmentCounter:
-    """Counts the true flags of each segment, eight flags to a 64-bit word.
-
-    Args:
-        bounds: (S + 1,) segment boundaries in columns, multiples of 8.
-
-    Example:
-        >>> flags = np.array([[True, True] + 6 * [False] + 8 * [True]])
-        >>> SegmentCounter(np.array([0, 8, 16])).count(flags).tolist()
-        [[2, 8]]
-    """
+    """Counts the true flags of each segment, eight flags to a 64-bit word; ``bounds`` are multiples of 8."""
 
     def __init__(self, bounds: IntArray) -> None:
         words = bounds // 8
@@ -201,10 +176,6 @@ def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
     """(B, L) scores of the items at (B, L) depths of (B, N) scores: so many of the row score at least as high.
 
     Short rows are sorted. A long one is partitioned at its largest depth, what is above again at the next, and so on.
-
-    Example:
-        >>> scores_at_depths(np.array([[0.5, 0.1, 0.9, 0.7]]), np.array([[1, 3]])).tolist()
-        [[0.9, 0.5]]
     """
     if scores.shape[1] <= SHORT:
         return np.take_along_axis(np.sort(scores, axis=1), scores.shape[1] - depths, axis=1)
@@ -231,16 +202,10 @@ def draw_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, drawn
 
 
 def centred_ranks(codes: IntArray, n_levels: int) -> FloatArray:
-    """Twice the average ranks, less their mean: whole numbers that sum to zero.
+    """Twice the average ranks of codes from 0 to ``n_levels - 1``, less their mean: whole numbers that sum to zero.
 
     With ``below`` smaller and ``upto`` smaller or equal entries, the average rank of an entry among n is
     (below + upto + 1) / 2; doubled, and less n + 1, that is below + upto - n. No sorting.
-
-    The (n,) codes go from 0 to ``n_levels - 1``, ordered as the values they stand for.
-
-    Example:
-        >>> centred_ranks(np.array([2, 0, 2]), 3).tolist()
-        [1.0, -2.0, 1.0]
     """
     following = codes + 1
     below = np.bincount(following, minlength=n_levels + 1).cumsum()

@@ -72,13 +72,7 @@ class CodedPairs:
 
     @classmethod
     def of(cls, pairs: RatedPairs, similarities: FloatArray) -> CodedPairs:
-        """Check and code: DataError for ratings that are all equal, not finite or not one per pair, else MalformedRun.
-
-        Example:
-            >>> pairs = RatedPairs(np.array([1, 1, 2]), np.array([7, 8, 7]), np.array([5.0, 0.5, 0.5]))
-            >>> CodedPairs.of(pairs, np.array([0.9, 0.1, 0.3])).codes.tolist()
-            [[1, 2], [0, 0], [0, 1]]
-        """
+        """Check and code; ratings at fault are a DataError, similarities at fault a MalformedRun."""
         shape = pairs.query_ids.shape
         if pairs.item_ids.shape != shape:
             raise DataError(f"query_ids {shape} and item_ids {pairs.item_ids.shape}: need {SAME_ROWS}")
@@ -91,11 +85,6 @@ class CodedPairs:
 
         Batches are (S, n) rows; while one is correlated the next is drawn. Rows may occur more than once; values that
         are all equal in a sample are a DataError for ratings, a MalformedRun for similarities.
-
-        Example:
-            >>> pairs = RatedPairs(np.array([1, 1, 2]), np.array([7, 8, 7]), np.array([5.0, 0.5, 0.5]))
-            >>> CodedPairs.of(pairs, np.array([0.9, 0.1, 0.3])).spearman([np.array([[0, 1, 2]])]).round(3).tolist()
-            [0.866]
         """
         found: list[Future[FloatArray]] = []
         with ThreadPoolExecutor(1) as other:

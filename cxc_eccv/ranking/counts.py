@@ -42,11 +42,8 @@ __all__ = [
 class Share:
     """One task's share of merged judgments.
 
-    Attributes:
-        judgments: the task's own judgments.
-        kept: (E,) entries of ``judgments.indices`` whose item competes for their query (same fold).
-        pairs: (E,) the merged pair behind each kept entry.
-        competes: (Q, S) whether the items of a segment are in the gallery that a query ranks.
+    ``kept`` are the (E,) entries of ``judgments.indices`` whose item competes for their query (same fold), ``pairs``
+    the merged pair behind each; ``competes`` says (Q, S) whether a query ranks the items of a segment.
     """
 
     judgments: Judgments
@@ -86,14 +83,7 @@ class MergedJudgments:
 
     @classmethod
     def of(cls, judgments: Mapping[str, Judgments], readers: Sequence[RowReader] = ()) -> MergedJudgments:
-        """Merge the judgments of one direction by task name; the queries and items of readers take part too.
-
-        Example:
-            >>> both = {"a": Judgments.from_pairs([1], [7, 8], [1], [7]), "b": Judgments.from_pairs([1], [7], [1], [7])}
-            >>> merged = MergedJudgments.of(both)
-            >>> merged.items.tolist(), merged.segments.tolist(), merged.shares["b"].competes.tolist()
-            ([0], [1, 0], [[False, True]])
-        """
+        """Merge the judgments of one direction by task name; the queries and items of readers take part too."""
         asking: list[Judgments | RowReader] = [*judgments.values(), *readers]
         without_self = {judged.without_self for judged in asking}
         if len(without_self) > 1:
@@ -172,12 +162,10 @@ class ScoresTooAlike(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """Scores of positive pairs and how many gallery items reach them.
+    """Scores of P positive pairs and how many gallery items reach them.
 
-    Attributes:
-        scores: (P,) float32 score of each pair.
-        at_least: (P, S) items of each segment that score as high or higher, the positive itself included.
-        above: (P, S) items of each segment that score higher.
+    ``at_least`` counts (P, S) items of each segment that score as high or higher, the positive itself included, and
+    ``above`` those that score higher.
     """
 
     scores: NDArray[np.float32]
@@ -237,8 +225,7 @@ def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
     """Ranks of one task's positives, from what was counted for the merged pairs.
 
     The rank of a positive is its order among its query's positives, plus the number of other gallery items that score
-    as high or higher. Items tied with a positive therefore stand above it; a constant scorer ranks every positive
-    last.
+    as high or higher. Items tied with a positive therefore stand above it.
     """
     judgments = share.judgments
     rows = judgments.rows[share.kept]
@@ -303,12 +290,6 @@ def positives_last(
     """Order that puts positives behind the items they tie with, and the number of such items of each query.
 
     The (P,) items are sorted by query, from 0 to ``n_queries - 1``, and their scores do not rise within a query.
-
-    Example:
-        >>> scores, positive = np.array([0.9, 0.5, 0.5, 0.1]), np.array([False, True, False, True])
-        >>> order, ties = positives_last(np.zeros(4, dtype=int), scores, positive, 1)
-        >>> order.tolist(), ties.tolist()
-        ([0, 2, 1, 3], [1])
     """
     if not queries.size:
         return np.empty(0, dtype=np.int64), np.zeros(n_queries, dtype=np.int64)
@@ -324,11 +305,6 @@ def order_of_gains(gains: FloatArray) -> tuple[IntArray, int]:
 
     For the (J,) gains of judged items: their ascending places, equal for equal gains, and the place of items that were
     not judged.
-
-    Example:
-        >>> places, unjudged = order_of_gains(np.array([2.0, 0.0, 1.0]))
-        >>> places.tolist(), unjudged
-        ([3, 0, 2], 1)
     """
     levels = np.append(np.where(gains > 0, gains, -1.0), 0.0)
     codes = np.unique(levels, return_inverse=True)[1]
@@ -341,11 +317,6 @@ def count_pushed_out(surplus: IntArray, tied: IntArray, tied_matches: IntArray) 
     Of ``tied`` items with the score of the last one ``tied_matches`` are matches, and there is room for ``surplus``
     fewer than reach that score. Returns the matches that are out, and the items other than matches that tie with one
     where that decides.
-
-    Example:
-        >>> out, others = count_pushed_out(np.array([1, 0]), np.array([3, 3]), np.array([2, 2]))
-        >>> out.tolist(), others.tolist()
-        ([1, 0], [1, 0])
     """
     decides = (surplus > 0) & (tied_matches > 0)
     return np.minimum(tied_matches, surplus), np.where(decides, tied - tied_matches, 0)

@@ -26,9 +26,8 @@ FLAGS_AT_ONCE = 2**25
 class DeviceProduct:
     """The product of rows with laid-out columns as tensors on a device, to be used within :func:`full_precision`.
 
-    The arrays are those of :class:`cxc_eccv.ranking.scores.Product`. Scores are float32 products, never TF32.
-    They may differ from those of another device in the last bits, and so may the order of items whose scores agree up
-    to these; byte-identical items tie on every device.
+    Scores are float32 products, never TF32. They may differ from those of another device in the last bits;
+    byte-identical items tie on every device.
     """
 
     def __init__(
@@ -102,8 +101,7 @@ def torch_on(device: str) -> Any:  # noqa: ANN401 - the torch module
 def full_precision(torch: Any, device: str) -> Iterator[None]:  # noqa: ANN401 - the torch module
     """Products in float32 proper while inside: no TF32, no bfloat16, no autocast, no gradients.
 
-    TF32 keeps 10 bits of the mantissa: hundreds of items would tie with a positive that do not. The settings of the
-    caller are restored.
+    TF32 keeps 10 bits of the mantissa: hundreds of items would tie with a positive that do not.
     """
     with ExitStack() as stack:
         for settings in (torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)):

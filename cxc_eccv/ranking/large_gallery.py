@@ -201,9 +201,7 @@ class ShardCounts:
 class Positives:
     """Distinct vectors of the positives, by which a gallery recognises them and their twins.
 
-    Attributes:
-        distinct: (R, D) those without their copies.
-        of_item: (N,) place of each in ``distinct``.
+    ``distinct`` are (R, D) those without their copies, ``of_item`` the (N,) place of each item in it.
     """
 
     def __init__(self, vectors: NDArray[np.float32]) -> None:
@@ -226,11 +224,7 @@ class Positives:
 
 
 class TileProduct:
-    """Scores of all queries with one tile.
-
-    ``tile`` has the prepared vectors of ``n_items`` gallery items, and padding; ``scores`` those of the (Q, D) ``rows``
-    with every distinct positive, which its twins share.
-    """
+    """Scores of all queries with one tile, whose twins of positives share the ``scores`` of these."""
 
     def __init__(
         self,

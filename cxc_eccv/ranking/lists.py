@@ -46,11 +46,9 @@ SCORES_AT_ONCE = 2**22
 class GivenRanks:
     """What rankings say about the positives of Q queries.
 
-    Attributes:
-        ranks: ranks of the positives that the rankings hold; ``n_positives`` counts the others too. ``n_gallery`` is
-            the ranking's depth where the size of the gallery is unknown. The order is trusted: there are no ties.
-        depths: (Q,) items in each query's ranking.
-        complete: (Q,) whether a ranking holds the whole gallery, so that a positive it lacks is outside the gallery.
+    ``ranks`` are those of the positives that the rankings hold, and its ``n_gallery`` is the ranking's depth where the
+    size of the gallery is unknown. ``depths`` are (Q,) items in each ranking; ``complete`` says of each whether it
+    holds the whole gallery, so that a positive it lacks is outside the gallery.
     """
 
     ranks: PositiveRanks
@@ -69,12 +67,6 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
     Items outside the query's gallery, for example of other folds, are left out of its ranking, and so is the query
     itself where the judgments say so; the depth that remains is what is known. Where scores come with the order, items
     that tie with a positive stand above it; such ties are known only among the items of the ranking.
-
-    Example:
-        >>> run = RankingsRun.from_dicts(i2t={5: [30, 10, 20]})
-        >>> given = ranks_from_rankings(run, "i2t", Judgments.from_pairs([5], [10, 20], [5], [20]))
-        >>> given.ranks.ranks.tolist(), given.complete.tolist()
-        ([2], [True])
     """
     rows, lists = rows_of(run, direction, judgments.query_ids), run.lists[direction]
     gallery = _GalleryPlaces(lists.item_ids, judgments.gallery_ids)
@@ -285,12 +277,6 @@ def needed_depth(
     """How far down a metric looks: the smallest depth below which positives no longer change its value.
 
     Found by bisection on the metric itself, so that no metric need declare it. ``FAR`` stands for no limit.
-
-    Example:
-        >>> from cxc_eccv.metrics.map_at_r import map_at_r
-        >>> from cxc_eccv.metrics.recall_at_k import recall_at_k
-        >>> needed_depth(map_at_r, np.array([1, 8])).tolist(), needed_depth(recall_at_k, np.array([8]), k=10).tolist()
-        ([1, 8], [10])
     """
     score = partial(metric, **parameters)
     low, high = np.zeros_like(n_positives), np.full_like(n_positives, FAR)

@@ -246,14 +246,6 @@ def ranks_from_scores(
 
     ``score_rows`` takes positions in ``query_ids`` and gives their (rows, N) scores with the items of ``gallery_ids``,
     float32 or float64; equal items must get equal scores.
-
-    Example:
-        >>> import numpy as np
-        >>> scores = np.array([[0.9, 0.1, 0.9]], dtype=np.float32)
-        >>> qrels = Judgments.from_pairs([5], [7, 8, 9], [5], [7])
-        >>> ranks = ranks_from_scores(lambda rows: scores[rows], np.array([5]), np.array([7, 8, 9]), {"task": qrels})
-        >>> ranks["task"].ranks.tolist()
-        [2]
     """
     merged = MergedJudgments.of(judgments, readers)
     rows, items = _places(merged.query_ids, query_ids, "queries"), _places(merged.gallery_ids, gallery_ids, "items")
@@ -286,13 +278,6 @@ def top_k(run: Run, judgments: Judgments, direction: str, k: int, **options: Any
 
     ``judgments`` has the queries, the gallery, and the gains that order ties; without gains the positives stand last.
     At most the gallery is returned. The options are those of :func:`positive_ranks_many`.
-
-    Example:
-        >>> from cxc_eccv.runs import EmbeddingsRun
-        >>> from cxc_eccv.types import Embeddings
-        >>> run = EmbeddingsRun(Embeddings([1], [[1, 0]]), Embeddings([7, 8, 9], [[3, 4], [4, 3], [3, 4]]))
-        >>> top_k(run, Judgments.from_pairs([1], [7, 8, 9], [1], [7]), "i2t", 3).ids.tolist()
-        [[8, 9, 7]]
     """
     reader = TopRows(judgments, k)
     ranks_of_run(run, {}, readers={direction: [reader]}, **options)

@@ -40,12 +40,7 @@ class Options:
     device: str | None = None
 
     def rows_at_once(self, height: int, width: int) -> int:
-        """Rows of a block out of ``height`` that are ``width`` columns wide; every thread gets as many blocks.
-
-        Example:
-            >>> Options(block_size=7).rows_at_once(5_000, 25_000)
-            7
-        """
+        """Rows of a block out of ``height`` that are ``width`` columns wide; every thread gets as many blocks."""
         if self.block_size:
             return min(self.block_size, height)
         fitting = int(np.clip(BLOCK_BYTES // (4 * width * workers()), FEWEST_ROWS, MOST_ROWS))
@@ -54,11 +49,7 @@ class Options:
 
 
 class Scores(Protocol):
-    """A score matrix that is made in blocks of rows.
-
-    Attributes:
-        height, width: its rows and columns.
-    """
+    """A score matrix of ``height`` rows and ``width`` columns that is made in blocks of rows."""
 
     height: int
     width: int

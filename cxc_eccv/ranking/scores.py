@@ -51,11 +51,8 @@ SMALLEST = 2.0**-102
 class Layout:
     """Gallery items as columns: sorted by segment, each segment padded to a multiple of eight.
 
-    Eight flags are counted as one 64-bit word, which must not straddle segments.
-
-    Attributes:
-        column: (N,) column of each gallery item.
-        bounds: (S + 1,) first column of each segment, and the width.
+    Eight flags are counted as one 64-bit word, which must not straddle segments. ``column`` has the (N,) column of each
+    item, ``bounds`` the (S + 1,) first columns of the segments, and the width.
     """
 
     column: IntArray
@@ -63,13 +60,7 @@ class Layout:
 
     @classmethod
     def of(cls, segments: IntArray) -> Layout:
-        """Lay out items by their segment numbers.
-
-        Example:
-            >>> layout = Layout.of(np.array([1, 0, 1]))
-            >>> layout.column.tolist(), layout.bounds.tolist()
-            ([8, 0, 9], [0, 8, 16])
-        """
+        """Lay out items by their segment numbers."""
         sizes = np.bincount(segments)
         padded = -(-sizes // ALIGNMENT) * ALIGNMENT
         bounds = np.concatenate([[0], np.cumsum(padded)])
@@ -99,17 +90,11 @@ class Layout:
 
 
 class Product:
-    """The product of row vectors with laid-out gallery vectors.
+    """The product of (R, D) row vectors with (width, D) laid-out gallery vectors, zero in the ``padding``.
 
-    Byte-identical columns have identical scores in every row. With ``tie_rows`` byte-identical rows have identical
-    scores too, in whatever blocks they stand.
-
-    Args:
-        rows: (R, D) float32.
-        columns: (width, D) float32, zero in the padding.
-        padding: columns that hold no item.
-        own: (R,) column of the query itself, which it does not rank, or -1; None where queries are no items.
-        tie_rows: whether columns rank rows as well.
+    Byte-identical columns have identical scores in every row. With ``tie_rows``, where columns rank rows as well,
+    byte-identical rows have identical scores too, in whatever blocks they stand. ``own`` has the (R,) column of the
+    query itself, which it does not rank, or -1.
     """
 
     def __init__(
@@ -170,8 +155,7 @@ ScoreRows = Callable[[IntArray], NDArray[Any]]
 class GivenScores:
     """The rows of a score matrix, laid out as columns by segment.
 
-    ``query_ids`` are those of the R rows, which the scorer knows by the positions ``rows``; ``items`` has the column of
-    the scorer that holds each gallery item, and ``own`` is as in :class:`Product`.
+    The scorer knows the rows of the R ``query_ids`` as ``rows``, and the gallery items as its columns ``items``.
     """
 
     def __init__(
@@ -220,21 +204,11 @@ def refuse_embedding_options(run: Run, **options: Any) -> None:  # noqa: ANN401
 def prepare(
     vectors: NDArray[np.float32], similarity: str, places: IntArray, targets: IntArray, out: NDArray[np.float32]
 ) -> IntArray:
-    """Write vectors to multiply into ``out``: of unit length for ``cosine``, as given for ``dot``.
+    """Write the rows ``places`` of vectors into the rows ``targets`` of ``out``: of unit length for ``cosine``.
 
     The length is summed in float64 within the row, so that rows of equal bytes stay so wherever they stand; the
     quotient is rounded to float32. Negative zeros become positive, so that equal values have equal bytes.
-
-    Of (N, D) ``vectors`` the rows ``places`` are taken and written to the rows ``targets``. Returns those of ``places``
-    whose vector is zero and so has no cosine, to be refused; none for ``dot``.
-
-    Example:
-        >>> out = np.zeros((2, 2), dtype=np.float32)
-        >>> vectors = np.array([[0, -0.0], [3, 4]], dtype=np.float32)
-        >>> prepare(vectors, "cosine", np.array([1, 0]), np.array([0, 1]), out).tolist()
-        [0]
-        >>> out.tolist()
-        [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    Returns those of ``places`` whose vector is zero and so has no cosine; none for ``dot``.
     """
     if similarity == "cosine":
         return np.asarray(places[unit_vectors(vectors, places, targets, out) == 0])
@@ -279,10 +253,6 @@ def first_twins(vectors: NDArray[np.float32]) -> IntArray:
 
     A matrix product may round the same row differently at another position (edge kernels, threads), so exact ties
     are taken from the bytes.
-
-    Example:
-        >>> first_twins(np.array([[1, 2], [3, 4], [1, 2]], dtype=np.float32)).tolist()
-        [0, 1, 0]
     """
     twins = np.arange(len(vectors))
     hashes = row_hashes(vectors)

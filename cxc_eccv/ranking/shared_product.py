@@ -167,8 +167,6 @@ class MutualPairs:
 
     A query meets the items above it as a column of their rows, and all others in its own row; so does its positive.
     Where the positive's score is not among those at hand, its bracket stands for it, see :class:`ColumnPairs`.
-
-    ``segments`` are those of all ``ids`` in the gallery, negative where an item is in none.
     """
 
     def __init__(
@@ -223,11 +221,9 @@ class MutualPairs:
 class HalfProduct:
     """The upper half of the scores of vectors against themselves, any block of rows at a time.
 
-    A block of rows reaches from (about) its own diagonal to the right end. Scores of byte-identical vectors are
-    identical wherever they stand, as rows or as columns: they come from one small product of their own.
-
-    ``vectors`` are (width, D), zero in the ``padding``, the places that hold no item; ``without_self`` leaves the
-    diagonal out. ScoresTooAlike is raised where those of byte-identical vectors need more than ``shared_bytes``.
+    A block of rows reaches from (about) its own diagonal, left out where ``without_self``, to the right end. Scores of
+    byte-identical vectors are identical wherever they stand: they come from one small product of their own.
+    ScoresTooAlike is raised where that needs more than ``shared_bytes``.
     """
 
     def __init__(

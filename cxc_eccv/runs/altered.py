@@ -25,12 +25,6 @@ def altered_captions(run: Run, kind: str) -> Embeddings | None:
     Raises:
         MalformedRun: ids without vectors or vectors without ids, not as many of both, an id twice; vectors that are not
             of the images' space.
-
-    Example:
-        >>> arrays = {"rococo_danger_ids": np.array([7]), "rococo_danger_embeddings": np.ones((1, 2))}
-        >>> run = EmbeddingsRun(Embeddings([1], [[1, 0]]), Embeddings([7], [[1, 0]]), further=arrays)
-        >>> altered_captions(run, "danger").ids.tolist(), altered_captions(run, "rand_voca")
-        ([7], None)
     """
     if not isinstance(run, EmbeddingsRun):
         return None
@@ -46,12 +40,7 @@ def altered_captions(run: Run, kind: str) -> Embeddings | None:
 
 
 def why_no_altered(run: Run, kind: str, called: str = "<kind>") -> str | None:
-    """Why a run cannot be ranked among altered captions, or None where it can; so is the kind ``called`` there.
-
-    Example:
-        >>> why_no_altered(EmbeddingsRun(None, Embeddings([7], [[1, 0]])), "danger")
-        'the run has no altered captions (rococo_<kind>_ids and rococo_<kind>_embeddings in its file)'
-    """
+    """Why a run cannot be ranked among altered captions, or None where it can; so is the kind ``called`` there."""
     if not isinstance(run, EmbeddingsRun):
         return f"altered captions are vectors of an embeddings file, and this run has {run.kind}"
     if altered_captions(run, kind) is None:

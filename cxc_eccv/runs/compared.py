@@ -22,25 +22,9 @@ def compared_captions(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
     """(P, D) vectors of the captions of one part and those of their negatives; None where the run has neither.
 
-    Args:
-        run: that has them or not.
-        benchmark: how the names of its arrays begin: ``sugarcrepe``.
-        part: what comes next: ``add_att``, then ``_image_ids`` and so on.
-        parts: all of the benchmark, so that the name of an array that is of none is not overlooked.
-        wanted: the items, in the order of the rows.
-
-    Raises:
-        UnknownName: an array of no part.
-        MalformedRun: not all three arrays of the part, not as many rows of each, or rows that are not its items.
-
-    Example:
-        >>> items = Comparisons(np.array([0, 1]), np.array([7, 9]), np.array([7, 9]))
-        >>> arrays = {"sugarcrepe_add_att_image_ids": np.array([7, 8])}
-        >>> arrays |= {f"sugarcrepe_add_att_{end}": np.ones((2, 3), np.float32) for end in ENDS[1:]}
-        >>> compared_captions(EmbeddingsRun(None, None, further=arrays), "sugarcrepe", "add_att", ["add_att"], items)
-        Traceback (most recent call last):
-        cxc_eccv.errors.MalformedRun: run, sugarcrepe_add_att_image_ids: row 1 is image 8, item 1 of image 9 belongs \
-there; the array has 2 rows, add_att has 2 items. Save a row for every item, in the order of the official file.
+    The arrays are called ``sugarcrepe_add_att_image_ids`` and so on, after the benchmark and one of its ``parts``;
+    ``wanted`` are the items in the order of the rows. Raises UnknownName for an array of no part, and MalformedRun
+    where not all three arrays of the part are there, or their rows are not its items.
     """
     if not isinstance(run, EmbeddingsRun):
         return None
@@ -74,8 +58,7 @@ there; the array has 2 rows, add_att has 2 items. Save a row for every item, in 
 
 
 def _find_first_difference(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> int | None:
+    if np.array_equal(ids, wanted):
+        return None
     shared = min(ids.size, wanted.size)
-    apart = np.flatnonzero(ids[:shared] != wanted[:shared])
-    if apart.size:
-        return int(apart[0])
-    return None if ids.size == wanted.size else shared
+    return int(np.append(ids[:shared] != wanted[:shared], True).argmax())

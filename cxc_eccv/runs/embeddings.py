@@ -92,13 +92,7 @@ class EmbeddingsRun:
                 )
 
     def why_not(self, direction: str) -> str | None:
-        """Why this direction cannot be ranked, or None where it can.
-
-        Example:
-            >>> text_only = EmbeddingsRun(None, Embeddings([1], [[1.0]]))
-            >>> text_only.why_not("i2t"), text_only.why_not("t2t")
-            ('the run has no images', None)
-        """
+        """Why this direction cannot be ranked, or None where it can."""
         lacking = next((side for side in sides_of(direction) if getattr(self, side) is None), None)
         return None if lacking is None else f"the run has no {lacking}"
 

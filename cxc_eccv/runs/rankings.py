@@ -79,11 +79,6 @@ class RankedLists:
 
         Raises:
             MalformedRun: not a dict, empty, a key or an item that is no whole number, and as the class says.
-
-        Example:
-            >>> lists = RankedLists.of({5: [30, 10], "6": [20]})
-            >>> lists.query_ids.tolist(), lists.indptr.tolist(), lists.items.tolist()
-            ([5, 6], [0, 2, 3], [30, 10, 20])
         """
         if not isinstance(lists, Mapping):
             raise MalformedRun(f"{place}: is a {type(lists).__name__}; give a dict of query id to ranked item ids")

@@ -141,11 +141,6 @@ class Catalog:
     """All raw files of one edition of the data: records by key, in the order of the file; citations are BibTeX.
 
     The edition is ``official``, or the name that a mirror folder's own catalog gives itself (``sample``).
-
-    Example:
-        >>> catalog = load_catalog()
-        >>> catalog.edition, "sts_val" in catalog, catalog.entry("sts_val").size
-        ('official', True, 3092201)
     """
 
     edition: str

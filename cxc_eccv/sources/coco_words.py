@@ -20,10 +20,6 @@ def load_category_words() -> Mapping[str, tuple[str, ...]]:
     """Category to its words and phrases in the singular and in lower case, its own name first.
 
     Words that several categories share (``bike``) stand with each of them.
-
-    Example:
-        >>> load_category_words()["couch"]
-        ('couch', 'sofa', 'loveseat', 'love seat')
     """
     text = resources.files("cxc_eccv.sources").joinpath("coco_words.csv").read_text(encoding="utf-8")
     table = {}

@@ -17,17 +17,10 @@ ENDING = ".parquet"
 
 
 def find_label_files(named: str | Path, *, offline: str = "") -> list[LabelFile]:
-    """The label files of one place, read.
+    """The label files of one place, read: a file, a folder of them, or a dataset on the Hub (``user/name@revision``).
 
-    Args:
-        named: a file; a folder, whose Parquet files are label files, those of its own folders apart, so that it may be
-            an annotation project; or ``user/name`` or ``user/name@revision``, a dataset on the Hub of such a form.
-        offline: why nothing is downloaded; a dataset is then taken from the cache of huggingface_hub.
-
-    Raises:
-        SourceMissing: there is nothing of this name, or no label file in it.
-        DownloadFailed: the Hub did not deliver it.
-        MalformedSource: a file breaks the format.
+    Of a folder its own Parquet files are label files, those of folders in it are not, so that it may be an annotation
+    project. ``offline`` says why nothing is downloaded; a dataset is then taken from the cache of huggingface_hub.
     """
     path = Path(named).expanduser()
     if path.is_dir():

@@ -239,11 +239,11 @@ class Library:
 
     def entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a split, or None: they were never released."""
-        return self._entailment(f"entailment_{RAW_SPLIT[split]}")
+        return self._users_own(f"entailment_{RAW_SPLIT[split]}", partial(parse, read_entailment))
 
     def flickr30k_entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a Flickr30k split, or None."""
-        return self._entailment(f"entailment_f30k_{RAW_SPLIT[split]}")
+        return self._users_own(f"entailment_f30k_{RAW_SPLIT[split]}", partial(parse, read_entailment))
 
     def mined(self, split: str, collection: str = "coco") -> MinedPairs | None:
         """The weak positives of a split, or None where the library was opened without a file of them.
@@ -258,9 +258,12 @@ class Library:
         found = self.once("mined", self._read_mined).get((collection, split))
         if found is None:
             return None
-        self.once(("mined", collection, split), lambda: self._check_mined(*found))
-        self._files[_name_mined(collection, split)] = sha256_of(found[0])
-        return found[1]
+        path, pairs = found
+        remedy = "mine anew with cxc-eccv mine"
+        check = partial(self._check_pairs, path, pairs.table, pairs.facts, "mined from", remedy)
+        self.once(("mined", collection, split), check)
+        self._files[_name_mined(collection, split)] = sha256_of(path)
+        return pairs
 
     @property
     def mined_files(self) -> dict[str, tuple[Path, MinedPairs]]:
@@ -373,9 +376,6 @@ class Library:
             self._contents[key] = read()
         return self._contents[key]  # type: ignore[return-value] # the key determines the type
 
-    def _entailment(self, name: str) -> EntailmentPairs | None:
-        return self._users_own(name, lambda path: parse(read_entailment, path))
-
     def _read_mined(self) -> dict[tuple[str, str], tuple[Path, MinedPairs]]:
         found: dict[tuple[str, str], tuple[Path, MinedPairs]] = {}
         for path in self._mined:
@@ -385,10 +385,6 @@ class Library:
                 raise DataError(f"{found[part][0]} and {path} both hold weak positives of {pairs.split}: name one")
             found[part] = path, pairs
         return found
-
-    def _check_mined(self, path: Path, pairs: MinedPairs) -> None:
-        remedy = "mine anew with cxc-eccv mine"
-        self._check_pairs(path, pairs.table, pairs.facts, "mined from", remedy)
 
     def _label_files(self) -> dict[str, dict[str, LabelFile]]:
         return self.once("labels", self._read_labels)

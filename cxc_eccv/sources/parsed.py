@@ -67,12 +67,6 @@ def parse(reader: Callable[..., Content], files: Path | Sequence[Path], *argumen
 
     Only a reader of this package is remembered, for the source code of others may be anywhere. What a reader refuses
     is never kept.
-
-    Example:
-        >>> from cxc_eccv.sources.download import fetch
-        >>> from cxc_eccv.sources.readers import read_ratings
-        >>> parse(read_ratings, fetch("sts_test", "sample"), "sts").column_names
-        ['left_id', 'right_id', 'rating', 'sampling_method']
     """
     paths = [files] if isinstance(files, Path) else list(files)
     entry = None
@@ -102,11 +96,7 @@ def _key(reader: Callable[..., object], paths: Sequence[Path], arguments: Sequen
 
 @cache
 def readers_version() -> str:
-    """Digest of the source code that turns raw files into tables, so that nobody has to count versions.
-
-    Raises:
-        OSError: the package was installed without its source code.
-    """
+    """Digest of the source code that turns raw files into tables; OSError where the package comes without it."""
     digest = hashlib.sha256(pa.__version__.encode())
     for folder in ("sources", "sources/readers", "types"):
         files = sorted(Path(__file__).parents[1].glob(f"{folder}/*.py"))
@@ -118,12 +108,7 @@ def readers_version() -> str:
 
 
 def _load(entry: Path, key: bytes) -> object:
-    """The result of an entry.
-
-    Raises:
-        OSError: there is no such file, or it cannot be read.
-        ValueError: it is damaged, or the entry of another key.
-    """
+    """The result of an entry; OSError where there is none to read, ValueError where it is damaged or of another key."""
     if not entry.is_file():  # a pipe would be waited for
         raise FileNotFoundError(entry)
     with pa.memory_map(str(entry)) as file:

@@ -23,14 +23,9 @@ VERSION = "3.0"
 
 
 def load_wordnet() -> Any:  # noqa: ANN401 - nltk is untyped
-    """WordNet 3.0, opened once, from ``NLTK_DATA`` or where nltk looks besides.
+    """WordNet 3.0 by nltk's ``WordNetCorpusReader``, opened once, from ``NLTK_DATA`` or where nltk looks besides.
 
-    Returns:
-        nltk's ``WordNetCorpusReader``.
-
-    Raises:
-        SourceMissing: nltk is not installed, or no folder holds WordNet; says how to get it.
-        MalformedSource: what is there is damaged, or another edition.
+    SourceMissing says how to get nltk or WordNet, MalformedSource that what is there is damaged or another edition.
     """
     try:
         import nltk.data  # imported late: whoever asks for no concepts does without
@@ -88,11 +83,7 @@ def _open(place: Path) -> Any:  # noqa: ANN401 - nltk is untyped
 
 
 def find_synset(name: str) -> Any:  # noqa: ANN401 - nltk is untyped
-    """The synset of a name such as ``dog.n.01``.
-
-    Raises:
-        DataError: WordNet 3.0 has none of that name.
-    """
+    """The synset of a name such as ``dog.n.01``; DataError where WordNet 3.0 has none of that name."""
     from nltk.corpus.reader.wordnet import WordNetError
 
     corpus = load_wordnet()
@@ -107,22 +98,12 @@ def find_synset(name: str) -> Any:  # noqa: ANN401 - nltk is untyped
 
 @cache
 def path_similarity(one: str, other: str) -> float:
-    r"""WordNet's path similarity of two synsets, by name.
+    r"""WordNet's path similarity of two synsets, by name: in (0, 1], and 1 for the same synset.
 
     .. math:: ps(u, v) = \frac{1}{1 + d(u, v)}
 
     where d is the number of steps from one to the other over their nearest common hypernym. What is no noun has no
     common one at times: as in nltk, a root is then thought above all.
-
-    Args:
-        one: name of a synset, as in ``dog.n.01``.
-        other: name of another, or of the same.
-
-    Returns:
-        In (0, 1]; 1 for the same synset.
-
-    Raises:
-        DataError: WordNet 3.0 has no synset of that name, or WordNet is missing or damaged.
 
     References:
         Fellbaum, WordNet: An Electronic Lexical Database, 1998; nltk's ``Synset.path_similarity``.
@@ -131,17 +112,7 @@ def path_similarity(one: str, other: str) -> float:
 
 
 def similarity_matrix(names: Sequence[str]) -> FloatArray:
-    """Path similarity of all pairs at once, far quicker than pair by pair.
-
-    Args:
-        names: N names of synsets.
-
-    Returns:
-        (N, N) float64, symmetric, with ones on its diagonal.
-
-    Raises:
-        DataError: WordNet 3.0 has no synset of that name, or WordNet is missing or damaged.
-    """
+    """(N, N) float64 path similarities of all pairs of N synsets, far quicker than pair by pair."""
     members: dict[str, dict[int, int]] = defaultdict(dict)
     for row, name in enumerate(names):
         steps_to: dict[str, int] = {}

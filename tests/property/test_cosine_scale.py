@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cxc_eccv.studies.baselines.annotators import place_images
+from label_loop.scorers import place_images
 
 from cxc_eccv.encoding.cross_encoding import _take_vectors
 from cxc_eccv.encoding.distributed.sharded_ranks import split_ranks

@@ -21,7 +21,7 @@ import urllib3
 from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
 from cxc_eccv.sources.download import download as download_module
 from cxc_eccv.sources.download import download as transfer
-from cxc_eccv.sources.download.access import fetch, locate
+from cxc_eccv.sources.download import fetch, locate
 
 BODY = bytes(range(256)) * 4096
 HALF = len(BODY) // 2
@@ -384,7 +384,7 @@ def test_a_damaged_record_of_a_hash_is_an_error(site: Site, record: bytes) -> No
 
 def start(site: Site) -> subprocess.Popen[bytes]:
     call = f"fetch('sts_val', {str(site.folder)!r}, progress=False)"
-    code = f"from cxc_eccv.sources.download.access import fetch; print({call})"
+    code = f"from cxc_eccv.sources.download import fetch; print({call})"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE)
 

@@ -12,7 +12,7 @@ import pytest
 
 from cxc_eccv.errors import HashMismatch, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import load_catalog
-from cxc_eccv.sources.download.access import catalog_of, fetch, locate, state
+from cxc_eccv.sources.download import catalog_of, fetch, locate, state
 from cxc_eccv.sources.reading import read_bytes, sha256_of
 
 MIRROR = os.environ.get("CXC_ECCV_DATA", "")

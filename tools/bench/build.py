@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from cxc_eccv.builders.writing.folder import build_folder
-from cxc_eccv.sources.download.access import fetch
+from cxc_eccv.sources.download import fetch
 
 
 def parse_alone(names: list[str]) -> float:

@@ -31,8 +31,6 @@ from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import replaced_folder
 
-__all__ = ["SPLITS", "build_folder"]
-
 SPLITS = ("train", "restval", "validation", "test")
 
 FILES_MISSING = "its raw files are not at hand"
@@ -298,14 +296,12 @@ def _sort(
     return tuple(parts), tuple(lost)
 
 
-def _manifest_entry(part: SplitSummary) -> dict[str, Any]:
-    made_with = part.statistics.get("made_with")
-    entry = {"rows": part.shards.num_rows, "files": part.shards.files}
-    return entry | ({"made_with": made_with} if made_with else {})
-
-
 def _write_manifest(folder: Path, summary: BuildSummary) -> None:
-    configs = {name: {part.split: _manifest_entry(part) for part in parts} for name, parts in summary.configs.items()}
+    configs: dict[str, dict[str, Any]] = {}
+    for part in summary.splits:
+        tools = {name: part.statistics[name] for name in ("made_with",) if name in part.statistics}
+        entry = {"rows": part.shards.num_rows, "files": part.shards.files, **tools}
+        configs.setdefault(part.config.name, {})[part.split] = entry
     provenance = asdict(summary.provenance)
     for name in ("modified", "labels"):
         if not provenance[name]:

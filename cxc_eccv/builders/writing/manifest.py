@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from hashlib import file_digest
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,30 +12,22 @@ import cxc_eccv
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.summary import Provenance
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.runs.checks import hash_file
 from cxc_eccv.sources.catalog import fingerprint_files
 from cxc_eccv.sources.library import Library
 from cxc_eccv.writing import finish_interrupted
-
-__all__ = ["MANIFEST_NAME", "open_library", "provenance_of", "replaceable_files", "sha256_of_file", "write_manifest"]
 
 MANIFEST_NAME = "manifest.json"
 FORMAT = "cxc_eccv dataset folder 1"
 
 
-def sha256_of_file(path: Path) -> str:
-    """Hex sha256 of a file's bytes."""
-    with path.open("rb") as stream:
-        return file_digest(stream, "sha256").hexdigest()
-
-
 def write_manifest(folder: Path, content: Mapping[str, Any], hashes: Mapping[str, str]) -> None:
     """Write ``manifest.json`` with ``content`` and the size and sha256 of every other file of ``folder``.
 
-    It holds neither times nor local paths, so building twice gives the same bytes. ``hashes`` are those of files, as
-    paths below ``folder``, that are known already.
+    It holds neither times nor local paths, so building twice gives the same bytes. ``hashes`` are known already.
     """
     files = {
-        name: {"bytes": (folder / name).stat().st_size, "sha256": hashes.get(name) or sha256_of_file(folder / name)}
+        name: {"bytes": (folder / name).stat().st_size, "sha256": hashes.get(name) or hash_file(folder / name)}
         for name in sorted(_files(folder))
         if name != MANIFEST_NAME
     }

@@ -13,10 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cxc_eccv.builders.summary import Shards
-from cxc_eccv.builders.writing.manifest import sha256_of_file
 from cxc_eccv.errors import DataError
-
-__all__ = ["SHARD_BYTES", "conform", "portable_schema", "row_groups", "write_shards"]
+from cxc_eccv.runs.checks import hash_file
 
 SHARD_BYTES = 100_000_000
 """A file is closed before it would hold more than this, uncompressed: the size of row groups that ``datasets`` writes.
@@ -27,11 +25,7 @@ with "terminate called without an active exception" (apache/arrow#45214, hugging
 
 
 def portable_schema(features: datasets.Features) -> pa.Schema:
-    """The Arrow schema of ``features``, described so that every release of ``datasets`` can read it.
-
-    Releases from 4.0 name a list feature ``List``, which earlier ones do not know; all of them know the form
-    ``[feature]``.
-    """
+    """The Arrow schema of ``features`` with lists as ``[feature]``: ``datasets`` before 4.0 knows no ``List``."""
     described = {"info": {"features": _plain_lists(features.to_dict())}}
     schema: pa.Schema = features.arrow_schema.with_metadata({"huggingface": json.dumps(described)})
     return schema
@@ -67,12 +61,7 @@ def _label_codes(column: pa.ChunkedArray, names: list[str], place: str) -> pa.Ch
 
 
 def row_groups(table: pa.Table) -> Iterator[pa.Table]:
-    """Slices of about 100 MB at most.
-
-    Example:
-        >>> [group.num_rows for group in row_groups(pa.table({"n": range(25_000)}))]
-        [25000]
-    """
+    """Slices of about 100 MB at most."""
     rows = max(1, SHARD_BYTES * table.num_rows // max(1, table.nbytes))
     for start in range(0, table.num_rows, rows):
         yield table.slice(start, rows)
@@ -91,7 +80,7 @@ def write_shards(tables: Iterable[pa.Table], folder: Path, split: str, shard_byt
             writer.write_table(group, row_group_size=group.num_rows)
         num_rows, num_bytes = num_rows + group.num_rows, num_bytes + group.nbytes
     files = [part.rename(folder / f"{split}-{n:05d}-of-{len(parts):05d}.parquet") for n, part in enumerate(parts)]
-    sizes, hashes = (file.stat().st_size for file in files), (sha256_of_file(file) for file in files)
+    sizes, hashes = (file.stat().st_size for file in files), (hash_file(file) for file in files)
     return Shards(tuple(file.name for file in files), num_rows, num_bytes, tuple(sizes), tuple(hashes))
 
 

@@ -8,8 +8,6 @@ from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray
 
-__all__ = ["SOURCE", "co_captions"]
-
 
 def evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
     """The original links; between captions, those of one image."""

@@ -9,8 +9,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 from cxc_eccv.types.ids import distinct_of
 
-__all__ = ["SOURCE"]
-
 
 def evidence(library: Library, split: str, direction: str, thresholds: Thresholds) -> Evidence | None:
     """All rated pairs of the direction; positive from its threshold."""

@@ -8,8 +8,6 @@ from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds, ite
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import positions_of
 
-__all__ = ["SOURCE"]
-
 
 def evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
     """The verified positives of the direction whose item is in the split."""

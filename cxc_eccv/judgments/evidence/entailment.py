@@ -13,8 +13,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import EntailmentPairs, KarpathySplit
 from cxc_eccv.types import IntArray
 
-__all__ = ["SOURCE", "labels_of_file", "match_hypotheses"]
-
 
 def evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
     """The labels of the user's file, where there is one."""

@@ -9,8 +9,6 @@ from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds, gat
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["SOURCE"]
-
 JUDGED = "mined pairs that an official source judges"
 
 

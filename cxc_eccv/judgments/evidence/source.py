@@ -16,19 +16,6 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
-__all__ = [
-    "KIND",
-    "Evidence",
-    "Source",
-    "Thresholds",
-    "gather",
-    "item_ids",
-    "label_file_source",
-    "label_sources",
-    "official_sources",
-    "sources_of",
-]
-
 KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}
 """Direction to the CxC ratings that judge it."""
 
@@ -159,10 +146,6 @@ def sources_of(library: Library) -> Mapping[str, Source]:
 
     Raises:
         DataError: a label file bears the name of a declared source.
-
-    Example:
-        >>> list(sources_of(Library("sample"))) == list(label_sources())
-        True
     """
     taken = [name for name in library.label_names if name in label_sources()]
     if taken:
@@ -175,12 +158,7 @@ def sources_of(library: Library) -> Mapping[str, Source]:
 
 
 def label_file_source(name: str) -> Source:
-    """The source of labels that the label files of one name are.
-
-    Example:
-        >>> label_file_source("mine").yes
-        'mine: match'
-    """
+    """The source of labels that the label files of one name are."""
     return Source(
         name=name,
         title=name,

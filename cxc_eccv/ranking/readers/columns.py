@@ -20,30 +20,17 @@ from cxc_eccv.ranking.readers.rows import GROUPS_PER_DEPTH, RowReader, score_at_
 from cxc_eccv.ranking.scan import workers
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = [
-    "BestOfColumns",
-    "ColumnPairs",
-    "ColumnReaders",
-    "DeepColumns",
-    "brackets",
-    "can_read_columns",
-]
-
 PAIRS_AT_ONCE = 4096
 LEAST = float(np.finfo(np.float32).smallest_subnormal)
 
 
 class ColumnPairs:
-    """Positive pairs whose query is a column of the score matrix.
+    """Positive pairs whose query is a column of the score matrix, ``rows`` those of their items.
 
     A column is complete only after the last block, but the scores of its positives are spread over all blocks. So
-    each pair brings a bracket that its score is sure to lie in: items above the bracket and items that reach it are
-    counted at once, the few items inside are kept with their scores, and they are compared when the pair's own score
-    from the same product is known. From then on the bracket is the score itself. The result is exact, and needs no
-    second product.
-
-    ``rows`` are those of the P pairs' items, ``columns`` those of their queries, ``low`` and ``high`` the brackets of
-    their scores, and ``n_segments`` that of the rows.
+    each pair brings a bracket, ``low`` to ``high``, that its score is sure to lie in: items above the bracket and items
+    that reach it are counted at once, the few items inside are kept with their scores, and they are compared when the
+    pair's own score from the same product is known. The result is exact, and needs no second product.
     """
 
     def __init__(
@@ -70,7 +57,7 @@ class ColumnPairs:
         """Count a block of rows, of which ``start`` is the first; blocks may come in any order.
 
         ``segments`` are the (B,) ascending ones of the rows, negative where a row is in nobody's gallery; ``left`` is
-        the number of the block's first column, and pairs to the left of it are not looked at.
+        the number of the block's first column.
         """
         own = self._by_row[slice(*np.searchsorted(self._sorted_rows, [start, start + len(block)]))]
         own = own[self._columns[own] >= left]
@@ -136,12 +123,6 @@ def brackets(
 
     References:
         Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 3.1.
-
-    Example:
-        >>> one = np.array([[0.6, 0.8]], dtype=np.float32)
-        >>> low, high = brackets(one, one, np.array([0]), np.array([0]))
-        >>> bool(low[0] < 1 < high[0]), bool(high[0] - low[0] < 1e-6)
-        (True, True)
     """
     centre, magnitude = np.empty((2, rows.size))
 
@@ -151,14 +132,11 @@ def brackets(
 
     with ThreadPoolExecutor(workers()) as pool:
         list(pool.map(multiply, range(0, rows.size, PAIRS_AT_ONCE)))
-    reach = magnitude * sum(_relative_error(queries.shape[1], unit) for unit in (2.0**-24, 2.0**-52))
-    reach += queries.shape[1] * LEAST  # a product below the normal numbers errs by half of the least one
+    n_terms = queries.shape[1]
+    reach = magnitude * sum(n_terms * unit / (1 - n_terms * unit) for unit in (2.0**-24, 2.0**-52))
+    reach += n_terms * LEAST  # a product below the normal numbers errs by half of the least one
     low = np.nextafter((centre - reach).astype(np.float32), np.float32(-np.inf))
     return low, np.nextafter((centre + reach).astype(np.float32), np.float32(np.inf))
-
-
-def _relative_error(n_terms: int, unit: float) -> float:
-    return n_terms * unit / (1 - n_terms * unit)
 
 
 GROWTH = 1.5
@@ -177,13 +155,6 @@ class BestOfColumns:
 
     Once a few rows went by, few scores of the next ones reach what a column has already: they are found by one
     comparison with each score. ``asked`` says of each column whether it is looked at.
-
-    Example:
-        >>> best = BestOfColumns(2, np.array([True, True]))
-        >>> best.read(np.float32([[1, 5], [3, 6], [2, 5]]), np.array([10, 11, 12]))
-        >>> scores, places = best.lists()
-        >>> scores.tolist(), places.tolist()
-        ([[3.0, 2.0, -inf], [5.0, 6.0, 5.0]], [[11, 12, -1], [10, 11, 12]])
     """
 
     def __init__(self, depth: int, asked: NDArray[np.bool_]) -> None:
@@ -250,12 +221,10 @@ class BestOfColumns:
 class DeepColumns:
     """Keeps every score of a column that is among its best so many, however many: what reaches a bound.
 
-    The bound is guessed from a sample of rows so that it is too high once in millions of columns; whether all were kept
-    is known in the end.
-
-    ``depths`` has how many of each of the (width,) columns, 0 where it is not looked at; ``sample`` the (.., width)
-    scores of rows drawn at random, of which ``own`` are among the ``n_items`` rows of which the best are looked for.
-    ScoresTooAlike is raised where more would be kept than memory is given to.
+    The bound is guessed from a ``sample`` of rows so that it is too high once in millions of columns; whether all were
+    kept is known in the end. ``depths`` has how many of each column, 0 where it is not looked at; ``own`` are those
+    rows of the sample that are among the ``n_items`` looked for. ScoresTooAlike is raised where memory would not
+    suffice.
     """
 
     def __init__(self, depths: IntArray, sample: NDArray[np.float32], own: IntArray, n_items: int) -> None:
@@ -311,9 +280,8 @@ def _is_shallow(reader: RowReader) -> bool:
 class ColumnReaders:
     """Lets readers that pass :func:`can_read_columns` read columns instead of rows.
 
-    ``row_ids`` are the items of the rows, ``columns`` the places of the queries ``column_ids``; columns of no query
-    hold minus infinity. ``score_rows`` gives the (rows, width) scores of some rows, about. ScoresTooAlike is raised
-    where readers look at more than can be kept.
+    ``columns`` are the places of the queries ``column_ids``; ``score_rows`` gives about the scores of some rows.
+    ScoresTooAlike is raised where readers look at more than can be kept.
     """
 
     def __init__(

@@ -17,19 +17,6 @@ from cxc_eccv.kernels import counts_matches, match_counts
 from cxc_eccv.ranking.counts import count_pushed_out, order_of_gains
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, check_whole, positions_of
 
-__all__ = [
-    "GROUPS_PER_DEPTH",
-    "BestRows",
-    "OwnRows",
-    "PlausibleRows",
-    "RowReader",
-    "TopRows",
-    "best_candidates",
-    "refuse_shallow",
-    "score_at_depth",
-    "too_shallow",
-]
-
 SCORES_AT_ONCE = 2**19
 FEWEST_TOGETHER = 16
 GROUPS_PER_DEPTH = 4
@@ -39,12 +26,8 @@ FEWEST_PER_GROUP = 8
 class RowReader(Protocol):
     """What a pass over the score matrix asks of a reader.
 
-    Attributes:
-        query_ids: (Q,) ids of the queries whose rows it reads.
-        gallery_ids: (N,) ids of the items that they rank.
-        without_self: a query is left out of its own ranking.
-        deepest: the most items of a row that it looks at; None for no such limit.
-        ended: it needs no further rows, because rankings were too short for it.
+    It reads the rows of the (Q,) queries ``query_ids``, who rank the (N,) items ``gallery_ids``, each without itself
+    where ``without_self``; it looks at ``deepest`` items of a row, or at any number where that is None.
     """
 
     query_ids: IntArray
@@ -73,17 +56,13 @@ class RowReader(Protocol):
         """Read the best items of B queries, positions in ``query_ids``.
 
         The (B, C) scores are as many of the best as the reader ``needs``, what ties with the last of these, and any
-        others, in any order, filled up with minus infinity; ``items`` are their positions in ``gallery_ids``, -1 where
-        there is none.
+        others, in any order; minus infinity, and -1 in ``items``, fill what is left. ``items`` are positions in
+        ``gallery_ids``.
         """
 
 
 class OwnRows:
-    """A reader's own part of the score matrix, from its ids and what :meth:`RowReader.attach` is told.
-
-    Attributes:
-        items: (width,) position in ``gallery_ids`` of the item of each column; -1 where there is none of ours.
-    """
+    """A reader's own part of the score matrix; ``items`` has the position in ``gallery_ids`` of each column, or -1."""
 
     def __init__(
         self,
@@ -159,14 +138,8 @@ def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], Int
     """Few scores of each row, among which are the best ``depth`` and whatever ties with the last of these.
 
     The best of many groups of columns are found quickly. So many of them reach the ``depth``-th best of these that
-    nothing below it can be among the best ``depth`` of the row.
-
-    Returns (B, C) scores, filled up with minus infinity, and (B, C) their columns, filled up with -1.
-
-    Example:
-        >>> values, columns = best_candidates(np.array([[0.5, 0.1, 0.9, 0.7]]), 3)
-        >>> values.tolist(), columns.tolist()
-        ([[0.5, 0.1, 0.9, 0.7]], [[0, 1, 2, 3]])
+    nothing below it can be among the best ``depth`` of the row. Returns (B, C) scores, filled up with minus infinity,
+    and (B, C) their columns, filled up with -1.
     """
     n_groups = GROUPS_PER_DEPTH * depth
     size = scores.shape[1] // n_groups
@@ -187,10 +160,7 @@ class TopRows:
     """Reads the top K of every query under the pessimistic order.
 
     Scores go down. Of items with equal scores judged ones without gain stand first, then those that were not judged,
-    then the others from the lowest gain; equal ones among these by id. So the order depends neither on the place of an
-    item in the gallery nor on the size of the blocks.
-
-    ``judgments`` has the queries, the gallery, and the gains that order ties; without gains the positives stand last.
+    then the others from the lowest gain, where no gains are given the positives last; equal ones among these by id.
     """
 
     ended = False
@@ -322,10 +292,6 @@ class PlausibleRows:
 
     A ranking is never sorted and its matches are never listed: a row's score at depth R is selected, and the matches
     that reach it are counted. Items that tie there fill the room that is left, those that are no matches first.
-
-    Args:
-        matches: plausible matches of the queries.
-        looks: what to count.
     """
 
     without_self = False
@@ -342,7 +308,7 @@ class PlausibleRows:
         self.deepest = max(cuts) if max(cuts) * FEW <= self.gallery_ids.size else None
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
-        """Learn the layout, see :meth:`cxc_eccv.ranking.readers.rows.RowReader.attach`."""
+        """Learn the layout."""
         self._own = OwnRows(self.query_ids, self.gallery_ids, row_ids, item_ids, columns, width)
 
     def read(self, block: NDArray[Any], start: int) -> None:
@@ -359,7 +325,7 @@ class PlausibleRows:
                 self.take(queries, best, self._own.items[columns])
 
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Read the best items of queries, see :meth:`cxc_eccv.ranking.readers.rows.RowReader.take`."""
+        """Read the best items of queries."""
         self._count(queries, scores, np.arange(queries.size), items)
 
     def _count(self, queries: IntArray, scores: NDArray[Any], rows: IntArray, items: IntArray) -> None:

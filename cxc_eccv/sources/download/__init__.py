@@ -1,19 +1,25 @@
-"""A raw file onto this machine: fetched, verified, resumed."""
+"""From a catalog name to a verified local file: mirror folder first, then the cache, then a download.
 
-from cxc_eccv.sources.download.access import (
-    answers_folder,
-    catalog_of,
-    encodings_folder,
-    fetch,
-    image_folder,
-    locate,
-    mirror_folder,
-    offline_reason,
-    state,
-    tables_folder,
-    where_from,
-)
-from cxc_eccv.sources.reading import sha256_of
+A mirror folder whose own catalog names another edition than ``official`` (the embedded sample, say) stands alone: what
+it lacks is not taken from elsewhere, so that editions never mix.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from contextlib import suppress
+from importlib import resources
+from pathlib import Path
+from typing import IO, Literal
+
+from platformdirs import user_cache_dir
+
+from cxc_eccv.errors import DownloadFailed, InvalidOption, MalformedSource, SourceMissing, WriteFailed
+from cxc_eccv.sources.catalog import OFFICIAL, Archive, Catalog, Entry, load_catalog
+from cxc_eccv.sources.reading import Expected, sha256_of, shown, verify
+from cxc_eccv.writing import is_plain, replaced_file
 
 __all__ = [
     "answers_folder",
@@ -29,3 +35,235 @@ __all__ = [
     "tables_folder",
     "where_from",
 ]
+
+SAMPLE = "sample"
+"""The word that stands for the folder of the embedded sample; a folder of that name is written ``./sample``."""
+
+OFFLINE_VARIABLES = ("CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE")
+
+State = Literal["in mirror", "present", "to download", "user-provided", "not in edition"]
+
+
+def mirror_folder(data_dir: str | Path | None = None) -> Path | None:
+    """The local mirror folder: ``data_dir``, else what ``CXC_ECCV_DATA`` names, else None."""
+    origin = "data_dir (--data-dir)"
+    if data_dir is None:
+        data_dir = os.environ.get("CXC_ECCV_DATA", "")
+        origin = "CXC_ECCV_DATA"
+        if not data_dir:
+            return None
+    if data_dir == SAMPLE:
+        return Path(str(resources.files("cxc_eccv"))) / SAMPLE
+    folder = Path(data_dir).expanduser()
+    if not folder.is_dir():
+        raise InvalidOption(f"{origin}: {str(data_dir)!r} is not a folder")
+    return folder
+
+
+def image_folder(images: str | Path) -> Path:
+    """The folder of photographs that ``images`` names; ``sample``, where no folder has that name, is the sample's."""
+    folder = Path(images).expanduser()
+    if folder.is_dir():
+        return folder
+    if str(images) == SAMPLE:
+        return Path(str(resources.files("cxc_eccv"))) / SAMPLE / "coco" / "images"
+    raise InvalidOption(f"{images} is not a folder. Name the one that holds the images.")
+
+
+def _cache_folder() -> Path:
+    """The download cache: ``CXC_ECCV_CACHE``, else the user's cache folder of the operating system."""
+    chosen = os.environ.get("CXC_ECCV_CACHE", "")
+    return Path(chosen).expanduser().resolve() if chosen else Path(user_cache_dir("cxc_eccv"))
+
+
+def tables_folder() -> Path | None:
+    """Where the tables of parsed raw files are kept, in the download cache; None where ``CXC_ECCV_NO_TABLE_CACHE``."""
+    return None if _is_on("CXC_ECCV_NO_TABLE_CACHE") else _cache_folder() / "tables"
+
+
+def encodings_folder() -> Path:
+    """Where the encodings of models are kept, in the download cache."""
+    return _cache_folder() / "encodings"
+
+
+def answers_folder() -> Path:
+    """Where the answers of classifiers are kept, in the download cache."""
+    return _cache_folder() / "answers"
+
+
+def _is_on(name: str) -> bool:
+    return os.environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
+
+
+def offline_reason(offline: bool | None) -> str:
+    """Why downloads are off, where they are: True or False decides, None follows the variables."""
+    if offline is not None:
+        return "offline=True" if offline else ""
+    return next((f"{name}={os.environ[name]}" for name in OFFLINE_VARIABLES if _is_on(name)), "")
+
+
+def catalog_of(data_dir: str | Path | None = None) -> Catalog:
+    """The catalog in force: the official one, with what the mirror folder's own ``catalog.toml`` replaces."""
+    official, folder = load_catalog(), mirror_folder(data_dir)
+    own = folder / "catalog.toml" if folder else None
+    return load_catalog(own, base=official) if own and own.is_file() else official
+
+
+def fetch(
+    name: str,
+    data_dir: str | Path | None = None,
+    *,
+    offline: bool | None = None,
+    allow_modified: bool = False,
+    progress: bool = True,
+) -> Path:
+    """A verified local copy of a raw file, downloaded where need be, and possibly gzipped (``*.gz``).
+
+    ``allow_modified`` accepts a file of the mirror folder whose content is not the catalog's. SourceMissing and
+    DownloadFailed say where to get the file and where to put it.
+    """
+    path = locate(name, data_dir, allow_modified=allow_modified)
+    if path is not None:
+        return path
+    catalog = catalog_of(data_dir)
+    entry = catalog.entry(name)
+    obstacle = _obstacle(entry, catalog, data_dir, offline)
+    if obstacle:
+        raise SourceMissing(_missing(entry, data_dir, obstacle))
+    from cxc_eccv.sources.download.download import download  # imported late: most runs need no network
+
+    archive = catalog.archives[entry.archive] if entry.archive else None
+    try:
+        return download(entry, archive, _cache_folder(), progress=progress)
+    except DownloadFailed as error:
+        raise DownloadFailed(_missing(entry, data_dir, str(error))) from error
+
+
+def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: bool = False) -> Path | None:
+    """A verified local copy of a raw file, or None where there is none; never downloads."""
+    catalog = catalog_of(data_dir)
+    entry = catalog.entry(name)
+    path = _in_mirror(entry, data_dir)
+    if path is not None:
+        if not allow_modified:
+            verify(path, Expected(entry.sha256, entry.size), _replacement(entry))
+        return path
+    path = _in_cache(entry, catalog)
+    if path is not None:
+        verify(path, expected_of(entry, path), f"Delete {path} to download it again.")
+        pin(entry, path)
+    return path
+
+
+def state(entry: Entry, data_dir: str | Path | None = None) -> State:
+    """Where a raw file stands on this machine, by names alone.
+
+    ``present`` is in the cache, ``user-provided`` absent and without an address, ``not in edition`` absent from a
+    mirror folder that stands alone.
+    """
+    catalog = catalog_of(data_dir)
+    if _in_mirror(entry, data_dir):
+        return "in mirror"
+    if catalog.edition != OFFICIAL:
+        return "not in edition"
+    if _in_cache(entry, catalog):
+        return "present"
+    return "to download" if entry.url else "user-provided"
+
+
+def _in_mirror(entry: Entry, data_dir: str | Path | None) -> Path | None:
+    folder = mirror_folder(data_dir)
+    if folder is None:
+        return None
+    return next((path for path in (folder / entry.path, folder / f"{entry.path}.gz") if path.is_file()), None)
+
+
+def _in_cache(entry: Entry, catalog: Catalog) -> Path | None:
+    path = _cache_folder() / entry.path
+    return path if catalog.edition == OFFICIAL and path.is_file() else None
+
+
+def _obstacle(entry: Entry, catalog: Catalog, data_dir: str | Path | None, offline: bool | None) -> str:
+    """Why the file cannot be downloaded; empty where it can."""
+    if catalog.edition != OFFICIAL:
+        return f"the edition {catalog.edition!r} in {mirror_folder(data_dir)} stands alone and does not hold it"
+    if entry.derived_from:
+        return f"it has no address of its own, being derived from {' and '.join(entry.derived_from)}"
+    if entry.url is None:
+        return "it has no official address: it is the user's own file"
+    reason = offline_reason(offline)
+    return f"downloads are off ({reason})" if reason else ""
+
+
+def _missing(entry: Entry, data_dir: str | Path | None, obstacle: str) -> str:
+    searched = " nor in ".join(f"{place}" for place in (mirror_folder(data_dir), _cache_folder()) if place)
+    return f"{entry.name}: {entry.path} is not in {searched}, and {obstacle}.\n{where_from(entry, data_dir)}"
+
+
+def where_from(entry: Entry, data_dir: str | Path | None = None) -> str:
+    """Where to get a raw file and where to put it, in lines for the end of an error."""
+    folder = mirror_folder(data_dir)
+    address = f"{entry.url}{f', member {entry.member}' if entry.member else ''}" if entry.url else "none"
+    return "\n".join(
+        [
+            f"  official address: {address}",
+            f"  sha256: {entry.sha256 or 'not published'}",
+            f"  put it at: {(folder or Path('MIRROR')) / entry.path} (or the same with .gz)",
+            "Name the mirror folder with --data-dir or CXC_ECCV_DATA.",
+        ]
+    )
+
+
+def _replacement(entry: Entry) -> str:
+    source = f"the official file ({entry.url})" if entry.url else "the original"
+    return f"Replace it by {source}, or use it knowingly with --allow-modified (allow_modified=True)."
+
+
+SHA256 = re.compile(rb"[0-9a-f]{64}")
+
+
+def record_of(file: Path) -> Path:
+    """The file beside ``file`` that keeps its hash, in the form of ``sha256sum``."""
+    return file.with_name(f"{file.name}.sha256")
+
+
+def expected_of(item: Entry | Archive, file: Path) -> Expected:
+    """What a cached file must hold: the catalog's hash, else the recorded one, else unknown."""
+    if item.sha256 is not None or not record_of(file).is_file():
+        return Expected(item.sha256, item.size)
+    record = record_of(file)
+    words = record.read_bytes().split()[:1]
+    if not words or not SHA256.fullmatch(words[0]):
+        expected = f"the sha256 of {file.name}; delete both to download it again"
+        raise MalformedSource(record, "", shown(words[0]) if words else "an empty file", expected)
+    return Expected(words[0].decode(), item.size)
+
+
+def pin(item: Entry | Archive, file: Path) -> None:
+    """Record the hash of a cached file, where the catalog has none and nothing is recorded yet."""
+    record = record_of(file)
+    if item.sha256 is not None or record.is_file() or not is_plain(record):
+        return
+    # A cache prepared by someone else may be read-only: then there is nothing to enforce, and no reason to fail.
+    with suppress(WriteFailed), replaced_file(record, wait=0) as part:
+        part.write_text(f"{sha256_of(file)}  {file.name}\n", encoding="utf-8", newline="\n")
+
+
+def open_own(path: Path, *, keep: bool = False) -> IO[bytes]:
+    """Make or open a file under a name that others can foresee, to read and write; it is emptied unless ``keep``.
+
+    A link, or no plain file, in its place is refused: writing would change a file elsewhere.
+    """
+    refused = f"{path} is a link or no plain file, and was not put there by this package; delete it"
+    if path.is_symlink():
+        raise DownloadFailed(refused)
+    # Whoever puts a link there after the look is refused by the system; a pipe must not block.
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    number = os.open(path, flags, 0o666)
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(number)
+        raise DownloadFailed(refused)
+    if not keep:
+        os.ftruncate(number, 0)
+    return os.fdopen(number, "r+b")

@@ -24,10 +24,8 @@ from filelock import FileLock
 
 from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
 from cxc_eccv.sources.catalog import Archive, Entry
-from cxc_eccv.sources.download.access import expected_of, open_own, pin, record_of
+from cxc_eccv.sources.download import expected_of, open_own, pin, record_of
 from cxc_eccv.sources.reading import Expected, verify
-
-__all__ = ["LARGEST", "download", "receive", "refuse_larger"]
 
 
 def download(entry: Entry, archive: Archive | None, cache: Path, *, progress: bool = True) -> Path:
@@ -135,9 +133,8 @@ PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 def receive(url: str, part: Path, *, size: int | None, resumable: bool, progress: bool) -> None:
     """Fill ``part`` with the complete body at ``url``, of ``size`` bytes where that is known.
 
-    What ``part`` holds already is kept where it is ``resumable``: where a wrong continuation would be noticed, because
-    the file's hash is known. An answer like 404 and a body larger than the file should be fail at once; 5xx, 429 and
-    broken connections after four attempts.
+    What ``part`` holds already is kept where it is ``resumable``: where a wrong continuation would be noticed by the
+    file's hash. An answer like 404 and too large a body fail at once; 5xx, 429 and broken connections are tried again.
     """
     reason = ""
     for attempt in range(ATTEMPTS):

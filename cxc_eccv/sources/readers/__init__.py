@@ -7,15 +7,19 @@ from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.readers.entailment import EntailmentPairs, read_entailment
 from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_flickr8k, read_karpathy, split_flickr8k
-from cxc_eccv.sources.readers.labels import (
+from cxc_eccv.sources.readers.pairs import (
     LABELS_FACTS,
     LABELS_FORMAT,
     LABELS_SCHEMA,
+    MINED_FACTS,
+    MINED_FORMAT,
+    MINED_SCHEMA,
     LabelFile,
+    MinedPairs,
     read_labels,
+    read_mined,
     write_labels,
 )
-from cxc_eccv.sources.readers.mined import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, MinedPairs, read_mined
 from cxc_eccv.sources.readers.rococo import read_rococo
 from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
 from cxc_eccv.sources.readers.sugarcrepe import SUGARCREPE_PARTS, read_sugarcrepe

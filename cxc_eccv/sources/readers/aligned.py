@@ -10,8 +10,6 @@ import pyarrow as pa
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import read_lines, shown
 
-__all__ = ["read_aligned"]
-
 
 def read_aligned(paths: Sequence[Path]) -> pa.Table:
     """``normal`` and ``simple``, a row for every line of the two files: article, paragraph, sentence between tabs."""

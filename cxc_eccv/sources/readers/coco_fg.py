@@ -14,8 +14,6 @@ from cxc_eccv.sources.readers.karpathy import CAPTIONS_PER_IMAGE
 from cxc_eccv.sources.reading import first_duplicate, read_bytes, read_json, shown, text
 from cxc_eccv.types.npy import array_of_npy
 
-__all__ = ["read_image_pool", "read_refined_captions"]
-
 STEM = re.compile("COCO_val2014_([0-9]{12})")
 FILE_NAME = re.compile(r"(?:COCO_(val2014)_)?([0-9]{12})\.jpg")
 

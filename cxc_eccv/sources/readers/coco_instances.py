@@ -17,18 +17,6 @@ from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = [
-    "ANNOTATION_SCHEMA",
-    "IMAGE_SCHEMA",
-    "CategorySets",
-    "Instances",
-    "read_box",
-    "read_category_sets",
-    "read_instances",
-    "read_size",
-    "table_of",
-]
-
 NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
 """List of an annotation file to the whole numbers that each of its records holds."""
 
@@ -84,13 +72,10 @@ def _find_listed(path: Path, records: Sequence[Mapping[str, Any]], name: str, id
 class Instances:
     """What people annotated in images, one annotation after the other.
 
-    Attributes:
-        images: ``image_id``, ``width``, ``height``: the images that were annotated, whether anything was found or not;
-            sizes in pixels, null where the file has category sets alone.
-        annotations: ``image_id``, ``name``, ``synset``, ``group``, ``left_out`` and the box ``x``, ``y``, ``width``,
-            ``height``: the annotators' word, a synset where the file names one, whether a group of unknown number is
-            meant, why it takes no part where it takes none, and pixels from the top left as the file has them, null
-            where it has category sets alone.
+    ``images`` has ``image_id``, ``width`` and ``height`` in pixels of all that were annotated. ``annotations`` has
+    ``image_id``, the annotators' word ``name``, the ``synset`` where the file names one, whether a ``group`` of unknown
+    number is meant, why it is ``left_out`` where it takes no part, and the box ``x``, ``y``, ``width`` and ``height``
+    in pixels from the top left. Sizes and boxes are null where the file has category sets alone.
     """
 
     images: pa.Table

@@ -12,8 +12,6 @@ from cxc_eccv.errors import MalformedSource, UnknownName
 from cxc_eccv.sources.reading import first_duplicate, parse_ids, read_csv, shown
 from cxc_eccv.types import FloatArray, IntArray
 
-__all__ = ["KINDS", "read_annotators", "read_ratings"]
-
 KINDS = {
     "sts": (("caption1", "caption"), ("caption2", "caption")),
     "sis": (("image1", "image"), ("image2", "image")),

@@ -12,8 +12,6 @@ import pyarrow as pa
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import integer, read_json, shown
 
-__all__ = ["UNREACHABLE_CAPTIONS", "invalid_items", "read_positives"]
-
 UNREACHABLE_CAPTIONS = (144675, 467259)
 """Captions that eccv_image_to_caption.json names although they are outside the Karpathy 25,000."""
 

@@ -18,8 +18,6 @@ import pyarrow as pa
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import integer, parse_json, read_csv, read_json_lines, shown, text
 
-__all__ = ["EntailmentPairs", "read_entailment"]
-
 SCHEMA = pa.schema(
     [
         ("image", pa.string()),

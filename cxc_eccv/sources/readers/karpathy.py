@@ -17,16 +17,6 @@ from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import first_duplicate, integer, read_json, read_lines, require_keys, shown, text
 from cxc_eccv.types import IntArray
 
-__all__ = [
-    "CAPTIONS_PER_IMAGE",
-    "SPLITS",
-    "KarpathySplit",
-    "fold_restval",
-    "read_flickr8k",
-    "read_karpathy",
-    "split_flickr8k",
-]
-
 CAPTIONS_PER_IMAGE = 5
 """The field cuts the sixth and seventh captions of some images; 25,000 remain in val and in test."""
 

@@ -11,14 +11,12 @@ from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.readers.karpathy import CAPTIONS_PER_IMAGE, KarpathySplit
 from cxc_eccv.sources.reading import read_json, require_keys, shown, text
 
-__all__ = ["read_rococo"]
-
 
 def read_rococo(path: Path, content: KarpathySplit) -> pa.Table:
     """``caption_id``, ``image_id``, ``original``, ``altered``: a row for every caption of a split, in its order.
 
-    The file has the images in the order of the split. The first five captions of each are the split's own, byte for
-    byte, the last five what was made of these in their order; a sixth original caption may stand between.
+    The first five captions of an image are the split's own, byte for byte, the last five what was made of these; a
+    sixth original caption may stand between.
     """
     images, captions = content.images, content.captions
     entries = read_json(path)

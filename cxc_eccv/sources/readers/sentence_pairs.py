@@ -14,8 +14,6 @@ from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import read_lines, shown
 from cxc_eccv.types import FloatArray
 
-__all__ = ["SentencePairs", "read_semeval", "read_sick", "read_stsb"]
-
 Row = tuple[str, str, float, str, str, str]
 
 SICK_HEADER = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]

@@ -10,8 +10,6 @@ import pyarrow as pa
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import read_json, require_keys, shown, text
 
-__all__ = ["SUGARCREPE_PARTS", "read_sugarcrepe"]
-
 SUGARCREPE_PARTS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att")
 """In the order of the paper's tables: how the negative was made, and what was changed."""
 

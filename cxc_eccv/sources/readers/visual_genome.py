@@ -19,8 +19,6 @@ from cxc_eccv.sources.readers.coco_instances import (
 )
 from cxc_eccv.sources.reading import integer, read_records, require_keys, shown
 
-__all__ = ["read_visual_genome"]
-
 BATCH = 100_000
 """Objects held as Python's at a time: before that they are bytes of a file, after it columns of a table."""
 

@@ -1,0 +1,258 @@
+"""Parquet files with an (image, caption) pair per row: labels of people, and weak positives that were mined.
+
+The metadata of a file says whose pairs these are, by which rule they were chosen, and of which data they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import MalformedSource, SourceMissing
+from cxc_eccv.parquet import write_parquet
+from cxc_eccv.sources.readers.karpathy import SPLITS
+from cxc_eccv.sources.reading import parse_metadata, read_table, shown
+from cxc_eccv.writing import replaced_file
+
+LABELS_SCHEMA = pa.schema(
+    [
+        pa.field("image_id", pa.int64(), nullable=False),
+        pa.field("caption_id", pa.int64(), nullable=False),
+        pa.field("gain", pa.float64(), nullable=False),
+        pa.field("positive", pa.bool_(), nullable=False),
+        pa.field("answers", pa.int32(), nullable=False),
+    ]
+)
+"""``gain`` is in [0, 1], above 0 where ``positive`` and below 1 elsewhere; ``answers`` counts people who answered."""
+
+NAMES = pa.dictionary(pa.int32(), pa.string())
+
+MINED_SCHEMA = pa.schema(
+    [
+        pa.field("image_id", pa.int64(), nullable=False),
+        pa.field("caption_id", pa.int64(), nullable=False),
+        pa.field("score", pa.float32(), nullable=False),
+        pa.field("rank", pa.int32(), nullable=False),
+        pa.field("classifier", NAMES, nullable=False),
+        pa.field("retriever", NAMES, nullable=False),
+        pa.field("rule", NAMES, nullable=False),
+    ]
+)
+"""``score`` is the rule's probability of being entailed; ``rank``, from 1, counts captions of other images alone."""
+
+LABELS_FACTS = MINED_FACTS = b"cxc_eccv"
+"""Metadata key of the facts, in JSON."""
+
+LABELS_FORMAT = MINED_FORMAT = 1
+
+LABEL_FACTS: Mapping[str, type] = {
+    "schema": int,
+    "kind": str,
+    "name": str,
+    "version": str,
+    "collection": str,
+    "split": str,
+    "rule": str,
+    "scheme": str,
+    "people": int,
+    "models": list,
+    "data": dict,
+}
+
+CONSTANT: Mapping[str, Any] = {"schema": LABELS_FORMAT, "kind": "labels", "collection": "coco"}
+"""Facts that are the same in every file of labels; the writer adds them."""
+
+TERMS = {"licence": str, "citation": str}
+"""Facts that a file of labels need not have."""
+
+TOLD = ("version", "scheme", "rule", "people", "licence")
+
+PAIR_FACTS: Mapping[str, type] = {
+    "schema": int,
+    "collection": str,
+    "split": str,
+    "classifier": dict,
+    "retriever": dict,
+    "rule": dict,
+    "data": dict,
+}
+
+COLLECTIONS = ("coco", "flickr30k")
+
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelFile:
+    """Pairs of one split, each once: a table of ``LABELS_SCHEMA``, and the facts of the file.
+
+    ``facts`` has the ``name`` and ``version`` of the labels, ``collection`` and ``split``; ``scheme``, what people were
+    asked, ``rule``, how their answers became labels, ``people``, how many answered, ``models``, which proposed pairs;
+    ``data``, whose ``content`` is the fingerprint of the split that the pairs are of; and where they are stated
+    ``licence`` and ``citation``. ``origin`` is the dataset on the Hub that it is from: ``repository``, ``revision``.
+    """
+
+    path: Path
+    table: pa.Table
+    facts: Mapping[str, Any]
+    origin: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Of the source of labels."""
+        return str(self.facts["name"])
+
+    @property
+    def split(self) -> str:
+        """Of the images and captions."""
+        return str(self.facts["split"])
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What reports and manifests say of the labels: whose, by which rule, on which terms, from where on the Hub."""
+        facts = {name: self.facts[name] for name in TOLD if name in self.facts}
+        counts = {"pairs": self.table.num_rows, "positive": int(np.count_nonzero(self.table["positive"]))}
+        return {**facts, **counts, **self.origin}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MinedPairs:
+    """Pairs of one split, each once: a table of ``MINED_SCHEMA``, and the facts of the file.
+
+    ``facts`` has ``collection`` and ``split``; ``classifier`` and ``retriever`` with name and fingerprint; ``rule``;
+    and ``data``, whose ``content`` is the fingerprint of the split that it was mined from.
+    """
+
+    table: pa.Table
+    facts: Mapping[str, Any]
+
+    @property
+    def collection(self) -> str:
+        """``coco`` or ``flickr30k``."""
+        return str(self.facts["collection"])
+
+    @property
+    def split(self) -> str:
+        """Of the images and captions."""
+        return str(self.facts["split"])
+
+
+def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
+    """Write a label file, whole or not at all; what :func:`read_labels` would refuse is not written.
+
+    ``table`` is of ``LABELS_SCHEMA``, ``facts`` are as of :class:`LabelFile`, without those that are the same in every
+    file.
+    """
+    labels = _check_labels(path, table, {**facts, **CONSTANT})
+    metadata = {LABELS_FACTS: json.dumps(labels.facts, ensure_ascii=False)}
+    with replaced_file(path) as part:
+        write_parquet(labels.table.replace_schema_metadata(metadata), part)
+    return labels
+
+
+def read_labels(path: Path) -> LabelFile:
+    """The labels in a Parquet file that ``cxc-eccv annotate merge`` wrote."""
+    if not path.is_file():
+        raise SourceMissing(f"{path}: there is no such label file; cxc-eccv annotate merge writes one")
+    table = read_table(path, "labels, as cxc-eccv annotate merge writes them")
+    expected = "whose labels these are, in a file that cxc-eccv annotate merge wrote"
+    return _check_labels(path, table, parse_metadata(path, table, LABELS_FACTS, expected))
+
+
+def read_mined(path: Path) -> MinedPairs:
+    """The weak positives in a Parquet file that ``cxc-eccv mine`` wrote."""
+    if not path.is_file():
+        raise SourceMissing(f"{path}: there is no such file of weak positives; cxc-eccv mine --output writes one")
+    table = read_table(path, "weak positives, as cxc-eccv mine writes them")
+    facts = parse_metadata(path, table, MINED_FACTS, "how it was mined, in a file that cxc-eccv mine wrote")
+    _check_kinds(path, facts, PAIR_FACTS)
+    splits = tuple(SPLITS.values())
+    _check_facts(
+        path,
+        facts,
+        {
+            "schema": (facts["schema"] == MINED_FORMAT, f"{MINED_FORMAT}, which this version reads"),
+            "collection": (facts["collection"] in COLLECTIONS, " or ".join(COLLECTIONS)),
+            "split": (facts["split"] in splits, f"one of {', '.join(splits)}"),
+        },
+    )
+    table = _check_columns(path, table, MINED_SCHEMA)
+    scores, ranks = np.asarray(table["score"]), np.asarray(table["rank"])
+    wrong = {
+        "a number in [0, 1]": ("score", ~((scores >= 0) & (scores <= 1))),
+        "a rank from 1 on": ("rank", ranks < 1),
+    }
+    _check_rows(path, table, wrong)
+    return MinedPairs(table, facts)
+
+
+def _check_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
+    _check_kinds(path, facts, {**LABEL_FACTS, **{name: kind for name, kind in TERMS.items() if name in facts}})
+    splits = tuple(SPLITS.values())
+    expected = {
+        **{name: (facts[name] == value, repr(value)) for name, value in CONSTANT.items()},
+        "name": (NAME.fullmatch(facts["name"]), "a name of small letters, digits and _ that begins with a letter"),
+        "version": (facts["version"].strip(), "a version, as 1.0.0"),
+        "split": (facts["split"] in splits, f"one of {', '.join(splits)}"),
+        "people": (facts["people"] > 0, "a number of people, from 1 on"),
+        "data": (isinstance(facts["data"].get("content"), str), "an entry content, the fingerprint of the split"),
+    }
+    _check_facts(path, facts, expected)
+    table = _check_columns(path, table, LABELS_SCHEMA).cast(LABELS_SCHEMA)
+    if not table.num_rows:
+        raise MalformedSource(path, "", "no row", "at least one labelled pair")
+    gains, positive, answers = (np.asarray(table[name]) for name in ("gain", "positive", "answers"))
+    wrong = {
+        "a number in [0, 1]": ("gain", ~((gains >= 0) & (gains <= 1))),
+        "a gain above 0 where positive is true": ("gain", positive & (gains == 0)),
+        "a gain below 1 where positive is false": ("gain", ~positive & (gains == 1)),
+        "a number of people, from 1 on": ("answers", answers < 1),
+    }
+    _check_rows(path, table, wrong)
+    return LabelFile(path, table, facts)
+
+
+def _check_kinds(path: Path, facts: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
+    for name, kind in kinds.items():
+        value = facts.get(name)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise MalformedSource(path, f"metadata, {name}", shown(value), f"a value of kind {kind.__name__}")
+
+
+def _check_facts(path: Path, facts: Mapping[str, Any], expected: Mapping[str, tuple[object, str]]) -> None:
+    """Refuse the first fact that does not hold; ``expected`` says of each whether it does, and what it should be."""
+    for name, (holds, what) in expected.items():
+        if not holds:
+            raise MalformedSource(path, f"metadata, {name}", shown(facts[name]), what)
+
+
+def _check_columns(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of a schema, which must be there, of its types and without nulls."""
+    for column in schema:
+        if column.name not in table.column_names or table.schema.field(column.name).type != column.type:
+            found = f"columns {', '.join(f'{field.name} {field.type}' for field in table.schema)}"
+            raise MalformedSource(path, "", found, f"{column.name} {column.type}")
+        if table[column.name].null_count:
+            raise MalformedSource(path, column.name, f"{table[column.name].null_count} nulls", "a value in every row")
+    return table.select(schema.names)
+
+
+def _check_rows(path: Path, table: pa.Table, wrong: Mapping[str, tuple[str, NDArray[np.bool_]]]) -> None:
+    """Refuse the first ``wrong`` row, by what is expected of a column, and then a pair that is there twice."""
+    pairs = np.stack([np.asarray(table["image_id"]), np.asarray(table["caption_id"])], axis=1)
+    order = np.lexsort(pairs.T)
+    again = order[1:][(np.diff(pairs[order], axis=0) == 0).all(axis=1)]
+    rows_by_fault = {expected: (column, np.flatnonzero(flags)) for expected, (column, flags) in wrong.items()}
+    rows_by_fault["every pair of image_id and caption_id once"] = "caption_id", again
+    for expected, (column, rows) in rows_by_fault.items():
+        if rows.size:
+            row = int(rows[0])
+            raise MalformedSource(path, f"row {row}", f"{column} {table[column][row].as_py()}", expected)
