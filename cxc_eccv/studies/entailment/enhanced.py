@@ -8,11 +8,9 @@ entailment for retrieval). No model and no loss has to know of them.
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,27 +19,17 @@ from torch.utils.data import DataLoader, Dataset
 from transformers import Trainer, TrainerCallback
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.sources.readers import read_mined
 from cxc_eccv.types import IntArray
 
 if TYPE_CHECKING:
     import datasets
 
-__all__ = ["EnhancedTrainer", "WeakBatches", "read_weak_positives"]
+__all__ = ["EnhancedTrainer", "WeakBatches"]
 
 IMAGE_KEY = "image_id"
 """Under which a batch holds the ids of its images."""
 
 Pair = tuple[int, int]
-
-
-def read_weak_positives(path: str | Path) -> dict[int, list[int]]:
-    """The ids of the captions that a file of ``cxc-eccv mine`` names for each image, by image id."""
-    table = read_mined(Path(path)).table
-    found: defaultdict[int, list[int]] = defaultdict(list)
-    for image, caption in zip(table["image_id"].to_pylist(), table["caption_id"].to_pylist(), strict=True):
-        found[image].append(caption)
-    return dict(found)
 
 
 class WeakBatches:

@@ -30,6 +30,7 @@ from cxc_eccv.parquet import read_parquet, write_parquet
 from cxc_eccv.sources.download import answers_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
+from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.writing import is_plain, replaced_file
@@ -137,16 +138,11 @@ class ClassifierJudge(Judge):
             collection: COCO, where nothing else is said.
         """
         content = collection.content(library, split)
-        own = np.argsort(content.caption_image_ids, kind="stable")
-        texts = content.captions["text"].combine_chunks().take(pa.array(own)).to_pylist()
-        premises: dict[int, list[str]] = {}
-        for image, text in zip(content.caption_image_ids[own].tolist(), texts, strict=True):
-            premises.setdefault(image, []).append(text.strip())
         where = f"the {split} split of {collection.name}"
         return PairJudge(
             self,
             where,
-            {image: " ".join(captions) for image, captions in premises.items()},
+            dict(zip(content.image_ids.tolist(), premises_of(content, content.image_ids), strict=True)),
             dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)),
             dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True)),
         )

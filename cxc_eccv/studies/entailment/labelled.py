@@ -18,7 +18,14 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_entailment, read_labels
 from cxc_eccv.sources.reading import read_table, shown
-from cxc_eccv.studies.entailment.training_data import SCHEMA, captions_of_images, keys, load_training_data, part_of
+from cxc_eccv.studies.entailment.training_data import (
+    SCHEMA,
+    join_captions,
+    keys,
+    load_training_data,
+    part_of,
+    premises_of,
+)
 from cxc_eccv.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -215,9 +222,8 @@ def _of_people(labels: LabelFile, library: Library) -> pa.Table:
     library.check_labels(labels)
     content = library.karpathy(labels.split)
     images, captions = (np.asarray(labels.table[name]) for name in ("image_id", "caption_id"))
-    premises = captions_of_images(content, images).to_pylist()
     given = {
-        "premise": pa.array([" ".join(text.strip() for text in texts) for texts in premises]),
+        "premise": pa.array(premises_of(content, images), pa.string()),
         "image": pa.array(file_names(library, labels.split, images), pa.string()),
         "hypothesis": pa.array(caption_texts(library, labels.split, captions), pa.string()),
         "label": labels.table["positive"].cast(pa.int8()),
@@ -231,7 +237,7 @@ def _of_people(labels: LabelFile, library: Library) -> pa.Table:
 
 def _of_labels(table: pa.Table) -> pa.Table:
     """Pairs of one of the layouts of entailment labels, in the schema of all."""
-    premises = [" ".join(text.strip() for text in texts) for texts in table["premise"].to_pylist()]
+    premises = join_captions(table["premise"].combine_chunks())
     ids, names = table["image_id"].to_pylist(), [Path(name).name for name in table["image"].to_pylist()]
     keys = [f"image/{name}" if number is None else f"coco/{number}" for number, name in zip(ids, names, strict=True)]
     captions = [
@@ -239,11 +245,11 @@ def _of_labels(table: pa.Table) -> pa.Table:
         for key, caption in zip(keys, table["hypothesis_id"].to_pylist(), strict=True)
     ]
     given = {
-        "premise": pa.array(premises),
+        "premise": premises,
         "image": pa.array(names),
         "hypothesis": table["hypothesis"],
         "label": table["label"],
-        "kind": pa.array(["multimodal" if premise else "visual" for premise in premises]),
+        "kind": pa.array(["multimodal" if premise else "visual" for premise in premises.to_pylist()]),
         "source": pa.array(["entailment"] * len(names)),
         "image_key": pa.array(keys),
         "caption_key": pa.array(captions, pa.string()),

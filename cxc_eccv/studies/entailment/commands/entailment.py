@@ -93,8 +93,7 @@ def score(
     from cxc_eccv.cli.output import COMMAND, check_output
     from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.entailment.measures import check_precision, check_threshold
-    from cxc_eccv.studies.entailment.page import write_classifier_folder
-    from cxc_eccv.studies.entailment.quality import report_classifier
+    from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types import check_whole
 

@@ -15,7 +15,7 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpora import corpora
-from cxc_eccv.studies.entailment.training_data.corpus import SCHEMA, Corpus, Pairs
+from cxc_eccv.studies.entailment.training_data.corpus import SCHEMA, Corpus, Pairs, join_captions
 from cxc_eccv.studies.entailment.training_data.leakage import (
     EvaluationSplit,
     count_members,
@@ -188,7 +188,7 @@ def _look_for_leaks(used: Sequence[pa.Table], splits: Sequence[EvaluationSplit])
 
 def _find_usable(corpus: Corpus, kept: pa.Table, folder: ImageFolder | None) -> tuple[pa.Table, dict[str, int]]:
     """The pairs that can be judged by what is at hand; and reason to the number of the others."""
-    has_premise = np.array(pc.not_equal(_join(kept["premises"].combine_chunks()), ""))
+    has_premise = np.array(pc.not_equal(_premises(kept), ""))
     has_hypothesis = np.array(pc.not_equal(pc.utf8_trim_whitespace(kept["hypothesis"]), ""))
     if folder is not None:
         _check_images(corpus, kept["image"].drop_null(), folder)
@@ -208,7 +208,7 @@ def _use_as(
     name: str, pairs: pa.Table, left_out: Mapping[str, int], kinds: Sequence[str], *, with_images: bool
 ) -> tuple[pa.Table, dict[str, int]]:
     """The pairs as each of these kinds, whatever else their premise has; and reason to the number of those left out."""
-    has_text = np.array(pc.not_equal(_join(pairs["premises"].combine_chunks()), ""))
+    has_text = np.array(pc.not_equal(_premises(pairs), ""))
     has_image = np.array(pc.is_valid(pairs["image"])) & with_images
     fits = {"text": has_text, "visual": has_image, "multimodal": has_text & has_image}
     tables = []
@@ -233,7 +233,7 @@ def _blank(pairs: pa.Table, column: str, values: pa.Array) -> pa.Table:
 
 def _finish(corpus: Corpus, pairs: pa.Table, *, with_images: bool) -> pa.Table:
     """Pairs in the schema, each with the kind of what is at hand for its premise."""
-    premises = _join(pairs["premises"].combine_chunks())
+    premises = _premises(pairs)
     images = pairs["image"] if with_images else pa.nulls(pairs.num_rows, pa.string())
     kinds = pc.if_else(pc.is_null(images), "text", pc.if_else(pc.equal(premises, ""), "visual", "multimodal"))
     source = pa.array([corpus.name] * pairs.num_rows, pa.string())
@@ -241,11 +241,9 @@ def _finish(corpus: Corpus, pairs: pa.Table, *, with_images: bool) -> pa.Table:
     return pa.table([premises, images, *middle, kinds, source, pairs["image_key"], pairs["caption_key"]], schema=SCHEMA)
 
 
-def _join(premises: pa.ListArray) -> pa.Array:
-    """The captions of each premise with a blank between them, whatever blanks they end in."""
-    captions = pc.utf8_trim_whitespace(premises.flatten())
-    offsets = np.append(0, np.cumsum(pc.list_value_length(premises))).astype(np.int32)
-    return pc.utf8_trim_whitespace(pc.binary_join(pa.ListArray.from_arrays(offsets, captions), " "))
+def _premises(pairs: pa.Table) -> pa.Array:
+    """The captions of each premise joined; empty captions at an end leave no blank."""
+    return pc.utf8_trim_whitespace(join_captions(pairs["premises"].combine_chunks()))
 
 
 def _check_images(corpus: Corpus, names: pa.ChunkedArray, folder: ImageFolder) -> None:
