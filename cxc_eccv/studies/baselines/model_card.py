@@ -38,13 +38,7 @@ KINDS = {
 def write_model_card(trained: Trained, command: str, scoring: str) -> Path:
     """Write ``README.md`` beside the model; what somebody wrote around the generated part is kept.
 
-    Args:
-        trained: what the run left.
-        command: by which it was trained.
-        scoring: by which commands it can be scored.
-
-    Raises:
-        HubConflict: somebody edited the generated part; says what to do.
+    HubConflict where somebody edited the generated part.
     """
     path = trained.model / CARD
     before = path.read_text(encoding="utf-8") if path.is_file() else None

@@ -86,24 +86,11 @@ class ScoredPairs(NamedTuple):
 class Trained:
     """What a training run leaves, as its report and its card tell of it.
 
-    Attributes:
-        kind: ``dual-encoder``, ``char-gru`` or ``entailment-classifier``.
-        about: what it is, in a sentence.
-        output: the run's folder.
-        model: the folder of the model and of what prepares its inputs; ``output`` or one within.
-        has_images: whether it embeds images.
-        base_models: the checkpoints on the Hub that it started from.
-        parts: of the data that it was trained on; none for a file of the user's own, or the sample.
-        settings: option to value of what its weights depend on.
-        loading: Python that loads it and embeds a caption, with FOLDER for its folder.
-        scoring: arguments of the ``cxc-eccv`` commands that score it; none where only its own command does, repeated.
-        library: the raw files.
-        report, run: what it scored, and by which vectors; None where no report was asked for.
-        pairs: what a classifier of entailment scored.
-        images: the folder of the images that the report shows.
-        push: uploads the folder; None where it stays here.
-        pipeline: the pipeline of transformers that runs the model; None where there is none, as of a classifier, whose
-            premise is an image with its captions.
+    ``model`` is the folder of the model, ``output`` or one within it; ``base_models`` are on the Hub; ``parts`` of the
+    data are empty for a file of the user's own or the sample; ``settings`` are what the weights depend on; ``loading``
+    is Python that embeds a caption, with FOLDER for the model's; ``scoring`` are commands that score it, none where
+    only the training command does. What was scored, an upload and a pipeline of transformers are None where there is
+    none.
     """
 
     kind: str
@@ -163,9 +150,9 @@ def process_rank() -> int:
 def gather(values: torch.Tensor) -> torch.Tensor:
     """(processes x K, ...) the (K, ...) values of all processes, by rank, so that each serves the others as negatives.
 
-    The gradient of what other processes compute from this process's values is summed into them. As data-parallel
-    training averages gradients over processes, K rows of loss per process train exactly as all rows on one would.
-    InvalidOption where K differs.
+    Gradients of what other processes compute from these values are summed into them; data-parallel training then
+    averages over processes, so that K rows of loss per process train exactly as all rows on one would. K must be equal
+    everywhere.
     """
     if process_count() == 1:
         return values
@@ -195,11 +182,9 @@ class FiniteTrainer(Trainer):
 
 
 class WholeTrainer(FiniteTrainer):
-    """Trainer that takes up checkpoints by ``from_pretrained``.
+    """Trainer that loads checkpoints by ``from_pretrained``, which knows the older names of some backbones' weights.
 
-    ``save_pretrained`` writes some backbones' weights under the names of older versions (ViT's are), which
-    ``from_pretrained`` knows and ``load_state_dict`` does not: Trainer's own way warns, and leaves those weights as
-    they are.
+    Trainer's own ``load_state_dict`` warns of such names (ViT's are), and leaves those weights as they are.
     """
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ANN401 - as Trainer says
@@ -345,11 +330,10 @@ def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> st
 def last_checkpoint(
     folder: Path, identity: dict[str, Any], *, resume: bool | None = None, is_first: bool = True
 ) -> str | None:
-    """The newest complete checkpoint below a run's folder, or None; the first process notes down whose folder it is.
+    """The newest complete checkpoint below a run's folder, or None; the first process records whose folder it is.
 
-    ``identity`` is what the weights of the run depend on; CheckpointMismatch names what was different in the run that
-    the folder is of. A checkpoint that was being written as that run was interrupted is left aside, with a warning.
-    InvalidOption where ``resume`` is True and there is none, or False and there is one.
+    CheckpointMismatch where the folder is of a run with another ``identity``, what weights depend on; InvalidOption
+    where ``resume`` is True and there is no checkpoint, or False and there is one.
     """
     record = folder / "run.json"
     checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))

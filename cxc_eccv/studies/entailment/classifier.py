@@ -177,12 +177,10 @@ def _kind(config: PreTrainedConfig | None) -> str:
 
 @dataclass
 class EntailmentOutput(ModelOutput):
-    """What a forward pass gives.
+    """The loss, None without labels, and (N, 2) logits for "not entailed" and "entailed".
 
-    Attributes:
-        loss: scalar, or None without labels.
-        logits: (N, 2) for "not entailed" and "entailed": the joint head's where the premise is an image with text and
-            the model has both branches, else those of the branch that there is.
+    The joint head's where the premise is an image with text and the model has both branches, else those of the one
+    branch.
     """
 
     loss: torch.Tensor | None = None
@@ -512,12 +510,7 @@ class EntailmentClassifier(PreTrainedModel):
 
 
 def soft_cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """(N,) cross-entropies of (N, 2) logits against (1 - y, y), for (N,) labels y in [0, 1].
-
-    Example:
-        >>> soft_cross_entropy(torch.zeros(2, 2), torch.tensor([1.0, 0.5]))
-        tensor([0.6931, 0.6931])
-    """
+    """(N,) cross-entropies of (N, 2) logits against (1 - y, y), for (N,) labels y in [0, 1]."""
     logs = functional.log_softmax(logits, dim=1)
     return -((1 - labels) * logs[:, 0] + labels * logs[:, 1])
 

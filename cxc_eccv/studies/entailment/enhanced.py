@@ -82,11 +82,8 @@ class WeakBatches:
     ) -> Self:
         """Batches of rows as the config ``pairs`` has them: an image's row with the caption of another.
 
-        The loader's workers read the rows and open their images; ``collate`` runs in the process that trains. Weak
-        positives whose image or caption has no row are left out, and a warning counts them.
-
-        Raises:
-            InvalidOption: none is left.
+        Weak positives whose image or caption has no row are left out and counted in a warning; InvalidOption where none
+        is left. The loader's workers read the rows; ``collate`` runs in the process that trains.
         """
         images, texts = ({number: row for row, number in enumerate(rows[name])} for name in ("image_id", "caption_id"))
         known = {
@@ -309,11 +306,7 @@ class _WithImages:
 
 
 class _ExtraSteps(TrainerCallback):
-    """Calls a Trainer for its extra steps.
-
-    They wait for the end of a step: whether an optimizer skipped its own, as it may with half precision, must be known
-    to the schedule first.
-    """
+    """Takes the extra steps after a step ended: the schedule must first know whether the optimizer skipped its own."""
 
     def __init__(self, trainer: EnhancedTrainer) -> None:
         self.trainer = trainer

@@ -130,13 +130,7 @@ class ClassifierJudge(Judge):
         }
 
     def on(self, library: Library, split: str, collection: Collection = COCO) -> PairJudge:
-        """The judge of pairs of one split of one collection.
-
-        Args:
-            library: has its images and captions.
-            split: of the collection.
-            collection: COCO, where nothing else is said.
-        """
+        """The judge of pairs of one split of one collection."""
         content = collection.content(library, split)
         where = f"the {split} split of {collection.name}"
         return PairJudge(
@@ -206,15 +200,7 @@ class ClassifierJudge(Judge):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairJudge:
-    """A judge on one split: the texts and files behind the ids that it is asked about.
-
-    Attributes:
-        judge: who answers.
-        where: what messages call the split.
-        premises: image id to its captions, joined.
-        hypotheses: caption id to text.
-        files: image id to file name.
-    """
+    """A judge on one split: the captions, texts and file names behind the ids that it is asked about."""
 
     judge: ClassifierJudge
     where: str
@@ -223,16 +209,10 @@ class PairJudge:
     files: Mapping[int, str]
 
     def judge_pairs(self, pairs: pa.Table) -> pa.Table:
-        """Calibrated probabilities that images entail captions.
+        """Calibrated probabilities that images entail captions, by a table of ``image_id`` and ``caption_id``.
 
-        Args:
-            pairs: ``image_id`` and ``caption_id``, both int64, in any order, repeated or not.
-
-        Returns:
-            ``image_id``, ``caption_id`` as they were given, and ``probability`` (float64).
-
-        Raises:
-            DataError: an id is not of the split, or an image's file is missing.
+        The answer has these columns as they were given, and ``probability``. DataError where an id is not of the split,
+        or an image's file is missing.
         """
         image_ids, caption_ids = (np.asarray(pairs[name], dtype=np.int64) for name in ("image_id", "caption_id"))
         probability = self.probabilities(image_ids, caption_ids)

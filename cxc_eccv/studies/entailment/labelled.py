@@ -38,14 +38,9 @@ PAIR_IDS = ("image_id", "caption_id")
 
 
 class Questions(NamedTuple):
-    """Pairs to score, by their rows among distinct premises and hypotheses.
+    """Pairs to score: distinct premises with their image files, distinct hypotheses, and (P,) places among both.
 
-    Attributes:
-        premises: captions joined by a blank.
-        files: the image of every premise, or None for a classifier of texts alone.
-        hypotheses: sentences.
-        rows: (P,) places among the premises.
-        columns: (P,) places among the hypotheses.
+    ``files`` are None for a classifier of texts alone.
     """
 
     premises: Sequence[str]
@@ -67,12 +62,9 @@ class Questions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledPairs:
-    """Labelled pairs of one name.
+    """Labelled pairs of a part (``cxc/val``) or of a file, in the schema of training data.
 
-    Attributes:
-        name: of a part (``cxc/val``) or of the file.
-        table: of :data:`cxc_eccv.studies.entailment.training_data.SCHEMA`.
-        left_out: rule to the number of rows that are not in it.
+    ``left_out`` has the number of rows that each rule left out.
     """
 
     name: str
@@ -91,11 +83,7 @@ class LabelledPairs:
         return np.asarray(pc.coalesce(*columns).to_pylist(), dtype=object)
 
     def align(self, said: pa.Table, path: Path) -> FloatArray:
-        """(N,) of the column ``probability`` of a table of the same pairs.
-
-        They are told apart by ``image_id`` and ``caption_id`` where the table has both; else its rows are those of the
-        pairs in their order, and whatever it says of them has to agree.
-        """
+        """(N,) of the column ``probability`` of a table of the same pairs, by ids where it has them, else by order."""
         probabilities = np.asarray(said["probability"], dtype=np.float64)
         if {"image_id", "caption_id"} <= set(said.column_names):
             keys = (pc.binary_join_element_wise("coco", pc.cast(said[name], pa.string()), "/") for name in PAIR_IDS)
@@ -126,16 +114,7 @@ class LabelledPairs:
 
 
 def find_labelled(name: str) -> Path | None:
-    """The file of labelled pairs that is meant, or None for a part of the corpora; nothing is read.
-
-    Raises:
-        SourceMissing: no such file.
-        UnknownName: no such part.
-
-    Example:
-        >>> find_labelled("cxc/test") is None
-        True
-    """
+    """The file of labelled pairs that a name means, or None for a part of the corpora; nothing is read."""
     path = Path(name)
     suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
     if not suffixes or suffixes[-1] not in SUFFIXES:

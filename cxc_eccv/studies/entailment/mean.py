@@ -26,13 +26,7 @@ MEAN = "entailment_mean"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanScores:
-    """Entail@K of one model on COCO, on Flickr30k, and the mean of the two.
-
-    Attributes:
-        name: of the model.
-        results: rows of the two reports, and after them those of the means, whose task is ``entailment_mean``.
-        provenance: split, policy for pairs without a label, and seed.
-    """
+    """Entail@K of one model on COCO, on Flickr30k, and the mean of the two (task ``entailment_mean``)."""
 
     name: str
     results: tuple[Result, ...]

@@ -297,14 +297,9 @@ def fit_logistic(
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """Pairs whose probability lies in one part of the scale.
+    """Pairs whose probability p lies in one part of the scale, ``low <= p < high``; the last part includes its end.
 
-    Attributes:
-        low, high: the part, ``low <= p < high``; the last one has its end as well.
-        pairs: how many lie there.
-        probability: their mean probability.
-        share: the share of them that is labelled 1.
-        share_low, share_high: Wilson's interval of that share.
+    ``probability`` is their mean, ``share`` how many are labelled 1, with Wilson's interval.
     """
 
     low: float
@@ -318,12 +313,9 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Do probabilities mean what they say?
+    """Do probabilities mean what they say? ``bins`` are those with any pair, in ascending order.
 
-    Attributes:
-        bins: those with any pair, in ascending order.
-        expected_error: expected calibration error: the mean over all pairs of how far the mean probability of their
-            bin is from the share that is labelled 1.
+    ``expected_error`` is the mean over all pairs of how far the mean probability of their bin is from its share.
     """
 
     bins: tuple[ReliabilityBin, ...]

@@ -119,8 +119,8 @@ class MiningOptions:
             if self.threshold is None:
                 raise InvalidOption(
                     "neither labelled pairs nor a threshold. Name labelled pairs of the retriever's lists "
-                    "(--labelled): a rule fitted on them weighs the classifier against the rank. Or give the probability "
-                    "(--threshold) from which the classifier decides alone"
+                    "(--labelled): a rule fitted on them weighs the classifier against the rank. Or give the "
+                    "probability (--threshold) from which the classifier decides alone"
                 )
         else:
             _refuse_test_pairs(self.labelled, library)

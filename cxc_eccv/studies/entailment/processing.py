@@ -91,16 +91,10 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         visual_tokenizer: Any = None,  # noqa: ANN401 - likewise
         image_processor: Any = None,  # noqa: ANN401 - likewise
     ) -> Self:
-        """The processor of a model, which keeps to its contexts: copies of the tokenizers, with their limits set.
+        """The processor of a model: copies of the tokenizers, limited to the model's contexts.
 
-        Args:
-            model: the classifier.
-            tokenizer: of its text branch.
-            visual_tokenizer: of its visual branch; None where that is the text branch's.
-            image_processor: of its visual branch.
-
-        Raises:
-            InvalidOption: what a branch needs is missing, or a tokenizer has more tokens than its encoder.
+        ``visual_tokenizer`` is None where it is the text branch's. InvalidOption where a branch lacks what it needs, or
+        a tokenizer has more tokens than its encoder.
         """
         has_text, has_visual = model.config.has_text, model.config.has_visual
         visual_tokenizer = tokenizer if visual_tokenizer is None else visual_tokenizer

@@ -51,14 +51,7 @@ OWN_THRESHOLD = "the classifier's own"
 
 @dataclass(frozen=True, slots=True)
 class PrecisionRow:
-    """What a wanted precision costs.
-
-    Attributes:
-        wanted: the precision.
-        threshold: the lowest probability that reaches it; None where none does, as of what follows.
-        found: pairs from this threshold on.
-        precision, recall: of these.
-    """
+    """What a wanted precision costs; None where no threshold reaches it."""
 
     wanted: float
     threshold: float | None = None
@@ -69,18 +62,9 @@ class PrecisionRow:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierReport:
-    """A classifier on labelled pairs.
+    """A classifier on labelled pairs: how many, at which threshold, and how good it is there.
 
-    Attributes:
-        model: its name.
-        pairs: name of the pairs; ``n_pairs`` of them, ``n_positive`` entailed, of ``n_images`` images.
-        threshold: lowest probability that is predicted to be entailed, and who said so.
-        n_predicted: pairs that reach it.
-        rates: accuracy, precision, recall, F0.5.
-        reliability: whether the probabilities mean what they say.
-        precisions: what each of some wanted precisions costs.
-        cautions: what is not to be overlooked: what the classifier was trained on.
-        provenance: of data, model and versions.
+    ``cautions`` say what must not be overlooked: what the classifier was trained on.
     """
 
     model: str
@@ -172,25 +156,15 @@ def report_classifier(
     seed: int = 0,
     **facts: Any,  # noqa: ANN401 - recorded as they are
 ) -> ClassifierReport:
-    """Measure a classifier by what it says of labelled pairs.
+    """Measure a classifier by its (N,) probabilities of labelled pairs.
 
-    Args:
-        labelled: the pairs.
-        probabilities: (N,) that the classifier gives them.
-        library: the raw sources that were read, for the provenance.
-        model: the classifier's name.
-        threshold: lowest probability that is predicted to be entailed.
-        threshold_from: who said so.
-        precision: in its place, the precision that a threshold chosen on these pairs shall reach.
-        training_data: the record of what the classifier was trained on, where there is one.
-        seen: the pairs that it was trained on, where a file beside it says so.
-        confidence: of the intervals.
-        seed: of the draws.
-        **facts: further entries of the provenance.
+    ``precision`` chooses the threshold on these pairs; ``training_data`` is the record of what the classifier was
+    trained on and ``seen`` the pairs themselves, where they are known; further ``facts`` go into the provenance as they
+    are.
 
     Raises:
-        DataError, InvalidOption: as of :func:`cxc_eccv.studies.entailment.measures.measure_classifier` and
-            :func:`cxc_eccv.studies.entailment.measures.choose_threshold`; a probability or a threshold outside [0, 1].
+        DataError, InvalidOption: as of ``measure_classifier`` and ``choose_threshold``; a probability or a threshold
+            outside [0, 1].
 
     Example:
         >>> from cxc_eccv.studies.entailment.labelled import read_labelled

@@ -52,16 +52,10 @@ class MiningRule:
 
 @dataclass(frozen=True, slots=True)
 class FittedRule:
-    """A rule, and how good it is on the labelled pairs, each judged by a rule that was fitted on other images.
+    """A rule fitted on all labelled pairs, and how good it is: each pair is judged by a rule fitted on other images.
 
-    Attributes:
-        rule: fitted on all labelled pairs.
-        threshold: lowest probability to keep.
-        pairs, positives: labelled pairs of the lists, and those that are entailed.
-        share: of entailed pairs in the lists, which probabilities and precisions are told for.
-        kept: labelled pairs that reach the threshold.
-        average_precision: of ``classifier``, ``rank`` and ``both``.
-        kept_precision: of as many pairs as are kept, those that each of the three puts first; empty for none.
+    ``kept`` pairs reach the ``threshold``; both measures are of ``classifier``, ``rank`` and ``both``, for a ``share``
+    of entailed pairs, and ``kept_precision`` is of as many pairs as are kept.
     """
 
     rule: MiningRule

@@ -35,12 +35,9 @@ COMPLETE = b"complete"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenPairs:
-    """Hashes of pairs that a classifier has seen.
+    """Hashes of pairs that trained a classifier's weights, and that chose its checkpoint, threshold and calibration.
 
-    Attributes:
-        trained: of those that its weights were trained on.
-        held_out: of those that chose its checkpoint, threshold and calibration.
-        complete: whether it is known too what the classifier that it went on from was trained on.
+    ``complete`` is whether it is also known what the classifier that it went on from was trained on.
     """
 
     trained: IntArray
@@ -48,11 +45,7 @@ class SeenPairs:
     complete: bool = True
 
     def among(self, pairs: pa.Table) -> dict[str, NDArray[np.bool_]]:
-        """``trained`` and ``held_out``, each to the (N,) pairs that were seen so; a pair counts for the first alone.
-
-        Args:
-            pairs: a table of :data:`cxc_eccv.studies.entailment.training_data.SCHEMA`.
-        """
+        """``trained`` and ``held_out`` to the (N,) pairs that were seen so; a pair counts for the first alone."""
         hashes, known = _hash(pairs)
         trained, held_out = (
             np.asarray((np.isin(hashes, own) & known).any(axis=1)) for own in (self.trained, self.held_out)
@@ -75,14 +68,9 @@ class SeenPairs:
 def record_seen(
     folder: Path, trained: pa.Table, held_out: pa.Table, before: str | None = None, *, is_first: bool = True
 ) -> SeenPairs:
-    """Keep beside a model which pairs it has seen, and those of the classifier that it went on from.
+    """Write beside a model which pairs it has seen, with those of the classifier ``before`` that it went on from.
 
-    Args:
-        folder: the model's.
-        trained: labelled pairs that it was trained on.
-        held_out: those that chose its checkpoint, threshold and calibration.
-        before: folder or Hub id of the classifier that it went on from.
-        is_first: whether this process is the one that writes.
+    Under torchrun ``is_first`` is the process that writes.
     """
     uses = [_distinct(trained), _distinct(held_out)]
     old = None if before is None else _seen_at(before)

@@ -48,10 +48,9 @@ WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 class CoCaptions(Dataset[Row]):
     """Rows of an image: so many of its captions each, and over an epoch every caption once.
 
-    The captions of an image are dealt out anew every epoch, in an order that depends on the seed, the epoch and the
-    image alone. Where they do not divide evenly, the last row is filled up with captions of its first. An index is a
-    triple of epoch, image and row, as ``SharedBatches`` gives; ``rows`` is the number of rows of each image. Features
-    are (images, F), in the order of the groups.
+    An index is a triple of epoch, image and row, as ``SharedBatches`` gives. The order of an image's captions depends
+    on seed, epoch and image alone; the last row is filled up with captions of the first. ``rows`` is the number per
+    image.
     """
 
     def __init__(
@@ -120,16 +119,10 @@ def hold_out(groups: Sequence[CaptionGroup], count: int) -> tuple[list[CaptionGr
 class SharedBatches(Sampler[list[Draw]]):
     """The batches of an epoch, of which this process yields its part: every row of every image once.
 
-    An epoch has rounds, as the paper's own code has: in the first round every image gives its first row, in the second
-    every image with two rows its second, and so on. So no batch holds an image twice, whose captions would count as
-    mismatches of each other. An image that a round leaves over joins the batch before it, as it has no negative alone.
-
-    Which rows a batch holds depends on the seed and the epoch alone, not on the number of processes. But the last batch
-    of a round is cut to a multiple of that number, and left out where fewer images remain than processes, or one alone;
-    its rows are in other batches of other epochs.
-
-    ``rows`` is the number of rows of each image, ``size`` the images of a batch over all processes; ``epoch`` is to be
-    set before each pass.
+    As in the paper's own code, each round takes one row of every image that has it, so that no batch holds an image
+    twice. An image that a round leaves over joins the batch before it, as it has no negative alone. Batches depend on
+    seed and epoch alone, but the last one of a round is cut to a multiple of the processes. ``rows`` is the number of
+    rows of each image, ``size`` the images of a batch over all processes; ``epoch`` is to be set before each pass.
 
     Example:
         >>> both = [SharedBatches([1] * 7, 4, rank=rank, processes=2) for rank in range(2)]
@@ -211,13 +204,7 @@ def coco_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ImageFeatures:
-    """Precomputed features of images, looked up by image id.
-
-    Example:
-        >>> features = ImageFeatures(Embeddings([7, 8], [[1, 2], [3, 4]]))
-        >>> features.of_ids(np.array([8])).tolist(), features.width
-        ([[3.0, 4.0]], 2)
-    """
+    """Precomputed features of images, looked up by image id."""
 
     embeddings: Embeddings
 

@@ -18,13 +18,7 @@ __all__ = ["CharGruEnsemble", "CharGruEnsembleConfig"]
 
 
 class CharGruEnsembleConfig(PreTrainedConfig):
-    """Configuration of an ensemble.
-
-    Args:
-        members: number of models.
-        member: the configuration that they share, as a dictionary.
-        **kwargs: what every configuration takes.
-    """
+    """The number of members, and the configuration that they share, as a dictionary."""
 
     model_type = "cxc_eccv_char_gru_ensemble"
 
@@ -41,9 +35,6 @@ class CharGruEnsembleConfig(PreTrainedConfig):
 class CharGruEnsemble(PreTrainedModel):
     """Members of one configuration; a vector is the mean of their unit vectors, at unit length again.
 
-    Args:
-        config: number and configuration of the members.
-
     References:
         Merkx and Frank 2019, arXiv:1903.11393, section 3.3; after Huang et al., Snapshot ensembles, ICLR 2017.
     """
@@ -59,16 +50,7 @@ class CharGruEnsemble(PreTrainedModel):
 
     @classmethod
     def of(cls, models: Sequence[CharGruModel]) -> CharGruEnsemble:
-        """An ensemble of trained models, which it holds copies of.
-
-        Raises:
-            InvalidOption: no model, or configurations that differ.
-
-        Example:
-            >>> config = CharGruConfig(vocab_size=9, hidden_size=4, attention_size=3, image_feature_size=0)
-            >>> len(CharGruEnsemble.of([CharGruModel(config), CharGruModel(config)]).members)
-            2
-        """
+        """An ensemble of copies of trained models, which must be of one configuration."""
         shapes = [{name: tensor.shape for name, tensor in model.state_dict().items()} for model in models]
         if not models or any(shape != shapes[0] for shape in shapes):
             raise InvalidOption("an ensemble needs at least one model, and models of one configuration")

@@ -101,12 +101,9 @@ class CharGruConfig(PreTrainedConfig):
 
 @dataclass
 class CharGruOutput(ModelOutput):
-    """What the model returns.
+    """(N, V, D) unit vectors of V captions of N images, (N, D) of the images or None, and the hinge loss.
 
-    Attributes:
-        loss: () the hinge loss over the images given, or None with fewer than two views or rows.
-        text_embeds: (N, V, D) unit vectors of V captions of N images.
-        image_embeds: (N, D) unit vectors, or None.
+    The loss is None with fewer than two views or rows.
     """
 
     loss: Tensor | None = None
@@ -154,10 +151,7 @@ class CharGruModel(PreTrainedModel):
     ) -> CharGruOutput:
         """Embeddings and, where there are two views of two images, the loss.
 
-        Args:
-            input_ids: (N, V, T) int64: V captions of N images; or (N, T), one caption each.
-            attention_mask: likewise, 1 at characters and 0 at padding; None for no padding.
-            image_features: (N, F), or None.
+        ``input_ids`` are (N, V, T) for V captions of N images, or (N, T); the mask likewise; image features (N, F).
         """
         captions = input_ids if input_ids.dim() == 3 else input_ids[:, None]
         ids = captions.flatten(0, 1)
@@ -170,11 +164,7 @@ class CharGruModel(PreTrainedModel):
         return found
 
     def get_text_features(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> BaseModelOutputWithPooling:
-        """Captions, (N, T) int64 padded on the right, to unit vectors, ``pooler_output`` (N, D) float32.
-
-        Raises:
-            InvalidOption: a caption without a character, or padding on the left.
-        """
+        """Captions, (N, T) int64 padded on the right, to unit vectors, ``pooler_output`` (N, D) float32."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         return BaseModelOutputWithPooling(pooler_output=self._text_vectors(input_ids, mask))
 
@@ -186,11 +176,7 @@ class CharGruModel(PreTrainedModel):
         return normalize(self.pooling(states, present).float(), dim=-1)
 
     def get_image_features(self, image_features: Tensor) -> BaseModelOutputWithPooling:
-        """Precomputed (N, F) features to unit vectors, ``pooler_output`` (N, D).
-
-        Raises:
-            InvalidOption: the model has no image side, or takes features of another width.
-        """
+        """Precomputed (N, F) features to unit vectors, ``pooler_output`` (N, D)."""
         width = self.config.image_feature_size
         if self.image_projection is None:
             raise InvalidOption("this character GRU was made without an image side (image_feature_size is 0)")
@@ -210,8 +196,7 @@ class CharGruModel(PreTrainedModel):
 class BidirectionalLayer(nn.Module):
     """One recurrent layer read in both directions, states side by side.
 
-    The layer from right to left starts at a sequence's own last step. This equals packed sequences, which are several
-    times slower on a processor.
+    From right to left it starts at a sequence's own end, which equals packed sequences and is faster on a processor.
     """
 
     def __init__(self, unit: str, input_size: int, hidden_size: int) -> None:

@@ -88,12 +88,11 @@ def sts_correlations(encoder: Encoder, *, library: Library, tasks: Sequence[str]
 
 
 class EpochRecord(TrainerCallback):
-    """Measures the model after every epoch, and saves it with its tokenizer where the learning rate is lowest.
+    """Measures the model after every epoch into ``curves.csv``, and saves it where the learning rate is lowest.
 
-    Rows of ``curves.csv`` are ``epoch``, ``step`` and what was measured; epoch 0 is the untrained model. A run that
-    goes on writes the epochs that it repeats anew. Each snapshot is ``snapshots/step-N`` below the run's folder, their
-    scores are in ``snapshots/snapshots.json``. ``measure`` gives the measures of a model, among them ``selection``,
-    higher is better; ``epoch_steps`` are optimiser steps.
+    Epoch 0 is the untrained model; a run that goes on writes the epochs that it repeats anew. Snapshots are
+    ``snapshots/step-N``, their ``selection`` stands in ``snapshots/snapshots.json``. ``epoch_steps`` are optimiser
+    steps.
     """
 
     def __init__(

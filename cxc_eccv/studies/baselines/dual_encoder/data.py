@@ -99,11 +99,9 @@ def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
 
 
 def warn_of_conversion(paths: Sequence[Path]) -> None:
-    """Say how many images are of which other modes than RGB, once, on the first process, before they are converted.
+    """Warn once, before training, how many images are of which other modes than RGB; processes share the files.
 
-    Counting while training would lose what the data loader's workers count, and tell of a 16-bit image only when its
-    turn comes. A header takes about 30 microseconds; processes share the files. MalformedSource names a file that is no
-    image, or has more than 8 bits a channel.
+    MalformedSource names a file that is no image, or has more than 8 bits a channel.
     """
     processes = Processes(process_rank(), process_count())
     own = Counter(picture_mode(path) for path in paths[processes.rank :: processes.count])
@@ -143,14 +141,9 @@ class LoadedItems(NamedTuple):
 class PairCollator:
     """Pads captions and loads images.
 
-    A batch of K items has ``input_ids`` and ``attention_mask`` of K captions, or of the 2 K captions of text pairs: K
-    left ones, then K right ones; ``text_index`` of the same length; ``image_index`` (K,); ``pixel_values`` where items
-    have images.
-
-    Attributes:
-        tokenizer: pads token ids.
-        image_processor: resizes and normalises images; None without images.
-        length: tokens that every caption is padded to; None for those of the longest in the batch.
+    A batch of K items has ``input_ids`` and ``attention_mask`` of K captions, or of the 2 K captions of text pairs,
+    left ones first; ``text_index`` of the same length; ``image_index`` (K,); ``pixel_values`` where items have images.
+    ``length`` is what every caption is padded to, None for the longest of the batch.
     """
 
     tokenizer: Any

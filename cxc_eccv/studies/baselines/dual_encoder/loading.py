@@ -109,10 +109,9 @@ def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
 
 
 def _with_limit(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processors and dual encoders share no type
-    """The tokenizer or processor with the model's context where its own files name none or a longer one.
+    """The tokenizer or processor with the model's context, so that longer captions are cut and counted.
 
-    Without it a longer caption would not be cut and counted, but end the run at its batch. Padding comes after the text
-    as in encoding, so that first tokens stay first.
+    Padding comes after the text as in encoding, so that first tokens stay first.
     """
     tokenizer = tokenizer_of(processing)
     tokenizer.model_max_length = context_length(tokenizer, model) or LONGEST

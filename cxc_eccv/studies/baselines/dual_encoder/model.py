@@ -132,13 +132,7 @@ def _as_config(config: PreTrainedConfig | dict[str, Any]) -> PreTrainedConfig:
 
 @dataclass
 class DualEncoderOutput(ModelOutput):
-    """What a forward pass gives.
-
-    Attributes:
-        text_embeds: (T, D) caption features, or None.
-        image_embeds: (I, D) image features, or None.
-        scale: scalar that similarities are multiplied by in the loss.
-    """
+    """(T, D) caption and (I, D) image features, or None, and what similarities are multiplied by in the loss."""
 
     text_embeds: torch.Tensor | None = None
     image_embeds: torch.Tensor | None = None
@@ -221,11 +215,7 @@ class DualEncoderModel(PreTrainedModel):
         pixel_values: torch.Tensor,
         **_others: Any,  # noqa: ANN401 - image processors differ in what else they give
     ) -> BaseModelOutputWithPooling:
-        """Features of (I, 3, H, W) images: the backbone's ``last_hidden_state``, and ``pooler_output`` (I, D).
-
-        Raises:
-            TowerMissing: a model of texts alone.
-        """
+        """Features of (I, 3, H, W) images: ``last_hidden_state``, and ``pooler_output`` (I, D)."""
         if self.image_model is None:
             raise TowerMissing("this dual encoder has no image tower (DE_T2T); train one with an image backbone")
         found = self.image_model(pixel_values=pixel_values)

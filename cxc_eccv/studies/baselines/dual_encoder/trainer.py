@@ -28,11 +28,10 @@ def staircase(step: int) -> float:
 
 
 class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
-    """Trains a model with ``text_embeds`` and ``image_embeds`` in its output.
+    """Trains a model with ``text_embeds`` and ``image_embeds`` in its output; options are those of ``EnhancedTrainer``.
 
-    ``score`` gives the library's metrics of a model, None for no evaluation; ``paper_schedule`` decays by
-    :func:`staircase`, else the arguments name the schedule. ``added_batches`` are of weak positives whose loss, times
-    the ``weight`` that such a batch holds, is added to that of each batch. The other options are ``EnhancedTrainer``'s.
+    ``score`` gives the metrics of a model, None for no evaluation. ``added_batches`` are of weak positives whose loss,
+    times the ``weight`` that such a batch holds, is added to that of each batch.
     """
 
     # The loss is a mean over the batch: Trainer divides it where it accumulates gradients.

@@ -72,8 +72,7 @@ class ModelArguments:
     def choose_branches(self, images: str | None) -> ModelArguments:
         """The same with its branches named: without images the text branch alone, and a warning that says so.
 
-        Raises:
-            InvalidOption: a visual branch is asked for, and there are no images to train it on.
+        InvalidOption where a visual branch is asked for, and there are no images to train it on.
         """
         if images is not None or self.pretrained is not None or self.branches == "text":
             return replace(self, branches=self.branches or "both")

@@ -250,10 +250,9 @@ def _refuse_selection_of_nothing(pairs: Pairs, training: EntailmentTrainingArgum
 
 
 def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArray, data: DataArguments) -> None:
-    """Calibration and threshold from the held-out pairs, into the config; ``leads`` are differences of their logits.
+    """Write calibration and threshold, from held-out pairs' (N,) leads, into the config; warn where they allow none.
 
-    A warning where they allow none: what was trained is not thrown away. What another run chose, from which this one
-    went on, is of other weights.
+    What another run chose, from which this one went on, is of other weights.
     """
     config.threshold, config.calibration_scale, config.calibration_offset = 0.5, 1.0, 0.0
     untouched = "the threshold stays 0.5, and nothing is calibrated"

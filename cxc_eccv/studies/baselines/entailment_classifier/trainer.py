@@ -23,13 +23,9 @@ NEW = ("text_head", "visual_head", "joint_head", "text_gate", "visual_gate", "vi
 
 
 class EntailmentTrainer(WholeTrainer):
-    """Trains a classifier of entailment.
+    """Trains a classifier; the measures of the ``held`` pairs at their best threshold choose the checkpoint.
 
-    Args:
-        held: pairs, with labels 0 and 1 as targets, whose measures at the best threshold choose the checkpoint; None
-            for no evaluation.
-        threshold_for: the measure for which that threshold is chosen.
-        options: ``transformers.Trainer``'s.
+    ``threshold_for`` is the measure that this threshold is chosen for; without held pairs nothing is evaluated.
     """
 
     def __init__(self, *, held: PairItems | None, threshold_for: str, **options: Any) -> None:  # noqa: ANN401 - Trainer's own

@@ -66,12 +66,10 @@ SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Labelled pairs of one part of a corpus.
+    """Labelled pairs of one part of a corpus, and rule to the number of rows that it left out.
 
-    Attributes:
-        table: of ``PAIRS_SCHEMA``: as ``SCHEMA``, with the captions of a premise apart, and the image's name whether or
-            not the image is at hand.
-        left_out: rule to the number of rows that it left out.
+    The table is as ``SCHEMA``, but a premise's captions stand apart, and the image is named whether or not it is at
+    hand.
     """
 
     table: pa.Table

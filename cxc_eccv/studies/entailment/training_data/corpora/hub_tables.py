@@ -28,14 +28,7 @@ class HubTable:
     """A labelled table of sentence pairs that ``datasets.load_dataset`` reads.
 
     A folder ``entailment/NAME`` of the mirror folder is taken in place of the Hub: a snapshot of the repository, or
-    files of Parquet, CSV or JSON lines that ``load_dataset`` finds the splits of.
-
-    Attributes:
-        name: of the folder; the corpus' name.
-        repository, config: on the Hub.
-        premise, hypothesis: columns of texts.
-        labels: of the column ``label``, in the order of their numbers.
-        positive: the one of them that is entailment.
+    files of Parquet, CSV or JSON lines. ``labels`` are in the order of their numbers; ``positive`` is entailment.
     """
 
     name: str
@@ -67,12 +60,7 @@ class HubTable:
         )
 
     def pairs(self, library: Library, split: str, _threshold: float) -> Pairs:
-        """The pairs of a split; rows without a label (-1, as in hidden test sets) are left out.
-
-        Raises:
-            SourceMissing: no folder, and no way to the Hub.
-            DataError: it cannot be read, or has not the columns or labels that it is known by.
-        """
+        """The pairs of a split; rows without a label (-1, as in hidden test sets) are left out."""
         table = library.once(("hub", self.name, split), lambda: self._read(library, split))
         labels = table["label"].combine_chunks()
         known = pc.is_valid(labels)
