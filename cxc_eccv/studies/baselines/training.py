@@ -7,6 +7,7 @@ import math
 import os
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,8 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import distributed
 from torch.distributed.nn.functional import all_gather
+from torch.utils.data import Sampler
 from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.encoding.checkpoints import open_checkpoint
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
@@ -31,8 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SHAPING",
+    "AnyModel",
+    "AnyTokenizer",
     "EpochCallback",
     "FiniteTrainer",
+    "Processing",
     "Progress",
     "ScoredPairs",
     "ScriptArguments",
@@ -46,6 +52,15 @@ __all__ = [
     "token_ids",
     "without_places",
 ]
+
+AnyModel = Any
+"""Our own dual encoders, CLIP and its kin, which share no type."""
+
+AnyTokenizer = Any
+"""Tokenizers share no type either."""
+
+Processing = Any
+"""A tokenizer, or a processor that holds one."""
 
 CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
 """Files of a checkpoint; the state is written last."""
@@ -122,7 +137,7 @@ class Trained:
         return replace(self, report=replace(report, provenance=facts), run=run)
 
 
-def token_ids(tokenizer: Any, texts: Sequence[str], kind: str = "captions") -> list[list[int]]:  # noqa: ANN401 - tokenizers share no type
+def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], kind: str = "captions") -> list[list[int]]:
     """Token ids of every text, cut to the tokenizer's ``model_max_length``; the first process warns of how many."""
     whole: list[list[int]] = tokenizer(list(texts), return_attention_mask=False, verbose=False)["input_ids"]
     context = int(tokenizer.model_max_length)
@@ -182,12 +197,45 @@ class FiniteTrainer(Trainer):
 
 
 class WholeTrainer(FiniteTrainer):
-    """Trainer that loads checkpoints by ``from_pretrained``, which knows the older names of some backbones' weights.
+    """Trainer that measures a model by itself, orders the training data anew each epoch, and loads whole checkpoints.
 
-    Trainer's own ``load_state_dict`` warns of such names (ViT's are), and leaves those weights as they are.
+    ``save_pretrained`` writes some backbones' weights under the names of older versions (ViT's are), which
+    ``from_pretrained`` knows and ``load_state_dict``, Trainer's own way, passes over with a warning.
     """
 
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ANN401 - as Trainer says
+    def measure(self) -> Mapping[str, float]:
+        """What an evaluation gives; nothing where there is none."""
+        raise NotImplementedError
+
+    def order(self, dataset: Any, seed: int) -> Sampler[Any]:  # noqa: ANN401 - datasets share no type
+        """The sampler of an epoch, which has an ``epoch``."""
+        raise NotImplementedError
+
+    def evaluate(
+        self,
+        eval_dataset: Any = None,  # noqa: ANN401 - as Trainer says
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
+        """What :meth:`measure` gives, under ``eval_`` and its keys."""
+        started = time.time()
+        metrics = {f"{metric_key_prefix}_{key}": value for key, value in self.measure().items()}
+        if metrics:
+            metrics |= speed_metrics(metric_key_prefix, started)
+            self.log(metrics)
+            self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def create_model_card(self, *_arguments: Any, **_options: Any) -> None:  # noqa: ANN401 - as Trainer says
+        """None: whoever asked for the training writes the card, from what came of it."""
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[Any]:  # noqa: ANN401 - as Trainer says
+        dataset: Any = self.train_dataset if train_dataset is None else train_dataset
+        sampler = self.order(dataset, self.args.seed if self.args.data_seed is None else self.args.data_seed)
+        self.add_callback(EpochCallback(sampler))
+        return sampler
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: AnyModel = None) -> None:
         """Take up the weights of a checkpoint, all of them."""
         target: Any = self.accelerator.unwrap_model(self.model if model is None else model)
         target.load_state_dict(open_checkpoint(type(target), resume_from_checkpoint).state_dict())

@@ -25,6 +25,7 @@ __all__ = [
     "copy_weights",
     "cross_widths",
     "first_states",
+    "image_width",
     "spread_positions",
 ]
 
@@ -104,10 +105,11 @@ def cross_widths(image_config: PreTrainedConfig | None, reader_config: Any) -> t
     if image_config is None:
         return 0, 0
     width = getattr(reader_config, "encoder_hidden_size", reader_config.hidden_size)
-    return _image_width(image_config), int(width)
+    return image_width(image_config), int(width)
 
 
-def _image_width(config: Any) -> int:  # noqa: ANN401 - under the name that each config has for it
+def image_width(config: Any) -> int:  # noqa: ANN401 - configs share no attributes
+    """Features of an image's positions, under the name that each config has for them."""
     if config.model_type == "efficientnet":
         return int(config.hidden_dim)
     sizes = getattr(config, "hidden_sizes", None)

@@ -21,7 +21,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.runs import load_embeddings
 from cxc_eccv.sources.reading import first_duplicate
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
-from cxc_eccv.studies.baselines.training import token_ids
+from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, token_ids
 from cxc_eccv.types import Embeddings, IntArray, positions_of
 
 __all__ = [
@@ -56,7 +56,7 @@ class CoCaptions(Dataset[Row]):
     def __init__(
         self,
         groups: Sequence[CaptionGroup],
-        tokenizer: Any,  # noqa: ANN401 - untyped in transformers
+        tokenizer: AnyTokenizer,
         views: int,
         image_features: NDArray[np.float32] | None = None,
         seed: int = 0,
@@ -243,7 +243,7 @@ class ImageFeatures:
             )
         return self.embeddings.vectors[places]
 
-    def encode(self, model: Any, image_ids: IntArray) -> NDArray[np.float32]:  # noqa: ANN401 - any with get_image_features
+    def encode(self, model: AnyModel, image_ids: IntArray) -> NDArray[np.float32]:
         """(N, D) vectors that a model makes of the features."""
         with torch.inference_mode():
             vectors = model.get_image_features(torch.from_numpy(self.of_ids(image_ids)).to(model.device)).pooler_output

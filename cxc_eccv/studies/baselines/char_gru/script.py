@@ -40,8 +40,7 @@ from cxc_eccv.studies.baselines.char_gru.data import (
     collate,
     hold_out,
 )
-from cxc_eccv.studies.baselines.char_gru.ensemble import CharGruEnsemble
-from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruModel, hinge_loss_of_views
+from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel, hinge_loss_of_views
 from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
 from cxc_eccv.studies.baselines.training import (
     EpochCallback,

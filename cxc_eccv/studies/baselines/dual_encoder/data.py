@@ -20,7 +20,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_lines
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, part_images
 from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
-from cxc_eccv.studies.baselines.training import process_count, process_rank, token_ids
+from cxc_eccv.studies.baselines.training import Processing, process_count, process_rank, token_ids
 
 __all__ = [
     "LoadedItems",
@@ -35,13 +35,7 @@ __all__ = [
 
 
 def training_pairs(
-    library: Library,
-    names: Sequence[str],
-    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
-    *,
-    mode: str,
-    images: str | None,
-    seed: int,
+    library: Library, names: Sequence[str], processing: Processing, *, mode: str, images: str | None, seed: int
 ) -> TrainingPairs:
     """Pairs of parts of the data, named as for :func:`caption_groups`; ``images`` is needed unless the mode is t2t."""
     groups = caption_groups(library, names)
@@ -52,7 +46,7 @@ def training_pairs(
     return _pairs(groups, paths, processing, mode, seed)
 
 
-def pairs_from_file(path: Path, processing: Any, *, mode: str, images: str | None, seed: int) -> TrainingPairs:  # noqa: ANN401 - likewise
+def pairs_from_file(path: Path, processing: Processing, *, mode: str, images: str | None, seed: int) -> TrainingPairs:
     """Pairs of a text file with lines of image file, tab, caption, as of Conceptual Captions.
 
     Lines of one image file become one group. MalformedSource names a line of another form.
@@ -69,11 +63,7 @@ def pairs_from_file(path: Path, processing: Any, *, mode: str, images: str | Non
 
 
 def _pairs(
-    groups: Sequence[CaptionGroup],
-    paths: list[Path] | None,
-    processing: Any,  # noqa: ANN401 - likewise
-    mode: str,
-    seed: int,
+    groups: Sequence[CaptionGroup], paths: list[Path] | None, processing: Processing, mode: str, seed: int
 ) -> TrainingPairs:
     if paths is not None:
         warn_of_conversion(paths)

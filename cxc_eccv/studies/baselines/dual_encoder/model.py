@@ -16,6 +16,7 @@ from transformers.utils.generic import ModelOutput
 from cxc_eccv.encoding.checkpoints import build_model
 from cxc_eccv.encoding.towers.images import check_image_encoder
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
+from cxc_eccv.studies.entailment.encoders import as_config, image_width
 
 __all__ = ["DualEncoderConfig", "DualEncoderModel", "DualEncoderOutput", "encode_by_length"]
 
@@ -76,8 +77,8 @@ class DualEncoderConfig(PreTrainedConfig):
         **options: Any,  # noqa: ANN401 - what every config takes
     ) -> None:
         # A config without arguments is what transformers compares with when it writes one.
-        self.text_config = _as_config({"model_type": "bert"} if text_config is None else text_config)
-        self.image_config = None if image_config is None else _as_config(image_config)
+        self.text_config = as_config({"model_type": "bert"} if text_config is None else text_config)
+        self.image_config = as_config(image_config)
         self.freeze_text, self.extra_layers = freeze_text, extra_layers
         self.extra_heads, self.extra_feed_forward = extra_heads, extra_feed_forward
         self.extra_dropout = extra_dropout
@@ -99,7 +100,7 @@ class DualEncoderConfig(PreTrainedConfig):
     @property
     def width(self) -> int:
         """Width of the features: the image backbone's, else the text backbone's."""
-        return self.text_width if self.image_config is None else _image_width(self.image_config)
+        return self.text_width if self.image_config is None else image_width(self.image_config)
 
     def _check(self) -> None:
         if self.pooling not in POOLINGS:
@@ -113,21 +114,6 @@ class DualEncoderConfig(PreTrainedConfig):
                 f"extra_heads={self.extra_heads} does not divide the text width {self.text_width}. "
                 "Choose a divisor, or extra_layers=0."
             )
-
-
-def _image_width(config: PreTrainedConfig) -> int:
-    """Width of an image backbone's pooled features, under the name that its config has for it."""
-    if config.model_type == "efficientnet":
-        return int(config.hidden_dim)
-    sizes = getattr(config, "hidden_sizes", None)
-    return int(sizes[-1]) if sizes else int(config.hidden_size)
-
-
-def _as_config(config: PreTrainedConfig | dict[str, Any]) -> PreTrainedConfig:
-    if isinstance(config, PreTrainedConfig):
-        return config
-    options = dict(config)
-    return AutoConfig.for_model(options.pop("model_type", None), **options)
 
 
 @dataclass
