@@ -16,7 +16,7 @@ from cxc_eccv.hub.leaderboard import NAME
 from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.studies.baselines.training import ScoredPairs, Trained
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Report
 from cxc_eccv.writing import replaced_file
 
 __all__ = ["write_model_card"]
@@ -114,7 +114,14 @@ def _results(report: Report | None) -> Iterable[str]:
         return
     data = report.provenance["data"]
     rows = [
-        (task_name(result.task), result.direction or "whole", metric_name(result.metric), *_cells(result))
+        (
+            task_name(result.task),
+            result.direction or "whole",
+            metric_name(result.metric),
+            show_value(result.metric, result.value),
+            " to ".join(show_value(result.metric, end) for end in (result.low, result.high) if end is not None),
+            result.n_queries,
+        )
         for result in report.results
     ]
     yield "## Results"
@@ -146,11 +153,6 @@ def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
         f"{report.threshold:.4f}."
     )
     yield table(("measure", "value", "interval"), rows)
-
-
-def _cells(result: Result) -> tuple[str, str, int]:
-    bounds = [show_value(result.metric, bound) for bound in (result.low, result.high) if bound is not None]
-    return show_value(result.metric, result.value), " to ".join(bounds), result.n_queries
 
 
 def _data(trained: Trained) -> str:

@@ -164,15 +164,11 @@ class EntailmentConfig(PreTrainedConfig):
                 "shared_text: the visual branch needs an image encoder and a text encoder of its own, which then is "
                 "that of the text branch, too; leave out text_config"
             )
-        if self.is_fusion and self.mask_share:
+        if self.visual_text_config is not None and self.is_fusion and self.mask_share:
             raise InvalidOption(
-                f"masking needs the attention of an image encoder's first token, and {_kind(self.visual_text_config)} "
-                "has no image encoder apart from the text; give mask_share=0"
+                "masking needs the attention of an image encoder's first token, and "
+                f"{self.visual_text_config.model_type} has no image encoder apart from the text; give mask_share=0"
             )
-
-
-def _kind(config: PreTrainedConfig | None) -> str:
-    return "none" if config is None else config.model_type
 
 
 @dataclass

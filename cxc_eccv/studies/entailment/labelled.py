@@ -128,20 +128,12 @@ def find_labelled(name: str) -> Path | None:
 
 
 def read_labelled(name: str, library: Library, *, images: str | Path | None = None) -> LabelledPairs:
-    """Labelled pairs of a file, or of a part of the corpora.
+    """Labelled pairs of a file, or of a part of the corpora, which may be of test data: nothing is trained here.
 
     A file is a table (``.parquet``) with ``hypothesis``, ``label`` and ``premise`` or ``image``, and whatever else
     training data have; a label file of ``cxc-eccv annotate merge`` (``.parquet``); or one of the layouts of entailment
-    labels (``.csv``, ``.jsonl``). A part may be of test data: nothing is trained here.
-
-    Args:
-        name: of the file, or as ``cxc/test``.
-        library: the raw sources.
-        images: folder with the image files, for a part whose premises shall have them.
-
-    Raises:
-        DataError: no such file, a malformed row, a label other than 0 and 1, or raw files that are not at hand.
-        UnknownName: no such part.
+    labels (``.csv``, ``.jsonl``). ``images`` is the folder for a part whose premises shall have them. DataError for a
+    malformed file or raw files that are not at hand, UnknownName for a part.
 
     Example:
         >>> pairs = read_labelled("cxc/test", Library("sample"))

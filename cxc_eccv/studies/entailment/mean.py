@@ -60,17 +60,8 @@ def mean_entailment(
 ) -> MeanScores:
     """The mean of Entail@K over COCO and Flickr30k for every K that both reports have, each collection counting half.
 
-    The two collections have different images, so the intervals draw the images of each by themselves.
-
-    Args:
-        reports: that of one model on COCO and that on Flickr30k, in either order; of the same split, and under the same
-            policy for pairs without a label.
-        name: of the model; None for that of the report on COCO.
-        seed: of the draws.
-        confidence: of the intervals; None for no intervals.
-
-    Raises:
-        InvalidOption: other reports than these two, or reports that do not go together.
+    The collections have different images, so the intervals draw the images of each by themselves. The reports may come
+    in either order; InvalidOption where they differ in split or in the policy for pairs without a label.
 
     Example:
         >>> import pyarrow as pa

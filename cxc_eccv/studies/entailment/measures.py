@@ -325,16 +325,9 @@ class Reliability:
 def measure_reliability(
     labels: ArrayLike, probabilities: ArrayLike, *, bins: int = BINS, confidence: float = 0.95
 ) -> Reliability:
-    """Compare probabilities with the share that is labelled 1, in bins of equal width.
+    """Compare (N,) probabilities with the share that is labelled 1, in bins of equal width.
 
-    Args:
-        labels: (N,) 0 or 1.
-        probabilities: (N,) in [0, 1].
-        bins: their number.
-        confidence: of the intervals of the shares.
-
-    Raises:
-        DataError: as of :func:`measure_classifier`; a probability outside [0, 1].
+    DataError as of :func:`measure_classifier`, and for a probability outside [0, 1].
 
     References:
         Guo, Pleiss, Sun and Weinberger, On calibration of modern neural networks, ICML 2017, equation 3.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -72,19 +72,12 @@ class Candidates(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiningOptions:
-    """What is mined, and by which rule.
+    """What is mined of which split and collection, and by which rule.
 
-    Attributes:
-        split: ``train``, ``restval`` or ``validation``.
-        collection: ``coco`` or ``flickr30k``.
-        images: folder with the image files, at any depth; for a classifier that looks at images.
-        top_k: captions per image to score.
-        threshold: lowest probability to keep; of the classifier, or of the rule where there are ``labelled`` pairs, and
-            then 0.5 by default.
-        precision: in its place, the precision that the threshold shall reach on ``labelled`` pairs.
-        labelled: what ``read_labelled`` gave: pairs of the lists that the classifier was not trained on.
-        share: of entailed pairs in the lists; None for that of the labelled pairs in them.
-        output: ``.parquet`` file to write.
+    ``top_k`` captions of every image are scored. The ``threshold`` is the lowest probability to keep: the classifier's,
+    or that of the rule fitted on ``labelled`` pairs of the lists, 0.5 by default; ``precision`` in its place is what it
+    shall reach on these pairs. ``share`` is that of entailed pairs in the lists, None for that of the labelled ones.
+    ``images`` is the folder of a classifier that looks at images, ``output`` a ``.parquet`` file to write.
     """
 
     split: str = "train"
@@ -188,8 +181,13 @@ def mine(
             part = labelled_part(labelled, library)
             of_part, lists = content, found
             if part != (collection, split):
+                if labelled_run is None:
+                    raise InvalidOption(
+                        f"labelled pairs {labelled.name} are of {'/'.join(part)}: their ranks are those of the same "
+                        "retriever's lists there. Name its file for that split too (--labelled-retriever)"
+                    )
                 of_part = COLLECTIONS[part[0]].content(library, part[1])
-                other = _with_image_vectors(_run_of_labelled(labelled_run, labelled, part), of_part, similarity)
+                other = _with_image_vectors(labelled_run, of_part, similarity)
                 lists = _rank(other, of_part, top_k, processes, **how)
             listed, labels = _find_labelled(labelled, part, of_part, lists)
             probabilities = score("labelled", _questions(classifier, of_part, listed, options.images))[0]
@@ -211,10 +209,22 @@ def mine(
             "schema": MINED_FORMAT,
             "collection": collection,
             "split": split,
-            "classifier": _describe_classifier(classifier),
+            "classifier": {
+                "name": classifier.name,
+                "fingerprint": classifier.fingerprint,
+                "premise": "image and captions" if classifier.model.config.has_visual else "captions",
+                "training_data": getattr(classifier.model.config, "training_data", None),
+            },
             "retriever": _describe_retriever(run, ranking, found, similarity),
             "rule": {**rule, "pairs_scored": scores.size, "pairs_cut": cut},
-            "data": _describe_data(library, content),
+            "data": {
+                "edition": library.edition,
+                "version": library.catalog.version,
+                "content": content.fingerprint,
+                "images": content.image_ids.size,
+                "captions": content.caption_ids.size,
+                "files": library.files_used(),
+            },
             "package": cxc_eccv.__version__,
         }
         mined = MinedPairs(_keep(content, found, scores, fitted, facts), facts)
@@ -264,7 +274,8 @@ def labelled_part(labelled: LabelledPairs, library: Library) -> tuple[str, str]:
     keys = {key for key in labelled.table["image_key"].to_pylist() if key is not None}
     counts = {}
     for name, collection in COLLECTIONS.items():
-        numbers = np.array(sorted(_numbers(keys, name)), dtype=np.int64)
+        ids = (key.partition("/")[2] for key in keys if key.startswith(f"{name}/"))
+        numbers = np.array(sorted(int(number) for number in ids if number.isdecimal()), dtype=np.int64)
         for split in collection.splits(library) if numbers.size else ():
             if split in SPLITS:
                 counts[name, split] = int(np.isin(numbers, collection.content(library, split).image_ids).sum())
@@ -275,21 +286,6 @@ def labelled_part(labelled: LabelledPairs, library: Library) -> tuple[str, str]:
             "Flickr30k. Label pairs of the retriever's lists there (cxc-eccv entailment export --split val)"
         )
     return best
-
-
-def _numbers(keys: Iterable[str | None], collection: str) -> list[int]:
-    """Ids of the keys of a collection, such as ``coco/391895``."""
-    parts = [(key or "").partition("/") for key in keys]
-    return [int(number) for name, _, number in parts if name == collection and number.isdecimal()]
-
-
-def _run_of_labelled(run: Run | None, labelled: LabelledPairs, part: tuple[str, str]) -> Run:
-    if run is None:
-        raise InvalidOption(
-            f"labelled pairs {labelled.name} are of {'/'.join(part)}: their ranks are those of the same retriever's "
-            "lists there. Name its file for that split too (--labelled-retriever)"
-        )
-    return run
 
 
 def _find_labelled(
@@ -438,13 +434,6 @@ def _score(
     return np.asarray(found.vectors[:, 0]), notes.truncated
 
 
-def _describe_classifier(classifier: Classifier) -> dict[str, Any]:
-    config = classifier.model.config
-    reads = "image and captions" if config.has_visual else "captions"
-    facts = {"name": classifier.name, "fingerprint": classifier.fingerprint, "premise": reads}
-    return facts | {"training_data": getattr(config, "training_data", None)}
-
-
 def _describe_retriever(run: Run, ranking: Run, found: Candidates, similarity: str | None) -> dict[str, Any]:
     """Its fingerprint is that of the lists: what it retrieved, from whatever file."""
     lists = hashlib.sha256(b"".join(np.ascontiguousarray(column, dtype=np.int64).tobytes() for column in found))
@@ -453,17 +442,6 @@ def _describe_retriever(run: Run, ranking: Run, found: Candidates, similarity: s
     if isinstance(run, EmbeddingsRun):
         facts["similarity"] = similarity_of(run, similarity)
     return facts | ({} if ranking is run else {"image_vectors": "mean of the image's own captions"})
-
-
-def _describe_data(library: Library, content: KarpathySplit) -> dict[str, Any]:
-    return {
-        "edition": library.edition,
-        "version": library.catalog.version,
-        "content": content.fingerprint,
-        "images": content.image_ids.size,
-        "captions": content.caption_ids.size,
-        "files": library.files_used(),
-    }
 
 
 def _keep(

@@ -125,18 +125,11 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
     ) -> Prepared:
         """The inputs of N pairs, and how many were cut.
 
-        A pair of more tokens than the context loses the end of its premise, and a hypothesis is only cut where it
-        alone is too long.
-
-        Args:
-            premises: the captions of each image, joined by blanks; empty where there are none.
-            images: each one, or None; None where there are none. They may be of any mode of 8 bits a channel.
-            hypotheses: the sentences.
-
-        Returns:
-            ``input_ids`` and what else the text branch takes, ``visual_input_ids`` and so on with ``pixel_values`` for
-            the visual branch if any pair has an image, and ``kinds``. An image that several pairs share is there once,
-            with ``image_index`` to say whose it is, and one black image stands for all that are missing.
+        A pair of more tokens than the context loses the end of its premise; a hypothesis is only cut where it alone is
+        too long. Premises are empty and images None where there are none. The inputs have ``input_ids`` and what else
+        the text branch takes, ``visual_input_ids`` and so on with ``pixel_values`` for the visual branch if any pair
+        has an image, and ``kinds``. An image that several pairs share is there once, with ``image_index`` to say whose
+        it is, and one black image stands for all that are missing.
 
         Raises:
             InvalidOption: lists of different lengths, an empty hypothesis, or a pair without any premise.

@@ -26,9 +26,8 @@ class TrainingPairs(Dataset[dict[str, Any]]):
 
     An index is a pair of epoch and image, as :class:`EpochSampler` gives; what is drawn depends on it and the seed
     alone. A third number is the position of a caption of another image, which takes the place of the first caption.
-    Items are dictionaries: ``texts``, token ids of two captions with ``co_captions``, else of one; ``text_index``, the
-    positions of these among all captions; ``image_index``, the position of the group; ``image_path`` where images are
-    given. ``tokens`` are those of every caption of every group, in order.
+    Items have ``texts``, token ids of one caption, or of two with ``co_captions``, ``text_index``, their positions
+    among all captions, ``image_index`` and ``image_path``.
 
     Example:
         >>> groups = [CaptionGroup("coco", 7, (1, 2, 3), ("a cat", "cat", "one cat"))]
@@ -116,12 +115,8 @@ class EpochSampler(Sampler[tuple[int, int]]):
 class BatchPositives:
     """Which items of a batch match: those of a pair, and those that judgments say.
 
-    Each method gives (K, N) bool from the items' positions among all training captions or images; ``offset`` is the
-    column of the first row's own pair.
-
-    Attributes:
-        text_text: (T, T) symmetric bool matrix over all training captions, or None.
-        image_text: (I, T) bool matrix over all training images and captions, or None.
+    Each method gives (K, N) bool from the items' positions among all training captions or images, which two sparse
+    matrices cover; ``offset`` is the column of the first row's own pair.
 
     Example:
         >>> rows, columns = torch.tensor([4, 9]), torch.tensor([7, 8])

@@ -100,7 +100,11 @@ def train(command: Sequence[str]) -> Trained:
     record = record_seen(library, pairs.groups, getattr(model.config, "training_data", None))
     model.config.training_data = record
     _warn_of_leaks(data, training, splits_seen(record))
-    _refuse_too_few(pairs, training)
+    batch = training.train_batch_size * training.world_size
+    if len(pairs) < batch:
+        raise InvalidOption(
+            f"{len(pairs)} images make no batch of {batch}; take a smaller --per-device-train-batch-size"
+        )
     objective, weak = _match(objective, library, pairs, data, objective_arguments)
     trainer = _trainer(model, processing, pairs, objective, weak, score, data, training)
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
@@ -261,14 +265,6 @@ def _split_named(name: str) -> str:
     if name not in SPLITS:
         raise UnknownName("split", name, SPLITS)
     return SPLITS[name]
-
-
-def _refuse_too_few(pairs: TrainingPairs, training: DualEncoderTrainingArguments) -> None:
-    batch = training.train_batch_size * training.world_size
-    if len(pairs) < batch:
-        raise InvalidOption(
-            f"{len(pairs)} images make no batch of {batch}; take a smaller --per-device-train-batch-size"
-        )
 
 
 def _refuse_to_recolour(data: DataArguments, mode: str) -> None:

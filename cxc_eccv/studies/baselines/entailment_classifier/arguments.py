@@ -197,10 +197,7 @@ class DataArguments:
         return [*self.train_on, *([] if self.dev is None else [self.dev])]
 
     def kinds(self) -> dict[str, list[str]]:
-        """Corpus to the kinds of pairs that it is used as, where that is said.
-
-        Raises:
-            UnknownName: a corpus that is not in the data, or no such kind.
+        """Corpus to the kinds of pairs that it is used as, where that is said; UnknownName for another corpus or kind.
 
         Example:
             >>> DataArguments(["snli_ve/train", "cxc/val"], used_as=["visual", "cxc=text,multimodal"]).kinds()

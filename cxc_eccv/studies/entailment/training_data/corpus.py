@@ -82,16 +82,13 @@ class Corpus:
 
     Attributes:
         name: as in the names of its parts, and in ``source``.
-        title: its name on paper.
         kinds: of the pairs that it can yield, where images are at hand.
         rule: what makes a pair positive, in words.
         groups: of raw files, as in the catalog, for licences and citations; its own first.
-        expected: part (``train``, ``val``, ``test``) to the pairs that it has, as far as that is known.
+        expected: part (``train``, ``val``, ``test``) to its number of pairs, as far as that is known.
         pairs: (library, part, lowest rating that is a positive) to its pairs.
         place: where it is on the Hugging Face Hub; empty for raw files of the catalog.
-        published: the count of the paper's Table 2, as printed; empty where the table does not have it.
-        published_parts: the parts that this count is of.
-        remark: what is to be said of that count.
+        published: the count of the paper's Table 2, as printed, of ``published_parts``; a ``remark`` explains it.
     """
 
     name: str
