@@ -142,7 +142,7 @@ class EntailmentConfig(PreTrainedConfig):
     def widths(self) -> tuple[int, ...]:
         """Features of the state of each branch that is there, the text branch first."""
         text = self.visual_text_config if self.shared_text else self.text_config
-        return tuple(int(one.hidden_size) for one in (text, self.visual_text_config) if one is not None)
+        return tuple(int(config.hidden_size) for config in (text, self.visual_text_config) if config is not None)
 
     def _check(self) -> None:
         if self.head not in HEADS:

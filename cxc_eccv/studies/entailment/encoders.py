@@ -32,7 +32,7 @@ __all__ = [
 FUSION = ("vilt", "bridgetower")
 """Types of models that read pixels and text together."""
 
-OWN_CLASSES = {"blip_text_model": BlipTextModel, "blip_vision_model": BlipVisionModel}
+BLIP_PARTS = {"blip_text_model": BlipTextModel, "blip_vision_model": BlipVisionModel}
 """Parts of BLIP, which AutoModel does not know by themselves."""
 
 
@@ -48,8 +48,8 @@ def build_encoder(config: PreTrainedConfig | None) -> Any:  # noqa: ANN401 - any
     """A model of new weights, without those of a pooler, which nothing here uses."""
     if config is None:
         return None
-    own = OWN_CLASSES.get(config.model_type)
-    model = build_model(config) if own is None else own(config)
+    kind = BLIP_PARTS.get(config.model_type)
+    model = build_model(config) if kind is None else kind(config)
     pooler = getattr(model, "pooler", None)
     if pooler is not None and any(True for _ in pooler.parameters()):
         model.pooler = None

@@ -102,10 +102,10 @@ class WeakBatches:
     def draw(self, images: Iterable[int], *, step: int, rank: int = 0) -> list[Pair]:
         """Pairs of image and caption: first for the images given, then for others."""
         random = np.random.default_rng([self.seed, step, rank])
-        own = [image for image in dict.fromkeys(images) if image in self.captions]
+        given = [image for image in dict.fromkeys(images) if image in self.captions]
         found: dict[int, int] = {}
         taken: set[int] = set()
-        for image in chain(_shuffle(own, random), _shuffle(self.captions, random)):
+        for image in chain(_shuffle(given, random), _shuffle(self.captions, random)):
             if len(found) == self.size:
                 break
             free = [] if image in found else [caption for caption in self.captions[image] if caption not in taken]

@@ -90,16 +90,16 @@ class ClassifierJudge(Judge):
         progress: bool = True,
     ) -> None:
         self._load: Callable[[], Classifier] = lambda: cast("Classifier", classifier)
-        own: Classifier | Announced
+        known: Classifier | Announced
         if isinstance(classifier, str | Path):
             from cxc_eccv.studies.entailment.scoring import announce, load_classifier  # needs torch
 
-            own, self._load = announce(classifier), partial(load_classifier, classifier, device=device)
+            known, self._load = announce(classifier), partial(load_classifier, classifier, device=device)
         else:
-            own = classifier
-        config = own.model.config
+            known = classifier
+        config = known.model.config
         if config.has_visual and images is None:
-            raise InvalidOption(f"{own.name} looks at images: give their folder with images (--images)")
+            raise InvalidOption(f"{known.name} looks at images: give their folder with images (--images)")
         self.threshold = float(config.threshold)
         self.images = ImageFolder(images) if config.has_visual and images is not None else None
         self._options = {"batch_size": batch_size}
@@ -118,11 +118,10 @@ class ClassifierJudge(Judge):
     @property
     def facts(self) -> Mapping[str, Any]:
         """What a report says of it."""
-        own = self.classifier
-        data = getattr(own.model.config, "training_data", None)
+        data = getattr(self.classifier.model.config, "training_data", None)
         return {
-            "model": own.name,
-            "fingerprint": own.fingerprint,
+            "model": self.classifier.name,
+            "fingerprint": self.classifier.fingerprint,
             "threshold": self.threshold,
             "looks_at": "captions" if self.images is None else "captions and image",
             "trained_on": None if data is None else dict(data["holds"]),
@@ -269,9 +268,9 @@ class _Answers:
             except (pa.ArrowException, OSError, ValueError):
                 continue  # damaged: its pairs are asked about again
             answered = pc.index_in(pa.array(table["pair"].combine_chunks()), value_set=pa.array(pairs))
-            said = np.asarray(table["probability"])
-            known = np.asarray(answered.is_valid()) & (said >= 0) & (said <= 1)
-            found[np.asarray(answered.filter(pa.array(known)))] = said[known]
+            kept = np.asarray(table["probability"])
+            known = np.asarray(answered.is_valid()) & (kept >= 0) & (kept <= 1)
+            found[np.asarray(answered.filter(pa.array(known)))] = kept[known]
         return found
 
     def write(self, pairs: NDArray[np.str_], probabilities: FloatArray) -> None:

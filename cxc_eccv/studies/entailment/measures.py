@@ -345,11 +345,12 @@ def measure_reliability(
     places = np.minimum(np.searchsorted(edges, values, side="right") - 1, bins - 1)
     found = []
     for place in np.unique(places).tolist():
-        own = places == place
-        share_low, share_high = wilson(truth[own], confidence)
-        means = float(values[own].mean()), float(truth[own].mean())
+        inside = places == place
+        means = float(values[inside].mean()), float(truth[inside].mean())
         found.append(
-            ReliabilityBin(float(edges[place]), float(edges[place + 1]), int(own.sum()), *means, share_low, share_high)
+            ReliabilityBin(
+                float(edges[place]), float(edges[place + 1]), int(inside.sum()), *means, share_low, share_high
+            )
         )
     gaps = [row.pairs * abs(row.probability - row.share) for row in found]
     return Reliability(tuple(found), math.fsum(gaps) / truth.size)

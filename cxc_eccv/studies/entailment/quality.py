@@ -209,10 +209,13 @@ def _cost(values: Any, labels: Any, wanted: float) -> PrecisionRow:  # noqa: ANN
     return PrecisionRow(wanted, threshold, int(found.sum()), hits / int(found.sum()), hits / int(labels.sum()))
 
 
-def warn_of_training_data(training_data: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """What every report of a classifier has to say of the splits that it was trained on.
+HOLDS = "{:,} pairs hold images, captions or words of {}"
 
-    A classifier that went on from another one has seen what that one had: its record is there as ``before``.
+
+def warn_of_training_data(training_data: Mapping[str, Any] | None, holds: str = HOLDS) -> tuple[str, ...]:
+    """What every report of a model has to say of the splits that it was trained on, the test splits first.
+
+    A model that went on from another one has seen what that one had: its record is there as ``before``.
 
     Example:
         >>> warn_of_training_data({"holds": {"coco/val": 19722}})
@@ -222,20 +225,16 @@ def warn_of_training_data(training_data: Mapping[str, Any] | None) -> tuple[str,
     """
     if training_data is None:
         return ("What the classifier was trained on is not recorded: it may have seen val and test data.",)
-    told = []
+    cautions = []
     for part in ("test", "val"):
-        own = {name: pairs for name, pairs in training_data["holds"].items() if name.endswith(f"/{part}")}
-        if own:
-            what = " and ".join(
-                f"{pairs:,} pairs hold images, captions or words of {name}" for name, pairs in own.items()
-            )
-            told.append(f"Trained on {part} data: {what}.")
+        counts = [holds.format(n, name) for name, n in training_data["holds"].items() if name.endswith(f"/{part}")]
+        cautions += [f"Trained on {part} data: {' and '.join(counts)}."] if counts else []
     if "before" in training_data:
-        told += [
+        cautions += [
             f"Before, as what it went on from: {caution[0].lower()}{caution[1:]}"
-            for caution in warn_of_training_data(training_data["before"])
+            for caution in warn_of_training_data(training_data["before"], holds)
         ]
-    return tuple(told)
+    return tuple(cautions)
 
 
 JSON, PROBABILITIES, HTML = "report.json", "probabilities.parquet", "report.html"

@@ -48,18 +48,18 @@ class SeenPairs:
         """``trained`` and ``held_out`` to the (N,) pairs that were seen so; a pair counts for the first alone."""
         hashes, known = _hash(pairs)
         trained, held_out = (
-            np.asarray((np.isin(hashes, own) & known).any(axis=1)) for own in (self.trained, self.held_out)
+            np.asarray((np.isin(hashes, seen) & known).any(axis=1)) for seen in (self.trained, self.held_out)
         )
         return {"trained": trained, "held_out": held_out & ~trained}
 
     def warn(self, pairs: pa.Table) -> tuple[str, ...]:
         """What a report on these pairs has to say; nothing where none was seen."""
         counts = {use: int(found.sum()) for use, found in self.among(pairs).items()}
-        told = {
+        phrases = {
             "trained": "the classifier was trained on {:,}",
             "held_out": "its checkpoint, threshold and calibration were chosen on {:,}",
         }
-        found = [told[use].format(count) for use, count in counts.items() if count]
+        found = [phrases[use].format(count) for use, count in counts.items() if count]
         if not found:
             return ()
         return (f"Of these {pairs.num_rows:,} pairs {', and '.join(found)}: the numbers are too good for other pairs.",)
@@ -75,7 +75,7 @@ def record_seen(
     uses = [_distinct(trained), _distinct(held_out)]
     old = None if before is None else _seen_at(before)
     if old is not None:
-        uses = [np.union1d(own, known) for own, known in zip(uses, (old.trained, old.held_out), strict=True)]
+        uses = [np.union1d(new, known) for new, known in zip(uses, (old.trained, old.held_out), strict=True)]
     found = SeenPairs(uses[0], uses[1], before is None or (old is not None and old.complete))
     if is_first:
         flags = np.repeat([True, False], [found.trained.size, found.held_out.size])

@@ -72,7 +72,7 @@ class CoCaptions(Dataset[Row]):
         self.views, self.image_features, self.seed = views, image_features, seed
         ids = iter(token_ids(tokenizer, [text for group in groups for text in group.texts]))
         self.ids = [list(islice(ids, len(group.texts))) for group in groups]
-        self.rows = [math.ceil(len(own) / views) for own in self.ids]
+        self.rows = [math.ceil(len(captions) / views) for captions in self.ids]
 
     def __len__(self) -> int:
         return sum(self.rows)
@@ -154,9 +154,9 @@ class SharedBatches(Sampler[list[Draw]]):
             order = images[torch.randperm(len(images), generator=generator)]
             for batch in order.split(self._sizes(len(images))):
                 share = self._share(len(batch))
-                own = batch[self.rank * share : (self.rank + 1) * share]
+                part = batch[self.rank * share : (self.rank + 1) * share]
                 if share:
-                    yield [(self.epoch, image, row) for image in own.tolist()]
+                    yield [(self.epoch, image, row) for image in part.tolist()]
 
     def _sizes(self, images: int) -> list[int]:
         """Images of each batch of a round, over all processes."""

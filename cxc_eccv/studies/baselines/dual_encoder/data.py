@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from cxc_eccv.sources.reading import read_lines
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, part_images
 from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.studies.baselines.training import Processing, process_count, process_rank, token_ids
+from cxc_eccv.studies.entailment.training_data import count_images
 
 __all__ = [
     "LoadedItems",
@@ -28,10 +29,16 @@ __all__ = [
     "image_paths",
     "image_processor_of",
     "pairs_from_file",
+    "record_seen",
+    "splits_seen",
     "tokenizer_of",
     "training_pairs",
     "warn_of_conversion",
 ]
+
+
+PHOTOGRAPHS = {"coco": "coco", "flickr": "flickr30k"}
+"""Collection of a group to the one that numbers its images."""
 
 
 def training_pairs(
@@ -94,8 +101,8 @@ def warn_of_conversion(paths: Sequence[Path]) -> None:
     MalformedSource names a file that is no image, or has more than 8 bits a channel.
     """
     processes = Processes(process_rank(), process_count())
-    own = Counter(picture_mode(path) for path in paths[processes.rank :: processes.count])
-    modes = sum(processes.gather(own), Counter[str]())
+    counts = Counter(picture_mode(path) for path in paths[processes.rank :: processes.count])
+    modes = sum(processes.gather(counts), Counter[str]())
     modes.pop("RGB", None)
     if modes and processes.rank == 0:
         named = ", ".join(f"{mode} {count}" for mode, count in sorted(modes.items()))
@@ -165,3 +172,20 @@ class PairCollator:
         batch["image_index"] = torch.tensor([item["image_index"] for item in items])
         pixels = [part.pixel_values for part in parts if part.pixel_values is not None]
         return {**batch, "pixel_values": torch.cat(pixels)} if pixels else batch
+
+
+def record_seen(library: Library, groups: Sequence[CaptionGroup], before: Mapping[str, Any] | None) -> dict[str, Any]:
+    """``holds``: split to the number of its images among those trained on; ``before``: of what the run went on from."""
+    keys = [f"{PHOTOGRAPHS[group.collection]}/{group.image_id}" for group in groups if group.collection in PHOTOGRAPHS]
+    record: dict[str, Any] = {"holds": count_images(library, keys)}
+    return record if before is None else {**record, "before": before}
+
+
+def splits_seen(record: Mapping[str, Any]) -> set[str]:
+    """The splits of which a model has seen images, in whatever run.
+
+    Example:
+        >>> sorted(splits_seen({"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}))
+        ['coco/test', 'coco/val']
+    """
+    return {*record["holds"]} | (splits_seen(record["before"]) if "before" in record else set())

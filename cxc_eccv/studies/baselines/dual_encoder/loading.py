@@ -126,17 +126,22 @@ SPECIAL = ("[PAD]", "[UNK]")
 def text_backbone(library: Library) -> tuple[BertModel, PreTrainedTokenizerFast]:
     """A BERT of one layer and no dropout, with a tokenizer of the words of the sample's train split."""
     tokenizer = word_tokenizer(library.captions("train")["text"].to_pylist())
+    return small_bert(tokenizer, hidden_size=128, layers=1), tokenizer
+
+
+def small_bert(tokenizer: PreTrainedTokenizerFast, *, hidden_size: int, layers: int) -> BertModel:
+    """A BERT without dropout, of new weights."""
     config = BertConfig(
         vocab_size=len(tokenizer),
-        hidden_size=128,
-        num_hidden_layers=1,
+        hidden_size=hidden_size,
+        num_hidden_layers=layers,
         num_attention_heads=4,
-        intermediate_size=256,
-        max_position_embeddings=64,
+        intermediate_size=2 * hidden_size,
+        max_position_embeddings=tokenizer.model_max_length,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
-    return BertModel(config), tokenizer
+    return BertModel(config)
 
 
 def image_backbone() -> tuple[BitModel, ConvNextImageProcessorPil]:

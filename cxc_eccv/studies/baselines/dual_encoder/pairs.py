@@ -144,9 +144,9 @@ class BatchPositives:
         """
         sizes = [len(group.texts) for group in groups]
         count, owners = sum(sizes), np.repeat(np.arange(len(groups)), sizes)
-        own = csr_matrix((np.ones(count, dtype=bool), (owners, np.arange(count))), shape=weak.shape)
-        image_text = own.maximum(weak)
-        text_text = csr_matrix(own.T @ image_text)
+        written = csr_matrix((np.ones(count, dtype=bool), (owners, np.arange(count))), shape=weak.shape)
+        image_text = written.maximum(weak)
+        text_text = csr_matrix(written.T @ image_text)
         return cls(text_text.maximum(text_text.T), image_text)
 
     def united(self, other: BatchPositives) -> BatchPositives:
@@ -196,6 +196,6 @@ def _block(matrix: csr_matrix | None, rows: torch.Tensor, columns: torch.Tensor,
     block = torch.zeros(len(rows), len(columns), dtype=torch.bool)
     if matrix is not None:
         block |= torch.from_numpy(matrix[rows.cpu().numpy()][:, columns.cpu().numpy()].toarray())
-    own = torch.arange(len(rows))
-    block[own, own + offset] = True
+    pairs = torch.arange(len(rows))
+    block[pairs, pairs + offset] = True
     return block.to(rows.device)

@@ -39,6 +39,8 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (
     image_paths,
     image_processor_of,
     pairs_from_file,
+    record_seen,
+    splits_seen,
     tokenizer_of,
     training_pairs,
 )
@@ -47,7 +49,6 @@ from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
 from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
-from cxc_eccv.studies.baselines.dual_encoder.seen import record_seen, splits_seen, tell_seen
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer
 from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
 from cxc_eccv.studies.baselines.training import (
@@ -258,7 +259,8 @@ def _tell(model: AnyModel, library: Library, data: DataArguments) -> list[str]:
     mined = [library.mined(split, name) for name, split in parts_of(data.train_on)] if data.weak_positives else []
     records = [found.facts["classifier"].get("training_data") for found in mined if found is not None]
     cautions = [caution for record in records for caution in warn_of_training_data(record)]
-    return tell_seen(model.config.training_data) + [f"The classifier of its weak positives: {it}" for it in cautions]
+    seen = warn_of_training_data(model.config.training_data, "{:,} images of {}")
+    return [*seen, *(f"The classifier of its weak positives: {caution}" for caution in cautions)]
 
 
 def _split_named(name: str) -> str:

@@ -84,8 +84,8 @@ class WeakPositives:
                 "not trained on, and are left out",
                 stacklevel=2,
             )
-        own = np.repeat(np.arange(len(groups)), sizes)[columns] == rows
-        rows, columns = rows[known & ~own], columns[known & ~own]
+        is_own = np.repeat(np.arange(len(groups)), sizes)[columns] == rows
+        rows, columns = rows[known & ~is_own], columns[known & ~is_own]
         if np.unique(rows).size < 2:
             raise InvalidOption(
                 f"weak positives of {np.unique(rows).size} training images: a batch takes two. Mine with a larger "

@@ -10,7 +10,6 @@ from transformers import (
     AutoImageProcessor,
     AutoModel,
     AutoTokenizer,
-    BertConfig,
     BertModel,
     BlipForImageTextRetrieval,
     PreTrainedTokenizerFast,
@@ -22,7 +21,7 @@ from transformers import (
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.dual_encoder.loading import SAMPLE, word_tokenizer
+from cxc_eccv.studies.baselines.dual_encoder.loading import SAMPLE, small_bert, word_tokenizer
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import ModelArguments, ObjectiveArguments
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
@@ -97,17 +96,7 @@ def _sample_bert() -> tuple[BertModel, PreTrainedTokenizerFast]:
         special_tokens=[(name, tokenizer.convert_tokens_to_ids(name)) for name in ("[CLS]", "[SEP]")],
     )
     tokenizer.model_max_length = LONGEST
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=128,
-        max_position_embeddings=LONGEST,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    return BertModel(config), tokenizer
+    return small_bert(tokenizer, hidden_size=64, layers=2), tokenizer
 
 
 def _sample_vit() -> tuple[ViTModel, ViTImageProcessorPil]:

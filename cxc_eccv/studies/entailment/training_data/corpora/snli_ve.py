@@ -28,9 +28,9 @@ def _pairs(corpus: str, library: Library, split: str, _threshold: float) -> Pair
     captions = library.once("captions of photographs", lambda: _captions(library))
     names = [Path(name).name for name in labelled.table["image"].to_pylist()]
     photos = [_photo(name) for name in names]
-    own = labelled.table["premise"].to_pylist()
+    given = labelled.table["premise"].to_pylist()
     return make_pairs(
-        [captions.get(photo, premise) for photo, premise in zip(photos, own, strict=True)],
+        [captions.get(photo, premise) for photo, premise in zip(photos, given, strict=True)],
         labelled.table["hypothesis"],
         labelled.table["label"],
         labelled.left_out,
