@@ -347,11 +347,8 @@ def measure_reliability(
     for place in np.unique(places).tolist():
         inside = places == place
         means = float(values[inside].mean()), float(truth[inside].mean())
-        found.append(
-            ReliabilityBin(
-                float(edges[place]), float(edges[place + 1]), int(inside.sum()), *means, share_low, share_high
-            )
-        )
+        ends = float(edges[place]), float(edges[place + 1])
+        found.append(ReliabilityBin(*ends, int(inside.sum()), *means, *wilson(truth[inside], confidence)))
     gaps = [row.pairs * abs(row.probability - row.share) for row in found]
     return Reliability(tuple(found), math.fsum(gaps) / truth.size)
 
