@@ -77,7 +77,7 @@ class DualEncoderConfig(PreTrainedConfig):
         **options: Any,  # noqa: ANN401 - what every config takes
     ) -> None:
         # A config without arguments is what transformers compares with when it writes one.
-        self.text_config = as_config({"model_type": "bert"} if text_config is None else text_config)
+        self.text_config: Any = as_config({"model_type": "bert"} if text_config is None else text_config)
         self.image_config = as_config(image_config)
         self.freeze_text, self.extra_layers = freeze_text, extra_layers
         self.extra_heads, self.extra_feed_forward = extra_heads, extra_feed_forward
