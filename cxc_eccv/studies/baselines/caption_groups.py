@@ -34,13 +34,9 @@ COLLECTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class CaptionGroup:
-    """The captions of one image.
+    """The captions of one image, as their authors wrote them, with an id each.
 
-    Attributes:
-        collection: ``coco``, or ``flickr`` for Flickr8k and Flickr30k, which share photos.
-        image_id: COCO id or Flickr photo number.
-        caption_ids: ids within the collection they were read from, one per text.
-        texts: raw captions, as their authors wrote them.
+    ``collection`` is ``coco``, or ``flickr`` for Flickr8k and Flickr30k, which share photos and their numbers.
     """
 
     collection: str

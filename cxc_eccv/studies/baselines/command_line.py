@@ -26,8 +26,7 @@ def read_arguments(
     """One dataclass of each kind, filled in from the command line of ``cxc-eccv train NAME``; ``--help`` ends it.
 
     A dataclass's ``_argument_group_name`` is the heading of its options. ``presets`` are what ``--preset`` may name, to
-    the options that stand where the command does not name them; UnknownName for any other. A name with underscores, as
-    scripts of transformers have them, is the same option.
+    the options that stand where the command does not name them. Names with underscores are the same options.
 
     Example:
         >>> from dataclasses import dataclass

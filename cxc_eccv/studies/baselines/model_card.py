@@ -16,7 +16,7 @@ from cxc_eccv.hub.leaderboard import NAME
 from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.studies.baselines.training import ScoredPairs, Trained
-from cxc_eccv.types import Report, Result
+from cxc_eccv.types import Report
 from cxc_eccv.writing import replaced_file
 
 __all__ = ["write_model_card"]
@@ -38,13 +38,7 @@ KINDS = {
 def write_model_card(trained: Trained, command: str, scoring: str) -> Path:
     """Write ``README.md`` beside the model; what somebody wrote around the generated part is kept.
 
-    Args:
-        trained: what the run left.
-        command: by which it was trained.
-        scoring: by which commands it can be scored.
-
-    Raises:
-        HubConflict: somebody edited the generated part; says what to do.
+    HubConflict where somebody edited the generated part.
     """
     path = trained.model / CARD
     before = path.read_text(encoding="utf-8") if path.is_file() else None
@@ -120,7 +114,14 @@ def _results(report: Report | None) -> Iterable[str]:
         return
     data = report.provenance["data"]
     rows = [
-        (task_name(result.task), result.direction or "whole", metric_name(result.metric), *_cells(result))
+        (
+            task_name(result.task),
+            result.direction or "whole",
+            metric_name(result.metric),
+            show_value(result.metric, result.value),
+            " to ".join(show_value(result.metric, end) for end in (result.low, result.high) if end is not None),
+            result.n_queries,
+        )
         for result in report.results
     ]
     yield "## Results"
@@ -152,11 +153,6 @@ def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
         f"{report.threshold:.4f}."
     )
     yield table(("measure", "value", "interval"), rows)
-
-
-def _cells(result: Result) -> tuple[str, str, int]:
-    bounds = [show_value(result.metric, bound) for bound in (result.low, result.high) if bound is not None]
-    return show_value(result.metric, result.value), " to ".join(bounds), result.n_queries
 
 
 def _data(trained: Trained) -> str:

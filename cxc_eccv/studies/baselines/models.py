@@ -7,8 +7,7 @@ Example:
     2048
 """
 
-from cxc_eccv.studies.baselines.char_gru.ensemble import CharGruEnsemble
-from cxc_eccv.studies.baselines.char_gru.model import CharGruModel
+from cxc_eccv.studies.baselines.char_gru.model import CharGruEnsemble, CharGruModel
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor

@@ -22,11 +22,9 @@ def evaluate_baseline(
 ) -> StsReport:
     """Correlations of a bag of words with human scores.
 
-    ``bow``: TF-IDF, whose vocabulary and document frequencies are those of the distinct sentences of each task; the
-    scores are not seen. It has a dimension per word, so that the STS Benchmark and SICK have its cosine and no
-    classifier. ``word_vectors``: the mean of the vectors of a sentence's words, in lower case.
-
-    ``vectors`` is a text file as GloVe's, of ``word_vectors`` alone; tasks are as of ``evaluate_sts``.
+    ``bow``: TF-IDF fitted on the distinct sentences of each task, without their scores; it has a dimension per word, so
+    that the STS Benchmark and SICK have its cosine and no classifier. ``word_vectors``: the mean of the ``vectors`` of
+    a sentence's words, of a text file as GloVe's.
     """
     if name not in STS_BASELINES:
         raise UnknownName("baseline for sentences", name, STS_BASELINES)

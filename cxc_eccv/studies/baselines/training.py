@@ -7,6 +7,7 @@ import math
 import os
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,8 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import distributed
 from torch.distributed.nn.functional import all_gather
+from torch.utils.data import Sampler
 from tqdm.auto import tqdm
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.encoding.checkpoints import open_checkpoint
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
@@ -31,8 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SHAPING",
+    "AnyModel",
+    "AnyTokenizer",
     "EpochCallback",
     "FiniteTrainer",
+    "Processing",
     "Progress",
     "ScoredPairs",
     "ScriptArguments",
@@ -46,6 +52,15 @@ __all__ = [
     "token_ids",
     "without_places",
 ]
+
+AnyModel = Any
+"""Our own dual encoders, CLIP and its kin, which share no type."""
+
+AnyTokenizer = Any
+"""Tokenizers share no type either."""
+
+Processing = Any
+"""A tokenizer, or a processor that holds one."""
 
 CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
 """Files of a checkpoint; the state is written last."""
@@ -86,24 +101,11 @@ class ScoredPairs(NamedTuple):
 class Trained:
     """What a training run leaves, as its report and its card tell of it.
 
-    Attributes:
-        kind: ``dual-encoder``, ``char-gru`` or ``entailment-classifier``.
-        about: what it is, in a sentence.
-        output: the run's folder.
-        model: the folder of the model and of what prepares its inputs; ``output`` or one within.
-        has_images: whether it embeds images.
-        base_models: the checkpoints on the Hub that it started from.
-        parts: of the data that it was trained on; none for a file of the user's own, or the sample.
-        settings: option to value of what its weights depend on.
-        loading: Python that loads it and embeds a caption, with FOLDER for its folder.
-        scoring: arguments of the ``cxc-eccv`` commands that score it; none where only its own command does, repeated.
-        library: the raw files.
-        report, run: what it scored, and by which vectors; None where no report was asked for.
-        pairs: what a classifier of entailment scored.
-        images: the folder of the images that the report shows.
-        push: uploads the folder; None where it stays here.
-        pipeline_tag: the pipeline of transformers that runs the model; None where none does, as for a classifier, whose
-            premise is an image with its captions.
+    ``model`` is the folder of the model, ``output`` or one within it; ``base_models`` are on the Hub; ``parts`` of the
+    data are empty for a file of the user's own or the sample; ``settings`` are what the weights depend on; ``loading``
+    is Python that embeds a caption, with FOLDER for the model's; ``scoring`` are commands that score it, none where
+    only the training command does. What was scored, an upload and a pipeline of transformers are None where there is
+    none.
     """
 
     kind: str
@@ -135,7 +137,7 @@ class Trained:
         return replace(self, report=replace(report, provenance=facts), run=run)
 
 
-def token_ids(tokenizer: Any, texts: Sequence[str], kind: str = "captions") -> list[list[int]]:  # noqa: ANN401 - tokenizers share no type
+def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], kind: str = "captions") -> list[list[int]]:
     """Token ids of every text, cut to the tokenizer's ``model_max_length``; the first process warns of how many."""
     whole: list[list[int]] = tokenizer(list(texts), return_attention_mask=False, verbose=False)["input_ids"]
     context = int(tokenizer.model_max_length)
@@ -163,9 +165,9 @@ def process_rank() -> int:
 def gather(values: torch.Tensor) -> torch.Tensor:
     """(processes x K, ...) the (K, ...) values of all processes, by rank, so that each serves the others as negatives.
 
-    The gradient of what other processes compute from this process's values is summed into them. As data-parallel
-    training averages gradients over processes, K rows of loss per process train exactly as all rows on one would.
-    InvalidOption where K differs.
+    Gradients of what other processes compute from these values are summed into them; data-parallel training then
+    averages over processes, so that K rows of loss per process train exactly as all rows on one would. K must be equal
+    everywhere.
     """
     if process_count() == 1:
         return values
@@ -195,14 +197,45 @@ class FiniteTrainer(Trainer):
 
 
 class WholeTrainer(FiniteTrainer):
-    """Trainer that takes up checkpoints by ``from_pretrained``.
+    """Trainer that measures a model by itself, orders the training data anew each epoch, and loads whole checkpoints.
 
     ``save_pretrained`` writes some backbones' weights under the names of older versions (ViT's are), which
-    ``from_pretrained`` knows and ``load_state_dict`` does not: Trainer's own way warns, and leaves those weights as
-    they are.
+    ``from_pretrained`` knows and ``load_state_dict``, Trainer's own way, passes over with a warning.
     """
 
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:  # noqa: ANN401 - as Trainer says
+    def measure(self) -> Mapping[str, float]:
+        """What an evaluation gives; nothing where there is none."""
+        raise NotImplementedError
+
+    def order(self, dataset: Any, seed: int) -> Sampler[Any]:  # noqa: ANN401 - datasets share no type
+        """The sampler of an epoch, which has an ``epoch``."""
+        raise NotImplementedError
+
+    def evaluate(
+        self,
+        eval_dataset: Any = None,  # noqa: ANN401 - as Trainer says
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
+        """What :meth:`measure` gives, under ``eval_`` and its keys."""
+        started = time.time()
+        metrics = {f"{metric_key_prefix}_{key}": value for key, value in self.measure().items()}
+        if metrics:
+            metrics |= speed_metrics(metric_key_prefix, started)
+            self.log(metrics)
+            self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def create_model_card(self, *_arguments: Any, **_options: Any) -> None:  # noqa: ANN401 - as Trainer says
+        """None: whoever asked for the training writes the card, from what came of it."""
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[Any]:  # noqa: ANN401 - as Trainer says
+        dataset: Any = self.train_dataset if train_dataset is None else train_dataset
+        sampler = self.order(dataset, self.args.seed if self.args.data_seed is None else self.args.data_seed)
+        self.add_callback(EpochCallback(sampler))
+        return sampler
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: AnyModel = None) -> None:
         """Take up the weights of a checkpoint, all of them."""
         target: Any = self.accelerator.unwrap_model(self.model if model is None else model)
         target.load_state_dict(open_checkpoint(type(target), resume_from_checkpoint).state_dict())
@@ -345,11 +378,10 @@ def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> st
 def last_checkpoint(
     folder: Path, identity: dict[str, Any], *, resume: bool | None = None, is_first: bool = True
 ) -> str | None:
-    """The newest complete checkpoint below a run's folder, or None; the first process notes down whose folder it is.
+    """The newest complete checkpoint below a run's folder, or None; the first process records whose folder it is.
 
-    ``identity`` is what the weights of the run depend on; CheckpointMismatch names what was different in the run that
-    the folder is of. A checkpoint that was being written as that run was interrupted is left aside, with a warning.
-    InvalidOption where ``resume`` is True and there is none, or False and there is one.
+    CheckpointMismatch where the folder is of a run with another ``identity``, what weights depend on; InvalidOption
+    where ``resume`` is True and there is no checkpoint, or False and there is one.
     """
     record = folder / "run.json"
     checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))

@@ -142,7 +142,7 @@ class EntailmentConfig(PreTrainedConfig):
     def widths(self) -> tuple[int, ...]:
         """Features of the state of each branch that is there, the text branch first."""
         text = self.visual_text_config if self.shared_text else self.text_config
-        return tuple(int(one.hidden_size) for one in (text, self.visual_text_config) if one is not None)
+        return tuple(int(config.hidden_size) for config in (text, self.visual_text_config) if config is not None)
 
     def _check(self) -> None:
         if self.head not in HEADS:
@@ -164,25 +164,19 @@ class EntailmentConfig(PreTrainedConfig):
                 "shared_text: the visual branch needs an image encoder and a text encoder of its own, which then is "
                 "that of the text branch, too; leave out text_config"
             )
-        if self.is_fusion and self.mask_share:
+        if self.visual_text_config is not None and self.is_fusion and self.mask_share:
             raise InvalidOption(
-                f"masking needs the attention of an image encoder's first token, and {_kind(self.visual_text_config)} "
-                "has no image encoder apart from the text; give mask_share=0"
+                "masking needs the attention of an image encoder's first token, and "
+                f"{self.visual_text_config.model_type} has no image encoder apart from the text; give mask_share=0"
             )
-
-
-def _kind(config: PreTrainedConfig | None) -> str:
-    return "none" if config is None else config.model_type
 
 
 @dataclass
 class EntailmentOutput(ModelOutput):
-    """What a forward pass gives.
+    """The loss, None without labels, and (N, 2) logits for "not entailed" and "entailed".
 
-    Attributes:
-        loss: scalar, or None without labels.
-        logits: (N, 2) for "not entailed" and "entailed": the joint head's where the premise is an image with text and
-            the model has both branches, else those of the branch that there is.
+    The joint head's where the premise is an image with text and the model has both branches, else those of the one
+    branch.
     """
 
     loss: torch.Tensor | None = None
@@ -512,12 +506,7 @@ class EntailmentClassifier(PreTrainedModel):
 
 
 def soft_cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """(N,) cross-entropies of (N, 2) logits against (1 - y, y), for (N,) labels y in [0, 1].
-
-    Example:
-        >>> soft_cross_entropy(torch.zeros(2, 2), torch.tensor([1.0, 0.5]))
-        tensor([0.6931, 0.6931])
-    """
+    """(N,) cross-entropies of (N, 2) logits against (1 - y, y), for (N,) labels y in [0, 1]."""
     logs = functional.log_softmax(logits, dim=1)
     return -((1 - labels) * logs[:, 0] + labels * logs[:, 1])
 

@@ -25,13 +25,14 @@ __all__ = [
     "copy_weights",
     "cross_widths",
     "first_states",
+    "image_width",
     "spread_positions",
 ]
 
 FUSION = ("vilt", "bridgetower")
 """Types of models that read pixels and text together."""
 
-OWN_CLASSES = {"blip_text_model": BlipTextModel, "blip_vision_model": BlipVisionModel}
+BLIP_PARTS = {"blip_text_model": BlipTextModel, "blip_vision_model": BlipVisionModel}
 """Parts of BLIP, which AutoModel does not know by themselves."""
 
 
@@ -47,8 +48,8 @@ def build_encoder(config: PreTrainedConfig | None) -> Any:  # noqa: ANN401 - any
     """A model of new weights, without those of a pooler, which nothing here uses."""
     if config is None:
         return None
-    own = OWN_CLASSES.get(config.model_type)
-    model = build_model(config) if own is None else own(config)
+    kind = BLIP_PARTS.get(config.model_type)
+    model = build_model(config) if kind is None else kind(config)
     pooler = getattr(model, "pooler", None)
     if pooler is not None and any(True for _ in pooler.parameters()):
         model.pooler = None
@@ -104,10 +105,11 @@ def cross_widths(image_config: PreTrainedConfig | None, reader_config: Any) -> t
     if image_config is None:
         return 0, 0
     width = getattr(reader_config, "encoder_hidden_size", reader_config.hidden_size)
-    return _image_width(image_config), int(width)
+    return image_width(image_config), int(width)
 
 
-def _image_width(config: Any) -> int:  # noqa: ANN401 - under the name that each config has for it
+def image_width(config: Any) -> int:  # noqa: ANN401 - configs share no attributes
+    """Features of an image's positions, under the name that each config has for them."""
     if config.model_type == "efficientnet":
         return int(config.hidden_dim)
     sizes = getattr(config, "hidden_sizes", None)

@@ -8,11 +8,9 @@ entailment for retrieval). No model and no loss has to know of them.
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,27 +19,17 @@ from torch.utils.data import DataLoader, Dataset
 from transformers import Trainer, TrainerCallback
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.sources.readers import read_mined
 from cxc_eccv.types import IntArray
 
 if TYPE_CHECKING:
     import datasets
 
-__all__ = ["EnhancedTrainer", "WeakBatches", "read_weak_positives"]
+__all__ = ["EnhancedTrainer", "WeakBatches"]
 
 IMAGE_KEY = "image_id"
 """Under which a batch holds the ids of its images."""
 
 Pair = tuple[int, int]
-
-
-def read_weak_positives(path: str | Path) -> dict[int, list[int]]:
-    """The ids of the captions that a file of ``cxc-eccv mine`` names for each image, by image id."""
-    table = read_mined(Path(path)).table
-    found: defaultdict[int, list[int]] = defaultdict(list)
-    for image, caption in zip(table["image_id"].to_pylist(), table["caption_id"].to_pylist(), strict=True):
-        found[image].append(caption)
-    return dict(found)
 
 
 class WeakBatches:
@@ -94,11 +82,8 @@ class WeakBatches:
     ) -> Self:
         """Batches of rows as the config ``pairs`` has them: an image's row with the caption of another.
 
-        The loader's workers read the rows and open their images; ``collate`` runs in the process that trains. Weak
-        positives whose image or caption has no row are left out, and a warning counts them.
-
-        Raises:
-            InvalidOption: none is left.
+        Weak positives whose image or caption has no row are left out and counted in a warning; InvalidOption where none
+        is left. The loader's workers read the rows; ``collate`` runs in the process that trains.
         """
         images, texts = ({number: row for row, number in enumerate(rows[name])} for name in ("image_id", "caption_id"))
         known = {
@@ -117,10 +102,10 @@ class WeakBatches:
     def draw(self, images: Iterable[int], *, step: int, rank: int = 0) -> list[Pair]:
         """Pairs of image and caption: first for the images given, then for others."""
         random = np.random.default_rng([self.seed, step, rank])
-        own = [image for image in dict.fromkeys(images) if image in self.captions]
+        given = [image for image in dict.fromkeys(images) if image in self.captions]
         found: dict[int, int] = {}
         taken: set[int] = set()
-        for image in chain(_shuffle(own, random), _shuffle(self.captions, random)):
+        for image in chain(_shuffle(given, random), _shuffle(self.captions, random)):
             if len(found) == self.size:
                 break
             free = [] if image in found else [caption for caption in self.captions[image] if caption not in taken]
@@ -321,11 +306,7 @@ class _WithImages:
 
 
 class _ExtraSteps(TrainerCallback):
-    """Calls a Trainer for its extra steps.
-
-    They wait for the end of a step: whether an optimizer skipped its own, as it may with half precision, must be known
-    to the schedule first.
-    """
+    """Takes the extra steps after a step ended: the schedule must first know whether the optimizer skipped its own."""
 
     def __init__(self, trainer: EnhancedTrainer) -> None:
         self.trainer = trainer

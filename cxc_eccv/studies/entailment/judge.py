@@ -30,6 +30,7 @@ from cxc_eccv.parquet import read_parquet, write_parquet
 from cxc_eccv.sources.download import answers_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
+from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.writing import is_plain, replaced_file
@@ -89,16 +90,16 @@ class ClassifierJudge(Judge):
         progress: bool = True,
     ) -> None:
         self._load: Callable[[], Classifier] = lambda: cast("Classifier", classifier)
-        own: Classifier | Announced
+        known: Classifier | Announced
         if isinstance(classifier, str | Path):
             from cxc_eccv.studies.entailment.scoring import announce, load_classifier  # needs torch
 
-            own, self._load = announce(classifier), partial(load_classifier, classifier, device=device)
+            known, self._load = announce(classifier), partial(load_classifier, classifier, device=device)
         else:
-            own = classifier
-        config = own.model.config
+            known = classifier
+        config = known.model.config
         if config.has_visual and images is None:
-            raise InvalidOption(f"{own.name} looks at images: give their folder with images (--images)")
+            raise InvalidOption(f"{known.name} looks at images: give their folder with images (--images)")
         self.threshold = float(config.threshold)
         self.images = ImageFolder(images) if config.has_visual and images is not None else None
         self._options = {"batch_size": batch_size}
@@ -117,11 +118,10 @@ class ClassifierJudge(Judge):
     @property
     def facts(self) -> Mapping[str, Any]:
         """What a report says of it."""
-        own = self.classifier
-        data = getattr(own.model.config, "training_data", None)
+        data = getattr(self.classifier.model.config, "training_data", None)
         return {
-            "model": own.name,
-            "fingerprint": own.fingerprint,
+            "model": self.classifier.name,
+            "fingerprint": self.classifier.fingerprint,
             "threshold": self.threshold,
             "looks_at": "captions" if self.images is None else "captions and image",
             "trained_on": None if data is None else dict(data["holds"]),
@@ -129,24 +129,13 @@ class ClassifierJudge(Judge):
         }
 
     def on(self, library: Library, split: str, collection: Collection = COCO) -> PairJudge:
-        """The judge of pairs of one split of one collection.
-
-        Args:
-            library: has its images and captions.
-            split: of the collection.
-            collection: COCO, where nothing else is said.
-        """
+        """The judge of pairs of one split of one collection."""
         content = collection.content(library, split)
-        own = np.argsort(content.caption_image_ids, kind="stable")
-        texts = content.captions["text"].combine_chunks().take(pa.array(own)).to_pylist()
-        premises: dict[int, list[str]] = {}
-        for image, text in zip(content.caption_image_ids[own].tolist(), texts, strict=True):
-            premises.setdefault(image, []).append(text.strip())
         where = f"the {split} split of {collection.name}"
         return PairJudge(
             self,
             where,
-            {image: " ".join(captions) for image, captions in premises.items()},
+            dict(zip(content.image_ids.tolist(), premises_of(content, content.image_ids), strict=True)),
             dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)),
             dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True)),
         )
@@ -210,15 +199,7 @@ class ClassifierJudge(Judge):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairJudge:
-    """A judge on one split: the texts and files behind the ids that it is asked about.
-
-    Attributes:
-        judge: who answers.
-        where: what messages call the split.
-        premises: image id to its captions, joined.
-        hypotheses: caption id to text.
-        files: image id to file name.
-    """
+    """A judge on one split: the captions, texts and file names behind the ids that it is asked about."""
 
     judge: ClassifierJudge
     where: str
@@ -227,16 +208,10 @@ class PairJudge:
     files: Mapping[int, str]
 
     def judge_pairs(self, pairs: pa.Table) -> pa.Table:
-        """Calibrated probabilities that images entail captions.
+        """Calibrated probabilities that images entail captions, by a table of ``image_id`` and ``caption_id``.
 
-        Args:
-            pairs: ``image_id`` and ``caption_id``, both int64, in any order, repeated or not.
-
-        Returns:
-            ``image_id``, ``caption_id`` as they were given, and ``probability`` (float64).
-
-        Raises:
-            DataError: an id is not of the split, or an image's file is missing.
+        The answer has these columns as they were given, and ``probability``. DataError where an id is not of the split,
+        or an image's file is missing.
         """
         image_ids, caption_ids = (np.asarray(pairs[name], dtype=np.int64) for name in ("image_id", "caption_id"))
         probability = self.probabilities(image_ids, caption_ids)
@@ -293,9 +268,9 @@ class _Answers:
             except (pa.ArrowException, OSError, ValueError):
                 continue  # damaged: its pairs are asked about again
             answered = pc.index_in(pa.array(table["pair"].combine_chunks()), value_set=pa.array(pairs))
-            said = np.asarray(table["probability"])
-            known = np.asarray(answered.is_valid()) & (said >= 0) & (said <= 1)
-            found[np.asarray(answered.filter(pa.array(known)))] = said[known]
+            kept = np.asarray(table["probability"])
+            known = np.asarray(answered.is_valid()) & (kept >= 0) & (kept <= 1)
+            found[np.asarray(answered.filter(pa.array(known)))] = kept[known]
         return found
 
     def write(self, pairs: NDArray[np.str_], probabilities: FloatArray) -> None:

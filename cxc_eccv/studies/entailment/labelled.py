@@ -18,7 +18,14 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, LabelFile, read_entailment, read_labels
 from cxc_eccv.sources.reading import read_table, shown
-from cxc_eccv.studies.entailment.training_data import SCHEMA, captions_of_images, keys, load_training_data, part_of
+from cxc_eccv.studies.entailment.training_data import (
+    SCHEMA,
+    join_captions,
+    keys,
+    load_training_data,
+    part_of,
+    premises_of,
+)
 from cxc_eccv.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -31,14 +38,9 @@ PAIR_IDS = ("image_id", "caption_id")
 
 
 class Questions(NamedTuple):
-    """Pairs to score, by their rows among distinct premises and hypotheses.
+    """Pairs to score: distinct premises with their image files, distinct hypotheses, and (P,) places among both.
 
-    Attributes:
-        premises: captions joined by a blank.
-        files: the image of every premise, or None for a classifier of texts alone.
-        hypotheses: sentences.
-        rows: (P,) places among the premises.
-        columns: (P,) places among the hypotheses.
+    ``files`` are None for a classifier of texts alone.
     """
 
     premises: Sequence[str]
@@ -60,12 +62,9 @@ class Questions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledPairs:
-    """Labelled pairs of one name.
+    """Labelled pairs of a part (``cxc/val``) or of a file, in the schema of training data.
 
-    Attributes:
-        name: of a part (``cxc/val``) or of the file.
-        table: of :data:`cxc_eccv.studies.entailment.training_data.SCHEMA`.
-        left_out: rule to the number of rows that are not in it.
+    ``left_out`` has the number of rows that each rule left out.
     """
 
     name: str
@@ -84,11 +83,7 @@ class LabelledPairs:
         return np.asarray(pc.coalesce(*columns).to_pylist(), dtype=object)
 
     def align(self, said: pa.Table, path: Path) -> FloatArray:
-        """(N,) of the column ``probability`` of a table of the same pairs.
-
-        They are told apart by ``image_id`` and ``caption_id`` where the table has both; else its rows are those of the
-        pairs in their order, and whatever it says of them has to agree.
-        """
+        """(N,) of the column ``probability`` of a table of the same pairs, by ids where it has them, else by order."""
         probabilities = np.asarray(said["probability"], dtype=np.float64)
         if {"image_id", "caption_id"} <= set(said.column_names):
             keys = (pc.binary_join_element_wise("coco", pc.cast(said[name], pa.string()), "/") for name in PAIR_IDS)
@@ -119,16 +114,7 @@ class LabelledPairs:
 
 
 def find_labelled(name: str) -> Path | None:
-    """The file of labelled pairs that is meant, or None for a part of the corpora; nothing is read.
-
-    Raises:
-        SourceMissing: no such file.
-        UnknownName: no such part.
-
-    Example:
-        >>> find_labelled("cxc/test") is None
-        True
-    """
+    """The file of labelled pairs that a name means, or None for a part of the corpora; nothing is read."""
     path = Path(name)
     suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
     if not suffixes or suffixes[-1] not in SUFFIXES:
@@ -142,20 +128,12 @@ def find_labelled(name: str) -> Path | None:
 
 
 def read_labelled(name: str, library: Library, *, images: str | Path | None = None) -> LabelledPairs:
-    """Labelled pairs of a file, or of a part of the corpora.
+    """Labelled pairs of a file, or of a part of the corpora, which may be of test data: nothing is trained here.
 
     A file is a table (``.parquet``) with ``hypothesis``, ``label`` and ``premise`` or ``image``, and whatever else
     training data have; a label file of ``cxc-eccv annotate merge`` (``.parquet``); or one of the layouts of entailment
-    labels (``.csv``, ``.jsonl``). A part may be of test data: nothing is trained here.
-
-    Args:
-        name: of the file, or as ``cxc/test``.
-        library: the raw sources.
-        images: folder with the image files, for a part whose premises shall have them.
-
-    Raises:
-        DataError: no such file, a malformed row, a label other than 0 and 1, or raw files that are not at hand.
-        UnknownName: no such part.
+    labels (``.csv``, ``.jsonl``). ``images`` is the folder for a part whose premises shall have them. DataError for a
+    malformed file or raw files that are not at hand, UnknownName for a part.
 
     Example:
         >>> pairs = read_labelled("cxc/test", Library("sample"))
@@ -215,9 +193,8 @@ def _of_people(labels: LabelFile, library: Library) -> pa.Table:
     library.check_labels(labels)
     content = library.karpathy(labels.split)
     images, captions = (np.asarray(labels.table[name]) for name in ("image_id", "caption_id"))
-    premises = captions_of_images(content, images).to_pylist()
     given = {
-        "premise": pa.array([" ".join(text.strip() for text in texts) for texts in premises]),
+        "premise": pa.array(premises_of(content, images), pa.string()),
         "image": pa.array(file_names(library, labels.split, images), pa.string()),
         "hypothesis": pa.array(caption_texts(library, labels.split, captions), pa.string()),
         "label": labels.table["positive"].cast(pa.int8()),
@@ -231,7 +208,7 @@ def _of_people(labels: LabelFile, library: Library) -> pa.Table:
 
 def _of_labels(table: pa.Table) -> pa.Table:
     """Pairs of one of the layouts of entailment labels, in the schema of all."""
-    premises = [" ".join(text.strip() for text in texts) for texts in table["premise"].to_pylist()]
+    premises = join_captions(table["premise"].combine_chunks())
     ids, names = table["image_id"].to_pylist(), [Path(name).name for name in table["image"].to_pylist()]
     keys = [f"image/{name}" if number is None else f"coco/{number}" for number, name in zip(ids, names, strict=True)]
     captions = [
@@ -239,11 +216,11 @@ def _of_labels(table: pa.Table) -> pa.Table:
         for key, caption in zip(keys, table["hypothesis_id"].to_pylist(), strict=True)
     ]
     given = {
-        "premise": pa.array(premises),
+        "premise": premises,
         "image": pa.array(names),
         "hypothesis": table["hypothesis"],
         "label": table["label"],
-        "kind": pa.array(["multimodal" if premise else "visual" for premise in premises]),
+        "kind": pa.array(["multimodal" if premise else "visual" for premise in premises.to_pylist()]),
         "source": pa.array(["entailment"] * len(names)),
         "image_key": pa.array(keys),
         "caption_key": pa.array(captions, pa.string()),

@@ -13,18 +13,10 @@ __all__ = ["blank_attended", "check_attends", "first_token_attention"]
 
 
 def blank_attended(image_model: PreTrainedModel, pixel_values: torch.Tensor, ratio: float = 0.4) -> torch.Tensor:
-    """A copy of the images whose most attended patches are blank: 0, the mean colour of a processor that normalises.
+    """A copy of (N, 3, H, W) images whose most attended patches are blank: 0, the mean colour after normalising.
 
     Of P patches, round(ratio P) are blanked: those that :func:`first_token_attention` is largest for; of equals the
     first.
-
-    Args:
-        image_model: an image encoder of patches after a first token, such as ViT, DeiT, DINOv2, CLIP's or BLIP's.
-        pixel_values: (N, 3, H, W) images as the encoder takes them.
-        ratio: share of the patches.
-
-    Raises:
-        InvalidOption: an encoder without such a token or its attention.
 
     References:
         Revising Image-Text Retrieval via Multi-Modal Entailment, section 3.2, where the ratio is 0.4; after Liang et

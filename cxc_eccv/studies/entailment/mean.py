@@ -26,13 +26,7 @@ MEAN = "entailment_mean"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanScores:
-    """Entail@K of one model on COCO, on Flickr30k, and the mean of the two.
-
-    Attributes:
-        name: of the model.
-        results: rows of the two reports, and after them those of the means, whose task is ``entailment_mean``.
-        provenance: split, policy for pairs without a label, and seed.
-    """
+    """Entail@K of one model on COCO, on Flickr30k, and the mean of the two (task ``entailment_mean``)."""
 
     name: str
     results: tuple[Result, ...]
@@ -66,17 +60,8 @@ def mean_entailment(
 ) -> MeanScores:
     """The mean of Entail@K over COCO and Flickr30k for every K that both reports have, each collection counting half.
 
-    The two collections have different images, so the intervals draw the images of each by themselves.
-
-    Args:
-        reports: that of one model on COCO and that on Flickr30k, in either order; of the same split, and under the same
-            policy for pairs without a label.
-        name: of the model; None for that of the report on COCO.
-        seed: of the draws.
-        confidence: of the intervals; None for no intervals.
-
-    Raises:
-        InvalidOption: other reports than these two, or reports that do not go together.
+    The collections have different images, so the intervals draw the images of each by themselves. The reports may come
+    in either order; InvalidOption where they differ in split or in the policy for pairs without a label.
 
     Example:
         >>> import pyarrow as pa
@@ -102,9 +87,9 @@ def mean_entailment(
     _check(coco, flickr, [(rows[0][metric], rows[1][metric]) for metric in both])
     means = [_mean(by_task, rows[0][metric], rows[1][metric], settings) for metric in both]
     facts = {"split": coco.report.provenance.get("split"), **settings.facts}
-    facts |= {"reports": {own: by_task[own].report.name for own in TASKS}, "unjudged": judge_of(coco.report)}
-    own = [row for part in rows for metric, row in part.items() if metric in both]
-    return MeanScores(name or coco.name, (*own, *means), facts)
+    facts |= {"reports": {name: by_task[name].report.name for name in TASKS}, "unjudged": judge_of(coco.report)}
+    scored = [row for part in rows for metric, row in part.items() if metric in both]
+    return MeanScores(name or coco.name, (*scored, *means), facts)
 
 
 def _sort(reports: Sequence[ScoredReport]) -> dict[str, ScoredReport]:
@@ -112,14 +97,14 @@ def _sort(reports: Sequence[ScoredReport]) -> dict[str, ScoredReport]:
     found: dict[str, ScoredReport] = {}
     for scored in reports:
         has = {row.task for row in scored.report.results}
-        own = [one for one in TASKS if one in has and one not in found]
-        if not own:
+        new = [name for name in TASKS if name in has and name not in found]
+        if not new:
             raise InvalidOption(
                 f"{scored.name} has {', '.join(sorted(has)) or 'no result'}: give one report with the task "
                 f"{TASKS[0]} (COCO) and one with {TASKS[1]}, as evaluate makes them of one model's two files"
             )
-        found[own[0]] = scored
-    lacking = [one for one in TASKS if one not in found]
+        found[new[0]] = scored
+    lacking = [name for name in TASKS if name not in found]
     if lacking:
         raise InvalidOption(f"no report with the task {lacking[0]}; give one on COCO and one on Flickr30k")
     return found
@@ -127,19 +112,19 @@ def _sort(reports: Sequence[ScoredReport]) -> dict[str, ScoredReport]:
 
 def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result, Result]]) -> None:
     """Refuse reports whose numbers mean different things."""
-    one, other = coco.report, flickr.report
+    first, second = coco.report, flickr.report
     facts: list[tuple[str, object, object]] = [
-        ("split", one.provenance.get("split"), other.provenance.get("split")),
-        ("part of the split", one.restriction or "all of it", other.restriction or "all of it"),
-        ("judge of pairs without a label", judge_of(one), judge_of(other)),
+        ("split", first.provenance.get("split"), second.provenance.get("split")),
+        ("part of the split", first.restriction or "all of it", second.restriction or "all of it"),
+        ("judge of pairs without a label", judge_of(first), judge_of(second)),
     ]
-    policies = ((own.parameters.get("unjudged"), its.parameters.get("unjudged")) for own, its in rows)
+    policies = ((first.parameters.get("unjudged"), second.parameters.get("unjudged")) for first, second in rows)
     facts += [("policy for pairs without a label", *pair) for pair in policies]
-    for what, said, its in facts:
-        if said != its:
+    for what, of_coco, of_flickr in facts:
+        if of_coco != of_flickr:
             raise InvalidOption(
-                f"no mean of {coco.name} and {flickr.name}: the {what} is {said} for one and {its} for the other. "
-                "Evaluate both with the same options."
+                f"no mean of {coco.name} and {flickr.name}: the {what} is {of_coco} for one and {of_flickr} for the "
+                "other. Evaluate both with the same options."
             )
 
 

@@ -1,4 +1,4 @@
-"""How good a classifier of entailment is: its measures, a threshold, calibration, and a comparison of two.
+"""How good a classifier of entailment is: its measures, a threshold, and calibration.
 
 Everything is computed from (N,) labels, 1 where the premise entails the hypothesis and else 0, and (N,) scores. A pair
 is predicted to be entailed where its score reaches the threshold. Intervals draw images anew, with all their pairs:
@@ -13,23 +13,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cxc_eccv.comparison.resampling import BATCH
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.statistics import FEWEST_SAMPLES, SAMPLES, ClusterBootstrap, Draws, interval, two_sided_p_value, wilson
+from cxc_eccv.statistics import SAMPLES, ClusterBootstrap, Draws, interval, wilson
 from cxc_eccv.types import FloatArray, IntArray
 
 __all__ = [
     "RATES",
-    "Difference",
     "Rate",
     "Reliability",
     "ReliabilityBin",
     "average_precision",
     "check_threshold",
     "choose_threshold",
-    "compare_classifiers",
     "f_half",
     "fit_calibration",
     "fit_logistic",
@@ -43,8 +40,6 @@ RATES = ("accuracy", "precision", "recall", "f_half")
 
 BINS = 10
 
-BoolArray = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True)
 class Rate:
@@ -54,24 +49,6 @@ class Rate:
     value: float
     low: float
     high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """By how much the second of two classifiers is better in one measure.
-
-    Attributes:
-        name: one of :data:`RATES`.
-        value: the second's minus the first's.
-        low, high: interval of the difference.
-        p_value: two-sided, of no difference.
-    """
-
-    name: str
-    value: float
-    low: float
-    high: float
-    p_value: float
 
 
 def f_half(precision: ArrayLike, recall: ArrayLike) -> Any:  # noqa: ANN401 - a number of numbers, an array of arrays
@@ -124,66 +101,19 @@ def measure_classifier(
         precision 0.5
     """
     truth, values = _check_pairs(labels, scores)
-    _check_predicted(values, threshold)
-    outcomes = _outcomes(truth, values >= threshold)
+    if not (values >= threshold).any():
+        raise InvalidOption(
+            f"no pair reaches the threshold {threshold:g}, the highest score is {values.max():g}: precision has no "
+            "value. Choose a lower threshold."
+        )
+    predicted = (values >= threshold).astype(np.float64)
+    # Whether each pair is predicted rightly, predicted and labelled 1, predicted, labelled 1.
+    outcomes = np.stack([predicted == truth, predicted * truth, predicted, truth], axis=1).astype(np.float64)
     bootstrap = ClusterBootstrap(_clusters(images, truth.size), Draws(seed, SAMPLES))
     found, drawn = _rates(outcomes.mean(axis=0)), _rates(bootstrap.means(outcomes))
     return tuple(
         Rate(name, float(found[name]), *interval(drawn[name][~np.isnan(drawn[name])], confidence)) for name in RATES
     )
-
-
-def compare_classifiers(
-    labels: ArrayLike,
-    first: ArrayLike,
-    second: ArrayLike,
-    images: ArrayLike | None = None,
-    *,
-    thresholds: tuple[float, float] = (0.5, 0.5),
-    confidence: float = 0.95,
-    seed: int = 0,
-    samples: int = FEWEST_SAMPLES,
-) -> tuple[Difference, ...]:
-    """How much better a second classifier is than a first on the same pairs: both get the same draws of images.
-
-    Args:
-        labels: (N,) 0 or 1.
-        first: (N,) scores of the classifier to compare with.
-        second: (N,) scores of the other one.
-        images: as of :func:`measure_classifier`.
-        thresholds: of either classifier.
-        confidence: of the intervals.
-        seed: of the draws.
-        samples: number of draws.
-
-    Raises:
-        DataError, InvalidOption: as of :func:`measure_classifier`, for either classifier.
-
-    Example:
-        >>> accuracy = compare_classifiers([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], [0.9, 0.8, 0.3, 0.1])[0]
-        >>> accuracy.name, accuracy.value
-        ('accuracy', 0.5)
-    """
-    outcomes = []
-    for scores, threshold in zip((first, second), thresholds, strict=True):
-        truth, values = _check_pairs(labels, scores)
-        _check_predicted(values, threshold)
-        outcomes.append(_outcomes(truth, values >= threshold))
-    clusters, both = _clusters(images, truth.size), np.concatenate(outcomes, axis=1)
-    sizes = [BATCH] * (samples // BATCH) + [samples % BATCH] * bool(samples % BATCH)
-    seeds = np.random.SeedSequence(seed).generate_state(len(sizes)).tolist()
-    batches = [ClusterBootstrap(clusters, Draws(*batch)).means(both) for batch in zip(seeds, sizes, strict=True)]
-    observed, drawn = (_differences(means) for means in (both.mean(axis=0)[:, None], np.concatenate(batches, axis=1)))
-    found = []
-    for name in RATES:
-        own = drawn[name][~np.isnan(drawn[name])]
-        found.append(Difference(name, float(observed[name][0]), *interval(own, confidence), two_sided_p_value(own)))
-    return tuple(found)
-
-
-def _differences(means: FloatArray) -> dict[str, FloatArray]:
-    first, second = (_rates(half) for half in np.split(means, 2))
-    return {name: second[name] - first[name] for name in RATES}
 
 
 def choose_threshold(
@@ -244,10 +174,7 @@ def choose_threshold(
 def average_precision(labels: ArrayLike, scores: ArrayLike, *, share: float | None = None) -> float:
     """The mean over the entailed pairs of the precision at each one's score; equal scores are predicted alike.
 
-    Args:
-        labels: (N,) 0 or 1.
-        scores: (N,) of any scale, higher where entailment is likelier.
-        share: of entailed pairs to tell the precision for; None for that of these pairs.
+    ``share`` is the share of entailed pairs to give the precision for; None for that of these pairs.
 
     Example:
         >>> average_precision([1, 0, 1, 0], [0.9, 0.8, 0.8, 0.1])
@@ -260,12 +187,6 @@ def average_precision(labels: ArrayLike, scores: ArrayLike, *, share: float | No
 
 def precision_of_best(labels: ArrayLike, scores: ArrayLike, pairs: int, *, share: float | None = None) -> float:
     """The expected precision of so many pairs with the highest scores, where pairs of equal score are drawn at random.
-
-    Args:
-        labels: (N,) 0 or 1.
-        scores: (N,) of any scale, higher where entailment is likelier.
-        pairs: how many to take, from 1 to N.
-        share: as of :func:`average_precision`.
 
     Example:
         >>> precision_of_best([1, 0, 1, 0], [0.9, 0.8, 0.8, 0.1], 2)
@@ -293,19 +214,13 @@ def _at_share(hits: FloatArray, predicted: IntArray, truth: FloatArray, share: f
 
 
 def check_threshold(threshold: float) -> None:
-    """Refuse what is no threshold of probabilities.
-
-    Example:
-        >>> check_threshold(90)
-        Traceback (most recent call last):
-        cxc_eccv.errors.InvalidOption: threshold 90: probabilities run from 0 to 1
-    """
+    """Refuse a threshold that is no probability."""
     if not 0 <= threshold <= 1:
         raise InvalidOption(f"threshold {threshold:g}: probabilities run from 0 to 1")
 
 
 def check_precision(precision: float) -> None:
-    """Refuse what is no precision to reach."""
+    """Refuse a precision that is no fraction above 0."""
     if not 0 < precision <= 1:
         raise InvalidOption(f"precision {precision:g}: give a fraction above 0, and at most 1")
 
@@ -343,15 +258,8 @@ def fit_logistic(
 ) -> tuple[tuple[float, ...], float]:
     """A weight for every feature, and an offset: ``p = 1 / (1 + exp(-(sum of weight x feature + offset)))``.
 
-    A logistic regression with the targets of :func:`fit_calibration`.
-
-    Args:
-        features: (K,) of (N,) values of any scale.
-        labels: (N,) 0 or 1.
-        rising: no weight below 0: of a feature that is no higher where the label is 1 the weight is 0.
-
-    Raises:
-        DataError: as of :func:`measure_classifier`; labels of one kind alone; a feature that is the same everywhere.
+    A logistic regression on (K, N) features, with the targets of :func:`fit_calibration`. With ``rising`` no weight is
+    below 0. DataError for labels of one kind alone, or a feature that is the same everywhere.
 
     Example:
         >>> weights, offset = fit_logistic([[-2.0, -1.0, 0.5, 2.0], [1.0, 2.0, 2.0, 1.0]], [0, 0, 1, 1])
@@ -389,14 +297,9 @@ def fit_logistic(
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """Pairs whose probability lies in one part of the scale.
+    """Pairs whose probability p lies in one part of the scale, ``low <= p < high``; the last part includes its end.
 
-    Attributes:
-        low, high: the part, ``low <= p < high``; the last one has its end as well.
-        pairs: how many lie there.
-        probability: their mean probability.
-        share: the share of them that is labelled 1.
-        share_low, share_high: Wilson's interval of that share.
+    ``probability`` is their mean, ``share`` how many are labelled 1, with Wilson's interval.
     """
 
     low: float
@@ -410,12 +313,9 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Do probabilities mean what they say?
+    """Do probabilities mean what they say? ``bins`` are those with any pair, in ascending order.
 
-    Attributes:
-        bins: those with any pair, in ascending order.
-        expected_error: expected calibration error: the mean over all pairs of how far the mean probability of their
-            bin is from the share that is labelled 1.
+    ``expected_error`` is the mean over all pairs of how far the mean probability of their bin is from its share.
     """
 
     bins: tuple[ReliabilityBin, ...]
@@ -425,16 +325,9 @@ class Reliability:
 def measure_reliability(
     labels: ArrayLike, probabilities: ArrayLike, *, bins: int = BINS, confidence: float = 0.95
 ) -> Reliability:
-    """Compare probabilities with the share that is labelled 1, in bins of equal width.
+    """Compare (N,) probabilities with the share that is labelled 1, in bins of equal width.
 
-    Args:
-        labels: (N,) 0 or 1.
-        probabilities: (N,) in [0, 1].
-        bins: their number.
-        confidence: of the intervals of the shares.
-
-    Raises:
-        DataError: as of :func:`measure_classifier`; a probability outside [0, 1].
+    DataError as of :func:`measure_classifier`, and for a probability outside [0, 1].
 
     References:
         Guo, Pleiss, Sun and Weinberger, On calibration of modern neural networks, ICML 2017, equation 3.
@@ -452,12 +345,10 @@ def measure_reliability(
     places = np.minimum(np.searchsorted(edges, values, side="right") - 1, bins - 1)
     found = []
     for place in np.unique(places).tolist():
-        own = places == place
-        share_low, share_high = wilson(truth[own], confidence)
-        means = float(values[own].mean()), float(truth[own].mean())
-        found.append(
-            ReliabilityBin(float(edges[place]), float(edges[place + 1]), int(own.sum()), *means, share_low, share_high)
-        )
+        inside = places == place
+        means = float(values[inside].mean()), float(truth[inside].mean())
+        ends = float(edges[place]), float(edges[place + 1])
+        found.append(ReliabilityBin(*ends, int(inside.sum()), *means, *wilson(truth[inside], confidence)))
     gaps = [row.pairs * abs(row.probability - row.share) for row in found]
     return Reliability(tuple(found), math.fsum(gaps) / truth.size)
 
@@ -484,14 +375,6 @@ def _check_pairs(labels: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, Floa
     return truth.astype(np.float64), values.astype(np.float64)
 
 
-def _check_predicted(values: FloatArray, threshold: float) -> None:
-    if not (values >= threshold).any():
-        raise InvalidOption(
-            f"no pair reaches the threshold {threshold:g}, the highest score is {values.max():g}: precision has no "
-            "value. Choose a lower threshold."
-        )
-
-
 def _clusters(images: ArrayLike | None, pairs: int) -> IntArray:
     if images is None:
         return np.arange(pairs)
@@ -499,12 +382,6 @@ def _clusters(images: ArrayLike | None, pairs: int) -> IntArray:
     if found.shape != (pairs,):
         raise DataError(f"{found.shape} images for {pairs} pairs: need one for every pair")
     return np.unique(found, return_inverse=True)[1]
-
-
-def _outcomes(truth: FloatArray, predicted: BoolArray) -> FloatArray:
-    """(N, 4) whether each pair is predicted rightly, predicted and labelled 1, predicted, labelled 1."""
-    said = predicted.astype(np.float64)
-    return np.stack([said == truth, said * truth, said, truth], axis=1).astype(np.float64)
 
 
 def _rates(means: Sequence[Any] | FloatArray) -> Mapping[str, Any]:

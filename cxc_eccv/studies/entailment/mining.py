@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -44,7 +44,7 @@ from cxc_eccv.studies.entailment.labelled import LabelledPairs, Questions, find_
 from cxc_eccv.studies.entailment.measures import check_threshold
 from cxc_eccv.studies.entailment.rule import FittedRule, check_share, fit_rule
 from cxc_eccv.studies.entailment.seen import seen_by
-from cxc_eccv.studies.entailment.training_data import count_named, evaluation_splits
+from cxc_eccv.studies.entailment.training_data import count_named, evaluation_splits, premises_of
 from cxc_eccv.tasks.task import COCO, FLICKR30K
 from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, positions_of
 from cxc_eccv.writing import replaced_file
@@ -52,7 +52,7 @@ from cxc_eccv.writing import replaced_file
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Announced, Classifier
 
-__all__ = ["COLLECTIONS", "check_mining", "labelled_part", "mine"]
+__all__ = ["COLLECTIONS", "MiningOptions", "labelled_part", "mine"]
 
 SPLITS = ("train", "restval", "validation")
 
@@ -70,21 +70,66 @@ class Candidates(NamedTuple):
     ranks: IntArray
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MiningOptions:
+    """What is mined of which split and collection, and by which rule.
+
+    ``top_k`` captions of every image are scored. The ``threshold`` is the lowest probability to keep: the classifier's,
+    or that of the rule fitted on ``labelled`` pairs of the lists, 0.5 by default; ``precision`` in its place is what it
+    shall reach on these pairs. ``share`` is that of entailed pairs in the lists, None for that of the labelled ones.
+    ``images`` is the folder of a classifier that looks at images, ``output`` a ``.parquet`` file to write.
+    """
+
+    split: str = "train"
+    collection: str = "coco"
+    images: str | Path | None = None
+    top_k: int = 30
+    threshold: float | None = None
+    precision: float | None = None
+    labelled: LabelledPairs | None = None
+    share: float | None = None
+    output: str | Path | None = None
+
+    def check(self, classifier: Classifier | Announced, library: Library) -> Path | None:
+        """Raise what :func:`mine` would raise of them, before a retriever is encoded; gives the output's path."""
+        if self.collection not in COLLECTIONS:
+            raise UnknownName("collection", self.collection, COLLECTIONS)
+        if self.split not in SPLITS:
+            raise InvalidOption(
+                f"split {self.split!r}: weak positives are for training, mine {', '.join(SPLITS)}. A classifier judges "
+                "what models retrieve from the test split with evaluate --unjudged"
+            )
+        check_whole("top_k", self.top_k)
+        if self.threshold is not None:
+            check_threshold(self.threshold)
+        if self.share is not None:
+            check_share(self.share)
+        if self.threshold is not None and self.precision is not None:
+            raise InvalidOption("a threshold and a precision: give one of them")
+        if self.labelled is None:
+            if self.precision is not None or self.share is not None:
+                raise InvalidOption("precision (--precision) and share (--share) need labelled pairs (--labelled)")
+            if self.threshold is None:
+                raise InvalidOption(
+                    "neither labelled pairs nor a threshold. Name labelled pairs of the retriever's lists "
+                    "(--labelled): a rule fitted on them weighs the classifier against the rank. Or give the "
+                    "probability (--threshold) from which the classifier decides alone"
+                )
+        else:
+            _refuse_test_pairs(self.labelled, library)
+            _refuse_seen_pairs(classifier, self.labelled)
+            labelled_part(self.labelled, library)
+        find_images(classifier, [], self.images)
+        return None if self.output is None else check_output(self.output, [".parquet"])
+
+
 def mine(
     run: Run,
     classifier: Classifier,
     library: Library,
+    options: MiningOptions,
     *,
-    split: str = "train",
-    collection: str = "coco",
-    images: str | Path | None = None,
-    top_k: int = 30,
-    threshold: float | None = None,
-    precision: float | None = None,
-    labelled: LabelledPairs | None = None,
     labelled_run: Run | None = None,
-    share: float | None = None,
-    output: str | Path | None = None,
     similarity: str | None = None,
     device: str | None = None,
     batch_size: int = 64,
@@ -92,8 +137,8 @@ def mine(
 ) -> MinedPairs:
     """Captions of other images that are likely to be entailed, among a retriever's best for every image.
 
-    With ``labelled`` pairs, a logistic regression on those of them that are in the retriever's lists weighs the
-    classifier's probability against the rank; without them the classifier decides alone, from a ``threshold`` on.
+    With labelled pairs, a logistic regression on those of them that are in the retriever's lists weighs the
+    classifier's probability against the rank; without them the classifier decides alone, from a threshold on.
 
     The premise is an image's own captions, joined by a blank, and the image where the classifier looks at images. A
     retriever of texts alone ranks by the mean of the vectors of an image's own captions. Under torchrun the processes
@@ -103,19 +148,9 @@ def mine(
         run: vectors, scores or lists of the split's images and captions.
         classifier: what :func:`cxc_eccv.studies.entailment.scoring.load_classifier` gave.
         library: the raw sources.
-        split: ``train``, ``restval`` or ``validation``.
-        collection: ``coco`` or ``flickr30k``.
-        images: folder with the image files, at any depth; for a classifier that looks at images.
-        top_k: captions per image to score.
-        threshold: lowest probability to keep; of the classifier, or of the rule where there are ``labelled`` pairs, and
-            then 0.5 by default.
-        precision: in its place, the precision that the threshold shall reach on ``labelled`` pairs.
-        labelled: what ``read_labelled`` gave: pairs of the lists that the classifier
-            was not trained on.
+        options: what is mined, and by which rule.
         labelled_run: the same retriever's vectors, scores or lists of the split of the labelled pairs; None where that
             is the split that is mined.
-        share: of entailed pairs in the lists; None for that of the labelled pairs in them.
-        output: ``.parquet`` file to write.
         similarity: of vectors: ``cosine`` or ``dot``; None for what the run says, else cosine.
         device: torch device to rank vectors on; None for the processor.
         batch_size: pairs at once.
@@ -125,110 +160,71 @@ def mine(
         The pairs, by image and rank, with all facts; on every process.
 
     Raises:
-        InvalidOption: the test split; neither ``labelled`` nor a threshold, or a threshold and a precision; labelled
-            pairs that the classifier was trained on, or that are in no list; no ``images`` where they are needed; no
-            pair that reaches the threshold.
+        InvalidOption: the test split; neither labelled pairs nor a threshold, or a threshold and a precision; labelled
+            pairs that the classifier was trained on, or that are in no list; no images where they are needed; no pair
+            that reaches the threshold.
         RunError: the run lacks images or captions of the split, or its lists are too short.
         DataError: a raw file or an image is missing or broken.
     """
-    path = check_mining(
-        classifier,
-        library,
-        split=split,
-        collection=collection,
-        top_k=top_k,
-        threshold=threshold,
-        precision=precision,
-        labelled=labelled,
-        share=share,
-        output=output,
-        images=images,
-    )
+    path = options.check(classifier, library)
+    split, collection, labelled, top_k = options.split, options.collection, options.labelled, options.top_k
     content = COLLECTIONS[collection].content(library, split)
     with join_processes() as processes, lock_output(path, processes):
         score = partial(_score, classifier, output=path, processes=processes, batch_size=batch_size, progress=progress)
-        options = {"similarity": similarity, "device": device, "progress": progress and processes.rank == 0}
+        how = {"similarity": similarity, "device": device, "progress": progress and processes.rank == 0}
         ranking = _with_image_vectors(run, content, similarity)
-        found = _rank(ranking, content, top_k, processes, **options)
-        questions = _questions(classifier, content, found, images)
+        found = _rank(ranking, content, top_k, processes, **how)
+        questions = _questions(classifier, content, found, options.images)
+        rule: dict[str, Any] = {"top_k": top_k, "threshold": options.threshold}
         fitted = None
         if labelled is not None:
             part = labelled_part(labelled, library)
             of_part, lists = content, found
             if part != (collection, split):
                 of_part = COLLECTIONS[part[0]].content(library, part[1])
-                own = _with_image_vectors(require_labelled_run(labelled_run, labelled, part), of_part, similarity)
-                lists = _rank(own, of_part, top_k, processes, **options)
+                other = _with_image_vectors(require_labelled_run(labelled_run, labelled, part), of_part, similarity)
+                lists = _rank(other, of_part, top_k, processes, **how)
             listed, labels = _find_labelled(labelled, part, of_part, lists)
-            said = score("labelled", _questions(classifier, of_part, listed, images))[0]
-            if share is None:
+            probabilities = score("labelled", _questions(classifier, of_part, listed, options.images))[0]
+            if options.share is None:
                 _warn_of_gaps(labelled, listed, lists)
-            names = of_part.image_ids[listed.images]
-            fitted = fit_rule(said, listed.ranks, labels, names, threshold=threshold, precision=precision, share=share)
-        scores, cut = score("pairs", questions)
-        rule: dict[str, Any] = {"top_k": top_k, "threshold": threshold}
-        if fitted is not None and labelled is not None:
+            fitted = fit_rule(
+                probabilities,
+                listed.ranks,
+                labels,
+                of_part.image_ids[listed.images],
+                threshold=options.threshold,
+                precision=options.precision,
+                share=options.share,
+            )
             rule |= {**fitted.facts(), "labelled": labelled.name}
-            rule |= {} if precision is None else {"precision": precision}
+            rule |= {} if options.precision is None else {"precision": options.precision}
+        scores, cut = score("pairs", questions)
         facts = {
             "schema": MINED_FORMAT,
             "collection": collection,
             "split": split,
-            "classifier": _describe_classifier(classifier),
+            "classifier": {
+                "name": classifier.name,
+                "fingerprint": classifier.fingerprint,
+                "premise": "image and captions" if classifier.model.config.has_visual else "captions",
+                "training_data": getattr(classifier.model.config, "training_data", None),
+            },
             "retriever": _describe_retriever(run, ranking, found, similarity),
             "rule": {**rule, "pairs_scored": scores.size, "pairs_cut": cut},
-            "data": _describe_data(library, content),
+            "data": {
+                "edition": library.edition,
+                "version": library.catalog.version,
+                "content": content.fingerprint,
+                "images": content.image_ids.size,
+                "captions": content.caption_ids.size,
+                "files": library.files_used(),
+            },
             "package": cxc_eccv.__version__,
         }
         mined = MinedPairs(_keep(content, found, scores, fitted, facts), facts)
         _write(mined, path, processes)
     return mined
-
-
-def check_mining(
-    classifier: Classifier | Announced,
-    library: Library,
-    *,
-    split: str,
-    collection: str = "coco",
-    top_k: int,
-    threshold: float | None,
-    precision: float | None,
-    labelled: LabelledPairs | None = None,
-    share: float | None = None,
-    output: str | Path | None = None,
-    images: str | Path | None = None,
-) -> Path | None:
-    """Raise what :func:`mine` would raise of its options, before a retriever is encoded; gives the output's path."""
-    if collection not in COLLECTIONS:
-        raise UnknownName("collection", collection, COLLECTIONS)
-    if split not in SPLITS:
-        raise InvalidOption(
-            f"split {split!r}: weak positives are for training, mine {', '.join(SPLITS)}. A classifier judges what "
-            "models retrieve from the test split with evaluate --unjudged"
-        )
-    check_whole("top_k", top_k)
-    if threshold is not None:
-        check_threshold(threshold)
-    if share is not None:
-        check_share(share)
-    if threshold is not None and precision is not None:
-        raise InvalidOption("a threshold and a precision: give one of them")
-    if labelled is None:
-        if precision is not None or share is not None:
-            raise InvalidOption("precision (--precision) and share (--share) need labelled pairs (--labelled)")
-        if threshold is None:
-            raise InvalidOption(
-                "neither labelled pairs nor a threshold. Name labelled pairs of the retriever's lists (--labelled): a "
-                "rule fitted on them weighs the classifier against the rank. Or give the probability (--threshold) "
-                "from which the classifier decides alone"
-            )
-    else:
-        _refuse_test_pairs(labelled, library)
-        _refuse_seen_pairs(classifier, labelled)
-        labelled_part(labelled, library)
-    find_images(classifier, [], images)
-    return None if output is None else check_output(output, [".parquet"])
 
 
 def _refuse_test_pairs(labelled: LabelledPairs, library: Library) -> None:
@@ -238,8 +234,8 @@ def _refuse_test_pairs(labelled: LabelledPairs, library: Library) -> None:
         raise InvalidOption(f"labelled pairs {labelled.name}: {advice} {labelled.name.replace('/test', '/val')}")
     held = count_named(labelled.table, evaluation_splits(library, ["test"])[0])
     if held:
-        told = " and ".join(f"{pairs:,} hold an image or a caption of {name}" for name, pairs in held.items())
-        raise InvalidOption(f"labelled pairs {labelled.name}: of {labelled.table.num_rows:,}, {told}; {advice} others")
+        pairs = " and ".join(f"{count:,} hold an image or a caption of {name}" for name, count in held.items())
+        raise InvalidOption(f"labelled pairs {labelled.name}: of {labelled.table.num_rows:,}, {pairs}; {advice} others")
 
 
 def _refuse_seen_pairs(classifier: Classifier | Announced, labelled: LabelledPairs) -> None:
@@ -273,7 +269,8 @@ def labelled_part(labelled: LabelledPairs, library: Library) -> tuple[str, str]:
     keys = {key for key in labelled.table["image_key"].to_pylist() if key is not None}
     counts = {}
     for name, collection in COLLECTIONS.items():
-        numbers = np.array(sorted(_numbers(keys, name)), dtype=np.int64)
+        ids = (key.partition("/")[2] for key in keys if key.startswith(f"{name}/"))
+        numbers = np.array(sorted(int(number) for number in ids if number.isdecimal()), dtype=np.int64)
         for split in collection.splits(library) if numbers.size else ():
             if split in SPLITS:
                 counts[name, split] = int(np.isin(numbers, collection.content(library, split).image_ids).sum())
@@ -284,12 +281,6 @@ def labelled_part(labelled: LabelledPairs, library: Library) -> tuple[str, str]:
             "Flickr30k. Label pairs of the retriever's lists there (cxc-eccv entailment export --split val)"
         )
     return best
-
-
-def _numbers(keys: Iterable[str | None], collection: str) -> list[int]:
-    """Ids of the keys of a collection, such as ``coco/391895``."""
-    parts = [(key or "").partition("/") for key in keys]
-    return [int(number) for name, _, number in parts if name == collection and number.isdecimal()]
 
 
 def require_labelled_run(run: Run | None, labelled: LabelledPairs, part: tuple[str, str]) -> Run:
@@ -355,13 +346,13 @@ def _rank(
 ) -> Candidates:
     """The captions of other images that stand first for every image; each process ranks for a part of the images."""
     owners = positions_of(content.caption_image_ids, content.image_ids)[0]
-    own = np.array_split(np.arange(content.image_ids.size), processes.count)[processes.rank]
+    part = np.array_split(np.arange(content.image_ids.size), processes.count)[processes.rank]
     depth = top_k + int(np.bincount(owners).max())
     parts: list[tuple[IntArray, IntArray, IntArray]] = []
-    if own.size:
-        linked = np.isin(owners, own)
+    if part.size:
+        linked = np.isin(owners, part)
         links = Judgments.from_pairs(
-            content.image_ids[own],
+            content.image_ids[part],
             content.caption_ids,
             content.caption_image_ids[linked],
             content.caption_ids[linked],
@@ -369,12 +360,12 @@ def _rank(
         with one_blas_thread():
             best = rank_top(run, links, "i2t", depth, **options).ids
         captions = positions_of(best.ravel(), content.caption_ids)[0].reshape(best.shape)
-        others = owners[captions] != own[:, None]
+        others = owners[captions] != part[:, None]
         ranks = np.cumsum(others, axis=1)
         kept = others & (ranks <= top_k)
-        parts.append((np.broadcast_to(own[:, None], best.shape)[kept], captions[kept], ranks[kept]))
-    gathered = [part for found in processes.gather(parts) for part in found]
-    return Candidates(*(np.concatenate([part[place] for part in gathered]) for place in range(3)))
+        parts.append((np.broadcast_to(part[:, None], best.shape)[kept], captions[kept], ranks[kept]))
+    gathered = [piece for found in processes.gather(parts) for piece in found]
+    return Candidates(*(np.concatenate(column) for column in zip(*gathered, strict=True)))
 
 
 def _questions(
@@ -384,10 +375,7 @@ def _questions(
     asked, names = set(found.images.tolist()), content.images["file_name"].to_pylist()
     files = find_images(classifier, [name if row in asked else None for row, name in enumerate(names)], images)
     texts = content.captions["text"].to_pylist()
-    premises: list[list[str]] = [[] for _ in range(content.image_ids.size)]
-    for owner, text in zip(positions_of(content.caption_image_ids, content.image_ids)[0].tolist(), texts, strict=True):
-        premises[owner].append(text.strip())
-    return Questions([" ".join(own) for own in premises], files, texts, found.images, found.captions)
+    return Questions(premises_of(content, content.image_ids), files, texts, found.images, found.captions)
 
 
 def _warn_of_gaps(labelled: LabelledPairs, listed: Candidates, lists: Candidates) -> None:
@@ -451,13 +439,6 @@ def _score(
     return np.asarray(found.vectors[:, 0]), notes.truncated
 
 
-def _describe_classifier(classifier: Classifier) -> dict[str, Any]:
-    config = classifier.model.config
-    reads = "image and captions" if config.has_visual else "captions"
-    facts = {"name": classifier.name, "fingerprint": classifier.fingerprint, "premise": reads}
-    return facts | {"training_data": getattr(config, "training_data", None)}
-
-
 def _describe_retriever(run: Run, ranking: Run, found: Candidates, similarity: str | None) -> dict[str, Any]:
     """Its fingerprint is that of the lists: what it retrieved, from whatever file."""
     lists = hashlib.sha256(b"".join(np.ascontiguousarray(column, dtype=np.int64).tobytes() for column in found))
@@ -466,17 +447,6 @@ def _describe_retriever(run: Run, ranking: Run, found: Candidates, similarity: s
     if isinstance(run, EmbeddingsRun):
         facts["similarity"] = similarity_of(run, similarity)
     return facts | ({} if ranking is run else {"image_vectors": "mean of the image's own captions"})
-
-
-def _describe_data(library: Library, content: KarpathySplit) -> dict[str, Any]:
-    return {
-        "edition": library.edition,
-        "version": library.catalog.version,
-        "content": content.fingerprint,
-        "images": content.image_ids.size,
-        "captions": content.caption_ids.size,
-        "files": library.files_used(),
-    }
 
 
 def _keep(

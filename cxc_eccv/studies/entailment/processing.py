@@ -91,16 +91,10 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         visual_tokenizer: Any = None,  # noqa: ANN401 - likewise
         image_processor: Any = None,  # noqa: ANN401 - likewise
     ) -> Self:
-        """The processor of a model, which keeps to its contexts: copies of the tokenizers, with their limits set.
+        """The processor of a model: copies of the tokenizers, limited to the model's contexts.
 
-        Args:
-            model: the classifier.
-            tokenizer: of its text branch.
-            visual_tokenizer: of its visual branch; None where that is the text branch's.
-            image_processor: of its visual branch.
-
-        Raises:
-            InvalidOption: what a branch needs is missing, or a tokenizer has more tokens than its encoder.
+        ``visual_tokenizer`` is None where it is the text branch's. InvalidOption where a branch lacks what it needs, or
+        a tokenizer has more tokens than its encoder.
         """
         has_text, has_visual = model.config.has_text, model.config.has_visual
         visual_tokenizer = tokenizer if visual_tokenizer is None else visual_tokenizer
@@ -131,18 +125,11 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
     ) -> Prepared:
         """The inputs of N pairs, and how many were cut.
 
-        A pair of more tokens than the context loses the end of its premise, and a hypothesis is only cut where it
-        alone is too long.
-
-        Args:
-            premises: the captions of each image, joined by blanks; empty where there are none.
-            images: each one, or None; None where there are none. They may be of any mode of 8 bits a channel.
-            hypotheses: the sentences.
-
-        Returns:
-            ``input_ids`` and what else the text branch takes, ``visual_input_ids`` and so on with ``pixel_values`` for
-            the visual branch if any pair has an image, and ``kinds``. An image that several pairs share is there once,
-            with ``image_index`` to say whose it is, and one black image stands for all that are missing.
+        A pair of more tokens than the context loses the end of its premise; a hypothesis is only cut where it alone is
+        too long. Premises are empty and images None where there are none. The inputs have ``input_ids`` and what else
+        the text branch takes, ``visual_input_ids`` and so on with ``pixel_values`` for the visual branch if any pair
+        has an image, and ``kinds``. An image that several pairs share is there once, with ``image_index`` to say whose
+        it is, and one black image stands for all that are missing.
 
         Raises:
             InvalidOption: lists of different lengths, an empty hypothesis, or a pair without any premise.

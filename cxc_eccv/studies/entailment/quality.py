@@ -1,17 +1,20 @@
-"""How good a classifier of entailment is on labelled pairs: all measures of it in one report."""
+"""How good a classifier of entailment is on labelled pairs: all measures in one report, its tables and its page."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.measures import (
@@ -24,8 +27,18 @@ from cxc_eccv.studies.entailment.measures import (
 )
 from cxc_eccv.studies.entailment.seen import SeenPairs
 from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.writing import replaced_folder
 
-__all__ = ["ClassifierReport", "PrecisionRow", "report_classifier", "warn_of_training_data"]
+__all__ = [
+    "CLASSIFIER_FILES",
+    "ClassifierReport",
+    "PrecisionRow",
+    "diagram",
+    "render_classifier",
+    "report_classifier",
+    "warn_of_training_data",
+    "write_classifier_folder",
+]
 
 KIND = "entailment classifier 1"
 
@@ -38,14 +51,7 @@ OWN_THRESHOLD = "the classifier's own"
 
 @dataclass(frozen=True, slots=True)
 class PrecisionRow:
-    """What a wanted precision costs.
-
-    Attributes:
-        wanted: the precision.
-        threshold: the lowest probability that reaches it; None where none does, as of what follows.
-        found: pairs from this threshold on.
-        precision, recall: of these.
-    """
+    """What a wanted precision costs; None where no threshold reaches it."""
 
     wanted: float
     threshold: float | None = None
@@ -56,18 +62,9 @@ class PrecisionRow:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierReport:
-    """A classifier on labelled pairs.
+    """A classifier on labelled pairs: how many, at which threshold, and how good it is there.
 
-    Attributes:
-        model: its name.
-        pairs: name of the pairs; ``n_pairs`` of them, ``n_positive`` entailed, of ``n_images`` images.
-        threshold: lowest probability that is predicted to be entailed, and who said so.
-        n_predicted: pairs that reach it.
-        rates: accuracy, precision, recall, F0.5.
-        reliability: whether the probabilities mean what they say.
-        precisions: what each of some wanted precisions costs.
-        cautions: what is not to be overlooked: what the classifier was trained on.
-        provenance: of data, model and versions.
+    ``cautions`` say what must not be overlooked: what the classifier was trained on.
     """
 
     model: str
@@ -159,25 +156,15 @@ def report_classifier(
     seed: int = 0,
     **facts: Any,  # noqa: ANN401 - recorded as they are
 ) -> ClassifierReport:
-    """Measure a classifier by what it says of labelled pairs.
+    """Measure a classifier by its (N,) probabilities of labelled pairs.
 
-    Args:
-        labelled: the pairs.
-        probabilities: (N,) that the classifier gives them.
-        library: the raw sources that were read, for the provenance.
-        model: the classifier's name.
-        threshold: lowest probability that is predicted to be entailed.
-        threshold_from: who said so.
-        precision: in its place, the precision that a threshold chosen on these pairs shall reach.
-        training_data: the record of what the classifier was trained on, where there is one.
-        seen: the pairs that it was trained on, where a file beside it says so.
-        confidence: of the intervals.
-        seed: of the draws.
-        **facts: further entries of the provenance.
+    ``precision`` chooses the threshold on these pairs; ``training_data`` is the record of what the classifier was
+    trained on and ``seen`` the pairs themselves, where they are known; further ``facts`` go into the provenance as they
+    are.
 
     Raises:
-        DataError, InvalidOption: as of :func:`cxc_eccv.studies.entailment.measures.measure_classifier` and
-            :func:`cxc_eccv.studies.entailment.measures.choose_threshold`; a probability or a threshold outside [0, 1].
+        DataError, InvalidOption: as of ``measure_classifier`` and ``choose_threshold``; a probability or a threshold
+            outside [0, 1].
 
     Example:
         >>> from cxc_eccv.studies.entailment.labelled import read_labelled
@@ -222,10 +209,13 @@ def _cost(values: Any, labels: Any, wanted: float) -> PrecisionRow:  # noqa: ANN
     return PrecisionRow(wanted, threshold, int(found.sum()), hits / int(found.sum()), hits / int(labels.sum()))
 
 
-def warn_of_training_data(training_data: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """What every report of a classifier has to say of the splits that it was trained on.
+HOLDS = "{:,} pairs hold images, captions or words of {}"
 
-    A classifier that went on from another one has seen what that one had: its record is there as ``before``.
+
+def warn_of_training_data(training_data: Mapping[str, Any] | None, holds: str = HOLDS) -> tuple[str, ...]:
+    """What every report of a model has to say of the splits that it was trained on, the test splits first.
+
+    A model that went on from another one has seen what that one had: its record is there as ``before``.
 
     Example:
         >>> warn_of_training_data({"holds": {"coco/val": 19722}})
@@ -235,17 +225,120 @@ def warn_of_training_data(training_data: Mapping[str, Any] | None) -> tuple[str,
     """
     if training_data is None:
         return ("What the classifier was trained on is not recorded: it may have seen val and test data.",)
-    told = []
+    cautions = []
     for part in ("test", "val"):
-        own = {name: pairs for name, pairs in training_data["holds"].items() if name.endswith(f"/{part}")}
-        if own:
-            what = " and ".join(
-                f"{pairs:,} pairs hold images, captions or words of {name}" for name, pairs in own.items()
-            )
-            told.append(f"Trained on {part} data: {what}.")
+        counts = [holds.format(n, name) for name, n in training_data["holds"].items() if name.endswith(f"/{part}")]
+        cautions += [f"Trained on {part} data: {' and '.join(counts)}."] if counts else []
     if "before" in training_data:
-        told += [
+        cautions += [
             f"Before, as what it went on from: {caution[0].lower()}{caution[1:]}"
-            for caution in warn_of_training_data(training_data["before"])
+            for caution in warn_of_training_data(training_data["before"], holds)
         ]
-    return tuple(told)
+    return tuple(cautions)
+
+
+JSON, PROBABILITIES, HTML = "report.json", "probabilities.parquet", "report.html"
+CLASSIFIER_FILES = (JSON, PROBABILITIES, HTML)
+
+WIDTH, HEIGHT = 360, 360
+LEFT, TOP, RIGHT, BOTTOM = 36, 28, 344, 316
+TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+TALLEST = 70.0
+"""Of the bars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A reliability diagram in the units of its view box, and in words.
+
+    Rings are x and y of each bin, and both ends of the interval of its share; bars are left, width and height.
+    """
+
+    description: str
+    points: str
+    rings: tuple[tuple[float, float, float, float], ...]
+    bars: tuple[tuple[float, float, float], ...]
+    x_ticks: tuple[tuple[float, str], ...]
+    y_ticks: tuple[tuple[float, str], ...]
+    size: tuple[int, int] = (WIDTH, HEIGHT)
+    box: tuple[int, int, int, int] = (LEFT, TOP, RIGHT, BOTTOM)
+
+
+def diagram(report: ClassifierReport) -> Diagram:
+    """Lay out the reliability of a report, both axes from 0 to 100%."""
+    bins = report.reliability.bins
+    rings = tuple((_x(row.probability), _y(row.share), _y(row.share_low), _y(row.share_high)) for row in bins)
+    most = max(row.pairs for row in bins)
+    bars = tuple(
+        (_x(row.low) + 1, round(_x(row.high) - _x(row.low) - 2, 1), round(TALLEST * row.pairs / most, 1))
+        for row in bins
+    )
+    in_words = "; ".join(
+        f"{row.pairs:,} pairs at {100 * row.probability:.0f}%, {100 * row.share:.0f}% entailed" for row in bins
+    )
+    ticks = [f"{100 * at:g}" for at in TICKS]
+    return Diagram(
+        f"Mean probability and share of entailed pairs. {in_words}.",
+        " ".join(f"{x},{y}" for x, y, _, _ in rings),
+        rings,
+        bars,
+        tuple(zip(map(_x, TICKS), ticks, strict=True)),
+        tuple(zip(map(_y, TICKS), ticks, strict=True)),
+    )
+
+
+def _x(probability: float) -> float:
+    return round(LEFT + (RIGHT - LEFT) * probability, 1)
+
+
+def _y(share: float) -> float:
+    return round(BOTTOM - (BOTTOM - TOP) * share, 1)
+
+
+def _sources(record: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The parts of a record of training data, those of the run that it went on from first."""
+    return () if record is None else (*_sources(record.get("before")), *record.get("sources", ()))
+
+
+def render_classifier(report: ClassifierReport) -> str:
+    """The page's text; everything out of data is escaped."""
+    from cxc_eccv.report.pages import page_style, template
+
+    provenance = report.provenance
+    facts = {
+        "Command": provenance.get("command"),
+        "Threshold": f"{report.threshold!r}, {report.threshold_from}",
+        "Classifier's fingerprint": provenance.get("fingerprint"),
+        "Trained on": ", ".join(_sources(provenance.get("training_data"))),
+        "Left out": "; ".join(f"{rule}: {number:,}" for rule, number in provenance["left_out"].items()),
+        "Data edition": provenance["data"]["edition"],
+        "Package version": provenance["package"]["version"],
+    }
+    return template("classifier.html.jinja", "cxc_eccv.studies.entailment", keep_trailing_newline=True).render(
+        report=report,
+        css=page_style(),
+        tables=report.tables(),
+        chart=diagram(report),
+        facts=[(title, text) for title, text in facts.items() if text],
+    )
+
+
+def write_classifier_folder(
+    folder: Path,
+    report: ClassifierReport,
+    labelled: LabelledPairs,
+    probabilities: ArrayLike,
+    command: str | None = None,
+) -> list[Path]:
+    """Write ``report.json``, ``probabilities.parquet`` (the pairs with what was said of them) and ``report.html``.
+
+    Equal inputs give equal bytes; other files of the folder are kept.
+    """
+    if command is not None:
+        report = replace(report, provenance={**report.provenance, "command": command})
+    values = pa.array(probabilities, pa.float64())
+    with replaced_folder(folder, CLASSIFIER_FILES) as new:
+        (new / JSON).write_text(report.to_json(), encoding="utf-8", newline="\n")
+        write_parquet(labelled.table.append_column("probability", values), new / PROBABILITIES)
+        (new / HTML).write_text(render_classifier(report), encoding="utf-8", newline="\n")
+    return [folder / name for name in CLASSIFIER_FILES]

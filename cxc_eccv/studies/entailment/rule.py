@@ -46,22 +46,16 @@ class MiningRule:
 
     def probabilities(self, scores: ArrayLike, ranks: ArrayLike) -> FloatArray:
         """(N,) probabilities from the classifier's and the ranks."""
-        said, places = _features(scores, ranks)
-        return np.asarray(1 / (1 + np.exp(-(self.logit * said + self.log_rank * places + self.offset))))
+        logits, log_ranks = _features(scores, ranks)
+        return np.asarray(1 / (1 + np.exp(-(self.logit * logits + self.log_rank * log_ranks + self.offset))))
 
 
 @dataclass(frozen=True, slots=True)
 class FittedRule:
-    """A rule, and how good it is on the labelled pairs, each judged by a rule that was fitted on other images.
+    """A rule fitted on all labelled pairs, and how good it is: each pair is judged by a rule fitted on other images.
 
-    Attributes:
-        rule: fitted on all labelled pairs.
-        threshold: lowest probability to keep.
-        pairs, positives: labelled pairs of the lists, and those that are entailed.
-        share: of entailed pairs in the lists, which probabilities and precisions are told for.
-        kept: labelled pairs that reach the threshold.
-        average_precision: of ``classifier``, ``rank`` and ``both``.
-        kept_precision: of as many pairs as are kept, those that each of the three puts first; empty for none.
+    ``kept`` pairs reach the ``threshold``; both measures are of ``classifier``, ``rank`` and ``both``, for a ``share``
+    of entailed pairs, and ``kept_precision`` is of as many pairs as are kept.
     """
 
     rule: MiningRule
@@ -75,8 +69,8 @@ class FittedRule:
 
     def facts(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        found = asdict(self)
-        return {"weights": found.pop("rule"), **found}
+        facts = asdict(self)
+        return {"weights": facts.pop("rule"), **facts}
 
 
 def fit_rule(
@@ -93,18 +87,10 @@ def fit_rule(
 
     A weight is never below 0: where the classifier tells nothing beyond the rank, the rule is that of the rank alone.
 
-    Args:
-        scores: (N,) the classifier's probabilities.
-        ranks: (N,) from 1, in the list of each pair's image.
-        labels: (N,) 0 or 1.
-        images: (N,) what keeps pairs together.
-        threshold: lowest probability to keep; None for ``precision``, or for 0.5.
-        precision: that the threshold shall reach on the labelled pairs.
-        share: of entailed pairs in the lists; None for that of the labelled pairs.
-
-    Raises:
-        DataError: labels of one kind alone, or entailed pairs of fewer than two images.
-        InvalidOption: a precision that no threshold reaches.
+    All are (N,): the classifier's probabilities, the ranks from 1 in the list of each pair's image, labels 0 or 1, and
+    the images. The threshold is the one that is given, or that reaches ``precision`` on these pairs, or 0.5. ``share``
+    is that of entailed pairs in the lists, None for that of the labelled pairs. DataError for labels of one kind alone
+    or entailed pairs of fewer than two images; InvalidOption for a precision that no threshold reaches.
 
     Example:
         >>> scores, ranks = [0.9, 0.9, 0.6, 0.9, 0.5, 0.6], [1, 3, 2, 1, 2, 3]
@@ -117,16 +103,16 @@ def fit_rule(
     whole = _fit(features, truth, share)
     if whole.logit + whole.log_rank == 0:
         raise DataError("entailed pairs have neither higher probabilities nor better ranks than others: nothing to fit")
-    found = np.empty(truth.size)
-    for others, own in _folds(truth, names):
-        found[own] = _fit([values[others] for values in features], truth[others], share).probabilities(
-            np.asarray(scores)[own], np.asarray(ranks)[own]
+    probabilities = np.empty(truth.size)
+    for others, fold in _folds(truth, names):
+        probabilities[fold] = _fit([values[others] for values in features], truth[others], share).probabilities(
+            np.asarray(scores)[fold], np.asarray(ranks)[fold]
         )
     if precision is not None:
-        threshold = choose_threshold(found, truth, precision=precision, share=share)
+        threshold = choose_threshold(probabilities, truth, precision=precision, share=share)
     threshold = 0.5 if threshold is None else threshold
-    kept = int((found >= threshold).sum())
-    by = {"classifier": features[0], "rank": features[1], "both": found}
+    kept = int((probabilities >= threshold).sum())
+    by = {"classifier": features[0], "rank": features[1], "both": probabilities}
     return FittedRule(
         whole,
         threshold,
@@ -141,8 +127,8 @@ def fit_rule(
 
 def _features(scores: ArrayLike, ranks: ArrayLike) -> list[FloatArray]:
     """(N,) logits, and (N,) logarithms of the ranks, both higher where entailment is likelier."""
-    said = np.clip(np.asarray(scores, dtype=np.float64), NEAREST, 1 - NEAREST)
-    return [np.log(said / (1 - said)), -np.log(np.asarray(ranks, dtype=np.float64))]
+    clipped = np.clip(np.asarray(scores, dtype=np.float64), NEAREST, 1 - NEAREST)
+    return [np.log(clipped / (1 - clipped)), -np.log(np.asarray(ranks, dtype=np.float64))]
 
 
 def _fit(features: Sequence[FloatArray], truth: IntArray, share: float | None) -> MiningRule:
@@ -169,18 +155,12 @@ def _folds(truth: IntArray, images: NDArray[Any]) -> Iterator[tuple[NDArray[np.b
     folds = np.empty(names.size, dtype=np.int64)
     folds[np.argsort(~has_any, kind="stable")] = np.arange(names.size) % min(FOLDS, names.size)
     for fold in range(min(FOLDS, names.size)):
-        own = folds[places] == fold
-        yield ~own, own
+        inside = folds[places] == fold
+        yield ~inside, inside
 
 
 def check_share(share: float) -> None:
-    """Refuse what is no share of entailed pairs.
-
-    Example:
-        >>> check_share(6)
-        Traceback (most recent call last):
-        cxc_eccv.errors.InvalidOption: share 6: give a fraction above 0 and below 1
-    """
+    """Refuse a share of entailed pairs that is no fraction."""
     if not 0 < share < 1:
         raise InvalidOption(f"share {share:g}: give a fraction above 0 and below 1")
 

@@ -37,13 +37,7 @@ MAKE_ONE = "give one that cxc-eccv train entailment-classifier made"
 
 @dataclass(frozen=True)
 class Classifier:
-    """A classifier of entailment, ready to score.
-
-    Attributes:
-        model: in evaluation mode, on its device.
-        processor: makes its inputs.
-        name: what files and reports call it.
-    """
+    """A classifier in evaluation mode on its device, its processor, and what files and reports call it."""
 
     model: EntailmentClassifier
     processor: EntailmentProcessor
@@ -154,12 +148,7 @@ class Classifier:
 
 @dataclass(frozen=True)
 class Announced:
-    """A classifier whose weights are not loaded yet.
-
-    Attributes:
-        name: the folder's name, or the Hub id.
-        config: says what it looks at, its threshold, and what it was trained on.
-    """
+    """A classifier whose weights are not loaded yet: its name, and its config."""
 
     name: str
     config: EntailmentConfig
@@ -171,11 +160,7 @@ class Announced:
 
 
 def announce(source: str | Path, *, revision: str | None = None) -> Announced:
-    """What the config of a folder or Hub id says, so that options are checked before the weights are loaded.
-
-    Raises:
-        ModelError: no config, or that of a model of another kind.
-    """
+    """The config of a folder or Hub id, so that options are checked before weights are loaded; else ModelError."""
     _refuse_others(str(source), revision)
     name = Path(source).name if Path(source).is_dir() else str(source)
     return Announced(name, load_part(AutoConfig, str(source), Origin(revision)))

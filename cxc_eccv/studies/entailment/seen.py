@@ -35,12 +35,9 @@ COMPLETE = b"complete"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenPairs:
-    """Hashes of pairs that a classifier has seen.
+    """Hashes of pairs that trained a classifier's weights, and that chose its checkpoint, threshold and calibration.
 
-    Attributes:
-        trained: of those that its weights were trained on.
-        held_out: of those that chose its checkpoint, threshold and calibration.
-        complete: whether it is known too what the classifier that it went on from was trained on.
+    ``complete`` is whether it is also known what the classifier that it went on from was trained on.
     """
 
     trained: IntArray
@@ -48,25 +45,21 @@ class SeenPairs:
     complete: bool = True
 
     def among(self, pairs: pa.Table) -> dict[str, NDArray[np.bool_]]:
-        """``trained`` and ``held_out``, each to the (N,) pairs that were seen so; a pair counts for the first alone.
-
-        Args:
-            pairs: a table of :data:`cxc_eccv.studies.entailment.training_data.SCHEMA`.
-        """
+        """``trained`` and ``held_out`` to the (N,) pairs that were seen so; a pair counts for the first alone."""
         hashes, known = _hash(pairs)
         trained, held_out = (
-            np.asarray((np.isin(hashes, own) & known).any(axis=1)) for own in (self.trained, self.held_out)
+            np.asarray((np.isin(hashes, seen) & known).any(axis=1)) for seen in (self.trained, self.held_out)
         )
         return {"trained": trained, "held_out": held_out & ~trained}
 
     def warn(self, pairs: pa.Table) -> tuple[str, ...]:
         """What a report on these pairs has to say; nothing where none was seen."""
         counts = {use: int(found.sum()) for use, found in self.among(pairs).items()}
-        told = {
+        phrases = {
             "trained": "the classifier was trained on {:,}",
             "held_out": "its checkpoint, threshold and calibration were chosen on {:,}",
         }
-        found = [told[use].format(count) for use, count in counts.items() if count]
+        found = [phrases[use].format(count) for use, count in counts.items() if count]
         if not found:
             return ()
         return (f"Of these {pairs.num_rows:,} pairs {', and '.join(found)}: the numbers are too good for other pairs.",)
@@ -75,19 +68,14 @@ class SeenPairs:
 def record_seen(
     folder: Path, trained: pa.Table, held_out: pa.Table, before: str | None = None, *, is_first: bool = True
 ) -> SeenPairs:
-    """Keep beside a model which pairs it has seen, and those of the classifier that it went on from.
+    """Write beside a model which pairs it has seen, with those of the classifier ``before`` that it went on from.
 
-    Args:
-        folder: the model's.
-        trained: labelled pairs that it was trained on.
-        held_out: those that chose its checkpoint, threshold and calibration.
-        before: folder or Hub id of the classifier that it went on from.
-        is_first: whether this process is the one that writes.
+    Under torchrun ``is_first`` is the process that writes.
     """
     uses = [_distinct(trained), _distinct(held_out)]
     old = None if before is None else _seen_at(before)
     if old is not None:
-        uses = [np.union1d(own, known) for own, known in zip(uses, (old.trained, old.held_out), strict=True)]
+        uses = [np.union1d(new, known) for new, known in zip(uses, (old.trained, old.held_out), strict=True)]
     found = SeenPairs(uses[0], uses[1], before is None or (old is not None and old.complete))
     if is_first:
         flags = np.repeat([True, False], [found.trained.size, found.held_out.size])

@@ -10,10 +10,9 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 
 import datasets  # noqa: E402 - after the check for torch
 import transformers  # noqa: E402
-from mined_files import write_mined  # noqa: E402
 
 from cxc_eccv.errors import InvalidOption  # noqa: E402
-from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches, read_weak_positives  # noqa: E402
+from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches  # noqa: E402
 
 WIDTH = 3
 
@@ -295,11 +294,6 @@ def test_rows_of_pairs_become_an_image_with_the_caption_of_another():
     assert row == {"image_id": 2, "image": "picture 2", "caption_id": 31, "caption": "3 1"}
     with pytest.raises(InvalidOption, match="none of 2 weak positives is of an image and a caption of the rows"):
         WeakBatches.of_rows({1: [99, 98]}, dataset_of([1]), dict, size=2)
-
-
-def test_a_file_of_weak_positives_is_read(tmp_path, sample_library):
-    path = write_mined(tmp_path / "weak.parquet", sample_library, "train", [(7, 71), (8, 81), (7, 72)])
-    assert read_weak_positives(path) == {7: [71, 72], 8: [81]}
 
 
 def test_ids_of_images_come_from_the_rows_where_the_collator_drops_them(tmp_path):

@@ -23,7 +23,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_mined
 from cxc_eccv.studies.entailment import mining
 from cxc_eccv.studies.entailment.labelled import LabelledPairs, read_labelled
-from cxc_eccv.studies.entailment.mining import mine
+from cxc_eccv.studies.entailment.mining import MiningOptions
 from cxc_eccv.studies.entailment.rule import fit_rule
 from cxc_eccv.studies.entailment.seen import record_seen
 from cxc_eccv.studies.entailment.training_data import SCHEMA
@@ -44,6 +44,11 @@ class SharedWords:
         self.asked += zip(premises, hypotheses, strict=True)
         cut = sum(len(premise) > self.context for premise in premises)
         return np.array([share(*pair) for pair in zip(premises, hypotheses, strict=True)]), cut
+
+
+def mine(run, classifier, library, *, labelled_run=None, similarity=None, batch_size=64, progress=True, **options):
+    how = {"similarity": similarity, "batch_size": batch_size, "progress": progress}
+    return mining.mine(run, classifier, library, MiningOptions(**options), labelled_run=labelled_run, **how)
 
 
 def share(premise, hypothesis):

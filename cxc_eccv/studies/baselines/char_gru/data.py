@@ -21,7 +21,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.runs import load_embeddings
 from cxc_eccv.sources.reading import first_duplicate
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
-from cxc_eccv.studies.baselines.training import token_ids
+from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, token_ids
 from cxc_eccv.types import Embeddings, IntArray, positions_of
 
 __all__ = [
@@ -48,16 +48,15 @@ WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 class CoCaptions(Dataset[Row]):
     """Rows of an image: so many of its captions each, and over an epoch every caption once.
 
-    The captions of an image are dealt out anew every epoch, in an order that depends on the seed, the epoch and the
-    image alone. Where they do not divide evenly, the last row is filled up with captions of its first. An index is a
-    triple of epoch, image and row, as ``SharedBatches`` gives; ``rows`` is the number of rows of each image. Features
-    are (images, F), in the order of the groups.
+    An index is a triple of epoch, image and row, as ``SharedBatches`` gives. The order of an image's captions depends
+    on seed, epoch and image alone; the last row is filled up with captions of the first. ``rows`` is the number per
+    image.
     """
 
     def __init__(
         self,
         groups: Sequence[CaptionGroup],
-        tokenizer: Any,  # noqa: ANN401 - untyped in transformers
+        tokenizer: AnyTokenizer,
         views: int,
         image_features: NDArray[np.float32] | None = None,
         seed: int = 0,
@@ -73,7 +72,7 @@ class CoCaptions(Dataset[Row]):
         self.views, self.image_features, self.seed = views, image_features, seed
         ids = iter(token_ids(tokenizer, [text for group in groups for text in group.texts]))
         self.ids = [list(islice(ids, len(group.texts))) for group in groups]
-        self.rows = [math.ceil(len(own) / views) for own in self.ids]
+        self.rows = [math.ceil(len(captions) / views) for captions in self.ids]
 
     def __len__(self) -> int:
         return sum(self.rows)
@@ -120,16 +119,10 @@ def hold_out(groups: Sequence[CaptionGroup], count: int) -> tuple[list[CaptionGr
 class SharedBatches(Sampler[list[Draw]]):
     """The batches of an epoch, of which this process yields its part: every row of every image once.
 
-    An epoch has rounds, as the paper's own code has: in the first round every image gives its first row, in the second
-    every image with two rows its second, and so on. So no batch holds an image twice, whose captions would count as
-    mismatches of each other. An image that a round leaves over joins the batch before it, as it has no negative alone.
-
-    Which rows a batch holds depends on the seed and the epoch alone, not on the number of processes. But the last batch
-    of a round is cut to a multiple of that number, and left out where fewer images remain than processes, or one alone;
-    its rows are in other batches of other epochs.
-
-    ``rows`` is the number of rows of each image, ``size`` the images of a batch over all processes; ``epoch`` is to be
-    set before each pass.
+    As in the paper's own code, each round takes one row of every image that has it, so that no batch holds an image
+    twice. An image that a round leaves over joins the batch before it, as it has no negative alone. Batches depend on
+    seed and epoch alone, but the last one of a round is cut to a multiple of the processes. ``rows`` is the number of
+    rows of each image, ``size`` the images of a batch over all processes; ``epoch`` is to be set before each pass.
 
     Example:
         >>> both = [SharedBatches([1] * 7, 4, rank=rank, processes=2) for rank in range(2)]
@@ -161,9 +154,9 @@ class SharedBatches(Sampler[list[Draw]]):
             order = images[torch.randperm(len(images), generator=generator)]
             for batch in order.split(self._sizes(len(images))):
                 share = self._share(len(batch))
-                own = batch[self.rank * share : (self.rank + 1) * share]
+                part = batch[self.rank * share : (self.rank + 1) * share]
                 if share:
-                    yield [(self.epoch, image, row) for image in own.tolist()]
+                    yield [(self.epoch, image, row) for image in part.tolist()]
 
     def _sizes(self, images: int) -> list[int]:
         """Images of each batch of a round, over all processes."""
@@ -211,13 +204,7 @@ def coco_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ImageFeatures:
-    """Precomputed features of images, looked up by image id.
-
-    Example:
-        >>> features = ImageFeatures(Embeddings([7, 8], [[1, 2], [3, 4]]))
-        >>> features.of_ids(np.array([8])).tolist(), features.width
-        ([[3.0, 4.0]], 2)
-    """
+    """Precomputed features of images, looked up by image id."""
 
     embeddings: Embeddings
 
@@ -256,7 +243,7 @@ class ImageFeatures:
             )
         return self.embeddings.vectors[places]
 
-    def encode(self, model: Any, image_ids: IntArray) -> NDArray[np.float32]:  # noqa: ANN401 - any with get_image_features
+    def encode(self, model: AnyModel, image_ids: IntArray) -> NDArray[np.float32]:
         """(N, D) vectors that a model makes of the features."""
         with torch.inference_mode():
             vectors = model.get_image_features(torch.from_numpy(self.of_ids(image_ids)).to(model.device)).pooler_output

@@ -1,4 +1,4 @@
-"""The character GRU, its configuration and loss: captions and precomputed image features to vectors of one space."""
+"""The character GRU, its loss, and an ensemble: captions and precomputed image features to vectors of one space."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ __all__ = [
     "AttentionPooling",
     "BidirectionalLayer",
     "CharGruConfig",
+    "CharGruEnsemble",
+    "CharGruEnsembleConfig",
     "CharGruModel",
     "CharGruOutput",
     "MaxPooling",
@@ -101,12 +103,9 @@ class CharGruConfig(PreTrainedConfig):
 
 @dataclass
 class CharGruOutput(ModelOutput):
-    """What the model returns.
+    """(N, V, D) unit vectors of V captions of N images, (N, D) of the images or None, and the hinge loss.
 
-    Attributes:
-        loss: () the hinge loss over the images given, or None with fewer than two views or rows.
-        text_embeds: (N, V, D) unit vectors of V captions of N images.
-        image_embeds: (N, D) unit vectors, or None.
+    The loss is None with fewer than two views or rows.
     """
 
     loss: Tensor | None = None
@@ -154,10 +153,7 @@ class CharGruModel(PreTrainedModel):
     ) -> CharGruOutput:
         """Embeddings and, where there are two views of two images, the loss.
 
-        Args:
-            input_ids: (N, V, T) int64: V captions of N images; or (N, T), one caption each.
-            attention_mask: likewise, 1 at characters and 0 at padding; None for no padding.
-            image_features: (N, F), or None.
+        ``input_ids`` are (N, V, T) for V captions of N images, or (N, T); the mask likewise; image features (N, F).
         """
         captions = input_ids if input_ids.dim() == 3 else input_ids[:, None]
         ids = captions.flatten(0, 1)
@@ -170,11 +166,7 @@ class CharGruModel(PreTrainedModel):
         return found
 
     def get_text_features(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> BaseModelOutputWithPooling:
-        """Captions, (N, T) int64 padded on the right, to unit vectors, ``pooler_output`` (N, D) float32.
-
-        Raises:
-            InvalidOption: a caption without a character, or padding on the left.
-        """
+        """Captions, (N, T) int64 padded on the right, to unit vectors, ``pooler_output`` (N, D) float32."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         return BaseModelOutputWithPooling(pooler_output=self._text_vectors(input_ids, mask))
 
@@ -186,11 +178,7 @@ class CharGruModel(PreTrainedModel):
         return normalize(self.pooling(states, present).float(), dim=-1)
 
     def get_image_features(self, image_features: Tensor) -> BaseModelOutputWithPooling:
-        """Precomputed (N, F) features to unit vectors, ``pooler_output`` (N, D).
-
-        Raises:
-            InvalidOption: the model has no image side, or takes features of another width.
-        """
+        """Precomputed (N, F) features to unit vectors, ``pooler_output`` (N, D)."""
         width = self.config.image_feature_size
         if self.image_projection is None:
             raise InvalidOption("this character GRU was made without an image side (image_feature_size is 0)")
@@ -210,8 +198,7 @@ class CharGruModel(PreTrainedModel):
 class BidirectionalLayer(nn.Module):
     """One recurrent layer read in both directions, states side by side.
 
-    The layer from right to left starts at a sequence's own last step. This equals packed sequences, which are several
-    times slower on a processor.
+    From right to left it starts at a sequence's own end, which equals packed sequences and is faster on a processor.
     """
 
     def __init__(self, unit: str, input_size: int, hidden_size: int) -> None:
@@ -293,5 +280,67 @@ def hinge_loss_of_views(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
     return torch.stack(losses).mean()
 
 
+class CharGruEnsembleConfig(PreTrainedConfig):
+    """The number of members, and the configuration that they share, as a dictionary."""
+
+    model_type = "cxc_eccv_char_gru_ensemble"
+
+    def __init__(self, members: int = 2, member: dict[str, Any] | None = None, **kwargs: Any) -> None:  # noqa: ANN401
+        self.members, self.member = members, member or {}
+        super().__init__(**kwargs)
+
+    @property
+    def vocab_size(self) -> int:
+        """Characters that every member embeds."""
+        return int(CharGruConfig.from_dict(self.member).vocab_size)
+
+
+class CharGruEnsemble(PreTrainedModel):
+    """Members of one configuration; a vector is the mean of their unit vectors, at unit length again.
+
+    References:
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.3; after Huang et al., Snapshot ensembles, ICLR 2017.
+    """
+
+    config_class = CharGruEnsembleConfig
+    main_input_name = "input_ids"
+
+    def __init__(self, config: CharGruEnsembleConfig) -> None:
+        super().__init__(config)
+        member = CharGruConfig.from_dict(config.member)
+        self.members = nn.ModuleList([CharGruModel(member) for _ in range(config.members)])
+        self.post_init()  # type: ignore[no-untyped-call] # transformers' own
+
+    @classmethod
+    def of(cls, models: Sequence[CharGruModel]) -> CharGruEnsemble:
+        """An ensemble of copies of trained models, which must be of one configuration."""
+        shapes = [{name: tensor.shape for name, tensor in model.state_dict().items()} for model in models]
+        if not models or any(shape != shapes[0] for shape in shapes):
+            raise InvalidOption("an ensemble needs at least one model, and models of one configuration")
+        ensemble = cls(CharGruEnsembleConfig(len(models), models[0].config.to_dict()))
+        for member, model in zip(ensemble.members, models, strict=True):
+            member.load_state_dict(model.state_dict())
+        ensemble.train(mode=False)
+        return ensemble
+
+    def get_text_features(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> BaseModelOutputWithPooling:
+        """As of a member."""
+        return self._mean("get_text_features", input_ids, attention_mask)
+
+    def get_image_features(self, image_features: Tensor) -> BaseModelOutputWithPooling:
+        """As of a member."""
+        return self._mean("get_image_features", image_features)
+
+    def _mean(self, method: str, *inputs: Tensor | None) -> BaseModelOutputWithPooling:
+        vectors = torch.stack([getattr(member, method)(*inputs).pooler_output for member in self.members])
+        return BaseModelOutputWithPooling(pooler_output=normalize(vectors.mean(dim=0), dim=-1))
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """Members initialise themselves."""
+
+
 AutoConfig.register(CharGruConfig.model_type, CharGruConfig, exist_ok=True)
 AutoModel.register(CharGruConfig, CharGruModel, exist_ok=True)
+AutoConfig.register(CharGruEnsembleConfig.model_type, CharGruEnsembleConfig, exist_ok=True)
+AutoModel.register(CharGruEnsembleConfig, CharGruEnsemble, exist_ok=True)

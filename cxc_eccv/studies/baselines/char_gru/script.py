@@ -40,8 +40,7 @@ from cxc_eccv.studies.baselines.char_gru.data import (
     collate,
     hold_out,
 )
-from cxc_eccv.studies.baselines.char_gru.ensemble import CharGruEnsemble
-from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruModel, hinge_loss_of_views
+from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel, hinge_loss_of_views
 from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
 from cxc_eccv.studies.baselines.training import (
     EpochCallback,
@@ -213,10 +212,9 @@ class CharGruTrainer(FiniteTrainer):
 
 
 def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
-    """The loss of the batch that all processes share: every process computes the whole of it from its own views.
+    """The loss of the batch that all processes share, computed whole on each of them.
 
-    The gathered vectors collect the gradients of all processes, and data-parallel training takes their mean: so weights
-    get the gradient of one process with the whole batch.
+    Data-parallel training averages the gathered gradients: weights get that of one process with the whole batch.
     """
     return hinge_loss_of_views(gather(torch.stack(list(views), dim=1)).unbind(dim=1), margin)
 

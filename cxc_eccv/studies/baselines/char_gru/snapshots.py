@@ -22,7 +22,7 @@ from cxc_eccv.sts.evaluation import Encoder
 from cxc_eccv.sts.tasks import SPLITS
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
 from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures
-from cxc_eccv.studies.baselines.training import Progress, token_ids
+from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, Progress, token_ids
 from cxc_eccv.types import Embeddings
 from cxc_eccv.writing import replaced_file
 
@@ -47,7 +47,7 @@ class HeldOut:
     def __init__(
         self,
         groups: Sequence[CaptionGroup],
-        tokenizer: Any,  # noqa: ANN401 - untyped in transformers
+        tokenizer: AnyTokenizer,
         features: ImageFeatures | None = None,
         similarity: Callable[[Encoder], Mapping[str, float]] | None = None,
     ) -> None:
@@ -59,7 +59,7 @@ class HeldOut:
         self.tokenizer, self.features, self.similarity = tokenizer, features, similarity
         self.image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
 
-    def __call__(self, model: Any) -> dict[str, float]:  # noqa: ANN401 - likewise
+    def __call__(self, model: AnyModel) -> dict[str, float]:
         """Name to value, recalls and correlations as fractions."""
         was_training = model.training
         encoder = text_encoder(model, processor=self.tokenizer, batch_size=256)
@@ -88,12 +88,11 @@ def sts_correlations(encoder: Encoder, *, library: Library, tasks: Sequence[str]
 
 
 class EpochRecord(TrainerCallback):
-    """Measures the model after every epoch, and saves it with its tokenizer where the learning rate is lowest.
+    """Measures the model after every epoch into ``curves.csv``, and saves it where the learning rate is lowest.
 
-    Rows of ``curves.csv`` are ``epoch``, ``step`` and what was measured; epoch 0 is the untrained model. A run that
-    goes on writes the epochs that it repeats anew. Each snapshot is ``snapshots/step-N`` below the run's folder, their
-    scores are in ``snapshots/snapshots.json``. ``measure`` gives the measures of a model, among them ``selection``,
-    higher is better; ``epoch_steps`` are optimiser steps.
+    Epoch 0 is the untrained model; a run that goes on writes the epochs that it repeats anew. Snapshots are
+    ``snapshots/step-N``, their ``selection`` stands in ``snapshots/snapshots.json``. ``epoch_steps`` are optimiser
+    steps.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class EpochRecord(TrainerCallback):
         epoch_steps: int,
         cycle_epochs: int,
         measure: Callable[[Any], Mapping[str, float]],
-        tokenizer: Any,  # noqa: ANN401 - untyped in transformers
+        tokenizer: AnyTokenizer,
     ) -> None:
         self.folder, self.epoch_steps, self.cycle_epochs = folder, epoch_steps, cycle_epochs
         self.measure, self.tokenizer = measure, tokenizer
@@ -132,7 +131,7 @@ class EpochRecord(TrainerCallback):
             writer.writerows(rows)
         Progress.tell(f"epoch {epoch}: R@10 {100 * found[SELECTION]:.1f} on the selection images")
 
-    def _save(self, name: str, model: Any, score: float) -> None:  # noqa: ANN401
+    def _save(self, name: str, model: AnyModel, score: float) -> None:
         folder = self.folder / "snapshots"
         model.save_pretrained(folder / name)
         self.tokenizer.save_pretrained(folder / name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,8 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_lines
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, part_images
 from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
-from cxc_eccv.studies.baselines.training import process_count, process_rank, token_ids
+from cxc_eccv.studies.baselines.training import Processing, process_count, process_rank, token_ids
+from cxc_eccv.studies.entailment.training_data import count_images
 
 __all__ = [
     "LoadedItems",
@@ -28,20 +29,20 @@ __all__ = [
     "image_paths",
     "image_processor_of",
     "pairs_from_file",
+    "record_seen",
+    "splits_seen",
     "tokenizer_of",
     "training_pairs",
     "warn_of_conversion",
 ]
 
 
+PHOTOGRAPHS = {"coco": "coco", "flickr": "flickr30k"}
+"""Collection of a group to the one that numbers its images."""
+
+
 def training_pairs(
-    library: Library,
-    names: Sequence[str],
-    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
-    *,
-    mode: str,
-    images: str | None,
-    seed: int,
+    library: Library, names: Sequence[str], processing: Processing, *, mode: str, images: str | None, seed: int
 ) -> TrainingPairs:
     """Pairs of parts of the data, named as for :func:`caption_groups`; ``images`` is needed unless the mode is t2t."""
     groups = caption_groups(library, names)
@@ -52,7 +53,7 @@ def training_pairs(
     return _pairs(groups, paths, processing, mode, seed)
 
 
-def pairs_from_file(path: Path, processing: Any, *, mode: str, images: str | None, seed: int) -> TrainingPairs:  # noqa: ANN401 - likewise
+def pairs_from_file(path: Path, processing: Processing, *, mode: str, images: str | None, seed: int) -> TrainingPairs:
     """Pairs of a text file with lines of image file, tab, caption, as of Conceptual Captions.
 
     Lines of one image file become one group. MalformedSource names a line of another form.
@@ -69,11 +70,7 @@ def pairs_from_file(path: Path, processing: Any, *, mode: str, images: str | Non
 
 
 def _pairs(
-    groups: Sequence[CaptionGroup],
-    paths: list[Path] | None,
-    processing: Any,  # noqa: ANN401 - likewise
-    mode: str,
-    seed: int,
+    groups: Sequence[CaptionGroup], paths: list[Path] | None, processing: Processing, mode: str, seed: int
 ) -> TrainingPairs:
     if paths is not None:
         warn_of_conversion(paths)
@@ -99,15 +96,13 @@ def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
 
 
 def warn_of_conversion(paths: Sequence[Path]) -> None:
-    """Say how many images are of which other modes than RGB, once, on the first process, before they are converted.
+    """Warn once, before training, how many images are of which other modes than RGB; processes share the files.
 
-    Counting while training would lose what the data loader's workers count, and tell of a 16-bit image only when its
-    turn comes. A header takes about 30 microseconds; processes share the files. MalformedSource names a file that is no
-    image, or has more than 8 bits a channel.
+    MalformedSource names a file that is no image, or has more than 8 bits a channel.
     """
     processes = Processes(process_rank(), process_count())
-    own = Counter(picture_mode(path) for path in paths[processes.rank :: processes.count])
-    modes = sum(processes.gather(own), Counter[str]())
+    counts = Counter(picture_mode(path) for path in paths[processes.rank :: processes.count])
+    modes = sum(processes.gather(counts), Counter[str]())
     modes.pop("RGB", None)
     if modes and processes.rank == 0:
         named = ", ".join(f"{mode} {count}" for mode, count in sorted(modes.items()))
@@ -143,14 +138,9 @@ class LoadedItems(NamedTuple):
 class PairCollator:
     """Pads captions and loads images.
 
-    A batch of K items has ``input_ids`` and ``attention_mask`` of K captions, or of the 2 K captions of text pairs: K
-    left ones, then K right ones; ``text_index`` of the same length; ``image_index`` (K,); ``pixel_values`` where items
-    have images.
-
-    Attributes:
-        tokenizer: pads token ids.
-        image_processor: resizes and normalises images; None without images.
-        length: tokens that every caption is padded to; None for those of the longest in the batch.
+    A batch of K items has ``input_ids`` and ``attention_mask`` of K captions, or of the 2 K captions of text pairs,
+    left ones first; ``text_index`` of the same length; ``image_index`` (K,); ``pixel_values`` where items have images.
+    ``length`` is what every caption is padded to, None for the longest of the batch.
     """
 
     tokenizer: Any
@@ -182,3 +172,20 @@ class PairCollator:
         batch["image_index"] = torch.tensor([item["image_index"] for item in items])
         pixels = [part.pixel_values for part in parts if part.pixel_values is not None]
         return {**batch, "pixel_values": torch.cat(pixels)} if pixels else batch
+
+
+def record_seen(library: Library, groups: Sequence[CaptionGroup], before: Mapping[str, Any] | None) -> dict[str, Any]:
+    """``holds``: split to the number of its images among those trained on; ``before``: of what the run went on from."""
+    keys = [f"{PHOTOGRAPHS[group.collection]}/{group.image_id}" for group in groups if group.collection in PHOTOGRAPHS]
+    record: dict[str, Any] = {"holds": count_images(library, keys)}
+    return record if before is None else {**record, "before": before}
+
+
+def splits_seen(record: Mapping[str, Any]) -> set[str]:
+    """The splits of which a model has seen images, in whatever run.
+
+    Example:
+        >>> sorted(splits_seen({"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}))
+        ['coco/test', 'coco/val']
+    """
+    return {*record["holds"]} | (splits_seen(record["before"]) if "before" in record else set())

@@ -109,10 +109,9 @@ def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
 
 
 def _with_limit(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processors and dual encoders share no type
-    """The tokenizer or processor with the model's context where its own files name none or a longer one.
+    """The tokenizer or processor with the model's context, so that longer captions are cut and counted.
 
-    Without it a longer caption would not be cut and counted, but end the run at its batch. Padding comes after the text
-    as in encoding, so that first tokens stay first.
+    Padding comes after the text as in encoding, so that first tokens stay first.
     """
     tokenizer = tokenizer_of(processing)
     tokenizer.model_max_length = context_length(tokenizer, model) or LONGEST
@@ -127,17 +126,22 @@ SPECIAL = ("[PAD]", "[UNK]")
 def text_backbone(library: Library) -> tuple[BertModel, PreTrainedTokenizerFast]:
     """A BERT of one layer and no dropout, with a tokenizer of the words of the sample's train split."""
     tokenizer = word_tokenizer(library.captions("train")["text"].to_pylist())
+    return small_bert(tokenizer, hidden_size=128, layers=1), tokenizer
+
+
+def small_bert(tokenizer: PreTrainedTokenizerFast, *, hidden_size: int, layers: int) -> BertModel:
+    """A BERT without dropout, of new weights."""
     config = BertConfig(
         vocab_size=len(tokenizer),
-        hidden_size=128,
-        num_hidden_layers=1,
+        hidden_size=hidden_size,
+        num_hidden_layers=layers,
         num_attention_heads=4,
-        intermediate_size=256,
-        max_position_embeddings=64,
+        intermediate_size=2 * hidden_size,
+        max_position_embeddings=tokenizer.model_max_length,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
-    return BertModel(config), tokenizer
+    return BertModel(config)
 
 
 def image_backbone() -> tuple[BitModel, ConvNextImageProcessorPil]:

@@ -63,19 +63,11 @@ MODES = {"t2t": "DE_T2T", "i2t": "DE_I2T", "t2t+i2t": "DE_T2T+I2T"}
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What is minimised (arXiv 2004.15020, eq. 2): ``i2t + t2i + c * t2t``.
+    """What is minimised (arXiv 2004.15020, eq. 2): ``i2t + t2i + c * t2t``, with ``text_weight`` c.
 
-    Attributes:
-        mode: ``t2t``, ``i2t`` or ``t2t+i2t``.
-        loss: ``paper`` or ``softmax``; or ``triplet_all``, ``triplet_semi_hard`` or ``triplet_hardest``.
-        text_weight: c, the weight of the text-text losses beside the image-text ones.
-        margin: of the triplet losses, in units of the dot product; the scale does not multiply these.
-        positives: which items of a batch match.
-        ignored: which items of a batch are no negatives of each other, though they may not match.
-
-    Raises:
-        UnknownName: no such mode or loss.
-        InvalidOption: a weight or a margin that is not positive.
+    The ``margin`` of the triplet losses is in units of the dot product, which the scale does not multiply there. Items
+    of a batch match by ``positives``; those that are ``ignored`` are no negatives of each other, though they may not
+    match.
     """
 
     mode: str = "t2t+i2t"

@@ -16,6 +16,7 @@ from transformers.utils.generic import ModelOutput
 from cxc_eccv.encoding.checkpoints import build_model
 from cxc_eccv.encoding.towers.images import check_image_encoder
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
+from cxc_eccv.studies.entailment.encoders import as_config, image_width
 
 __all__ = ["DualEncoderConfig", "DualEncoderModel", "DualEncoderOutput", "encode_by_length"]
 
@@ -76,8 +77,8 @@ class DualEncoderConfig(PreTrainedConfig):
         **options: Any,  # noqa: ANN401 - what every config takes
     ) -> None:
         # A config without arguments is what transformers compares with when it writes one.
-        self.text_config = _as_config({"model_type": "bert"} if text_config is None else text_config)
-        self.image_config = None if image_config is None else _as_config(image_config)
+        self.text_config: Any = as_config({"model_type": "bert"} if text_config is None else text_config)
+        self.image_config = as_config(image_config)
         self.freeze_text, self.extra_layers = freeze_text, extra_layers
         self.extra_heads, self.extra_feed_forward = extra_heads, extra_feed_forward
         self.extra_dropout = extra_dropout
@@ -99,7 +100,7 @@ class DualEncoderConfig(PreTrainedConfig):
     @property
     def width(self) -> int:
         """Width of the features: the image backbone's, else the text backbone's."""
-        return self.text_width if self.image_config is None else _image_width(self.image_config)
+        return self.text_width if self.image_config is None else image_width(self.image_config)
 
     def _check(self) -> None:
         if self.pooling not in POOLINGS:
@@ -115,30 +116,9 @@ class DualEncoderConfig(PreTrainedConfig):
             )
 
 
-def _image_width(config: PreTrainedConfig) -> int:
-    """Width of an image backbone's pooled features, under the name that its config has for it."""
-    if config.model_type == "efficientnet":
-        return int(config.hidden_dim)
-    sizes = getattr(config, "hidden_sizes", None)
-    return int(sizes[-1]) if sizes else int(config.hidden_size)
-
-
-def _as_config(config: PreTrainedConfig | dict[str, Any]) -> PreTrainedConfig:
-    if isinstance(config, PreTrainedConfig):
-        return config
-    options = dict(config)
-    return AutoConfig.for_model(options.pop("model_type", None), **options)
-
-
 @dataclass
 class DualEncoderOutput(ModelOutput):
-    """What a forward pass gives.
-
-    Attributes:
-        text_embeds: (T, D) caption features, or None.
-        image_embeds: (I, D) image features, or None.
-        scale: scalar that similarities are multiplied by in the loss.
-    """
+    """(T, D) caption and (I, D) image features, or None, and what similarities are multiplied by in the loss."""
 
     text_embeds: torch.Tensor | None = None
     image_embeds: torch.Tensor | None = None
@@ -221,11 +201,7 @@ class DualEncoderModel(PreTrainedModel):
         pixel_values: torch.Tensor,
         **_others: Any,  # noqa: ANN401 - image processors differ in what else they give
     ) -> BaseModelOutputWithPooling:
-        """Features of (I, 3, H, W) images: the backbone's ``last_hidden_state``, and ``pooler_output`` (I, D).
-
-        Raises:
-            TowerMissing: a model of texts alone.
-        """
+        """Features of (I, 3, H, W) images: ``last_hidden_state``, and ``pooler_output`` (I, D)."""
         if self.image_model is None:
             raise TowerMissing("this dual encoder has no image tower (DE_T2T); train one with an image backbone")
         found = self.image_model(pixel_values=pixel_values)

@@ -26,9 +26,8 @@ class TrainingPairs(Dataset[dict[str, Any]]):
 
     An index is a pair of epoch and image, as :class:`EpochSampler` gives; what is drawn depends on it and the seed
     alone. A third number is the position of a caption of another image, which takes the place of the first caption.
-    Items are dictionaries: ``texts``, token ids of two captions with ``co_captions``, else of one; ``text_index``, the
-    positions of these among all captions; ``image_index``, the position of the group; ``image_path`` where images are
-    given. ``tokens`` are those of every caption of every group, in order.
+    Items have ``texts``, token ids of one caption, or of two with ``co_captions``, ``text_index``, their positions
+    among all captions, ``image_index`` and ``image_path``.
 
     Example:
         >>> groups = [CaptionGroup("coco", 7, (1, 2, 3), ("a cat", "cat", "one cat"))]
@@ -116,12 +115,8 @@ class EpochSampler(Sampler[tuple[int, int]]):
 class BatchPositives:
     """Which items of a batch match: those of a pair, and those that judgments say.
 
-    Each method gives (K, N) bool from the items' positions among all training captions or images; ``offset`` is the
-    column of the first row's own pair.
-
-    Attributes:
-        text_text: (T, T) symmetric bool matrix over all training captions, or None.
-        image_text: (I, T) bool matrix over all training images and captions, or None.
+    Each method gives (K, N) bool from the items' positions among all training captions or images, which two sparse
+    matrices cover; ``offset`` is the column of the first row's own pair.
 
     Example:
         >>> rows, columns = torch.tensor([4, 9]), torch.tensor([7, 8])
@@ -149,9 +144,9 @@ class BatchPositives:
         """
         sizes = [len(group.texts) for group in groups]
         count, owners = sum(sizes), np.repeat(np.arange(len(groups)), sizes)
-        own = csr_matrix((np.ones(count, dtype=bool), (owners, np.arange(count))), shape=weak.shape)
-        image_text = own.maximum(weak)
-        text_text = csr_matrix(own.T @ image_text)
+        written = csr_matrix((np.ones(count, dtype=bool), (owners, np.arange(count))), shape=weak.shape)
+        image_text = written.maximum(weak)
+        text_text = csr_matrix(written.T @ image_text)
         return cls(text_text.maximum(text_text.T), image_text)
 
     def united(self, other: BatchPositives) -> BatchPositives:
@@ -201,6 +196,6 @@ def _block(matrix: csr_matrix | None, rows: torch.Tensor, columns: torch.Tensor,
     block = torch.zeros(len(rows), len(columns), dtype=torch.bool)
     if matrix is not None:
         block |= torch.from_numpy(matrix[rows.cpu().numpy()][:, columns.cpu().numpy()].toarray())
-    own = torch.arange(len(rows))
-    block[own, own + offset] = True
+    pairs = torch.arange(len(rows))
+    block[pairs, pairs + offset] = True
     return block.to(rows.device)

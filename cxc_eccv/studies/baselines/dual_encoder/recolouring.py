@@ -17,7 +17,7 @@ from torch.utils.data import Dataset
 
 from cxc_eccv.encoding.towers.images import open_picture
 from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
-from cxc_eccv.studies.baselines.training import token_ids
+from cxc_eccv.studies.baselines.training import AnyTokenizer, token_ids
 
 __all__ = ["COLOURS", "RecolouredPairs", "nearest_colours", "recolour", "reword"]
 
@@ -53,7 +53,7 @@ VALUES = np.array(list(COLOURS.values()), dtype=np.int64)
 class RecolouredPairs(Dataset[dict[str, Any]]):
     """Training pairs of the embedded sample, augmented; what is drawn depends on the seed, epoch and image alone."""
 
-    def __init__(self, pairs: TrainingPairs, tokenizer: Any) -> None:  # noqa: ANN401 - tokenizers share no type
+    def __init__(self, pairs: TrainingPairs, tokenizer: AnyTokenizer) -> None:
         self.pairs, self.groups, self._tokenizer = pairs, pairs.groups, tokenizer
         self._texts = [text for group in pairs.groups for text in group.texts]
         self._pictures: dict[int, tuple[NDArray[np.uint8], NDArray[np.int64]]] = {}

@@ -39,6 +39,8 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (
     image_paths,
     image_processor_of,
     pairs_from_file,
+    record_seen,
+    splits_seen,
     tokenizer_of,
     training_pairs,
 )
@@ -47,10 +49,16 @@ from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
 from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
-from cxc_eccv.studies.baselines.dual_encoder.seen import record_seen, splits_seen, tell_seen
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer
 from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
-from cxc_eccv.studies.baselines.training import Trained, last_checkpoint, show_progress, without_places
+from cxc_eccv.studies.baselines.training import (
+    AnyModel,
+    Processing,
+    Trained,
+    last_checkpoint,
+    show_progress,
+    without_places,
+)
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.writing import explained
 
@@ -93,7 +101,11 @@ def train(command: Sequence[str]) -> Trained:
     record = record_seen(library, pairs.groups, getattr(model.config, "training_data", None))
     model.config.training_data = record
     _warn_of_leaks(data, training, splits_seen(record))
-    _refuse_too_few(pairs, training)
+    batch = training.train_batch_size * training.world_size
+    if len(pairs) < batch:
+        raise InvalidOption(
+            f"{len(pairs)} images make no batch of {batch}; take a smaller --per-device-train-batch-size"
+        )
     objective, weak = _match(objective, library, pairs, data, objective_arguments)
     trainer = _trainer(model, processing, pairs, objective, weak, score, data, training)
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
@@ -119,13 +131,19 @@ def _split_pairs(
     library: Library,
     data: DataArguments,
     training: DualEncoderTrainingArguments,
-    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
+    processing: Processing,
     mode: str,
     encode_it: Callable[..., EmbeddingsRun],
 ) -> tuple[TrainingPairs, Callable[[Any], dict[str, float]]]:
     """What is trained on, and what scores a checkpoint: COCO's validation split, or images that are held out."""
-    pairs = _read_pairs(library, data, processing, mode, training.seed)
-    data.held_out = _count_held_out(data, training, len(pairs))
+    if data.pairs_file is not None:
+        pairs = pairs_from_file(Path(data.pairs_file), processing, mode=mode, images=data.images, seed=training.seed)
+    else:
+        pairs = training_pairs(library, data.train_on, processing, mode=mode, images=data.images, seed=training.seed)
+    if data.held_out is None:
+        # Pairs of a file have no validation split beside them.
+        selects = data.pairs_file and training.eval_strategy != "no"
+        data.held_out = min(HELD_OUT, len(pairs) // 10) if selects else 0
     if not data.held_out:
         return pairs, partial(_score_validation, encode_it=encode_it, library=library, mode=mode)
     pairs, held = pairs.hold_out(data.held_out)
@@ -146,8 +164,8 @@ def _match(
 
 
 def _trainer(
-    model: Any,  # noqa: ANN401 - any dual encoder
-    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
+    model: AnyModel,
+    processing: Processing,
     pairs: TrainingPairs,
     objective: Objective,
     weak: WeakPositives | None,
@@ -193,7 +211,7 @@ def _describe(
     arguments: ModelArguments,
     data: DataArguments,
     identity: dict[str, Any],
-    model: Any,  # noqa: ANN401 - any dual encoder
+    model: AnyModel,
 ) -> Trained:
     """What was trained from what, how it is loaded, and how it is scored."""
     mode = identity["mode"]
@@ -228,7 +246,7 @@ def _describe(
     )
 
 
-def _pipeline_of(model: Any) -> str | None:  # noqa: ANN401 - any dual encoder
+def _pipeline_of(model: AnyModel) -> str | None:
     """The pipeline of transformers that runs the model, if any does."""
     if isinstance(model, DualEncoderModel):
         return "feature-extraction"
@@ -236,45 +254,19 @@ def _pipeline_of(model: Any) -> str | None:  # noqa: ANN401 - any dual encoder
     return "zero-shot-image-classification" if known else None
 
 
-def _tell(model: Any, library: Library, data: DataArguments) -> list[str]:  # noqa: ANN401 - any dual encoder
+def _tell(model: AnyModel, library: Library, data: DataArguments) -> list[str]:
     """What it has seen of val and test, by itself and through the classifier of its weak positives."""
     mined = [library.mined(split, name) for name, split in parts_of(data.train_on)] if data.weak_positives else []
     records = [found.facts["classifier"].get("training_data") for found in mined if found is not None]
     cautions = [caution for record in records for caution in warn_of_training_data(record)]
-    return tell_seen(model.config.training_data) + [f"The classifier of its weak positives: {it}" for it in cautions]
-
-
-def _read_pairs(
-    library: Library,
-    data: DataArguments,
-    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
-    mode: str,
-    seed: int,
-) -> TrainingPairs:
-    if data.pairs_file is not None:
-        return pairs_from_file(Path(data.pairs_file), processing, mode=mode, images=data.images, seed=seed)
-    return training_pairs(library, data.train_on, processing, mode=mode, images=data.images, seed=seed)
-
-
-def _count_held_out(data: DataArguments, training: DualEncoderTrainingArguments, count: int) -> int:
-    """Images to hold out, of so many; pairs of a file have no validation split beside them."""
-    if data.held_out is not None:
-        return data.held_out
-    return min(HELD_OUT, count // 10) if data.pairs_file and training.eval_strategy != "no" else 0
+    seen = warn_of_training_data(model.config.training_data, "{:,} images of {}")
+    return [*seen, *(f"The classifier of its weak positives: {caution}" for caution in cautions)]
 
 
 def _split_named(name: str) -> str:
     if name not in SPLITS:
         raise UnknownName("split", name, SPLITS)
     return SPLITS[name]
-
-
-def _refuse_too_few(pairs: TrainingPairs, training: DualEncoderTrainingArguments) -> None:
-    batch = training.train_batch_size * training.world_size
-    if len(pairs) < batch:
-        raise InvalidOption(
-            f"{len(pairs)} images make no batch of {batch}; take a smaller --per-device-train-batch-size"
-        )
 
 
 def _refuse_to_recolour(data: DataArguments, mode: str) -> None:
@@ -296,13 +288,7 @@ def _warn_of_leaks(data: DataArguments, training: DualEncoderTrainingArguments, 
 
 
 def _encode_split(
-    model: Any,  # noqa: ANN401 - any dual encoder
-    split: str,
-    *,
-    library: Library,
-    mode: str,
-    processing: Any,  # noqa: ANN401 - a tokenizer or a processor
-    images: str | None,
+    model: AnyModel, split: str, *, library: Library, mode: str, processing: Processing, images: str | None
 ) -> EmbeddingsRun:
     """Every caption of the split, and every image unless the model is of texts alone."""
     content, files = library.karpathy(split), None
@@ -313,11 +299,7 @@ def _encode_split(
 
 
 def _score_validation(
-    model: Any,  # noqa: ANN401 - any dual encoder
-    *,
-    encode_it: Callable[..., EmbeddingsRun],
-    library: Library,
-    mode: str,
+    model: AnyModel, *, encode_it: Callable[..., EmbeddingsRun], library: Library, mode: str
 ) -> dict[str, float]:
     """Report keys to values, and ``recall_at_10``, the mean over the directions that are trained."""
     parts = ("t2t", "sts") if mode == "t2t" else ("i2t", "t2i", "t2t", "sts", "sits")
@@ -327,7 +309,7 @@ def _score_validation(
     return {**scores, "recall_at_10": sum(trained) / len(trained)}
 
 
-def _score_held_out(model: Any, *, held: TrainingPairs, mode: str, processing: Any) -> dict[str, float]:  # noqa: ANN401 - likewise
+def _score_held_out(model: AnyModel, *, held: TrainingPairs, mode: str, processing: Processing) -> dict[str, float]:
     """R@10 of every direction that is trained, and ``recall_at_10``, their mean.
 
     Retrieval among held-out training images and their captions, by which captions were written for which image.

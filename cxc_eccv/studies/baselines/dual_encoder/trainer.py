@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
-from torch.utils.data import Sampler
-from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
 from cxc_eccv.studies.baselines.dual_encoder.pairs import EpochSampler
-from cxc_eccv.studies.baselines.training import EpochCallback, WholeTrainer
+from cxc_eccv.studies.baselines.training import WholeTrainer
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
 
 __all__ = ["DualEncoderTrainer", "staircase"]
@@ -28,11 +25,10 @@ def staircase(step: int) -> float:
 
 
 class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
-    """Trains a model with ``text_embeds`` and ``image_embeds`` in its output.
+    """Trains a model with ``text_embeds`` and ``image_embeds`` in its output; options are those of ``EnhancedTrainer``.
 
-    ``score`` gives the library's metrics of a model, None for no evaluation; ``paper_schedule`` decays by
-    :func:`staircase`, else the arguments name the schedule. ``added_batches`` are of weak positives whose loss, times
-    the ``weight`` that such a batch holds, is added to that of each batch. The other options are ``EnhancedTrainer``'s.
+    ``score`` gives the metrics of a model, None for no evaluation. ``added_batches`` are of weak positives whose loss,
+    times the ``weight`` that such a batch holds, is added to that of each batch.
     """
 
     # The loss is a mean over the batch: Trainer divides it where it accumulates gradients.
@@ -103,32 +99,13 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
             self._created_lr_scheduler = True
         return self.lr_scheduler
 
-    def evaluate(
-        self,
-        eval_dataset: Any = None,  # noqa: ANN401 - as Trainer says
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "eval",
-    ) -> Metrics:
-        """The library's metrics on the whole validation split, under ``eval_`` and their report keys."""
-        if self.score is None:
-            return {}
-        started = time.time()
-        found = self.score(self.accelerator.unwrap_model(self.model))
-        metrics = {f"{metric_key_prefix}_{key}": value for key, value in found.items()}
-        metrics |= speed_metrics(metric_key_prefix, started)
-        self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        return metrics
+    def measure(self) -> Metrics:
+        """The library's metrics on the whole validation split, under their report keys."""
+        return {} if self.score is None else self.score(self.accelerator.unwrap_model(self.model))
 
-    def create_model_card(self, *_arguments: Any, **_options: Any) -> None:  # noqa: ANN401 - as Trainer says
-        """None: whoever asked for the training writes the card, from what came of it."""
-
-    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[Any]:  # noqa: ANN401 - as Trainer says
-        dataset: Any = self.train_dataset if train_dataset is None else train_dataset
-        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        sampler = EpochSampler(len(dataset), seed)
-        self.add_callback(EpochCallback(sampler))
-        return sampler
+    def order(self, dataset: Any, seed: int) -> EpochSampler:  # noqa: ANN401 - as WholeTrainer says
+        """All images, in an order that depends on seed and epoch."""
+        return EpochSampler(len(dataset), seed)
 
     def _scale(self, outputs: Any) -> torch.Tensor:  # noqa: ANN401 - our output or a CLIP-like one
         # CLIP and its kin hold the logarithm of the factor, and return features of unit length.

@@ -49,13 +49,10 @@ def check_weak_positives(objective: ObjectiveArguments, data: DataArguments) -> 
 
 @dataclass(frozen=True, slots=True)
 class WeakPositives:
-    """Weak positives among training images and captions.
+    """Weak positives among training images and captions: an (I, T) bool matrix over the groups.
 
-    Attributes:
-        matrix: (I, T) bool.
-        groups: the I groups of T captions.
-        use: ``extra_batch``, ``weight`` or ``multi_positive``.
-        alpha: factor of the learning rate, or of the loss.
+    ``use`` is ``extra_batch``, ``weight`` or ``multi_positive``, ``alpha`` a factor of the learning rate or of the
+    loss.
     """
 
     matrix: csr_matrix
@@ -67,10 +64,9 @@ class WeakPositives:
     def read(
         cls, library: Library, data: DataArguments, groups: Sequence[CaptionGroup], arguments: ObjectiveArguments
     ) -> WeakPositives:
-        """Those of the files that the library was opened with.
+        """Those of the files that the library was opened with; a warning counts what is not trained on.
 
-        A warning counts what is of no image or caption that is trained on, for one of those held out. InvalidOption
-        for a file of another split, and where fewer than two images have any left, which make no batch.
+        InvalidOption for a file of another split, and where fewer than two images have any left, which make no batch.
         """
         parts = parts_of(data.train_on)
         found = [mined for name, split in parts if (mined := library.mined(split, name)) is not None]
@@ -88,8 +84,8 @@ class WeakPositives:
                 "not trained on, and are left out",
                 stacklevel=2,
             )
-        own = np.repeat(np.arange(len(groups)), sizes)[columns] == rows
-        rows, columns = rows[known & ~own], columns[known & ~own]
+        is_own = np.repeat(np.arange(len(groups)), sizes)[columns] == rows
+        rows, columns = rows[known & ~is_own], columns[known & ~is_own]
         if np.unique(rows).size < 2:
             raise InvalidOption(
                 f"weak positives of {np.unique(rows).size} training images: a batch takes two. Mine with a larger "

@@ -72,8 +72,7 @@ class ModelArguments:
     def choose_branches(self, images: str | None) -> ModelArguments:
         """The same with its branches named: without images the text branch alone, and a warning that says so.
 
-        Raises:
-            InvalidOption: a visual branch is asked for, and there are no images to train it on.
+        InvalidOption where a visual branch is asked for, and there are no images to train it on.
         """
         if images is not None or self.pretrained is not None or self.branches == "text":
             return replace(self, branches=self.branches or "both")
@@ -198,10 +197,7 @@ class DataArguments:
         return [*self.train_on, *([] if self.dev is None else [self.dev])]
 
     def kinds(self) -> dict[str, list[str]]:
-        """Corpus to the kinds of pairs that it is used as, where that is said.
-
-        Raises:
-            UnknownName: a corpus that is not in the data, or no such kind.
+        """Corpus to the kinds of pairs that it is used as, where that is said; UnknownName for another corpus or kind.
 
         Example:
             >>> DataArguments(["snli_ve/train", "cxc/val"], used_as=["visual", "cxc=text,multimodal"]).kinds()

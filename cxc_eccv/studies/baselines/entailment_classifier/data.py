@@ -101,13 +101,7 @@ def soft_targets(pairs: pa.Table, steepness: float) -> list[float]:
 
 
 class PairItems(Dataset[dict[str, Any]]):
-    """One item for every pair: ``premise``, ``image`` (a path or None), ``hypothesis``, ``target``.
-
-    Example:
-        >>> pairs = pa.table({"premise": ["a dog runs"], "hypothesis": ["a dog"], "image": [None]})
-        >>> PairItems(pairs, [1.0], {})[0]
-        {'premise': 'a dog runs', 'image': None, 'hypothesis': 'a dog', 'target': 1.0}
-    """
+    """One item for every pair: ``premise``, ``image`` (a path or None), ``hypothesis``, ``target``."""
 
     def __init__(self, pairs: pa.Table, targets: Sequence[float], files: Mapping[str, Path]) -> None:
         self.premises: list[str] = pairs["premise"].to_pylist()
@@ -162,12 +156,7 @@ class LengthSampler(Sampler[int]):
 
 @dataclass(frozen=True, slots=True)
 class PairCollator:
-    """Opens images, and makes the inputs of a batch with its ``labels``.
-
-    Attributes:
-        processor: of the model.
-        looks: whether the model has a visual branch; otherwise no image is opened.
-    """
+    """Opens images where the model ``looks`` at them, and makes the inputs of a batch with its ``labels``."""
 
     processor: EntailmentProcessor
     looks: bool

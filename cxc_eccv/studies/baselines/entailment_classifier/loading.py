@@ -10,7 +10,6 @@ from transformers import (
     AutoImageProcessor,
     AutoModel,
     AutoTokenizer,
-    BertConfig,
     BertModel,
     BlipForImageTextRetrieval,
     PreTrainedTokenizerFast,
@@ -22,7 +21,7 @@ from transformers import (
 from cxc_eccv.encoding.checkpoints import load_part
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.dual_encoder.loading import SAMPLE, word_tokenizer
+from cxc_eccv.studies.baselines.dual_encoder.loading import SAMPLE, small_bert, word_tokenizer
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import ModelArguments, ObjectiveArguments
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
@@ -48,7 +47,12 @@ def starting_model(
         found.model.config.mask_share = masked if found.model.image_model is not None else 0
         return found.model, found.processor
     has_text = arguments.branches != "visual" and not arguments.shared_text_encoder
-    text, tokenizer = _text_encoder(arguments.text_model) if has_text else (None, None)
+    text: Any = None
+    tokenizer: Any = None
+    if has_text and arguments.text_model == SAMPLE:
+        text, tokenizer = _sample_bert()
+    elif has_text:
+        text, tokenizer = load_part(AutoModel, arguments.text_model), load_part(AutoTokenizer, arguments.text_model)
     reader, reader_tokenizer, image, image_processor = None, tokenizer, None, None
     if arguments.branches != "text":
         reader, reader_tokenizer, image, image_processor = _visual_encoders(arguments)
@@ -67,12 +71,6 @@ def starting_model(
     return model, EntailmentProcessor.for_model(model, tokenizer, **options)
 
 
-def _text_encoder(source: str) -> tuple[Any, Any]:
-    if source == SAMPLE:
-        return _sample_bert()
-    return load_part(AutoModel, source), load_part(AutoTokenizer, source)
-
-
 def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
     """Text encoder, its tokenizer, the image encoder where it is another model, and the image processor."""
     source, image = arguments.visual_text_model, arguments.image_model
@@ -80,16 +78,12 @@ def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
         raise InvalidOption("--visual-text-model sample and --image-model sample go together")
     if source == SAMPLE:
         return *_sample_bert(), *_sample_vit()
-    reader = _reader(source)
+    is_blip = load_part(AutoConfig, source).model_type == BLIP
+    reader = load_part(BlipForImageTextRetrieval if is_blip else AutoModel, source)
     tokenizer = load_part(AutoTokenizer, source)
     if image is None:
         return reader, tokenizer, None, load_part(AutoImageProcessor, source)
     return reader, tokenizer, load_part(AutoModel, image), load_part(AutoImageProcessor, image)
-
-
-def _reader(source: str) -> Any:  # noqa: ANN401 - any model
-    is_blip = load_part(AutoConfig, source).model_type == BLIP
-    return load_part(BlipForImageTextRetrieval if is_blip else AutoModel, source)
 
 
 def _sample_bert() -> tuple[BertModel, PreTrainedTokenizerFast]:
@@ -102,17 +96,7 @@ def _sample_bert() -> tuple[BertModel, PreTrainedTokenizerFast]:
         special_tokens=[(name, tokenizer.convert_tokens_to_ids(name)) for name in ("[CLS]", "[SEP]")],
     )
     tokenizer.model_max_length = LONGEST
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=128,
-        max_position_embeddings=LONGEST,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    return BertModel(config), tokenizer
+    return small_bert(tokenizer, hidden_size=64, layers=2), tokenizer
 
 
 def _sample_vit() -> tuple[ViTModel, ViTImageProcessorPil]:

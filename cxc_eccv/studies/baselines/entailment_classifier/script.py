@@ -95,7 +95,11 @@ def train(command: Sequence[str]) -> Trained:
     record = pairs.provenance
     if model_arguments.pretrained is not None:
         record = _remember(record, getattr(model.config, "training_data", None))
-    _refuse_selection_of_nothing(pairs, training)
+    if not pairs.held.num_rows and training.eval_strategy != "no":
+        raise InvalidOption(
+            "no pairs are held out, which are to choose the checkpoint: hold images out (--held-out 500), or add "
+            "--eval-strategy no --no-load-best-model-at-end"
+        )
     trainer = _trainer(model, processor, pairs, objective, data, training)
     identity = run_identity(model_arguments, objective, data, training)
     folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
@@ -124,7 +128,12 @@ def _trainer(
 ) -> EntailmentTrainer:
     looks = model.config.has_visual
     items = pairs.items(pairs.trained, soft_targets(pairs.trained, objective.soft_labels))
-    _warn_of_cut(processor, items, looks)
+    if process_rank() == 0 and (cut := processor.count_cut(*items.sides(looks))):
+        warnings.warn(
+            f"{cut:,} of {len(items):,} pairs to train on are longer than the context; the ends of their premises are "
+            "cut",
+            stacklevel=2,
+        )
     trainer = EntailmentTrainer(
         held=pairs.items(pairs.held, soft_targets(pairs.held, 0)) if pairs.held.num_rows else None,
         threshold_for=data.threshold_for,
@@ -136,15 +145,6 @@ def _trainer(
     )
     show_progress(trainer)
     return trainer
-
-
-def _warn_of_cut(processor: EntailmentProcessor, items: PairItems, looks: bool) -> None:
-    if process_rank() == 0 and (cut := processor.count_cut(*items.sides(looks))):
-        warnings.warn(
-            f"{cut:,} of {len(items):,} pairs to train on are longer than the context; the ends of their premises are "
-            "cut",
-            stacklevel=2,
-        )
 
 
 def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: dict[str, Any]) -> EntailmentClassifier:
@@ -194,7 +194,9 @@ def _read_pairs(library: Library, data: DataArguments, seed: int, config: Entail
         source = part_of(data.train_on[0])[0].name
         trained, held = hold_out(usable, source, data.held_out, owners, seed)
     else:
-        is_dev = np.arange(loaded.pairs.num_rows) >= loaded.pairs.num_rows - _size_of(loaded.provenance, data.dev)
+        corpus, part = part_of(data.dev)
+        size = int(loaded.provenance["sources"][f"{corpus.name}/{part}"]["pairs"])
+        is_dev = np.arange(loaded.pairs.num_rows) >= loaded.pairs.num_rows - size
         trained, held = keep_apart(usable, is_dev[np.asarray(kept)], owners)
     _refuse_untrained(config, trained)
     folder = None if images is None else ImageFolder(images)
@@ -209,12 +211,6 @@ def _read_pairs(library: Library, data: DataArguments, seed: int, config: Entail
         "beside_held_out": usable.num_rows - trained.num_rows - held.num_rows,
     }
     return Pairs(trained, held, facts, {name: path for name, path in files.items() if path is not None})
-
-
-def _size_of(provenance: Mapping[str, Any], name: str) -> int:
-    """Pairs of a part; ``dev`` is another name of ``val``."""
-    corpus, part = part_of(name)
-    return int(provenance["sources"][f"{corpus.name}/{part}"]["pairs"])
 
 
 def _refuse_untrained(config: EntailmentConfig, pairs: pa.Table) -> None:
@@ -241,19 +237,10 @@ def _folder(data: DataArguments) -> Path | None:
     return sample_images() if data.images == SAMPLE else Path(data.images) if data.images else None
 
 
-def _refuse_selection_of_nothing(pairs: Pairs, training: EntailmentTrainingArguments) -> None:
-    if not pairs.held.num_rows and training.eval_strategy != "no":
-        raise InvalidOption(
-            "no pairs are held out, which are to choose the checkpoint: hold images out (--held-out 500), or add "
-            "--eval-strategy no --no-load-best-model-at-end"
-        )
-
-
 def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArray, data: DataArguments) -> None:
-    """Calibration and threshold from the held-out pairs, into the config; ``leads`` are differences of their logits.
+    """Write calibration and threshold, from held-out pairs' (N,) leads, into the config; warn where they allow none.
 
-    A warning where they allow none: what was trained is not thrown away. What another run chose, from which this one
-    went on, is of other weights.
+    What another run chose, from which this one went on, is of other weights.
     """
     config.threshold, config.calibration_scale, config.calibration_offset = 0.5, 1.0, 0.0
     untouched = "the threshold stays 0.5, and nothing is calibrated"

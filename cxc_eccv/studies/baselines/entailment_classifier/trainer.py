@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 import torch
 from torch.optim import Optimizer
-from torch.utils.data import DataLoader, Sampler
-from transformers.trainer_utils import speed_metrics
+from torch.utils.data import DataLoader
 
 from cxc_eccv.studies.baselines.entailment_classifier.data import LengthSampler, PairItems
-from cxc_eccv.studies.baselines.training import EpochCallback, WholeTrainer
+from cxc_eccv.studies.baselines.training import WholeTrainer
 from cxc_eccv.studies.entailment.measures import RATES, choose_threshold, measure_classifier
 from cxc_eccv.types import FloatArray
 
@@ -23,13 +21,9 @@ NEW = ("text_head", "visual_head", "joint_head", "text_gate", "visual_gate", "vi
 
 
 class EntailmentTrainer(WholeTrainer):
-    """Trains a classifier of entailment.
+    """Trains a classifier; the measures of the ``held`` pairs at their best threshold choose the checkpoint.
 
-    Args:
-        held: pairs, with labels 0 and 1 as targets, whose measures at the best threshold choose the checkpoint; None
-            for no evaluation.
-        threshold_for: the measure for which that threshold is chosen.
-        options: ``transformers.Trainer``'s.
+    ``threshold_for`` is the measure that this threshold is chosen for; without held pairs nothing is evaluated.
     """
 
     def __init__(self, *, held: PairItems | None, threshold_for: str, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
@@ -61,24 +55,18 @@ class EntailmentTrainer(WholeTrainer):
             )
         return self.optimizer
 
-    def evaluate(
-        self,
-        eval_dataset: Any = None,  # noqa: ANN401 - as Trainer says
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "eval",
-    ) -> dict[str, float]:
+    def measure(self) -> dict[str, float]:
         """Accuracy, precision, recall and F0.5 on the held-out pairs, at the threshold that is best for them."""
         if self.held is None:
             return {}
-        started = time.time()
         leads, labels = self.leads(self.held), np.asarray(self.held.targets)
         threshold = choose_threshold(leads, labels, for_=self.threshold_for)
         rates = {rate.name: rate.value for rate in measure_classifier(labels, leads, threshold)}
-        metrics = {f"{metric_key_prefix}_{name}": rates[name] for name in RATES}
-        metrics |= speed_metrics(metric_key_prefix, started)
-        self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        return metrics
+        return {name: rates[name] for name in RATES}
+
+    def order(self, dataset: Any, seed: int) -> LengthSampler:  # noqa: ANN401 - as WholeTrainer says
+        """All pairs, in batches of like length."""
+        return LengthSampler(dataset.lengths, self.args.train_batch_size * self.args.world_size, seed)
 
     def leads(self, items: PairItems) -> FloatArray:
         """(N,) the entailed logit minus the other, without calibration, in the precision that scores are given in."""
@@ -104,16 +92,6 @@ class EntailmentTrainer(WholeTrainer):
                 done += len(rows)
         model.train(was_training)
         return found
-
-    def create_model_card(self, *_arguments: Any, **_options: Any) -> None:  # noqa: ANN401 - as Trainer says
-        """None: whoever asked for the training writes the card, from what came of it."""
-
-    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:  # noqa: ANN401 - as Trainer says
-        dataset: Any = self.train_dataset if train_dataset is None else train_dataset
-        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        sampler = LengthSampler(dataset.lengths, self.args.train_batch_size * self.args.world_size, seed)
-        self.add_callback(EpochCallback(sampler))
-        return sampler
 
 
 def lead_of(logits: torch.Tensor) -> FloatArray:

@@ -19,16 +19,7 @@ __all__ = ["Baseline", "Inputs", "baseline_named", "baselines"]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a user may hand to a baseline.
-
-    Attributes:
-        vectors: text file of word vectors, as GloVe's.
-        features: embeddings file with image features.
-        model: Hub id or folder of an image model.
-        images: folder with the images.
-        central_crop: share of an image's area that the model sees.
-        seed: of random numbers.
-    """
+    """What a user may hand to a baseline; each is an option of ``cxc-eccv baseline``."""
 
     vectors: Path | None = None
     features: Path | None = None
@@ -40,13 +31,10 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A model that needs no training.
+    """A model that needs no training, named as its file; ``summary`` is a sentence for the command line.
 
-    Attributes:
-        name: the file's name.
-        summary: one sentence for the command line.
-        run: library, split and inputs to a report, and the run it was computed from or None.
-        takes: inputs that it reads; any other is refused.
+    ``run`` takes library, split and inputs, and gives a report and the run behind it, or None; inputs that are not
+    among ``takes`` are refused.
     """
 
     name: str

@@ -93,8 +93,7 @@ def score(
     from cxc_eccv.cli.output import COMMAND, check_output
     from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.entailment.measures import check_precision, check_threshold
-    from cxc_eccv.studies.entailment.page import write_classifier_folder
-    from cxc_eccv.studies.entailment.quality import report_classifier
+    from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types import check_whole
 
@@ -191,14 +190,14 @@ def mean(
             "names as models, or none"
         )
     pairs = [load_reports(reports[place : place + 2]) for place in range(0, len(reports), 2)]
-    own: list[str | None] = [None] * len(pairs) if chosen is None else [*chosen]
+    titles: list[str | None] = [None] * len(pairs) if chosen is None else [*chosen]
     means = [
         mean_entailment(pair, name=name, seed=seed, confidence=confidence)
-        for pair, name in zip(pairs, own, strict=True)
+        for pair, name in zip(pairs, titles, strict=True)
     ]
     if output is not None:
-        write_json(output, {"schema": 1, "models": [{"name": one.name, **one.records()} for one in means]})
-    print_shown(tables_to_console([one.table for one in means]))
+        write_json(output, {"schema": 1, "models": [{"name": scores.name, **scores.records()} for scores in means]})
+    print_shown(tables_to_console([scores.table for scores in means]))
     say_written([] if output is None else [output])
 
 
@@ -237,12 +236,12 @@ def export(
     from cxc_eccv.studies.entailment.manual import export_pairs
 
     loaded = [load_run(path) for path in runs]
-    own = names(models) or [run.model or path.name for run, path in zip(loaded, runs, strict=True)]
-    if len(own) != len(loaded) or len(set(own)) < len(own):
-        raise InvalidOption(f"{len(loaded)} runs need as many different names, not {', '.join(own)}: give --names")
+    titles = names(models) or [run.model or path.name for run, path in zip(loaded, runs, strict=True)]
+    if len(titles) != len(loaded) or len(set(titles)) < len(titles):
+        raise InvalidOption(f"{len(loaded)} runs need as many different names, not {', '.join(titles)}: give --names")
     library = Library(data_dir, allow_modified=allow_modified)
     written = export_pairs(
-        dict(zip(own, loaded, strict=True)),
+        dict(zip(titles, loaded, strict=True)),
         output,
         split=split_name(split),
         data_dir=library,

@@ -94,37 +94,48 @@ def mine(
         from cxc_eccv.studies.entailment.scoring import announce, load_classifier
     from cxc_eccv.runs import load_run
     from cxc_eccv.studies.entailment.labelled import read_labelled
-    from cxc_eccv.studies.entailment.mining import check_mining, labelled_part, require_labelled_run
+    from cxc_eccv.studies.entailment.mining import MiningOptions, labelled_part, require_labelled_run
     from cxc_eccv.studies.entailment.mining import mine as mine_pairs
 
     announced = announce(classifier)
-    looks = announced.config.has_visual
     part = _part_of(split)
-    options: dict[str, Any] = {"collection": part[0], "split": part[1], "top_k": top_k, "threshold": threshold}
-    options |= {"output": output, "precision": precision, "share": share, "images": images if looks else None}
-    if labelled is not None:
-        options["labelled"] = read_labelled(labelled, library, images=options["images"])
+    looked_at = images if announced.config.has_visual else None
+    pairs = None if labelled is None else read_labelled(labelled, library, images=looked_at)
     check_whole("batch_size", batch_size)
-    check_mining(announced, library, **options)
+    options = MiningOptions(
+        split=part[1],
+        collection=part[0],
+        images=looked_at,
+        top_k=top_k,
+        threshold=threshold,
+        precision=precision,
+        labelled=pairs,
+        share=share,
+        output=output,
+    )
+    options.check(announced, library)
     loading: dict[str, Any] = {"device": device, "dtype": dtype}
     how: dict[str, Any] = {"model": model, "library": library, "images": images, "encoding": {"batch_size": batch_size}}
     run: Run | None = None if retriever is None else load_run(retriever)
-    of_labelled = part if labelled is None else labelled_part(options["labelled"], library)
-    if of_labelled != part and (labelled_retriever is not None or model is None):
+    labelled_run: Run | None = None
+    of_labelled = part if pairs is None else labelled_part(pairs, library)
+    if pairs is not None and of_labelled != part and (labelled_retriever is not None or model is None):
         known = None if labelled_retriever is None else load_run(labelled_retriever)
-        options["labelled_run"] = require_labelled_run(known, options["labelled"], of_labelled)
+        labelled_run = require_labelled_run(known, pairs, of_labelled)
     judge = load_classifier(classifier, **loading)
     run = _encode(part, **how, **loading) if run is None else run
-    if of_labelled != part and "labelled_run" not in options:
-        options["labelled_run"] = _encode(of_labelled, **how, **loading)
-    mined = mine_pairs(run, judge, library, **options, similarity=similarity, batch_size=batch_size)
+    if of_labelled != part and labelled_run is None:
+        labelled_run = _encode(of_labelled, **how, **loading)
+    mined = mine_pairs(
+        run, judge, library, options, labelled_run=labelled_run, similarity=similarity, batch_size=batch_size
+    )
     _tell(mined, output)
 
 
 def _part_of(split: str) -> tuple[str, str]:
     """Collection and split of a name such as ``val`` or ``flickr30k/val``."""
-    collection, _, own = split.rpartition("/")
-    return collection or "coco", split_name(own)
+    collection, _, name = split.rpartition("/")
+    return collection or "coco", split_name(name)
 
 
 def _tell(mined: MinedPairs, output: Path) -> None:

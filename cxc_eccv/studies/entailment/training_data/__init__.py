@@ -1,11 +1,11 @@
 """Labelled pairs that a classifier of entailment is trained on: many corpora, one schema, and nothing of a test split.
 
-Each corpus is one file in ``corpora/`` that declares itself; ``corpus.py`` has the declaration and the schema,
+Each file in ``corpora/`` declares a corpus or a family of them; ``corpus.py`` has the declaration and the schema,
 ``leakage.py`` the guard, ``load.py`` the one call, and ``counts.py`` the table beside the paper's.
 """
 
 from cxc_eccv.studies.entailment.training_data.corpora import corpora
-from cxc_eccv.studies.entailment.training_data.corpus import SCHEMA, Corpus, Pairs, captions_of_images, keys
+from cxc_eccv.studies.entailment.training_data.corpus import SCHEMA, Corpus, Pairs, join_captions, keys, premises_of
 from cxc_eccv.studies.entailment.training_data.counts import Count, count_corpora, table_of_counts
 from cxc_eccv.studies.entailment.training_data.leakage import count_images, count_named, evaluation_splits, plain_texts
 from cxc_eccv.studies.entailment.training_data.load import TrainingData, load_training_data, part_of
@@ -16,15 +16,16 @@ __all__ = [
     "Count",
     "Pairs",
     "TrainingData",
-    "captions_of_images",
     "corpora",
     "count_corpora",
     "count_images",
     "count_named",
     "evaluation_splits",
+    "join_captions",
     "keys",
     "load_training_data",
     "part_of",
     "plain_texts",
+    "premises_of",
     "table_of_counts",
 ]

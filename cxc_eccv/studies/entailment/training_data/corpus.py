@@ -8,12 +8,24 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 
-__all__ = ["SCHEMA", "SPLITS", "Corpus", "Pairs", "captions_of_images", "co_captions", "keys", "make_pairs", "reaches"]
+__all__ = [
+    "SCHEMA",
+    "SPLITS",
+    "Corpus",
+    "Pairs",
+    "captions_of_images",
+    "join_captions",
+    "keys",
+    "make_pairs",
+    "premises_of",
+    "reaches",
+]
 
 SCHEMA = pa.schema(
     [
@@ -54,12 +66,10 @@ SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Labelled pairs of one part of a corpus.
+    """Labelled pairs of one part of a corpus, and rule to the number of rows that it left out.
 
-    Attributes:
-        table: of ``PAIRS_SCHEMA``: as ``SCHEMA``, with the captions of a premise apart, and the image's name whether or
-            not the image is at hand.
-        left_out: rule to the number of rows that it left out.
+    The table is as ``SCHEMA``, but a premise's captions stand apart, and the image is named whether or not it is at
+    hand.
     """
 
     table: pa.Table
@@ -68,20 +78,17 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
-    """One source of labelled pairs. A new one is one file in ``training_data/corpora`` that defines ``CORPUS``.
+    """One source of labelled pairs. A new one is a ``CORPUS`` in a file of ``training_data/corpora``.
 
     Attributes:
-        name: as in the names of its parts, and in ``source``; equal to the file's name.
-        title: its name on paper.
+        name: as in the names of its parts, and in ``source``.
         kinds: of the pairs that it can yield, where images are at hand.
         rule: what makes a pair positive, in words.
         groups: of raw files, as in the catalog, for licences and citations; its own first.
-        expected: part (``train``, ``val``, ``test``) to the pairs that it has, as far as that is known.
+        expected: part (``train``, ``val``, ``test``) to its number of pairs, as far as that is known.
         pairs: (library, part, lowest rating that is a positive) to its pairs.
         place: where it is on the Hugging Face Hub; empty for raw files of the catalog.
-        published: the count of the paper's Table 2, as printed; empty where the table does not have it.
-        published_parts: the parts that this count is of.
-        remark: what is to be said of that count.
+        published: the count of the paper's Table 2, as printed, of ``published_parts``; a ``remark`` explains it.
     """
 
     name: str
@@ -131,31 +138,24 @@ def captions_of_images(content: KarpathySplit, image_ids: IntArray) -> pa.ListAr
     return pa.ListArray.from_arrays(offsets, texts).take(pa.array(positions_of(image_ids, content.image_ids)[0]))
 
 
+def join_captions(captions: pa.ListArray) -> pa.Array:
+    """The premise that each list of captions makes: without blanks at their ends, a blank between two of them.
+
+    Example:
+        >>> join_captions(pa.array([["A dog. ", "It runs."], []], pa.list_(pa.string()))).to_pylist()
+        ['A dog. It runs.', '']
+    """
+    texts = pc.utf8_trim_whitespace(captions.flatten())
+    offsets = np.append(0, np.cumsum(pc.list_value_length(captions))).astype(np.int32)
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, texts), " ")
+
+
+def premises_of(content: KarpathySplit, image_ids: IntArray) -> list[str]:
+    """The premise of each of these images of the split: all its captions, joined."""
+    premises: list[str] = join_captions(captions_of_images(content, image_ids)).to_pylist()
+    return premises
+
+
 def reaches(ratings: FloatArray, threshold: float) -> pa.Array:
     """Label 1 where a rating is at least the threshold."""
     return pa.array((ratings >= threshold).astype(np.int8))
-
-
-def co_captions(collection: str, content: KarpathySplit, photographs: str = "") -> Pairs:
-    """Every caption as hypothesis, the other captions of its image as premise; always positive.
-
-    ``photographs`` is the collection that numbers the images, where it is another one.
-    """
-    groups: dict[int, list[str]] = {}
-    owners, texts = content.caption_image_ids, content.captions["text"].to_pylist()
-    for image_id, text in zip(owners.tolist(), texts, strict=True):
-        groups.setdefault(image_id, []).append(text)
-    places: dict[int, int] = {}
-    premises = []
-    for image_id in owners.tolist():
-        place = places[image_id] = places.get(image_id, -1) + 1
-        premises.append(groups[image_id][:place] + groups[image_id][place + 1 :])
-    names = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
-    return make_pairs(
-        premises,
-        texts,
-        np.ones(len(texts), dtype=np.int8),
-        image=[names[image_id] for image_id in owners.tolist()],
-        image_key=keys(photographs or collection, owners),
-        caption_key=keys(collection, content.caption_ids),
-    )

@@ -24,14 +24,9 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What is at hand of a corpus.
+    """What is at hand of a corpus: its counted parts, their pairs, those that are entailed, and those in no test split.
 
-    Attributes:
-        corpus: the declaration.
-        parts: those that are counted: at hand, and of the paper's count where there is one.
-        pairs: labelled pairs of these parts.
-        positives: those that are entailed.
-        guarded: pairs that are in no test split; None where those of COCO are not at hand.
+    ``guarded`` is None where the test split of COCO is not at hand.
     """
 
     corpus: Corpus
@@ -42,14 +37,7 @@ class Count:
 
 
 def count_corpora(library: Library) -> list[Count]:
-    """Every corpus counted by what the library has.
-
-    Args:
-        library: raw files; an ``offline`` one, unless what is not at hand shall be downloaded.
-
-    Raises:
-        DataError: a file at hand is malformed.
-    """
+    """Every corpus counted by what the library has; an ``offline`` library downloads nothing."""
     protected = _at_hand(lambda: evaluation_splits(library, ("test",))[0])
     return [_count(library, corpus, protected) for corpus in corpora().values()]
 
@@ -83,12 +71,7 @@ STACKED = (((0, 1), (2,), (3,), (4,), (5,), (6,)), ((0, 1, 6), (2,), (3,), (4,),
 
 
 def table_of_counts(library: Library, counts: Sequence[Count]) -> Table:
-    """Corpora by the task that the paper has them for, then those that it has not.
-
-    Args:
-        library: that the counts are of, for its catalog.
-        counts: of :func:`count_corpora`.
-    """
+    """Corpora by the task that the paper has them for, then those that it does not have."""
     rows: list[tuple[str, ...]] = []
     for title, wanted in _sections(counts):
         rows.append((title,))

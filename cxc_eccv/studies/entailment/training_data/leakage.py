@@ -68,13 +68,9 @@ def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[Eval
 
 
 def count_images(library: Library, image_keys: Sequence[str]) -> dict[str, int]:
-    """Split that models are evaluated on to the number of these images that are in it, where there are any.
+    """Split that models are evaluated on to the number of these images in it, where there are any.
 
-    Splits that are not at hand are not looked into, nor is COCO where no image is of it.
-
-    Args:
-        library: the raw files; none is fetched.
-        image_keys: as in ``image_key`` of labelled pairs, each once.
+    Nothing is fetched: splits that are not at hand are passed over.
 
     Example:
         >>> library = Library("sample")
@@ -130,10 +126,6 @@ def find_members(table: pa.Table, splits: Sequence[EvaluationSplit]) -> Iterator
     """The split, why (``image``, ``caption``, ``words``, ``other``), and (N,) the pairs that this is true of.
 
     ``words`` are those of a sentence without an id, ``other`` those of one whose id says that it is another caption.
-
-    Args:
-        table: of :class:`Pairs`.
-        splits: to look the pairs up in.
     """
     premises = table["premises"].combine_chunks()
     sentences, owners = plain_texts(premises.flatten()), np.asarray(pc.list_parent_indices(premises))

@@ -15,7 +15,7 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpora import corpora
-from cxc_eccv.studies.entailment.training_data.corpus import SCHEMA, Corpus, Pairs
+from cxc_eccv.studies.entailment.training_data.corpus import SCHEMA, Corpus, Pairs, join_captions
 from cxc_eccv.studies.entailment.training_data.leakage import (
     EvaluationSplit,
     count_members,
@@ -91,7 +91,9 @@ def load_training_data(
     """
     if not 0 < threshold <= 5:
         raise InvalidOption(f"threshold {threshold}: ratings run from 0 to 5, choose in (0, 5]")
-    parts = _parts_of(names)
+    parts = [part_of(name) for name in names]
+    if not parts or len(set(parts)) < len(parts):
+        raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example cxc/val")
     guarded = _protected_parts(protect, allow_test_data)
     splits, missing = evaluation_splits(library, ("val", "test"))
     protected = [split for split in splits if split.name.rpartition("/")[2] in guarded]
@@ -108,12 +110,16 @@ def load_training_data(
         tables.append(_finish(corpus, usable, with_images=folder is not None))
         sources[name] = _describe(library, corpus, tables[-1], left_out)
     table = pa.concat_tables(tables).combine_chunks()
+    holds, shares = count_members(used, splits)
     provenance = {
         "parts": list(sources),
         "pairs": table.num_rows,
         "positives": _positives(table),
         "sources": sources,
-        **_look_for_leaks(used, splits),
+        "holds": holds,
+        "shares_words": shares,
+        "trained_on_test": any(name.endswith("/test") for name in holds),
+        "trained_on_val": any(name.endswith("/val") for name in holds),
         "protected": [split.name for split in protected],
         "not_at_hand": missing,
         "threshold": threshold,
@@ -121,13 +127,6 @@ def load_training_data(
         "files": library.files_used(),
     }
     return TrainingData(table, provenance)
-
-
-def _parts_of(names: Sequence[str]) -> list[tuple[Corpus, str]]:
-    parts = [part_of(name) for name in names]
-    if not parts or len(set(parts)) < len(parts):
-        raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example cxc/val")
-    return parts
 
 
 def part_of(name: str) -> tuple[Corpus, str]:
@@ -171,27 +170,26 @@ def _keep(
     usable, useless = _find_usable(corpus, kept, folder)
     left_out = {reason: number for reason, number in {**pairs.left_out, **leaks, **useless}.items() if number}
     if not usable.num_rows:
-        raise InvalidOption(_nothing_left(name, left_out))
+        reasons = ", ".join(f"{reason} ({number:,})" for reason, number in left_out.items())
+        raise InvalidOption(
+            f"{name}: no pair is left to train on. Left out: {reasons}. Test data enters with allow_test_data "
+            "(--allow-test-data) alone, photographs need their folder (--images)."
+        )
     return usable, left_out
-
-
-def _look_for_leaks(used: Sequence[pa.Table], splits: Sequence[EvaluationSplit]) -> dict[str, Any]:
-    """What goes in of splits that models are evaluated on."""
-    holds, shares = count_members(used, splits)
-    return {
-        "holds": holds,
-        "shares_words": shares,
-        "trained_on_test": any(name.endswith("/test") for name in holds),
-        "trained_on_val": any(name.endswith("/val") for name in holds),
-    }
 
 
 def _find_usable(corpus: Corpus, kept: pa.Table, folder: ImageFolder | None) -> tuple[pa.Table, dict[str, int]]:
     """The pairs that can be judged by what is at hand; and reason to the number of the others."""
-    has_premise = np.array(pc.not_equal(_join(kept["premises"].combine_chunks()), ""))
+    has_premise = np.array(pc.not_equal(_premises(kept), ""))
     has_hypothesis = np.array(pc.not_equal(pc.utf8_trim_whitespace(kept["hypothesis"]), ""))
     if folder is not None:
-        _check_images(corpus, kept["image"].drop_null(), folder)
+        wanted = pc.unique(kept["image"].drop_null()).to_pylist()
+        missing = [name for name in wanted if folder.find(name) is None]
+        if missing:
+            raise SourceMissing(
+                f"{corpus.name}: {len(missing)} of {len(wanted)} images are not below {folder.folder}, the first: "
+                f"{missing[0]}. Without a folder of images the captions alone are the premises."
+            )
         has_premise |= np.array(pc.is_valid(kept["image"]))
     useless = {
         "no words to judge": int((~has_hypothesis).sum()),
@@ -208,7 +206,7 @@ def _use_as(
     name: str, pairs: pa.Table, left_out: Mapping[str, int], kinds: Sequence[str], *, with_images: bool
 ) -> tuple[pa.Table, dict[str, int]]:
     """The pairs as each of these kinds, whatever else their premise has; and reason to the number of those left out."""
-    has_text = np.array(pc.not_equal(_join(pairs["premises"].combine_chunks()), ""))
+    has_text = np.array(pc.not_equal(_premises(pairs), ""))
     has_image = np.array(pc.is_valid(pairs["image"])) & with_images
     fits = {"text": has_text, "visual": has_image, "multimodal": has_text & has_image}
     tables = []
@@ -218,22 +216,20 @@ def _use_as(
             without = "" if with_images else " No folder of images is given (--images)."
             raise InvalidOption(f"{name} as {kind}: no pair has {NEEDS[kind]} as premise.{without}")
         if kind == "visual":
-            part = _blank(part, "premises", pa.array([[]] * part.num_rows, pairs.schema.field("premises").type))
+            none = pa.array([[]] * part.num_rows, pairs.schema.field("premises").type)
+            part = part.set_column(pairs.schema.get_field_index("premises"), "premises", none)
         elif kind == "text":
-            part = _blank(part, "image", pa.nulls(part.num_rows, pa.string()))
+            none = pa.nulls(part.num_rows, pa.string())
+            part = part.set_column(pairs.schema.get_field_index("image"), "image", none)
         tables.append(part)
     unused = int((~np.any([fits[kind] for kind in kinds], axis=0)).sum())
     reason = f"without {' or '.join(NEEDS[kind] for kind in kinds)} as premise"
     return pa.concat_tables(tables).combine_chunks(), {**left_out, **({reason: unused} if unused else {})}
 
 
-def _blank(pairs: pa.Table, column: str, values: pa.Array) -> pa.Table:
-    return pairs.set_column(pairs.schema.get_field_index(column), column, values)
-
-
 def _finish(corpus: Corpus, pairs: pa.Table, *, with_images: bool) -> pa.Table:
     """Pairs in the schema, each with the kind of what is at hand for its premise."""
-    premises = _join(pairs["premises"].combine_chunks())
+    premises = _premises(pairs)
     images = pairs["image"] if with_images else pa.nulls(pairs.num_rows, pa.string())
     kinds = pc.if_else(pc.is_null(images), "text", pc.if_else(pc.equal(premises, ""), "visual", "multimodal"))
     source = pa.array([corpus.name] * pairs.num_rows, pa.string())
@@ -241,29 +237,9 @@ def _finish(corpus: Corpus, pairs: pa.Table, *, with_images: bool) -> pa.Table:
     return pa.table([premises, images, *middle, kinds, source, pairs["image_key"], pairs["caption_key"]], schema=SCHEMA)
 
 
-def _join(premises: pa.ListArray) -> pa.Array:
-    """The captions of each premise with a blank between them, whatever blanks they end in."""
-    captions = pc.utf8_trim_whitespace(premises.flatten())
-    offsets = np.append(0, np.cumsum(pc.list_value_length(premises))).astype(np.int32)
-    return pc.utf8_trim_whitespace(pc.binary_join(pa.ListArray.from_arrays(offsets, captions), " "))
-
-
-def _check_images(corpus: Corpus, names: pa.ChunkedArray, folder: ImageFolder) -> None:
-    wanted = pc.unique(names).to_pylist()
-    missing = [name for name in wanted if folder.find(name) is None]
-    if missing:
-        raise SourceMissing(
-            f"{corpus.name}: {len(missing)} of {len(wanted)} images are not below {folder.folder}, the first: "
-            f"{missing[0]}. Without a folder of images the captions alone are the premises."
-        )
-
-
-def _nothing_left(name: str, left_out: Mapping[str, int]) -> str:
-    reasons = ", ".join(f"{reason} ({number:,})" for reason, number in left_out.items())
-    return (
-        f"{name}: no pair is left to train on. Left out: {reasons}. Test data enters with allow_test_data "
-        "(--allow-test-data) alone, photographs need their folder (--images)."
-    )
+def _premises(pairs: pa.Table) -> pa.Array:
+    """The captions of each premise joined; empty captions at an end leave no blank."""
+    return pc.utf8_trim_whitespace(join_captions(pairs["premises"].combine_chunks()))
 
 
 def _describe(library: Library, corpus: Corpus, table: pa.Table, left_out: Mapping[str, int]) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from transformers import AutoModel, AutoTokenizer  # noqa: E402 - after the chec
 from cxc_eccv.encoding.towers.texts import text_encoder  # noqa: E402
 from cxc_eccv.errors import InvalidOption, ModelError  # noqa: E402
 from cxc_eccv.studies.baselines.char_gru.data import character_tokenizer  # noqa: E402
-from cxc_eccv.studies.baselines.char_gru.ensemble import CharGruEnsemble  # noqa: E402
 from cxc_eccv.studies.baselines.char_gru.model import (  # noqa: E402
     BidirectionalLayer,
     CharGruConfig,
+    CharGruEnsemble,
     CharGruModel,
 )
 from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length  # noqa: E402

@@ -1,12 +1,13 @@
-"""The corpora, one ``CORPUS`` per file, found by their place."""
+"""The corpora, found by their place: a module declares one as ``CORPUS``, or a family of like ones as ``CORPORA``."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 
-from cxc_eccv.discovery import find_declared
+from cxc_eccv.discovery import modules_of
 from cxc_eccv.studies.entailment.training_data.corpus import Corpus
 
 __all__ = ["corpora"]
@@ -15,4 +16,6 @@ __all__ = ["corpora"]
 @cache
 def corpora() -> Mapping[str, Corpus]:
     """Every corpus by name, in alphabetical order."""
-    return find_declared(importlib.import_module(__name__), "CORPUS", Corpus)
+    modules = modules_of(importlib.import_module(__name__)).values()
+    declared = [corpus for module in modules for corpus in getattr(module, "CORPORA", None) or (module.CORPUS,)]
+    return MappingProxyType({corpus.name: corpus for corpus in sorted(declared, key=lambda corpus: corpus.name)})

@@ -1,9 +1,9 @@
-"""Crisscrossed Captions, SITS: an image with its captions, and a caption of another image, rated from 0 to 5."""
+"""Crisscrossed Captions, rated from 0 to 5: an image with a caption of another one (SITS), and two captions (STS)."""
 
 import numpy as np
 import pyarrow.compute as pc
 
-from cxc_eccv.builders.lookup import caption_texts, file_names
+from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpus import (
     SPLITS,
@@ -16,7 +16,7 @@ from cxc_eccv.studies.entailment.training_data.corpus import (
 )
 
 
-def pairs(library: Library, split: str, threshold: float) -> Pairs:
+def sits_pairs(library: Library, split: str, threshold: float) -> Pairs:
     """The pairs of other images alone: the premise of an image's own caption would hold the caption itself.
 
     An image's own captions are pairs of the corpus ``coco``, which takes them out of the premise.
@@ -37,15 +37,41 @@ def pairs(library: Library, split: str, threshold: float) -> Pairs:
     )
 
 
-CORPUS = Corpus(
-    name="cxc",
-    title="CxC, SITS",
-    kinds=("text", "multimodal"),
-    rule="rating at or above the threshold",
-    groups=("cxc", "karpathy"),
-    expected={"val": 19_722, "test": 19_833},
-    pairs=pairs,
-    published="39.5k",
-    published_parts=("val", "test"),
-    remark="all pairs of an image with a caption of another one, those of test among them",
+def sts_pairs(library: Library, split: str, threshold: float) -> Pairs:
+    """The first caption as premise, without its image, and the second as hypothesis."""
+    name = SPLITS[split]
+    table = library.cxc("sts", name)
+    left, right, ratings = (np.asarray(table[column]) for column in ("left_id", "right_id", "rating"))
+    return make_pairs(
+        [[text] for text in caption_texts(library, name, left).to_pylist()],
+        caption_texts(library, name, right),
+        reaches(ratings, threshold),
+        rating=ratings,
+        image_key=keys("coco", images_of(library, name, left)),
+        caption_key=keys("coco", right),
+    )
+
+
+CORPORA = (
+    Corpus(
+        name="cxc",
+        title="CxC, SITS",
+        kinds=("text", "multimodal"),
+        rule="rating at or above the threshold",
+        groups=("cxc", "karpathy"),
+        expected={"val": 19_722, "test": 19_833},
+        pairs=sits_pairs,
+        published="39.5k",
+        published_parts=("val", "test"),
+        remark="all pairs of an image with a caption of another one, those of test among them",
+    ),
+    Corpus(
+        name="cxc_sts",
+        title="CxC, STS",
+        kinds=("text",),
+        rule="rating at or above the threshold",
+        groups=("cxc", "karpathy"),
+        expected={"val": 44_009, "test": 44_045},
+        pairs=sts_pairs,
+    ),
 )

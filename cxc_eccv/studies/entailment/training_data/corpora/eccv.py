@@ -15,12 +15,12 @@ def pairs(library: Library, _split: str, _threshold: float) -> Pairs:
     known = np.isin(captions, library.karpathy("test").caption_ids)
     unknown, (images, captions) = int((~known).sum()), (images[known], captions[known])
     others = images_of(library, "test", captions) != images
-    own, (images, captions) = int((~others).sum()), (images[others], captions[others])
+    of_own, (images, captions) = int((~others).sum()), (images[others], captions[others])
     return make_pairs(
         captions_of_images(library.karpathy("test"), images),
         caption_texts(library, "test", captions),
         np.ones(captions.size, dtype=np.int8),
-        {"captions outside the split's five per image": unknown, "pairs of an image with its own caption": own},
+        {"captions outside the split's five per image": unknown, "pairs of an image with its own caption": of_own},
         image=file_names(library, "test", images),
         image_key=keys("coco", images),
         caption_key=keys("coco", captions),

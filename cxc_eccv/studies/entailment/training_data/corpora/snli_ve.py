@@ -1,30 +1,36 @@
-"""SNLI-VE: does a photograph of Flickr30k entail a hypothesis of SNLI?"""
+"""SNLI-VE: does a photograph of Flickr30k entail a hypothesis of SNLI?
+
+e-SNLI-VE is the same with the labels of its development and test parts corrected, and explanations.
+"""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import EntailmentPairs, read_entailment
+from cxc_eccv.sources.readers import read_entailment
 from cxc_eccv.studies.entailment.training_data.corpus import Corpus, Pairs, make_pairs
 
+FILES = {
+    "snli_ve": {"train": "snli_ve_train", "val": "snli_ve_val", "test": "snli_ve_test"},
+    "esnli_ve": {"val": "esnlive_dev", "test": "esnlive_test"},
+}
+"""Corpus to the raw file of each part, a split of SNLI-VE, which is none of Karpathy's."""
 
-def pairs(library: Library, split: str, _threshold: float) -> Pairs:
-    """Pairs of the split of SNLI-VE, which is none of Karpathy's."""
-    return photograph_pairs(library, library.read(f"snli_ve_{split}", read_entailment))
 
-
-def photograph_pairs(library: Library, labelled: EntailmentPairs) -> Pairs:
+def _pairs(corpus: str, library: Library, split: str, _threshold: float) -> Pairs:
     """The photograph with its captions in Flickr30k, where they are at hand, else with the file's own premise, if any.
 
     The hypothesis is no caption: people wrote it to follow from one, or not to.
     """
+    labelled = library.read(FILES[corpus][split], read_entailment)
     captions = library.once("captions of photographs", lambda: _captions(library))
     names = [Path(name).name for name in labelled.table["image"].to_pylist()]
     photos = [_photo(name) for name in names]
-    own = labelled.table["premise"].to_pylist()
+    given = labelled.table["premise"].to_pylist()
     return make_pairs(
-        [captions.get(photo, premise) for photo, premise in zip(photos, own, strict=True)],
+        [captions.get(photo, premise) for photo, premise in zip(photos, given, strict=True)],
         labelled.table["hypothesis"],
         labelled.table["label"],
         labelled.left_out,
@@ -51,15 +57,26 @@ def _photo(name: str) -> int:
     return int(stem)
 
 
-CORPUS = Corpus(
-    name="snli_ve",
-    title="SNLI-VE",
-    kinds=("visual", "multimodal"),
-    rule="entailment against neutral and contradiction",
-    groups=("snli_ve", "flickr30k"),
-    expected={"train": 529_527, "val": 17_858, "test": 17_901},
-    pairs=pairs,
-    published="529.5k",
-    published_parts=("train",),
-    remark="listed twice there, as visual and as multimodal data; the 17.8k of val are its development set",
+CORPORA = (
+    Corpus(
+        name="snli_ve",
+        title="SNLI-VE",
+        kinds=("visual", "multimodal"),
+        rule="entailment against neutral and contradiction",
+        groups=("snli_ve", "flickr30k"),
+        expected={"train": 529_527, "val": 17_858, "test": 17_901},
+        pairs=partial(_pairs, "snli_ve"),
+        published="529.5k",
+        published_parts=("train",),
+        remark="listed twice there, as visual and as multimodal data; the 17.8k of val are its development set",
+    ),
+    Corpus(
+        name="esnli_ve",
+        title="e-SNLI-VE",
+        kinds=("visual", "multimodal"),
+        rule="entailment against neutral and contradiction",
+        groups=("esnlive", "flickr30k"),
+        expected={"val": 14_339, "test": 14_740},
+        pairs=partial(_pairs, "esnli_ve"),
+    ),
 )

@@ -1,7 +1,8 @@
-"""Corpora that are tables on the Hugging Face Hub, or copies of them in the mirror folder."""
+"""MRPC, QQP, RTE and XNLI: tables on the Hugging Face Hub, or copies of them in the mirror folder."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +15,12 @@ from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Pairs, make_pairs
+from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Corpus, Pairs, make_pairs
 
 if TYPE_CHECKING:
     import datasets
 
-__all__ = ["HubTable"]
-
-WITHOUT = "no label"
+__all__ = ["CORPORA", "HubTable"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,14 +28,7 @@ class HubTable:
     """A labelled table of sentence pairs that ``datasets.load_dataset`` reads.
 
     A folder ``entailment/NAME`` of the mirror folder is taken in place of the Hub: a snapshot of the repository, or
-    files of Parquet, CSV or JSON lines that ``load_dataset`` finds the splits of.
-
-    Attributes:
-        name: of the folder; the corpus' name.
-        repository, config: on the Hub.
-        premise, hypothesis: columns of texts.
-        labels: of the column ``label``, in the order of their numbers.
-        positive: the one of them that is entailment.
+    files of Parquet, CSV or JSON lines. ``labels`` are in the order of their numbers; ``positive`` is entailment.
     """
 
     name: str
@@ -52,20 +44,30 @@ class HubTable:
         """Where the table is, in words."""
         return f"{self.repository}, {self.config}"
 
-    def pairs(self, library: Library, split: str, _threshold: float) -> Pairs:
-        """The pairs of a split; rows without a label (-1, as in hidden test sets) are left out.
+    def corpus(self, title: str, rule: str, expected: Mapping[str, int], published: str) -> Corpus:
+        """The declaration of this table; the paper counts all its parts."""
+        return Corpus(
+            name=self.name,
+            title=title,
+            kinds=("text",),
+            rule=rule,
+            groups=(self.name,),
+            expected=expected,
+            pairs=self.pairs,
+            place=self.place,
+            published=published,
+            published_parts=tuple(expected),
+        )
 
-        Raises:
-            SourceMissing: no folder, and no way to the Hub.
-            DataError: it cannot be read, or has not the columns or labels that it is known by.
-        """
+    def pairs(self, library: Library, split: str, _threshold: float) -> Pairs:
+        """The pairs of a split; rows without a label (-1, as in hidden test sets) are left out."""
         table = library.once(("hub", self.name, split), lambda: self._read(library, split))
         labels = table["label"].combine_chunks()
         known = pc.is_valid(labels)
         table, without = table.filter(known), int(pc.sum(pc.invert(known)).as_py() or 0)
         premises, hypotheses = (table[name].cast(pa.string()).fill_null("") for name in (self.premise, self.hypothesis))
         offsets = pa.array(np.arange(len(premises) + 1, dtype=np.int32))
-        left_out = {WITHOUT: without} if without else {}
+        left_out = {"no label": without} if without else {}
         listed = pa.ListArray.from_arrays(offsets, premises.combine_chunks())
         return make_pairs(listed, hypotheses, table["label"], left_out)
 
@@ -130,3 +132,25 @@ class HubTable:
             f"  put a copy at: {folder or Path('MIRROR') / 'entailment' / self.name}\n"
             "Name the mirror folder with --data-dir or CXC_ECCV_DATA."
         )
+
+
+GLUE, SENTENCES, QUESTIONS = "nyu-mll/glue", ("sentence1", "sentence2"), ("question1", "question2")
+THREE = ("entailment", "neutral", "contradiction")
+
+CORPORA = (
+    HubTable("mrpc", GLUE, "mrpc", *SENTENCES, ("not_equivalent", "equivalent"), "equivalent").corpus(
+        "MRPC", "equivalent sentences", {"train": 3_668, "val": 408, "test": 1_725}, "5.8k"
+    ),
+    HubTable("qqp", GLUE, "qqp", *QUESTIONS, ("not_duplicate", "duplicate"), "duplicate").corpus(
+        "QQP", "duplicate questions", {"train": 363_846, "val": 40_430}, "404.2k"
+    ),
+    HubTable("rte", GLUE, "rte", *SENTENCES, ("entailment", "not_entailment"), "entailment").corpus(
+        "RTE", "entailment", {"train": 2_490, "val": 277}, "2.7k"
+    ),
+    HubTable("xnli", "facebook/xnli", "en", "premise", "hypothesis", THREE, "entailment").corpus(
+        "XNLI",
+        "entailment against neutral and contradiction",
+        {"train": 392_702, "val": 2_490, "test": 5_010},
+        "400.2k",
+    ),
+)
