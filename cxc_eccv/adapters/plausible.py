@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.adapters.inputs import Column, id_lists
-from cxc_eccv.adapters.module import MetricModule, results_of
-from cxc_eccv.adapters.rankings import DIRECTION, judgments_of, run_of
+from cxc_eccv.adapters.module import PER_QUERY, MetricModule, results_of
+from cxc_eccv.adapters.rankings import DIRECTION, RANKING_LIMITS, RANKINGS, judgments_of, run_of
 from cxc_eccv.errors import DataError, InvalidOption, UnknownIds
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking.lists import read_rankings
@@ -37,7 +37,26 @@ class PlausibleMatchModule(MetricModule):
         {'pmrp_at_50': 0.5}
     """
 
-    columns: ClassVar[Mapping[str, Column]] = {"predictions": id_lists, "references": id_lists}
+    columns: ClassVar[Mapping[str, Column]] = {
+        "predictions": RANKINGS,
+        "references": Column(
+            id_lists,
+            "list of int64",
+            "ids of the gallery items of the query's own image: the captions of an image, the image of a caption. They "
+            "say which categories the query shows.",
+        ),
+    }
+    option_texts: ClassVar[Mapping[str, str]] = {
+        "categories": "a dict of every gallery item to the ids of its image's categories; always needed. Items "
+        "with an empty list take no part: they are left out of gallery and rankings.",
+        "per_query": PER_QUERY,
+    }
+    limits = RANKING_LIMITS
+    example: ClassVar[Mapping[str, list[Any]]] = {
+        "predictions": [[10, 30, 20, 40], [20, 10, 40, 30]],
+        "references": [[10], [20]],
+    }
+    example_options: ClassVar[Mapping[str, Any]] = {"categories": {10: [1, 18], 20: [3], 30: [3, 44, 62], 40: [18, 1]}}
 
     @classmethod
     def scores(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cxc_eccv import registry
-from cxc_eccv.adapters.described.description import Description
+from cxc_eccv.adapters.described import Description
 from cxc_eccv.builders.config import dataset_configs
 
 __all__ = ["navigation"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cxc_eccv import registry
-from cxc_eccv.adapters.described.description import ARXIV
+from cxc_eccv.adapters.described import ARXIV
 from cxc_eccv.builders.markdown import table
 from cxc_eccv.tasks.task import Task
 
