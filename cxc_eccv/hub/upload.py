@@ -299,11 +299,16 @@ def _gather_labels(folder: Path, found: Mapping[str, LocalFile], left_out: Seque
 
 
 def _read_space(folder: Path, token: str | None) -> UploadContent:
-    """Read the folder of a Space."""
+    """Read the folder of a Space, whose card says what runs it."""
     files, left_out = read_folder(folder, token)
     found = {file.path: file for file in files}
-    space_sdk = _read_sdk(folder, found)
-    return replace(_gather(folder, found, SPACE_KEYS, left_out), space_sdk=space_sdk)
+    if CARD not in found:
+        raise InvalidOption(f"{folder} has no {CARD}. A Space needs one, whose front matter says `sdk: gradio`.")
+    content = _gather(folder, found, SPACE_KEYS, left_out)
+    sdk = read_matter(split_card(content.card)[0], str(folder / CARD)).get("sdk")
+    if sdk not in SPACES_SDK_TYPES:
+        raise InvalidOption(f"{folder / CARD}: sdk is {sdk!r}, expected one of {', '.join(SPACES_SDK_TYPES)}")
+    return replace(content, space_sdk=str(sdk))
 
 
 def _gather(
@@ -312,17 +317,6 @@ def _gather(
     card = (folder / CARD).read_text(encoding="utf-8")
     others = tuple(file for path, file in found.items() if path != CARD)
     return UploadContent(others, card, owned, left_out=tuple(left_out))
-
-
-def _read_sdk(folder: Path, found: Collection[str]) -> str:
-    """What runs a Space, as its card says."""
-    if CARD not in found:
-        raise InvalidOption(f"{folder} has no {CARD}. A Space needs one, whose front matter says `sdk: gradio`.")
-    card = (folder / CARD).read_text(encoding="utf-8")
-    sdk = read_matter(split_card(card)[0], str(folder / CARD)).get("sdk")
-    if sdk not in SPACES_SDK_TYPES:
-        raise InvalidOption(f"{folder / CARD}: sdk is {sdk!r}, expected one of {', '.join(SPACES_SDK_TYPES)}")
-    return str(sdk)
 
 
 BLOCK = 1 << 20
