@@ -268,7 +268,7 @@ def load_model(
 
 
 def _title_of(source: str) -> str:
-    """Of a folder its name, whatever the way to it."""
+    """The name of a folder, whatever the way to it; else the Hub id."""
     if is_open_clip(source):
         return title_of(source)
     return Path(source).resolve().name if source and Path(source).is_dir() else source
@@ -456,20 +456,20 @@ def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> st
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         if tensor.numel():
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    told = {name: value for name, value in loaded.facts.items() if name in IDENTITY}
+    facts = {name: value for name, value in loaded.facts.items() if name in IDENTITY}
     built = _architecture_of(loaded.model)
-    return fingerprint(digest.hexdigest(), str(loaded.dtype), states, settings, *([told] if told else []), built)
+    return fingerprint(digest.hexdigest(), str(loaded.dtype), states, settings, *([facts] if facts else []), built)
 
 
 def _architecture_of(model: torch.nn.Module) -> list[Any]:
     """What a model does with its weights: its modules, their configs, the code of those that no library brings."""
     configs = {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
-    told = [_plain_config(config) for config in configs.values() if isinstance(config, PreTrainedConfig)]
+    plain = [_plain_config(config) for config in configs.values() if isinstance(config, PreTrainedConfig)]
     kinds = sorted({type(module) for module in model.modules()}, key=lambda kind: (kind.__module__, kind.__qualname__))
     code = [_code_of(kind) for kind in kinds if _package_of(kind) not in VERSIONED]
     packages = {"cxc_eccv", "transformers", *map(_package_of, kinds)}.intersection(VERSIONED)
     versions = {name: sys.modules[name].__version__ for name in packages}
-    return [ADDRESS.sub("", repr(model)), told, code, versions]
+    return [ADDRESS.sub("", repr(model)), plain, code, versions]
 
 
 def _package_of(kind: type) -> str:
@@ -479,7 +479,7 @@ def _package_of(kind: type) -> str:
 def _plain_config(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - whatever the config holds
     """A config and those within it, without what is in :data:`UNTOLD`."""
     text = config.to_json_string(use_diff=False)
-    return json.loads(text, object_hook=lambda own: {name: own[name] for name in own if name not in UNTOLD})
+    return json.loads(text, object_hook=lambda part: {name: part[name] for name in part if name not in UNTOLD})
 
 
 def _code_of(kind: type) -> str:

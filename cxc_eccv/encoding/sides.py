@@ -135,7 +135,11 @@ class ImageSide:
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
         """See :class:`~cxc_eccv.encoding.distributed.shards.Side`; threads open and prepare images ahead."""
         items = (item for part in parts for item in self._items[part])
-        prepared = work_ahead(self._prepare, items, BATCHES_AHEAD * self._encoder.batch_size)
+        prepared = work_ahead(
+            lambda item: prepare_image(item, self._encoder.prepare, self._skip_bad),
+            items,
+            BATCHES_AHEAD * self._encoder.batch_size,
+        )
         for part in parts:
             yield self._shard(self.ids[part], prepared)
 
@@ -152,9 +156,6 @@ class ImageSide:
         notes.converted = dict(modes)
         vectors = np.concatenate(rows) if rows else np.empty((0, 0), dtype=np.float32)
         return Shard(np.array(kept, dtype=np.int64), vectors, notes)
-
-    def _prepare(self, item: ImageItem) -> Prepared:
-        return prepare_image(item, self._encoder.prepare, self._skip_bad)
 
 
 Given = TypeVar("Given")

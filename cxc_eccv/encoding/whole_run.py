@@ -133,7 +133,11 @@ def encode_once(
     """
     sides = _sides(model, images, captions, batch_size, pooling, skip_bad_images, central_crop, None)
     work = _Work(model, sides, pooling, central_crop, None)
-    path = check_output(file, FORMATS) if file is not None else _place_of(work)
+    if file is not None:
+        path = check_output(file, FORMATS)
+    else:  # a file whose name tells the model, and by a part of the fingerprint which encoding it is
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", model.name.rstrip("/").rpartition("/")[2])
+        path = encodings_folder() / f"{name}-{work.whole[:16]}.npz"
     if work.is_in(path):
         return load_embeddings(path), True
     if file is not None and path.exists():
@@ -143,12 +147,6 @@ def encode_once(
         )
     run = work.run(path, progress, cache=file is None)
     return load_embeddings(path) if work.is_in(path) else run, False
-
-
-def _place_of(work: _Work) -> Path:
-    """Where an encoding is kept: a file whose name tells the model, and with a part of the fingerprint which it is."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", work.loaded.name.rstrip("/").rpartition("/")[2])
-    return encodings_folder() / f"{name}-{work.whole[:16]}.npz"
 
 
 class _Work:

@@ -79,8 +79,8 @@ def _make_group() -> None:
     from torch.distributed.rendezvous import rendezvous
 
     store, rank, count = next(iter(rendezvous("env://")))
-    own = PrefixStore(f"cxc_eccv/{next(GROUPS)}", store)
-    dist.init_process_group("gloo", store=own, rank=rank, world_size=count)
+    part = PrefixStore(f"cxc_eccv/{next(GROUPS)}", store)
+    dist.init_process_group("gloo", store=part, rank=rank, world_size=count)
 
 
 def local_rank() -> int:
