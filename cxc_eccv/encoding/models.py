@@ -27,7 +27,7 @@ from transformers import (
 )
 from transformers.utils.hub import cached_file
 
-from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, open_checkpoint, reason_of
+from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, explain_damage, open_checkpoint, reason_of
 from cxc_eccv.encoding.distributed.processes import local_rank
 from cxc_eccv.encoding.distributed.shards import fingerprint
 from cxc_eccv.encoding.open_clip import (
@@ -322,17 +322,8 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
     """
     if find_file(source, MODULES, origin.revision):
         return _sentence_transformer(source, dtype, origin)
-    try:
+    with explain_damage(source, lambda reason: f"{source}: no model there ({reason}); {_advice(source, origin)}"):
         config = open_checkpoint(AutoConfig, source, origin)
-    except ModelError:
-        raise
-    except Exception as error:  # on damaged files the libraries raise whatever they trip over
-        advice = "give a folder with config.json and weights, or a Hub id"
-        if find_file(source, CONFIG, origin.revision):
-            advice = (
-                f"it is a model of open_clip: name it {HUB if not Path(source).is_dir() else PREFIX + FOLDER}{source}"
-            )
-        raise ModelError(f"{source}: no model there ({reason_of(error, source)}); {advice}") from None
     try:
         architecture = (config.architectures or [""])[0]
         own = architecture in own_class or architecture.endswith("WithProjection")
@@ -344,7 +335,7 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
         raise
     except RuntimeError as error:
         raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason_of(error, source)})") from None
-    except Exception as error:  # likewise
+    except Exception as error:  # on damaged files the libraries raise whatever they trip over
         raise ModelError(f"{source}: the checkpoint cannot be loaded ({reason_of(error, source)})") from None
     missing = sorted(key for key in found["missing_keys"] if not any(part in key for part in UNUSED))
     if missing:
@@ -353,6 +344,12 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
             f"{missing[0]}; they would be random. It does not fit its config, or is of a model with another head."
         )
     return model
+
+
+def _advice(source: str, origin: Origin) -> str:
+    if find_file(source, CONFIG, origin.revision):
+        return f"it is a model of open_clip: name it {PREFIX + FOLDER if Path(source).is_dir() else HUB}{source}"
+    return "give a folder with config.json and weights, or a Hub id"
 
 
 def find_file(source: str, name: str, revision: str | None = None) -> Path | None:
@@ -375,13 +372,8 @@ def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> An
         raise InvalidOption(f"{source} is a sentence-transformers model: pip install 'cxc_eccv[st]'")
     from sentence_transformers import SentenceTransformer
 
-    try:
+    with explain_damage(source, lambda why: f"{source}: the sentence-transformers model cannot be loaded ({why})"):
         return open_checkpoint(SentenceTransformer, source, origin, device="cpu", model_kwargs={"dtype": dtype})
-    except ModelError:
-        raise
-    except Exception as error:  # likewise
-        reason = reason_of(error, source)
-        raise ModelError(f"{source}: the sentence-transformers model cannot be loaded ({reason})") from None
 
 
 class Processors:
@@ -436,13 +428,9 @@ class Processors:
     def _load(self, kind: Any, name: str) -> Any:  # noqa: ANN401 - an Auto class and what it loads
         if not self._source:
             raise ModelError(f"the model comes without {name}; give processor=")
-        try:
+        advice = "save it along with the model, or give processor="
+        with explain_damage(self._source, lambda reason: f"no {name} at {self._source} ({reason}); {advice}"):
             return open_checkpoint(kind, self._source, self._origin)
-        except ModelError:
-            raise
-        except Exception as error:  # on damaged files the libraries raise whatever they trip over
-            reason, advice = reason_of(error, self._source), "save it along with the model, or give processor="
-            raise ModelError(f"no {name} at {self._source} ({reason}); {advice}") from None
 
 
 def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> str:
