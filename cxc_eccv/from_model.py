@@ -166,18 +166,9 @@ def encode_sentences(
     Equal sentences are encoded once. Vectors are kept as by :func:`evaluate_model`: a call that is killed goes on where
     it was.
 
-    Args:
-        loaded: what :func:`cxc_eccv.encoding.load_model` gave.
-        config: a config with sentences, by name or declared: ``adversarial``, ``rococo``, ``sugarcrepe``.
-        library: the raw files that its rows are made of.
-        split: of the config.
-        built: folder that ``cxc-eccv build`` wrote, to take the rows from it as they are there.
-        tagger: spaCy pipeline for rows that are made here, of ``adversarial``; None for the usual one.
-        images: folder with the image files, of a config whose sentences are about images beyond the split.
-        **options: ``batch_size``, ``pooling``, ``central_crop``, ``skip_bad_images``, ``progress``.
-
-    Returns:
-        A run whose ``further`` holds ids and vectors of every part of the config.
+    The rows of the config are made of the raw files of the library, with the spaCy pipeline ``tagger`` where one is
+    needed, or are those of the folder ``built`` that ``cxc-eccv build`` wrote. The images are of a config whose
+    sentences are about images beyond the split. In the run, ``further`` holds ids and vectors of every part.
 
     Raises:
         UnknownName: there is no such config with sentences.

@@ -61,15 +61,7 @@ DEFINED = {"{}_defined": "number of rows that have a value: those that the mean 
 
 
 class ConceptModule(MetricModule):
-    """A metric of concepts: predictions are those of the retrieved images, references those of the ground truths.
-
-    Example:
-        >>> from cxc_eccv.metrics.concept_enumeration import SPEC
-        >>> class ConceptEnumeration(ConceptModule):
-        ...     spec = SPEC
-        >>> ConceptEnumeration.scores({"predictions": [["dog", "sky"]], "references": [["dog", "dog", "dog"]]})
-        {'concept_enumeration': 2.0}
-    """
+    """A metric of concepts: predictions are those of the retrieved images, references those of the ground truths."""
 
     columns = IMAGES
     option_texts: ClassVar[Mapping[str, str]] = {"per_query": PER_QUERY}
@@ -90,16 +82,7 @@ class ConceptModule(MetricModule):
 
 
 class SimilarConceptsModule(ConceptModule):
-    """A metric of concepts and how similar two of them are.
-
-    Example:
-        >>> from cxc_eccv.metrics.non_common_similarity import SPEC
-        >>> class NonCommonSimilarity(SimilarConceptsModule):
-        ...     spec = SPEC
-        >>> rows = {"predictions": [["dog", "disc"], ["dog"]], "references": [["dog", "ball"], ["dog"]]}
-        >>> NonCommonSimilarity.scores(rows, similarities={"ball": {"disc": 0.25}})
-        {'non_common_similarity': 0.25, 'non_common_similarity_defined': 1}
-    """
+    """A metric of concepts and how similar two of them are."""
 
     n_inputs = 2
     option_texts: ClassVar[Mapping[str, str]] = {
@@ -134,17 +117,7 @@ class SimilarConceptsModule(ConceptModule):
 
 
 class ConceptSizesModule(MetricModule):
-    """A metric of concepts and the areas of their instances.
-
-    Example:
-        >>> from cxc_eccv.metrics.size_disagreement import SPEC
-        >>> class SizeDisagreement(ConceptSizesModule):
-        ...     spec = SPEC
-        >>> rows = {"predictions": [["dog"]], "references": [["dog"]]}
-        >>> areas = {"prediction_areas": [[0.5]], "reference_areas": [[0.2]]}
-        >>> SizeDisagreement.scores(rows | areas, relative_to="smaller", threshold=1.0)
-        {'size_disagreement': 1.0, 'size_disagreement_defined': 1, 'relative_to': 'smaller', 'threshold': 1.0}
-    """
+    """A metric of concepts and the areas of their instances."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         **IMAGES,

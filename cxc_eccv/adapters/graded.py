@@ -29,15 +29,7 @@ __all__ = ["GradedRankingModule"]
 
 
 class GradedRankingModule(MetricModule):
-    """A metric of the top K or R: predictions are rankings, references the judged items, gains their grades.
-
-    Example:
-        >>> from cxc_eccv.metrics.ndcg_at_k import SPEC
-        >>> class NdcgAtK(GradedRankingModule):
-        ...     spec = SPEC
-        >>> NdcgAtK.scores({"predictions": [[8, 9, 7]], "references": [[7]], "gains": [[4.0]]}, k=3)
-        {'ndcg_at_3': 0.5, 'ndcg_at_3_coverage': 0.3333333333333333}
-    """
+    """A metric of the top K or R: predictions are rankings, references the judged items, gains their grades."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": RANKINGS,

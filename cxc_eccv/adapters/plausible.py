@@ -26,16 +26,7 @@ Sets = dict[int, IntArray]
 
 
 class PlausibleMatchModule(MetricModule):
-    """A metric of plausible matches: predictions are rankings, references the query's own items.
-
-    Example:
-        >>> from cxc_eccv.metrics.pmrp_at_50 import SPEC
-        >>> class PmrpAt50(PlausibleMatchModule):
-        ...     spec = SPEC
-        >>> shown = {7: [1, 18], 8: [1], 9: [18, 1]}
-        >>> PmrpAt50.scores({"predictions": [[8, 7, 9]], "references": [[7]]}, categories=shown)
-        {'pmrp_at_50': 0.5}
-    """
+    """A metric of plausible matches: predictions are rankings, references the query's own items."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": RANKINGS,

@@ -21,15 +21,7 @@ POSITIVES = Column(id_lists, "list of int64", "ids of the positives of each quer
 
 
 class RankingModule(MetricModule):
-    """A metric of ranks: predictions are rankings, references are positives.
-
-    Example:
-        >>> from cxc_eccv.metrics.recall_at_k import SPEC
-        >>> class RecallAtK(RankingModule):
-        ...     spec = SPEC
-        >>> RecallAtK.scores({"predictions": [[3, 1], [2, 1]], "references": [[1], [2]]}, k=[1, 2])
-        {'recall_at_1': 0.5, 'recall_at_2': 1.0}
-    """
+    """A metric of ranks: predictions are rankings, references are positives."""
 
     columns: ClassVar[Mapping[str, Column]] = {"predictions": RANKINGS, "references": POSITIVES}
     option_texts: ClassVar[Mapping[str, str]] = {"gallery_size": GALLERY_SIZE, "per_query": PER_QUERY}
@@ -59,17 +51,7 @@ class RankingModule(MetricModule):
 
 
 class BothDirectionsModule(MetricModule):
-    """A metric of other metrics' values in both directions: each row says which direction it belongs to.
-
-    Example:
-        >>> from cxc_eccv.metrics.recall_at_k import SPEC as RECALL_AT_K
-        >>> from cxc_eccv.metrics.rsum import SPEC
-        >>> class Rsum(BothDirectionsModule):
-        ...     spec, parts = SPEC, {f"recall_at_{k}": (RECALL_AT_K, {"k": k}) for k in (1, 2, 3)}
-        >>> rows = {"predictions": [[3, 1, 2], [2, 1, 3]], "references": [[3], [1]], "directions": ["i2t", "t2i"]}
-        >>> Rsum.scores(rows)
-        {'rsum': 500.0}
-    """
+    """A metric of other metrics' values in both directions: each row says which direction it belongs to."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": RANKINGS,
@@ -110,16 +92,7 @@ class BothDirectionsModule(MetricModule):
 
 
 class RatedPairsModule(MetricModule):
-    """A rank correlation: predictions are similarities, references are ratings, ids say of which pairs.
-
-    Example:
-        >>> from cxc_eccv.metrics.spearman_all_pairs import SPEC
-        >>> class SpearmanAllPairs(RatedPairsModule):
-        ...     spec = SPEC
-        >>> rows = {"predictions": [0.9, 0.1], "references": [5.0, 1.0], "query_ids": [1, 1], "item_ids": [7, 8]}
-        >>> SpearmanAllPairs.scores(rows)
-        {'spearman_all_pairs': 1.0}
-    """
+    """A rank correlation: predictions are similarities, references are ratings, ids say of which pairs."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": Column(finite_numbers, "float64", "the model's similarity of each rated pair, finite."),

@@ -117,19 +117,8 @@ def encode_once(
 
     An encoding is known by its fingerprint: of weights, architecture, processors, settings and versions, of the texts,
     and of the name, size and time of every image file. It is kept in the folder of :func:`encodings_folder`, where that
-    can be written, or in ``file``; of what a killed call had done, the next one goes on.
-
-    Args:
-        model: what :func:`load_model` gave.
-        file: ``.npz`` or ``.safetensors`` file to keep the encoding in, and to take it from; one that holds something
-            else is left as it is, and is an error.
-        images: (image id, file) each.
-        captions: as of :func:`encode`, as what follows.
-        batch_size: items at once.
-        pooling: of a text model.
-        skip_bad_images: leave out images that cannot be read.
-        central_crop: share of an image's area to keep.
-        progress: show bars.
+    can be written, or in ``file``; of what a killed call had done, the next one goes on. A file that holds something
+    else is left as it is, and is an error. The other options are those of :func:`encode`.
     """
     sides = _sides(model, images, captions, batch_size, pooling, skip_bad_images, central_crop, None)
     work = _Work(model, sides, pooling, central_crop, None)

@@ -151,13 +151,9 @@ class Repository:
     ) -> CommitInfo:
         """Apply all operations at once, or none; asked once, for a lost answer does not mean a lost commit.
 
-        Args:
-            operations: content that the Hub stores apart from git and does not have yet is sent first.
-            message: title of the commit, and of the pull request.
-            parent: commit that the operations were made for; ``HubConflict`` if the branch is not there any more.
-            branch: where to, as ``refs/pr/1``; ``main`` for None.
-            pull_request: its description, to propose the commit instead of making it.
-            check: called once the content is sent; what it raises keeps the commit from being made.
+        It is a ``HubConflict`` if the branch (None for ``main``) has left the ``parent``. With the description of a
+        ``pull_request`` the commit is proposed instead of made. ``check`` is called once the content is sent; what it
+        raises keeps the commit from being made.
         """
         additions = [operation for operation in operations if isinstance(operation, CommitOperationAdd)]
         place = {"revision": branch, "create_pr": pull_request is not None}

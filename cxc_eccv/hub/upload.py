@@ -161,15 +161,8 @@ def plan_push(
 ) -> Push:
     """Look at a folder and at the repository on the Hub, and plan the upload; changes nothing.
 
-    Args:
-        folder: what ``build_folder`` wrote; a folder with label files, of which these and the card are sent; or for the
-            type ``space`` the folder of a metric's module.
-        repo_id: ``owner/name``.
-        repo_type: ``dataset`` or ``space``.
-        access: which Hub, with which token.
-        private: visibility of a repository that is made; None for the owner's default.
-        framework: name of the evaluation in ``eval.yaml``, from the Hub's own list.
-        all_tasks: declare a task for every metric in ``eval.yaml``, not for the main ones alone.
+    The folder is one that ``build_folder`` wrote, one with label files, of which these and the card are sent, or for
+    the type ``space`` that of a metric's module. ``private`` is for a new repository; None is its owner's default.
     """
     if repo_type not in ("dataset", "space"):
         raise InvalidOption(f"repository type {repo_type!r}: this package pushes 'dataset' and 'space'")
