@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from cxc_eccv import registry
@@ -156,8 +156,7 @@ class Description:
     @property
     def citation(self) -> str:
         """BibTeX where the catalog of sources has it, else the paper's name."""
-        entries = load_catalog().citations.values()
-        return "\n\n".join(_bibtex(paper, entries) for paper in self.spec.citation.split("; "))
+        return "\n\n".join(map(_bibtex, self.spec.citation.split("; ")))
 
     @property
     def addresses(self) -> list[str]:
@@ -165,14 +164,13 @@ class Description:
         return [f"https://arxiv.org/abs/{number}" for number in ARXIV.findall(self.spec.citation)]
 
 
-def _bibtex(paper: str, entries: Any) -> str:  # noqa: ANN401 - a view of strings
+def _bibtex(paper: str) -> str:
     number = ARXIV.search(paper)
-    return next((_wrapped(entry) for entry in entries if number and f"eprint = {{{number[1]}}}" in entry), paper)
-
-
-def _wrapped(entry: str) -> str:
-    lines = (textwrap.fill(line, 110, subsequent_indent="    ", break_on_hyphens=False) for line in entry.splitlines())
-    return "\n".join(lines)
+    for entry in load_catalog().citations.values():
+        if number and f"eprint = {{{number[1]}}}" in entry:
+            fill = partial(textwrap.fill, width=110, subsequent_indent="    ", break_on_hyphens=False)
+            return "\n".join(map(fill, entry.splitlines()))
+    return paper
 
 
 def module_info(spec: Spec) -> dict[str, Any]:
@@ -226,11 +224,8 @@ def imports_and_load(name: str, *, self_contained: bool) -> list[str]:
 
 
 def _entries(texts: Mapping[str, str]) -> list[str]:
-    return [_wrap(f"{name}: {text}") for name, text in texts.items()]
-
-
-def _wrap(text: str) -> str:
-    return textwrap.fill(text, 116, initial_indent="    ", subsequent_indent="        ", break_long_words=False)
+    indents = {"initial_indent": "    ", "subsequent_indent": "        "}
+    return [textwrap.fill(f"{name}: {text}", 116, break_long_words=False, **indents) for name, text in texts.items()]
 
 
 HEADING = re.compile(r"^(Args|Returns|Raises|References|Example):$", re.MULTILINE)
@@ -247,18 +242,6 @@ def lead(docstring: str) -> str:
     return HEADING.split(docstring)[0].strip()
 
 
-def section(docstring: str, heading: str) -> str:
-    r"""The text of one section, dedented; empty where there is none.
-
-    Example:
-        >>> section("One.\n\nReturns:\n    (Q,) values.", "Returns")
-        '(Q,) values.'
-    """
-    parts = HEADING.split(docstring)
-    texts = dict(zip(parts[1::2], parts[2::2], strict=True))
-    return inspect.cleandoc("\n" + texts.get(heading, "")).strip()
-
-
 def arguments(docstring: str) -> dict[str, str]:
     r"""Argument to its description, on one line.
 
@@ -266,5 +249,7 @@ def arguments(docstring: str) -> dict[str, str]:
         >>> arguments("One.\n\nArgs:\n    k: depth,\n        at least 1.\n    seed: any.")
         {'k': 'depth, at least 1.', 'seed': 'any.'}
     """
-    parts = ENTRY.split(section(docstring, "Args"))
-    return {name: " ".join(text.split()) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+    _, *parts = HEADING.split(docstring)
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    _, *parts = ENTRY.split(inspect.cleandoc(sections.get("Args", "")))
+    return {name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2], strict=True)}

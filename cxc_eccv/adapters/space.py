@@ -171,30 +171,24 @@ def metric_card(described: Description, *, self_contained: bool = False) -> str:
         described: the metric.
         self_contained: the module beside the card carries its code with it.
     """
+    *imports, load = imports_and_load(described.spec.name, self_contained=self_contained)
+    *others, last = (f"`{name}`" for name in ("evaluate", "numpy", *described.kind.packages))
+    alone = ALONE.format(packages=f"{', '.join(others)} and {last}")
+    papers = ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", described.spec.citation).split("; ")
     return CARD.format(
         settings=yaml.safe_dump(_settings(described), sort_keys=False, allow_unicode=True, width=110),
         title=described.title,
         text=described.text,
-        load=_load(described.spec.name, self_contained=self_contained),
+        load="\n".join([*imports, "", load]),
         arguments="\n".join(f"    {line}" for line in described.call),
         result=described.result,
-        install=ALONE.format(packages=_packages(described)) if self_contained else PACKAGE,
+        install=alone if self_contained else PACKAGE,
         inputs=_listed(described.inputs),
         outputs=_listed(described.results),
         limits=described.kind.limits,
-        papers=_papers(described),
+        papers="\n".join(f"- {paper}" for paper in papers),
         bibtex=_bibtex(described),
     )
-
-
-def _load(name: str, *, self_contained: bool) -> str:
-    *imports, load = imports_and_load(name, self_contained=self_contained)
-    return "\n".join([*imports, "", load])
-
-
-def _packages(described: Description) -> str:
-    *others, last = (f"`{name}`" for name in ("evaluate", "numpy", *described.kind.packages))
-    return f"{', '.join(others)} and {last}"
 
 
 def _settings(described: Description) -> dict[str, object]:
@@ -216,11 +210,6 @@ def _settings(described: Description) -> dict[str, object]:
 
 def _listed(texts: dict[str, str]) -> str:
     return "\n".join(f"- `{name}`: {text}" for name, text in texts.items())
-
-
-def _papers(described: Description) -> str:
-    linked = ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", described.spec.citation)
-    return "\n".join(f"- {paper}" for paper in linked.split("; "))
 
 
 def _bibtex(described: Description) -> str:
