@@ -198,13 +198,13 @@ def _pair(
 
 def _group(images: Sequence[Sequence[str]], areas: Sequence[Sequence[float]] | None) -> list[Concepts]:
     """Instances by concept, image by image; of unknown area where none are given."""
-    found: list[Concepts] = []
+    groups: list[Concepts] = []
     for place, names in enumerate(images):
         sizes: dict[str, list[float]] = {}
         for name, area in zip(names, [np.nan] * len(names) if areas is None else areas[place], strict=True):
             sizes.setdefault(name, []).append(area)
-        found.append({name: np.array(values) for name, values in sizes.items()})
-    return found
+        groups.append({name: np.array(values) for name, values in sizes.items()})
+    return groups
 
 
 def _match_lengths(side: str, names: Sequence[Sequence[str]], areas: Sequence[Sequence[float]]) -> None:

@@ -102,8 +102,8 @@ class Description:
     @property
     def parts(self) -> dict[str, tuple[Spec, dict[str, Any]]]:
         """Label to metric and parameters of the other metrics it is computed from."""
-        found = {label: registry.metric_variants(label) for label in self.spec.inputs}
-        return {label: (spec, variants[0]) for label, (spec, variants) in found.items()}
+        variants_of = {label: registry.metric_variants(label) for label in self.spec.inputs}
+        return {label: (spec, variants[0]) for label, (spec, variants) in variants_of.items()}
 
     @cached_property
     def module(self) -> type[MetricModule]:

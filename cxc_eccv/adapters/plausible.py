@@ -66,8 +66,8 @@ class PlausibleMatchModule(MetricModule):
         rows = np.arange(len(inputs["references"]))
         judgments_of(inputs, run, rows)  # refuses references that are missing or repeated
         _refuse_unknown(sets, run)
-        shown = np.array([item for item, own in sets.items() if own.size], dtype=np.int64)
-        queries = [_query_set(sets, row, own) for row, own in enumerate(inputs["references"])]
+        shown = np.array([item for item, category_ids in sets.items() if category_ids.size], dtype=np.int64)
+        queries = [_query_set(sets, row, references) for row, references in enumerate(inputs["references"])]
         present = _vectors([*queries, *(sets[item] for item in shown.tolist())])
         matches = CategoryMatches.of(rows, present[: rows.size], shown, present[rows.size :])
         reader = PlausibleRows(matches, cls.spec.looks)
@@ -79,7 +79,10 @@ class PlausibleMatchModule(MetricModule):
 def _sets(categories: Mapping[Any, ArrayLike] | None) -> Sets:
     if not isinstance(categories, Mapping) or not categories:
         raise InvalidOption(f"categories is {categories!r}; give a dict of every gallery id to its category ids")
-    return {_item_id(item): np.unique(whole_ids(own, f"categories of item {item}")) for item, own in categories.items()}
+    return {
+        _item_id(item): np.unique(whole_ids(category_ids, f"categories of item {item}"))
+        for item, category_ids in categories.items()
+    }
 
 
 def _item_id(key: object) -> int:
@@ -94,16 +97,16 @@ def _query_set(sets: Sets, row: int, references: Sequence[int]) -> IntArray:
     unknown = [item for item in references if item not in sets]
     if unknown:
         raise UnknownIds(f"references of query {row}: item {unknown[0]} is not in categories")
-    own, *others = (sets[item] for item in references)
-    if not own.size or any(not np.array_equal(own, other) for other in others):
-        found = "show no category" if not own.size else "show different categories"
-        raise DataError(f"the references of query {row} {found}; they are the items of its own image, which needs one")
-    return own
+    first, *others = (sets[item] for item in references)
+    if not first.size or any(not np.array_equal(first, other) for other in others):
+        fault = "show no category" if not first.size else "show different categories"
+        raise DataError(f"the references of query {row} {fault}; they are the items of its own image, which needs one")
+    return first
 
 
 def _vectors(sets: Sequence[IntArray]) -> NDArray[np.bool_]:
     """(N, C) presence of each category that occurs."""
-    sizes = [own.size for own in sets]
+    sizes = [present.size for present in sets]
     present_ids, columns = np.unique(np.concatenate(sets), return_inverse=True)
     vectors = np.zeros((len(sets), present_ids.size), dtype=bool)
     vectors[np.repeat(np.arange(len(sets)), sizes), columns] = True

@@ -107,7 +107,7 @@ def find_positives(inputs: Mapping[str, Sequence[Any]], gallery_size: ArrayLike 
     """
     run = run_of(inputs["predictions"])
     sizes = gallery_sizes(gallery_size, run)
-    found = ranks_from_rankings(run, DIRECTION, judgments_of(inputs, run, np.arange(len(inputs["references"]))))
-    known = found.depths if sizes is None else sizes
-    complete = np.zeros_like(known, dtype=bool) if sizes is None else found.depths == sizes
-    return GivenRanks(replace(found.ranks, n_gallery=known), found.depths, complete)
+    given = ranks_from_rankings(run, DIRECTION, judgments_of(inputs, run, np.arange(len(inputs["references"]))))
+    known = given.depths if sizes is None else sizes
+    complete = np.zeros_like(known, dtype=bool) if sizes is None else given.depths == sizes
+    return GivenRanks(replace(given.ranks, n_gallery=known), given.depths, complete)

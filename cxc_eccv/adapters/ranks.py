@@ -80,8 +80,8 @@ class BothDirectionsModule(MetricModule):
         """Name to value of the one result."""
         directions = np.array(inputs["directions"])
         if set(inputs["directions"]) != {"i2t", "t2i"}:
-            found = ", ".join(sorted(set(inputs["directions"])))
-            raise MalformedRun(f"directions are {found}; {cls.spec.name} needs rows of i2t and of t2i, and no others")
+            named = ", ".join(sorted(set(inputs["directions"])))
+            raise MalformedRun(f"directions are {named}; {cls.spec.name} needs rows of i2t and of t2i, and no others")
         given = find_positives(inputs, gallery_size)
         values = [
             spec.average(values_at_known_depth(spec.function, given, **chosen)[directions == direction])

@@ -151,16 +151,16 @@ def rerank(
     check_whole("top_k", top_k)
     if top_k > most:
         raise InvalidOption(f"top_k is {top_k!r}, expected a whole number from 1 to {most}, the smaller gallery's size")
-    found = candidates(run, work.image_ids, work.caption_ids, top_k)
+    tops = candidates(run, work.image_ids, work.caption_ids, top_k)
     n_captions = work.caption_ids.size
-    images, captions = (np.arange(len(rows))[:, None] for rows in (found["i2t"], found["t2i"]))
-    both = ((images * n_captions + found["i2t"]).ravel(), (found["t2i"] * n_captions + captions).ravel())
+    images, captions = (np.arange(len(rows))[:, None] for rows in (tops["i2t"], tops["t2i"]))
+    both = ((images * n_captions + tops["i2t"]).ravel(), (tops["t2i"] * n_captions + captions).ravel())
     pairs = np.unique(np.concatenate(both))
     _refuse_too_many(pairs.size, max_pairs, f"the top {top_k} of every query")
 
     def make_lists(encode_one: Encode) -> tuple[RankingsRun, Notes]:
         scored, scores, notes = work.score(pairs, encode_one)
-        return _rank_by_score(found, (work.image_ids, work.caption_ids), work.title, scored, scores), notes
+        return _rank_by_score(tops, (work.image_ids, work.caption_ids), work.title, scored, scores), notes
 
     return work.run(make_lists, write_rankings, path, progress)
 
@@ -195,7 +195,7 @@ def candidates(
 
 
 def _rank_by_score(
-    found: dict[str, IntArray],
+    tops: dict[str, IntArray],
     ids: tuple[IntArray, IntArray],
     title: str | None,
     pairs: IntArray,
@@ -203,7 +203,7 @@ def _rank_by_score(
 ) -> RankingsRun:
     """Every query's candidates by the (P,) scores of the numbered pairs, without those of bad images."""
     lists = {}
-    for direction, rows in found.items():
+    for direction, rows in tops.items():
         queries, items = ids if direction == "i2t" else ids[::-1]
         numbers = np.arange(len(rows))[:, None] * ids[1].size + rows
         if direction == "t2i":
@@ -303,8 +303,8 @@ class _PairWork:
 
     def score(self, pairs: IntArray, encode_one: Encode) -> tuple[IntArray, NDArray[np.float32], Notes]:
         """Those of the ascending pairs whose image could be read, their scores, and what happened to the images."""
-        found, notes = encode_one(_PairSide(self, pairs))
-        pairs, scores = pairs[found.ids], found.vectors[:, 0]
+        scored, notes = encode_one(_PairSide(self, pairs))
+        pairs, scores = pairs[scored.ids], scored.vectors[:, 0]
         if self._score == "itm+itc":
             rows, table, _ = self.contrast(encode_one)
             images, captions = np.divmod(pairs, self.caption_ids.size)

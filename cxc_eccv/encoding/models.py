@@ -137,9 +137,9 @@ class LoadedModel:
     @property
     def facts(self) -> dict[str, Any]:
         """What a record says of it beside its weights; what was not asked for is not there."""
-        told = {"name": self.title, "revision": self.revision, "image_prompt": self.image_prompt or None}
-        told["caption_prompt"] = None if self.caption_prompt == NO_PROMPT else str(self.caption_prompt)
-        return {"model": self.name, **{name: value for name, value in told.items() if value is not None}}
+        facts = {"name": self.title, "revision": self.revision, "image_prompt": self.image_prompt or None}
+        facts["caption_prompt"] = None if self.caption_prompt == NO_PROMPT else str(self.caption_prompt)
+        return {"model": self.name, **{name: value for name, value in facts.items() if value is not None}}
 
     @property
     def device(self) -> torch.device:
@@ -185,9 +185,9 @@ class LoadedModel:
         if self.is_cross_encoder:
             return ()
         towers = {"images": "get_image_features", "captions": "get_text_features"}
-        found = tuple(side for side, method in towers.items() if hasattr(self.model, method))
-        if found:
-            return found
+        sides = tuple(side for side, method in towers.items() if hasattr(self.model, method))
+        if sides:
+            return sides
         return ("images",) if self.model.main_input_name == "pixel_values" else ("captions",)
 
 
@@ -297,10 +297,10 @@ def _torch_device(device: str | torch.device | None) -> torch.device:
 
 def _torch_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
     """The floating type of that name; None stays None."""
-    found = DTYPES.get(dtype) if isinstance(dtype, str) else dtype
-    if dtype is not None and found not in DTYPES.values():
+    kind = DTYPES.get(dtype) if isinstance(dtype, str) else dtype
+    if dtype is not None and kind not in DTYPES.values():
         raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")
-    return found
+    return kind
 
 
 def _take_model(model: Any, device: str | torch.device | None, dtype: str | torch.dtype | None) -> Any:  # noqa: ANN401
@@ -326,18 +326,18 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
         config = open_checkpoint(AutoConfig, source, origin)
     try:
         architecture = (config.architectures or [""])[0]
-        own = architecture in own_class or architecture.endswith("WithProjection")
+        as_itself = architecture in own_class or architecture.endswith("WithProjection")
         brings_code = "AutoModel" in (getattr(config, "auto_map", None) or {})
-        kind = getattr(transformers, architecture) if own and not brings_code else AutoModel
+        kind = getattr(transformers, architecture) if as_itself and not brings_code else AutoModel
         options = {"config": config, "dtype": dtype, "output_loading_info": True}
-        model, found = open_checkpoint(kind, source, origin, **options)
+        model, loading = open_checkpoint(kind, source, origin, **options)
     except ModelError:
         raise
     except RuntimeError as error:
         raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason_of(error, source)})") from None
     except Exception as error:  # on damaged files the libraries raise whatever they trip over
         raise ModelError(f"{source}: the checkpoint cannot be loaded ({reason_of(error, source)})") from None
-    missing = sorted(key for key in found["missing_keys"] if not any(part in key for part in UNUSED))
+    missing = sorted(key for key in loading["missing_keys"] if not any(part in key for part in UNUSED))
     if missing:
         raise CheckpointMismatch(
             f"{source}: the checkpoint lacks {len(missing)} weights of {type(model).__name__}, the first: "
@@ -361,10 +361,10 @@ def find_file(source: str, name: str, revision: str | None = None) -> Path | Non
         "_raise_exceptions_for_connection_errors": False,
     }
     try:
-        found = cached_file(source, name, revision=revision, **quiet, _raise_exceptions_for_gated_repo=False)
+        file = cached_file(source, name, revision=revision, **quiet, _raise_exceptions_for_gated_repo=False)
     except OSError:
         return None
-    return None if found is None else Path(found)
+    return None if file is None else Path(file)
 
 
 def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> Any:  # noqa: ANN401 - imported here

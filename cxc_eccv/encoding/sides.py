@@ -147,9 +147,9 @@ class ImageSide:
         rows, kept, notes, modes = [], [], Notes(), Counter[str]()
         for start in range(0, ids.size, self._encoder.batch_size):
             numbers = ids[start : start + self._encoder.batch_size].tolist()
-            found = list(zip(numbers, islice(prepared, len(numbers)), strict=True))
-            notes.skipped |= {number: remark for number, (inputs, remark) in found if inputs is None}
-            good = [(number, inputs, mode) for number, (inputs, mode) in found if inputs is not None]
+            outcomes = list(zip(numbers, islice(prepared, len(numbers)), strict=True))
+            notes.skipped |= {number: remark for number, (inputs, remark) in outcomes if inputs is None}
+            good = [(number, inputs, mode) for number, (inputs, mode) in outcomes if inputs is not None]
             modes.update(mode for _, _, mode in good if mode != "RGB")
             kept += [number for number, _, _ in good]
             rows += [self._encoder([inputs for _, inputs, _ in good])] if good else []

@@ -181,8 +181,8 @@ class _Work:
         with join_processes() as processes, lock_output(path, processes, cache=cache) as path:
             key = "" if path is None else self.key
             for side in self._sides:
-                vectors[side.name], found = encode_side(side, path, processes, key=key, progress=progress)
-                notes = Notes.join([notes, found])
+                vectors[side.name], remarks = encode_side(side, path, processes, key=key, progress=progress)
+                notes = Notes.join([notes, remarks])
             both = vectors.get("images"), vectors.get("captions")
             run = EmbeddingsRun(*both, similarity=self._similarity, model=self.loaded.title)
             facts: dict[str, Any] = {}

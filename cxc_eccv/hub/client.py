@@ -180,9 +180,9 @@ class Repository:
         """Open pull requests of a title, newest first; or those that were closed without being merged."""
         status = "closed" if closed else "open"
         wanted = {"discussion_type": "pull_request", "discussion_status": status}
-        found = self._ask("list the pull requests of", _all_of(HfApi.get_repo_discussions), **wanted)
+        discussions = self._ask("list the pull requests of", _all_of(HfApi.get_repo_discussions), **wanted)
         # The Hub counts merged ones among the closed.
-        titled = (discussion for discussion in found if (discussion.title, discussion.status) == (title, status))
+        titled = (discussion for discussion in discussions if (discussion.title, discussion.status) == (title, status))
         return sorted(titled, key=lambda discussion: discussion.num, reverse=True)
 
     def account(self) -> str | None:
@@ -205,9 +205,9 @@ class Repository:
         except CxcEccvError:
             raise
         except Exception as error:
-            told = _translate(f"{doing} {self}", error, token)
+            translated = _translate(f"{doing} {self}", error, token)
         # Raised out here so that it does not carry the client's error, which holds the request and its headers.
-        raise told
+        raise translated
 
 
 def _all_of(method: Callable[..., Iterable[Entry]]) -> Callable[..., list[Entry]]:

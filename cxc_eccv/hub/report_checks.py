@@ -89,8 +89,8 @@ def _check_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
     if package.get("name") != "cxc_eccv" or not data:
         raise ReportRefused(f"its provenance does not name this package and its data. {EVALUATE}")
     if package.get("version") != cxc_eccv.__version__:
-        found, ours = package.get("version"), cxc_eccv.__version__
-        raise ReportRefused(f"it was made by cxc_eccv {found}, this is {ours}. {EVALUATE}")
+        version = package.get("version")
+        raise ReportRefused(f"it was made by cxc_eccv {version}, this is {cxc_eccv.__version__}. {EVALUATE}")
     if provenance.get("split") != SPLIT:
         raise ReportRefused(f"it covers the split {provenance.get('split')!r}, the leaderboard {SPLIT!r}. {EVALUATE}")
     if provenance.get("restriction"):

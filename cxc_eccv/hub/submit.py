@@ -121,8 +121,8 @@ class Submission:
 
     def _require_none_open(self) -> None:
         """The plan may be old by now."""
-        if found := _find_own(self.repository.pull_requests(self.title), self.account):
-            raise HubConflict(f"{found.url} was opened meanwhile. Run the command again.")
+        if opened := _find_own(self.repository.pull_requests(self.title), self.account):
+            raise HubConflict(f"{opened.url} was opened meanwhile. Run the command again.")
 
 
 def _branch(pull_request: Discussion) -> str:
@@ -189,8 +189,8 @@ def _choose_tasks(
             f"{path}: it has no result that {options.dataset} has a task for. Is that the released dataset? Its "
             f"{EVAL_YAML} declares {', '.join(sorted(declared))}."
         )
-    found = {task.key for task in tasks}
-    return tasks, [key for key in keys if key not in found]
+    proposed = {task.key for task in tasks}
+    return tasks, [key for key in keys if key not in proposed]
 
 
 def _show_left_out(keys: Sequence[str], dataset: str) -> str:
@@ -213,11 +213,11 @@ def _plan_pull_request(repository: Repository, board: Board, options: SubmitOpti
         return new
     for theirs in proposed:
         try:
-            found = _plan_at(repository, board, options, theirs)
+            planned = _plan_at(repository, board, options, theirs)
         except HubConflict:  # what is wrong with another's file stops nobody
             continue
-        if not found.pending:
-            return found
+        if not planned.pending:
+            return planned
     notes = []
     if closed := _find_own(repository.pull_requests(new.title, closed=True), new.account):
         notes.append(f"closed without being merged: {closed.url}, an earlier pull request of yours")

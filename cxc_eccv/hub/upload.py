@@ -76,8 +76,8 @@ class Push:
         if self.card_diff:
             lines += ["", self.card_diff.rstrip("\n"), ""]
         if self.dropped:
-            told = f"{EVAL_YAML} drops {len(self.dropped)} tasks of the leaderboard: {_name_some(self.dropped)}. "
-            lines += ["", wrap(f"{told}--all-tasks keeps those that this folder has labels for.")]
+            sentence = f"{EVAL_YAML} drops {len(self.dropped)} tasks of the leaderboard: {_name_some(self.dropped)}. "
+            lines += ["", wrap(f"{sentence}--all-tasks keeps those that this folder has labels for.")]
         counts = [f"{sum(change.kind == kind for change in self.changes)} {kind}" for kind in KINDS]
         size = sum(change.size for change in self.pending if change.file)
         return "\n".join([*lines, f"{', '.join(counts)}; {_show_size(size)} to upload"])
@@ -265,14 +265,14 @@ class UploadContent:
 def _read_dataset(folder: Path, token: str | None, framework: str, all_tasks: bool) -> UploadContent:
     """Read a folder of ``cxc-eccv build``, with an ``eval.yaml`` for the configs it holds; or one of labels."""
     files, left_out = read_folder(folder, token)
-    found = {file.path: file for file in files}
-    if MANIFEST_NAME not in found and any(_is_label_file(path) for path in found):
-        return _gather_labels(folder, found, left_out)
-    manifest = _check_manifest(folder, found)
+    by_path = {file.path: file for file in files}
+    if MANIFEST_NAME not in by_path and any(_is_label_file(path) for path in by_path):
+        return _gather_labels(folder, by_path, left_out)
+    manifest = _check_manifest(folder, by_path)
     configs = tuple(manifest["configs"])
     declared = leaderboard.eval_yaml(configs, framework, all_tasks=all_tasks)
-    found[EVAL_YAML] = _hash_file(EVAL_YAML, declared.encode())
-    content = _gather(folder, found, DATASET_KEYS, left_out)
+    by_path[EVAL_YAML] = _hash_file(EVAL_YAML, declared.encode())
+    content = _gather(folder, by_path, DATASET_KEYS, left_out)
     task_ids = leaderboard.read_task_ids(declared, EVAL_YAML)
     return replace(content, configs=configs, edition=manifest["edition"], framework=framework, task_ids=task_ids)
 
@@ -281,12 +281,12 @@ def _is_label_file(path: str) -> bool:
     return "/" not in path and path.endswith(".parquet")
 
 
-def _gather_labels(folder: Path, found: Mapping[str, LocalFile], left_out: Sequence[str]) -> UploadContent:
+def _gather_labels(folder: Path, by_path: Mapping[str, LocalFile], left_out: Sequence[str]) -> UploadContent:
     """The label files and their card; what else an annotation project has, people's answers above all, stays here."""
-    sent = {path: file for path, file in found.items() if _is_label_file(path) or path == CARD}
-    kept = [*left_out, *(path for path in found if path not in sent)]
+    sent = {path: file for path, file in by_path.items() if _is_label_file(path) or path == CARD}
+    kept = [*left_out, *(path for path in by_path if path not in sent)]
     Library(labels=[folder.resolve()]).label_files  # noqa: B018 - raises what whoever loads them would be told
-    if CARD not in found:
+    if CARD not in by_path:
         raise InvalidOption(f"{folder} holds labels and no {CARD}; cxc-eccv annotate merge writes both")
     return replace(_gather(folder, sent, LABELS_KEYS, kept), labels=True)
 
@@ -294,10 +294,10 @@ def _gather_labels(folder: Path, found: Mapping[str, LocalFile], left_out: Seque
 def _read_space(folder: Path, token: str | None) -> UploadContent:
     """Read the folder of a Space, whose card says what runs it."""
     files, left_out = read_folder(folder, token)
-    found = {file.path: file for file in files}
-    if CARD not in found:
+    by_path = {file.path: file for file in files}
+    if CARD not in by_path:
         raise InvalidOption(f"{folder} has no {CARD}. A Space needs one, whose front matter says `sdk: gradio`.")
-    content = _gather(folder, found, SPACE_KEYS, left_out)
+    content = _gather(folder, by_path, SPACE_KEYS, left_out)
     sdk = read_matter(split_card(content.card)[0], str(folder / CARD)).get("sdk")
     if sdk not in SPACES_SDK_TYPES:
         raise InvalidOption(f"{folder / CARD}: sdk is {sdk!r}, expected one of {', '.join(SPACES_SDK_TYPES)}")
@@ -305,10 +305,10 @@ def _read_space(folder: Path, token: str | None) -> UploadContent:
 
 
 def _gather(
-    folder: Path, found: Mapping[str, LocalFile], owned: tuple[str, ...], left_out: Sequence[str]
+    folder: Path, by_path: Mapping[str, LocalFile], owned: tuple[str, ...], left_out: Sequence[str]
 ) -> UploadContent:
     card = (folder / CARD).read_text(encoding="utf-8")
-    others = tuple(file for path, file in found.items() if path != CARD)
+    others = tuple(file for path, file in by_path.items() if path != CARD)
     return UploadContent(others, card, owned, left_out=tuple(left_out))
 
 

@@ -84,12 +84,12 @@ def _positives(judgments: Judgments, ids: IntArray, vectors: NDArray[Any], proce
     """The positives of all shards, on every process."""
     here = np.isin(ids, judgments.gallery_ids[np.unique(judgments.indices)])
     parts = processes.gather((ids[here], np.asarray(vectors[here], dtype=np.float32)))
-    found, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
-    if not found.size:
+    item_ids, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if not item_ids.size:
         raise MissingIds("none of the positives is in a shard; give the ids of this task's gallery")
-    if np.unique(found).size != found.size:
+    if np.unique(item_ids).size != item_ids.size:
         raise DataError("two shards have positives in common; every item must be in one shard")
-    return Embeddings(found, rows)
+    return Embeddings(item_ids, rows)
 
 
 def _add_up(counts: ShardCounts, processes: Processes) -> ShardCounts:
