@@ -93,8 +93,7 @@ class Push:
         if self.repository.repo_type != "dataset":
             return ""
         if self.content.edition != OFFICIAL:
-            told = f"It holds the edition {self.content.edition!r}: no results can be submitted to it."
-            return wrap(told)
+            return wrap(f"It holds the edition {self.content.edition!r}: no results can be submitted to it.")
         steps = [
             f"The Hub must know the evaluation_framework {self.content.framework!r}. If its list lacks the name, "
             "propose it there in a pull request, or push again with --framework and a name of the list:\n"
@@ -408,17 +407,17 @@ def _walk(folder: Path, left_out: list[Path]) -> Iterator[Path]:
 REBUILD = "Build the folder again with `cxc-eccv build`."
 
 
-def _check_manifest(folder: Path, found: Mapping[str, LocalFile]) -> dict[str, Any]:
+def _check_manifest(folder: Path, by_path: Mapping[str, LocalFile]) -> dict[str, Any]:
     """Read the manifest that ``cxc-eccv build`` wrote; refuse a file that is missing, edited, or not of the build."""
-    manifest = _read_manifest(folder, found)
+    manifest = _read_manifest(folder, by_path)
     listed: dict[str, Any] = manifest["files"]
-    foreign = [path for path in found if path not in listed and path != MANIFEST_NAME]
+    foreign = [path for path in by_path if path not in listed and path != MANIFEST_NAME]
     if foreign:
         raise InvalidOption(f"{folder} holds {_name_some(foreign)}, which the build did not write. Move it elsewhere.")
-    missing = [path for path in listed if path not in found]
+    missing = [path for path in listed if path not in by_path]
     if missing:
         raise InvalidOption(f"{folder} lacks {_name_some(missing)}, which its {MANIFEST_NAME} lists. {REBUILD}")
-    edited = [path for path in listed if found[path].sha256 != listed[path]["sha256"]]
+    edited = [path for path in listed if by_path[path].sha256 != listed[path]["sha256"]]
     if CARD in edited:
         raise InvalidOption(
             f"{folder / CARD} was edited after the build, and the next build will replace it. Write your "
@@ -429,8 +428,8 @@ def _check_manifest(folder: Path, found: Mapping[str, LocalFile]) -> dict[str, A
     return manifest
 
 
-def _read_manifest(folder: Path, found: Collection[str]) -> dict[str, Any]:
-    if MANIFEST_NAME not in found:
+def _read_manifest(folder: Path, by_path: Collection[str]) -> dict[str, Any]:
+    if MANIFEST_NAME not in by_path:
         raise InvalidOption(
             f"{folder} holds no {MANIFEST_NAME}, so it is no dataset that `cxc-eccv build` wrote. "
             "Name such a folder, one of labels, or pass --type space for the folder of a metric."
