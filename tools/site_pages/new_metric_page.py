@@ -74,9 +74,9 @@ def _imports(spec: Spec) -> list[str]:
     names = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
     lines = []
     for name in sorted(names & module.keys()):
-        found = module[name]
-        if inspect.ismodule(found):
-            lines.append(f"import {found.__name__} as {name}")
+        value = module[name]
+        if inspect.ismodule(value):
+            lines.append(f"import {value.__name__} as {name}")
         else:
-            lines.append(f"from {getattr(found, '__module__', spec.function.__module__)} import {name}")
+            lines.append(f"from {getattr(value, '__module__', spec.function.__module__)} import {name}")
     return lines
