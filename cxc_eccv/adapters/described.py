@@ -113,7 +113,7 @@ class Description:
     @property
     def inputs(self) -> dict[str, str]:
         """Column and option to description, the options with their defaults."""
-        texts = self.kind.option_texts | arguments(self.spec.description)
+        texts = {**self.kind.option_texts, **arguments(self.spec.description)}
         columns = {name: column.description for name, column in self.kind.columns.items()}
         return columns | {
             name: self._option(name, default, texts[name]) for name, default in self.module.options().items()
@@ -224,8 +224,10 @@ def imports_and_load(name: str, *, self_contained: bool) -> list[str]:
 
 
 def _entries(texts: Mapping[str, str]) -> list[str]:
-    indents = {"initial_indent": "    ", "subsequent_indent": "        "}
-    return [textwrap.fill(f"{name}: {text}", 116, break_long_words=False, **indents) for name, text in texts.items()]
+    fill = partial(
+        textwrap.fill, width=116, initial_indent="    ", subsequent_indent="        ", break_long_words=False
+    )
+    return [fill(f"{name}: {text}") for name, text in texts.items()]
 
 
 HEADING = re.compile(r"^(Args|Returns|Raises|References|Example):$", re.MULTILINE)

@@ -55,9 +55,8 @@ def computed_sizes(library: Library, recorded: Sizes) -> Sizes:
     """
     if library.edition != OFFICIAL:
         raise InvalidOption(f"pages describe the official data, and CXC_ECCV_DATA holds {library.edition!r}")
-    official = {
-        name: task for name, task in registry.tasks().items() if not task.of_label_files
-    }  # others are a user's own files
+    # The others are of a user's own files.
+    official = {name: task for name, task in registry.tasks().items() if not task.of_label_files}
     return {name: list(_rows(task, library, recorded.get(name, []))) for name, task in official.items()}
 
 
