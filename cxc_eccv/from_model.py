@@ -202,12 +202,11 @@ def encode_sentences(
     feature, labels = config.features[sentences.part], rows[sentences.part].to_pylist()
     # A class label is a number in a built folder, and may be its name where rows are made.
     parts = np.array([label if isinstance(label, str) else feature.int2str(label) for label in labels])
+    row_ids = np.asarray(rows[sentences.ids[1]], dtype=np.int64)
     further: dict[str, Any] = {}
     for part in dict.fromkeys(parts.tolist()):
         of_part = np.flatnonzero(parts == part)
-        further[f"{config.name}_{part}_{sentences.ids[0]}"] = np.asarray(rows[sentences.ids[1]], dtype=np.int64)[
-            of_part
-        ]
+        further[f"{config.name}_{part}_{sentences.ids[0]}"] = row_ids[of_part]
         for name, column in sentences.texts.items():
             places = [numbers[text] for text in rows[column].take(of_part).to_pylist()]
             further[f"{config.name}_{part}_{name}"] = vectors[places]
