@@ -52,24 +52,24 @@ def collect_positives(dataset: datasets.Dataset | datasets.IterableDataset) -> d
         (60, True)
     """
     columns = dataset.column_names or ()
-    found: defaultdict[int, set[int]] = defaultdict(set)
+    positives: defaultdict[int, set[int]] = defaultdict(set)
     if set(OF_PAIRS) <= set(columns):
         for row in dataset.select_columns(list(OF_PAIRS)):
-            found[row["image_id"]] |= {row["caption_id"], *(weak["caption_id"] for weak in row["weak_positives"])}
+            positives[row["image_id"]] |= {row["caption_id"], *(weak["caption_id"] for weak in row["weak_positives"])}
     elif set(OF_RETRIEVAL) <= set(columns):
         i2t, t2i = map(dataset.features["direction"].str2int, ("i2t", "t2i"))
         for row in dataset.select_columns(list(OF_RETRIEVAL[:3])):
             ids = [judgment["id"] for judgment in row["positives"]]
             if row["direction"] == i2t:
-                found[row["query_id"]].update(ids)
+                positives[row["query_id"]].update(ids)
             elif row["direction"] == t2i:
                 for image_id in ids:
-                    found[image_id].add(row["query_id"])
+                    positives[image_id].add(row["query_id"])
     else:
         raise InvalidOption(f"a dataset with {list(columns)}: give one split of the config `pairs` or `retrieval`")
-    if not found:
+    if not positives:
         raise InvalidOption("the dataset has no pair of an image and a caption; keep rows of direction i2t or t2i")
-    return dict(found)
+    return dict(positives)
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,15 +139,15 @@ def split_items(
     def shorten(table: pa.Table) -> pa.Table:
         return table if first is None else table.filter(np.isin(table["image_id"], first))
 
-    found: dict[str, Any] = {}
+    items: dict[str, Any] = {}
     if "images" in sides and images is not None:
-        own, files = shorten(content.images), ImageFolder(images)
-        pairs = zip(own["image_id"].to_pylist(), own["file_name"].to_pylist(), strict=True)
+        table, files = shorten(content.images), ImageFolder(images)
+        pairs = zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True)
         # A file that is not there keeps its name, for the message.
-        found["images"] = [(number, files.find(name) or files.folder / name) for number, name in pairs]
+        items["images"] = [(number, files.find(name) or files.folder / name) for number, name in pairs]
     if "captions" in sides:
-        found["captions"] = shorten(content.captions)
-    return found
+        items["captions"] = shorten(content.captions)
+    return items
 
 
 def encode_sentences(
@@ -166,18 +166,9 @@ def encode_sentences(
     Equal sentences are encoded once. Vectors are kept as by :func:`evaluate_model`: a call that is killed goes on where
     it was.
 
-    Args:
-        loaded: what :func:`cxc_eccv.encoding.load_model` gave.
-        config: a config with sentences, by name or declared: ``adversarial``, ``rococo``, ``sugarcrepe``.
-        library: the raw files that its rows are made of.
-        split: of the config.
-        built: folder that ``cxc-eccv build`` wrote, to take the rows from it as they are there.
-        tagger: spaCy pipeline for rows that are made here, of ``adversarial``; None for the usual one.
-        images: folder with the image files, of a config whose sentences are about images beyond the split.
-        **options: ``batch_size``, ``pooling``, ``central_crop``, ``skip_bad_images``, ``progress``.
-
-    Returns:
-        A run whose ``further`` holds ids and vectors of every part of the config.
+    The rows of the config are made of the raw files of the library, with the spaCy pipeline ``tagger`` where one is
+    needed, or are those of the folder ``built`` that ``cxc-eccv build`` wrote. The images are of a config whose
+    sentences are about images beyond the split. In the run, ``further`` holds ids and vectors of every part.
 
     Raises:
         UnknownName: there is no such config with sentences.
@@ -190,7 +181,7 @@ def encode_sentences(
     [config] = select_configs([config])
     sentences = config.sentences
     if sentences is None:
-        having = [own.name for own in select_configs(None) if own.sentences is not None]
+        having = [entry.name for entry in select_configs(None) if entry.sentences is not None]
         raise InvalidOption(
             f"config {config.name!r} has no sentences of its own to encode, as {', '.join(having)} have; leave "
             "--config out to encode the captions of a split"
@@ -208,15 +199,16 @@ def encode_sentences(
         items["images"] = [(number, files.find(name) or files.folder / name) for number, name in dict(pairs).items()]
     run, _ = encode_once(loaded, **items, **options)
     vectors = cast("Embeddings", run.captions).vectors
-    feature, told = config.features[sentences.part], rows[sentences.part].to_pylist()
+    feature, labels = config.features[sentences.part], rows[sentences.part].to_pylist()
     # A class label is a number in a built folder, and may be its name where rows are made.
-    parts = np.array([one if isinstance(one, str) else feature.int2str(one) for one in told])
+    parts = np.array([label if isinstance(label, str) else feature.int2str(label) for label in labels])
+    row_ids = np.asarray(rows[sentences.ids[1]], dtype=np.int64)
     further: dict[str, Any] = {}
     for part in dict.fromkeys(parts.tolist()):
-        own = np.flatnonzero(parts == part)
-        further[f"{config.name}_{part}_{sentences.ids[0]}"] = np.asarray(rows[sentences.ids[1]], dtype=np.int64)[own]
+        of_part = np.flatnonzero(parts == part)
+        further[f"{config.name}_{part}_{sentences.ids[0]}"] = row_ids[of_part]
         for name, column in sentences.texts.items():
-            places = [numbers[text] for text in rows[column].take(own).to_pylist()]
+            places = [numbers[text] for text in rows[column].take(of_part).to_pylist()]
             further[f"{config.name}_{part}_{name}"] = vectors[places]
     return EmbeddingsRun(run.images, None, similarity=run.similarity, model=loaded.title, further=further)
 
@@ -233,15 +225,15 @@ def put_beside(run: EmbeddingsRun, added: EmbeddingsRun) -> EmbeddingsRun:
         >>> list(put_beside(split, altered).further)
         ['rococo_danger_ids']
     """
-    for what, own, its in (
+    for what, ours, theirs in (
         ("is of the model", run.model, added.model),
         ("is meant for the similarity", run.similarity, added.similarity),
         ("has vectors of the width", _width_of(run), _width_of(added)),
     ):
-        if own and its and own != its:
+        if ours and theirs and ours != theirs:
             raise InvalidOption(
-                f"{run.path or 'the run'} {what} {own}, and the sentences' is {its}: encode both with one model, and "
-                "--name it alike"
+                f"{run.path or 'the run'} {what} {ours}, and the sentences' is {theirs}: encode both with one model, "
+                "and --name it alike"
             )
     images = run.images
     if images is None or added.images is None:

@@ -16,9 +16,8 @@ from metric_modules.script import written_out
 
 import cxc_eccv
 from cxc_eccv import registry
-from cxc_eccv.adapters.described.card import metric_card
-from cxc_eccv.adapters.described.description import Description
-from cxc_eccv.adapters.described.space import requirements, space_app
+from cxc_eccv.adapters.described import Description
+from cxc_eccv.adapters.space import metric_card, requirements, space_app
 from cxc_eccv.errors import CxcEccvError
 
 HEADER = f"""\

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.adapters.inputs import Column, id_lists
-from cxc_eccv.adapters.module import MetricModule, label, results_of, variants
-from cxc_eccv.adapters.rankings import find_positives
+from cxc_eccv.adapters.module import PER_QUERY, MetricModule, label, results_of, variants
+from cxc_eccv.adapters.rankings import RANKING_LIMITS, RANKINGS, find_positives
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
 from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.types import IntArray, check_whole
@@ -30,7 +30,22 @@ class AlteredRankingModule(MetricModule):
         {'false_rate': 0.5}
     """
 
-    columns: ClassVar[Mapping[str, Column]] = {"predictions": id_lists, "references": id_lists}
+    columns: ClassVar[Mapping[str, Column]] = {
+        "predictions": RANKINGS,
+        "references": Column(
+            id_lists, "list of int64", "ids of the positives of each query, which are originals; at least one."
+        ),
+    }
+    option_texts: ClassVar[Mapping[str, str]] = {
+        "altered": "ids of all altered items of the gallery; always needed.",
+        "per_query": PER_QUERY,
+    }
+    limits = RANKING_LIMITS
+    example: ClassVar[Mapping[str, list[Any]]] = {
+        "predictions": [[10, 31, 30, 20], [21, 20, 10, 30]],
+        "references": [[30], [20]],
+    }
+    example_options: ClassVar[Mapping[str, Any]] = {"altered": [11, 21, 31]}
 
     @classmethod
     def scores(

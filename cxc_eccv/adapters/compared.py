@@ -9,9 +9,20 @@ import numpy as np
 
 from cxc_eccv.adapters.inputs import Column, finite_numbers, names
 from cxc_eccv.adapters.module import MetricModule, results_of
-from cxc_eccv.metrics.spec import Spec
 
 __all__ = ["ComparedPartsModule", "ComparisonsModule"]
+
+COMPARED = {
+    "predictions": Column(finite_numbers, "float64", "the model's score of each image with its caption, finite."),
+    "references": Column(
+        finite_numbers, "float64", "the score of the same image with the caption's hard negative, finite."
+    ),
+}
+LIMITS = """\
+- Strictly above counts, so that ties count against the model. Scores of half precision tie often: compare in the
+  precision that the model was evaluated in.
+- NaN, infinite values, empty input and unequal lengths raise. None yields a number."""
+EXAMPLE = {"predictions": [0.91, 0.35, 0.54, 0.18], "references": [0.48, 0.21, 0.54, 0.27]}
 
 
 class ComparisonsModule(MetricModule):
@@ -25,8 +36,13 @@ class ComparisonsModule(MetricModule):
         {'pairwise_accuracy': 0.5}
     """
 
-    columns: ClassVar[Mapping[str, Column]] = {"predictions": finite_numbers, "references": finite_numbers}
-    n_inputs: ClassVar[int] = 2
+    columns = COMPARED
+    n_inputs = 2
+    option_texts: ClassVar[Mapping[str, str]] = {
+        "per_query": "also return the value of every item, as `<name>_per_query`."
+    }
+    limits = LIMITS
+    example = EXAMPLE
 
     @classmethod
     def scores(
@@ -44,9 +60,6 @@ class ComparisonsModule(MetricModule):
 class ComparedPartsModule(MetricModule):
     """A metric of the values that parts of compared captions have: each row says which part it belongs to.
 
-    Attributes:
-        parts: label to metric and parameters of the one value that each part contributes.
-
     Example:
         >>> from cxc_eccv.metrics.mean_pairwise_accuracy import SPEC
         >>> from cxc_eccv.metrics.pairwise_accuracy import SPEC as ACCURACY
@@ -58,11 +71,11 @@ class ComparedPartsModule(MetricModule):
     """
 
     columns: ClassVar[Mapping[str, Column]] = {
-        "predictions": finite_numbers,
-        "references": finite_numbers,
-        "parts": names,
+        **COMPARED,
+        "parts": Column(names, "string", "name of the part that each item is of."),
     }
-    parts: ClassVar[Mapping[str, tuple[Spec, Mapping[str, Any]]]]
+    limits = LIMITS + "\n- A part counts the same whether it has a hundred items or one."
+    example: ClassVar[Mapping[str, list[Any]]] = {**EXAMPLE, "parts": ["add_att", "add_att", "swap_obj", "swap_obj"]}
 
     @classmethod
     def scores(cls, inputs: Mapping[str, list[Any]], **parameters: Any) -> dict[str, Any]:  # noqa: ANN401

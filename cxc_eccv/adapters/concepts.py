@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cxc_eccv.adapters.inputs import Column, number_lists
-from cxc_eccv.adapters.module import MetricModule
+from cxc_eccv.adapters.module import PER_QUERY, MetricModule
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.sources.wordnet import similarity_matrix
@@ -28,25 +28,45 @@ def concept_lists(name: str, values: Any) -> list[list[str]]:  # noqa: ANN401 - 
     """
     rows = []
     for place, row in enumerate(values):
-        own = None if isinstance(row, str | Mapping) or not np.iterable(row) else list(row)
-        if own is None or not all(isinstance(concept, str) and concept for concept in own):
+        concepts = None if isinstance(row, str | Mapping) or not np.iterable(row) else list(row)
+        if concepts is None or not all(isinstance(concept, str) and concept for concept in concepts):
             raise MalformedRun(f"{name}, row {place} is {row!r}; need a list of concepts, one per instance")
-        rows.append([str(concept) for concept in own])
+        rows.append([str(concept) for concept in concepts])
     return rows
 
 
+IMAGES = {
+    "predictions": Column(
+        concept_lists,
+        "list of string",
+        "what the image at the top shows, for every query that did not retrieve its own: each concept once per "
+        "instance. WordNet synsets, such as `dog.n.01`, or names of your own. There may be none.",
+    ),
+    "references": Column(
+        concept_lists, "list of string", "likewise what the query's own image shows; at least one concept."
+    ),
+}
+EXAMPLE = {
+    "predictions": [["dog.n.01", "frisbee.n.01", "park.n.01"], ["cat.n.01", "sofa.n.01"]],
+    "references": [["dog.n.01", "dog.n.01", "ball.n.01", "park.n.01"], ["cat.n.01"]],
+}
+LIMITS = """\
+- Rows are failures alone: a query that retrieved its own image has nothing to explain. Leave a failure out, and count
+  it, if its own image shows no concept; such a row raises.
+- Concepts are compared as text: `dog` and `dog.n.01` are two. Where a source tells only which concepts an image shows,
+  concept agreement and non-common concept similarity say what they should; the number and the sizes of instances it
+  cannot tell.
+- Empty input, unequal lengths and values of another type raise. None yields a number."""
+DEFINED = {"{}_defined": "number of rows that have a value: those that the mean is over. None at all raises."}
+
+
 class ConceptModule(MetricModule):
-    """A metric of concepts: predictions are those of the retrieved images, references those of the ground truths.
+    """A metric of concepts: predictions are those of the retrieved images, references those of the ground truths."""
 
-    Example:
-        >>> from cxc_eccv.metrics.concept_enumeration import SPEC
-        >>> class ConceptEnumeration(ConceptModule):
-        ...     spec = SPEC
-        >>> ConceptEnumeration.scores({"predictions": [["dog", "sky"]], "references": [["dog", "dog", "dog"]]})
-        {'concept_enumeration': 2.0}
-    """
-
-    columns: ClassVar[Mapping[str, Column]] = {"predictions": concept_lists, "references": concept_lists}
+    columns = IMAGES
+    option_texts: ClassVar[Mapping[str, str]] = {"per_query": PER_QUERY}
+    limits = LIMITS
+    example: ClassVar[Mapping[str, list[Any]]] = EXAMPLE
 
     @classmethod
     def scores(
@@ -62,18 +82,23 @@ class ConceptModule(MetricModule):
 
 
 class SimilarConceptsModule(ConceptModule):
-    """A metric of concepts and how similar two of them are.
+    """A metric of concepts and how similar two of them are."""
 
-    Example:
-        >>> from cxc_eccv.metrics.non_common_similarity import SPEC
-        >>> class NonCommonSimilarity(SimilarConceptsModule):
-        ...     spec = SPEC
-        >>> rows = {"predictions": [["dog", "disc"], ["dog"]], "references": [["dog", "ball"], ["dog"]]}
-        >>> NonCommonSimilarity.scores(rows, similarities={"ball": {"disc": 0.25}})
-        {'non_common_similarity': 0.25, 'non_common_similarity_defined': 1}
-    """
-
-    n_inputs: ClassVar[int] = 2
+    n_inputs = 2
+    option_texts: ClassVar[Mapping[str, str]] = {
+        "similarities": "a dict of a concept to a dict of others to their similarity with it, from 0 to 1, in "
+        "either order; every two that must be compared need one. None is WordNet's path similarity, of synsets: "
+        "that needs `nltk` (`pip install 'cxc_eccv[explain]'`) and its corpus (`python -m nltk.downloader "
+        "wordnet`).",
+        "per_query": PER_QUERY,
+    }
+    result_texts = DEFINED
+    limits = (
+        "- Rows where one of the two images shows nothing that the other does not show have no value and are left out "
+        "of the\n  mean. With `per_query`, they are `None`.\n" + LIMITS
+    )
+    example_options: ClassVar[Mapping[str, Any]] = {"similarities": {"ball.n.01": {"frisbee.n.01": 0.2}}}
+    packages = ("scipy", "nltk")
 
     @classmethod
     def scores(
@@ -92,24 +117,27 @@ class SimilarConceptsModule(ConceptModule):
 
 
 class ConceptSizesModule(MetricModule):
-    """A metric of concepts and the areas of their instances.
-
-    Example:
-        >>> from cxc_eccv.metrics.size_disagreement import SPEC
-        >>> class SizeDisagreement(ConceptSizesModule):
-        ...     spec = SPEC
-        >>> rows = {"predictions": [["dog"]], "references": [["dog"]]}
-        >>> areas = {"prediction_areas": [[0.5]], "reference_areas": [[0.2]]}
-        >>> SizeDisagreement.scores(rows | areas, relative_to="smaller", threshold=1.0)
-        {'size_disagreement': 1.0, 'size_disagreement_defined': 1, 'relative_to': 'smaller', 'threshold': 1.0}
-    """
+    """A metric of concepts and the areas of their instances."""
 
     columns: ClassVar[Mapping[str, Column]] = {
-        "predictions": concept_lists,
-        "references": concept_lists,
-        "prediction_areas": number_lists,
-        "reference_areas": number_lists,
+        **IMAGES,
+        "prediction_areas": Column(
+            number_lists, "list of float64", "the area of each prediction, as a share of its image: above 0, at most 1."
+        ),
+        "reference_areas": Column(number_lists, "list of float64", "likewise of each reference."),
     }
+    option_texts: ClassVar[Mapping[str, str]] = {"per_query": PER_QUERY}
+    result_texts = DEFINED
+    limits = (
+        "- Rows whose images have no concept in common have no value and are left out of the mean. With `per_query`, "
+        "they are `None`.\n- Without a threshold, values have no upper bound.\n" + LIMITS
+    )
+    example: ClassVar[Mapping[str, list[Any]]] = {
+        **EXAMPLE,
+        "prediction_areas": [[0.1, 0.02, 0.75], [0.2, 0.4]],
+        "reference_areas": [[0.25, 0.15, 0.01, 0.9], [0.45]],
+    }
+    packages = ("scipy",)
 
     @classmethod
     def scores(
@@ -142,14 +170,16 @@ def tabulate(table: Mapping[str, Mapping[str, float]]) -> Similarity:
             "or None for WordNet's"
         )
     known: dict[frozenset[str], float] = {}
-    for one, row in table.items():
+    for concept, row in table.items():
         for other, value in row.items():
-            if known.setdefault(frozenset((one, other)), value) != value:
-                raise InvalidOption(f"similarities has two values for {one!r} and {other!r}; they are the same pair")
+            if known.setdefault(frozenset((concept, other)), value) != value:
+                raise InvalidOption(
+                    f"similarities has two values for {concept!r} and {other!r}; they are the same pair"
+                )
 
     def look_up(names: Sequence[str]) -> FloatArray:
         same = {frozenset((name,)): 1.0 for name in names}
-        pairs = [[(known | same).get(frozenset((one, other)), np.nan) for other in names] for one in names]
+        pairs = [[(known | same).get(frozenset((name, other)), np.nan) for other in names] for name in names]
         return np.array(pairs, dtype=np.float64)
 
     return look_up
@@ -168,20 +198,20 @@ def _pair(
 
 def _group(images: Sequence[Sequence[str]], areas: Sequence[Sequence[float]] | None) -> list[Concepts]:
     """Instances by concept, image by image; of unknown area where none are given."""
-    found: list[Concepts] = []
+    groups: list[Concepts] = []
     for place, names in enumerate(images):
-        own: dict[str, list[float]] = {}
+        sizes: dict[str, list[float]] = {}
         for name, area in zip(names, [np.nan] * len(names) if areas is None else areas[place], strict=True):
-            own.setdefault(name, []).append(area)
-        found.append({name: np.array(sizes) for name, sizes in own.items()})
-    return found
+            sizes.setdefault(name, []).append(area)
+        groups.append({name: np.array(values) for name, values in sizes.items()})
+    return groups
 
 
 def _match_lengths(side: str, names: Sequence[Sequence[str]], areas: Sequence[Sequence[float]]) -> None:
-    for row, (concepts, own) in enumerate(zip(names, areas, strict=True)):
-        if len(concepts) != len(own):
+    for row, (concepts, sizes) in enumerate(zip(names, areas, strict=True)):
+        if len(concepts) != len(sizes):
             raise DataError(
-                f"row {row} has {len(concepts)} {side}s and {len(own)} {side}_areas; give the area of each instance"
+                f"row {row} has {len(concepts)} {side}s and {len(sizes)} {side}_areas; give the area of each instance"
             )
 
 

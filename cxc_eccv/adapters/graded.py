@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.adapters.inputs import Column, id_lists, number_lists
-from cxc_eccv.adapters.module import MetricModule, label, results_of, variants
-from cxc_eccv.adapters.rankings import DIRECTION, gallery_sizes, judgments_of, run_of
+from cxc_eccv.adapters.module import PER_QUERY, MetricModule, label, results_of, variants
+from cxc_eccv.adapters.rankings import (
+    DIRECTION,
+    GALLERY_SIZE,
+    RANKING_LIMITS,
+    RANKINGS,
+    gallery_sizes,
+    judgments_of,
+    run_of,
+)
 from cxc_eccv.errors import DataError, RunTooShallow
 from cxc_eccv.ranking.lists import read_rankings
 from cxc_eccv.ranking.readers import TopRows
@@ -21,22 +29,35 @@ __all__ = ["GradedRankingModule"]
 
 
 class GradedRankingModule(MetricModule):
-    """A metric of the top K or R: predictions are rankings, references the judged items, gains their grades.
-
-    Example:
-        >>> from cxc_eccv.metrics.ndcg_at_k import SPEC
-        >>> class NdcgAtK(GradedRankingModule):
-        ...     spec = SPEC
-        >>> NdcgAtK.scores({"predictions": [[8, 9, 7]], "references": [[7]], "gains": [[4.0]]}, k=3)
-        {'ndcg_at_3': 0.5, 'ndcg_at_3_coverage': 0.3333333333333333}
-    """
+    """A metric of the top K or R: predictions are rankings, references the judged items, gains their grades."""
 
     columns: ClassVar[Mapping[str, Column]] = {
-        "predictions": id_lists,
-        "references": id_lists,
-        "gains": number_lists,
+        "predictions": RANKINGS,
+        "references": Column(
+            id_lists, "list of int64", "ids of all judged items of each query, those of gain 0 too; at least one."
+        ),
+        "gains": Column(
+            number_lists,
+            "list of float64",
+            "the gain of each reference, in the same order: a rating, 1 and 0 for labels, or a degree from 0 to 1.",
+        ),
     }
-    n_inputs: ClassVar[int] = 2
+    n_inputs = 2
+    option_texts: ClassVar[Mapping[str, str]] = {"gallery_size": GALLERY_SIZE, "per_query": PER_QUERY}
+    result_texts: ClassVar[Mapping[str, str]] = {"{}_coverage": "share of the items it looks at that was judged."}
+    limits = (
+        RANKING_LIMITS
+        + """
+- A judged item that no ranking can hold still counts, in the ideal ranking or towards R; leave it out of the
+  references.
+- A classifier, where the metric takes one, is asked with the positions of the queries and the ids of the items."""
+    )
+    example: ClassVar[Mapping[str, list[Any]]] = {
+        "predictions": [[10, 30, 20, 40], [20, 10, 40, 30]],
+        "references": [[10, 30], [40]],
+        "gains": [[1, 0], [1]],
+    }
+    example_options: ClassVar[Mapping[str, Any]] = {"gallery_size": 4}
 
     @classmethod
     def scores(

@@ -6,6 +6,7 @@ Left to itself, ``evaluate`` turns 1.7 into 1 and "12" into 12 when a column hol
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,19 +15,34 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.runs.checks import whole_ids
 
-__all__ = ["Column", "check_batch", "finite_numbers", "id_lists", "ids", "names", "number_lists"]
+__all__ = ["LIST", "Column", "check_batch", "finite_numbers", "id_lists", "ids", "names", "number_lists"]
 
-Column = Callable[[str, Any], list[Any]]
-"""From a column's name and values to plain Python values; raises MalformedRun."""
+LIST = "list of "
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a module.
+
+    Attributes:
+        check: from the column's name and values to plain Python values; raises MalformedRun.
+        dtype: of its values, as ``datasets`` names it; a list of them per row where it begins with ``list of``.
+        description: what it holds.
+    """
+
+    check: Callable[[str, Any], list[Any]]
+    dtype: str
+    description: str
 
 
 def check_batch(columns: Mapping[str, Column], batch: Mapping[str, Any]) -> dict[str, list[Any]]:
     """A batch as plain Python lists of equal length.
 
     Example:
-        >>> check_batch({"predictions": id_lists, "item_ids": ids}, {"predictions": [(3, 1)], "item_ids": [1]})
+        >>> columns = {"predictions": Column(id_lists, "list of int64", ""), "item_ids": Column(ids, "int64", "")}
+        >>> check_batch(columns, {"predictions": [(3, 1)], "item_ids": [1]})
         {'predictions': [[3, 1]], 'item_ids': [1]}
-        >>> check_batch({"predictions": id_lists}, {"predictions": [["a", "b"]]})
+        >>> check_batch(columns, {"predictions": [["a", "b"]], "item_ids": [1]})
         Traceback (most recent call last):
         cxc_eccv.errors.MalformedRun: predictions, row 0 is ['a', 'b']; need a list of whole-number ids
     """
@@ -37,7 +53,7 @@ def check_batch(columns: Mapping[str, Column], batch: Mapping[str, Any]) -> dict
     if missing:
         raise MalformedRun(f"{' and '.join(missing)} missing; this metric needs {', '.join(columns)}")
     sizes = {name: _size(name, batch[name]) for name in columns}
-    checked = {name: check(name, batch[name]) for name, check in columns.items()}
+    checked = {name: column.check(name, batch[name]) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
         raise MalformedRun(f"unequal lengths: {', '.join(f'{size} {name}' for name, size in sizes.items())}")
     if not all(sizes.values()):

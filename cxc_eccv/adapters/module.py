@@ -1,4 +1,4 @@
-"""What all ``evaluate`` modules in ``modules/`` share: checked batches, options, and the way to their scores."""
+"""What all ``evaluate`` modules in ``metrics/`` share: checked batches, options, and the way to their scores."""
 
 from __future__ import annotations
 
@@ -15,19 +15,29 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 
-__all__ = ["MetricModule", "label", "results_of", "variants"]
+__all__ = ["PER_QUERY", "MetricModule", "label", "results_of", "variants"]
+
+PER_QUERY = "also return the value of every query, as `<name>_per_query`."
 
 
 class MetricModule:
     """Stands before ``evaluate.Metric`` among the bases of a module.
 
-    An option of ``compute`` may be given to ``evaluate.load`` already, which is the way to give modules that are
-    combined different options.
+    A subclass is one kind of module: it computes every metric that needs the same input, and says what all of them have
+    in common. An option of ``compute`` may be given to ``evaluate.load`` already, which is the way to give modules that
+    are combined different options.
 
     Attributes:
         spec: the metric.
-        columns: name to check of every column.
+        parts: label to metric and parameters of the other metrics that it is computed from.
+        columns: name to column.
         n_inputs: leading arguments of the metric's function that are made from the columns, not options.
+        option_texts: name to description of the options that the metric itself does not have.
+        result_texts: name of a result, with the metric's name in braces, to what it holds beside the metric's value.
+        limits: what a user should know, as a Markdown list.
+        example: columns of a small example.
+        example_options: options it is called with.
+        packages: what it needs beside ``evaluate`` and ``numpy``.
 
     Example:
         >>> from cxc_eccv.adapters.ranks import RankingModule
@@ -39,8 +49,15 @@ class MetricModule:
     """
 
     spec: ClassVar[Spec]
+    parts: ClassVar[Mapping[str, tuple[Spec, Mapping[str, Any]]]]
     columns: ClassVar[Mapping[str, Column]]
     n_inputs: ClassVar[int] = 1
+    option_texts: ClassVar[Mapping[str, str]] = {}
+    result_texts: ClassVar[Mapping[str, str]] = {}
+    limits: ClassVar[str]
+    example: ClassVar[Mapping[str, list[Any]]]
+    example_options: ClassVar[Mapping[str, Any]] = {}
+    packages: ClassVar[tuple[str, ...]] = ()
 
     filelocks: list[FileLock] | None
     file_paths: list[str] | None
@@ -52,10 +69,10 @@ class MetricModule:
     @classmethod
     def options(cls) -> dict[str, Any]:
         """Options of ``compute`` and their defaults: those of the metric, then those of its kind of module."""
-        own = list(inspect.signature(cls.spec.function).parameters.values())[cls.n_inputs :]
+        options = list(inspect.signature(cls.spec.function).parameters.values())[cls.n_inputs :]
         kind = inspect.signature(cls.scores).parameters.values()
-        own += [option for option in kind if option.kind is option.KEYWORD_ONLY]
-        return {option.name: option.default for option in own}
+        options += [option for option in kind if option.kind is option.KEYWORD_ONLY]
+        return {option.name: option.default for option in options}
 
     @classmethod
     def scores(cls, inputs: Mapping[str, list[Any]], **options: Any) -> dict[str, Any]:  # noqa: ANN401 - per kind

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.adapters.inputs import Column, id_lists
-from cxc_eccv.adapters.module import MetricModule, results_of
-from cxc_eccv.adapters.rankings import DIRECTION, judgments_of, run_of
+from cxc_eccv.adapters.module import PER_QUERY, MetricModule, results_of
+from cxc_eccv.adapters.rankings import DIRECTION, RANKING_LIMITS, RANKINGS, judgments_of, run_of
 from cxc_eccv.errors import DataError, InvalidOption, UnknownIds
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking.lists import read_rankings
@@ -26,18 +26,28 @@ Sets = dict[int, IntArray]
 
 
 class PlausibleMatchModule(MetricModule):
-    """A metric of plausible matches: predictions are rankings, references the query's own items.
+    """A metric of plausible matches: predictions are rankings, references the query's own items."""
 
-    Example:
-        >>> from cxc_eccv.metrics.pmrp_at_50 import SPEC
-        >>> class PmrpAt50(PlausibleMatchModule):
-        ...     spec = SPEC
-        >>> shown = {7: [1, 18], 8: [1], 9: [18, 1]}
-        >>> PmrpAt50.scores({"predictions": [[8, 7, 9]], "references": [[7]]}, categories=shown)
-        {'pmrp_at_50': 0.5}
-    """
-
-    columns: ClassVar[Mapping[str, Column]] = {"predictions": id_lists, "references": id_lists}
+    columns: ClassVar[Mapping[str, Column]] = {
+        "predictions": RANKINGS,
+        "references": Column(
+            id_lists,
+            "list of int64",
+            "ids of the gallery items of the query's own image: the captions of an image, the image of a caption. They "
+            "say which categories the query shows.",
+        ),
+    }
+    option_texts: ClassVar[Mapping[str, str]] = {
+        "categories": "a dict of every gallery item to the ids of its image's categories; always needed. Items "
+        "with an empty list take no part: they are left out of gallery and rankings.",
+        "per_query": PER_QUERY,
+    }
+    limits = RANKING_LIMITS
+    example: ClassVar[Mapping[str, list[Any]]] = {
+        "predictions": [[10, 30, 20, 40], [20, 10, 40, 30]],
+        "references": [[10], [20]],
+    }
+    example_options: ClassVar[Mapping[str, Any]] = {"categories": {10: [1, 18], 20: [3], 30: [3, 44, 62], 40: [18, 1]}}
 
     @classmethod
     def scores(
@@ -56,8 +66,8 @@ class PlausibleMatchModule(MetricModule):
         rows = np.arange(len(inputs["references"]))
         judgments_of(inputs, run, rows)  # refuses references that are missing or repeated
         _refuse_unknown(sets, run)
-        shown = np.array([item for item, own in sets.items() if own.size], dtype=np.int64)
-        queries = [_query_set(sets, row, own) for row, own in enumerate(inputs["references"])]
+        shown = np.array([item for item, category_ids in sets.items() if category_ids.size], dtype=np.int64)
+        queries = [_query_set(sets, row, references) for row, references in enumerate(inputs["references"])]
         present = _vectors([*queries, *(sets[item] for item in shown.tolist())])
         matches = CategoryMatches.of(rows, present[: rows.size], shown, present[rows.size :])
         reader = PlausibleRows(matches, cls.spec.looks)
@@ -69,7 +79,10 @@ class PlausibleMatchModule(MetricModule):
 def _sets(categories: Mapping[Any, ArrayLike] | None) -> Sets:
     if not isinstance(categories, Mapping) or not categories:
         raise InvalidOption(f"categories is {categories!r}; give a dict of every gallery id to its category ids")
-    return {_item_id(item): np.unique(whole_ids(own, f"categories of item {item}")) for item, own in categories.items()}
+    return {
+        _item_id(item): np.unique(whole_ids(category_ids, f"categories of item {item}"))
+        for item, category_ids in categories.items()
+    }
 
 
 def _item_id(key: object) -> int:
@@ -84,16 +97,16 @@ def _query_set(sets: Sets, row: int, references: Sequence[int]) -> IntArray:
     unknown = [item for item in references if item not in sets]
     if unknown:
         raise UnknownIds(f"references of query {row}: item {unknown[0]} is not in categories")
-    own, *others = (sets[item] for item in references)
-    if not own.size or any(not np.array_equal(own, other) for other in others):
-        found = "show no category" if not own.size else "show different categories"
-        raise DataError(f"the references of query {row} {found}; they are the items of its own image, which needs one")
-    return own
+    first, *others = (sets[item] for item in references)
+    if not first.size or any(not np.array_equal(first, other) for other in others):
+        fault = "show no category" if not first.size else "show different categories"
+        raise DataError(f"the references of query {row} {fault}; they are the items of its own image, which needs one")
+    return first
 
 
 def _vectors(sets: Sequence[IntArray]) -> NDArray[np.bool_]:
     """(N, C) presence of each category that occurs."""
-    sizes = [own.size for own in sets]
+    sizes = [present.size for present in sets]
     present_ids, columns = np.unique(np.concatenate(sets), return_inverse=True)
     vectors = np.zeros((len(sets), present_ids.size), dtype=bool)
     vectors[np.repeat(np.arange(len(sets)), sizes), columns] = True

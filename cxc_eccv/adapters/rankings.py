@@ -12,16 +12,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cxc_eccv.adapters.inputs import Column, id_lists
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings
 from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.types import IntArray, Judgments
 
-__all__ = ["DIRECTION", "find_positives", "gallery_sizes", "judgments_of", "run_of"]
+__all__ = [
+    "DIRECTION",
+    "GALLERY_SIZE",
+    "RANKINGS",
+    "RANKING_LIMITS",
+    "find_positives",
+    "gallery_sizes",
+    "judgments_of",
+    "run_of",
+]
 
 DIRECTION = "i2t"
 """A run names one; a module's rows need none."""
+
+RANKINGS = Column(
+    id_lists,
+    "list of int64",
+    "ranked gallery ids of each query, best first, without the query itself. Ids are whole numbers; strings, floats "
+    "and repeated ids are refused. Rankings may be cut short as far as the metric allows.",
+)
+GALLERY_SIZE = (
+    "number of items that a query ranks, one number or a list with one per query. With it, a ranking that holds the "
+    "whole gallery is known to be complete: positives it lacks are outside the gallery, and any depth suffices."
+)
+RANKING_LIMITS = """\
+- Rankings carry no scores, so ties are invisible here: the given order is trusted. A model that gives many items equal
+  scores is better evaluated from its embeddings or scores with `cxc-eccv evaluate`, which counts ties against it.
+- A ranking that ends too early raises `RunTooShallow`, which names the query, the depth it has and the depth it
+  needs. Empty input, repeated ids, unequal lengths and ids that are not whole numbers raise too. None
+  yields a number.
+- Every query counts the same. Leave a query without positives out."""
 
 
 def run_of(predictions: Sequence[ArrayLike]) -> RankingsRun:
@@ -41,14 +69,14 @@ def judgments_of(
         >>> judgments.gallery_ids.tolist(), judgments.indices.tolist()
         ([10, 20, 30, 40], [1, 3])
     """
-    own = [whole_ids(inputs["references"][row], f"references of query {row}") for row in rows.tolist()]
-    items = np.concatenate(own)
+    references = [whole_ids(inputs["references"][row], f"references of query {row}") for row in rows.tolist()]
+    items = np.concatenate(references)
     gains = np.concatenate([inputs["gains"][row] for row in rows.tolist()]) if "gains" in inputs else None
     if whole:
         gallery = np.unique(np.concatenate([inputs["predictions"][row] for row in rows.tolist()]))
     else:
         gallery = np.union1d(run.lists[DIRECTION].item_ids, items)
-    return Judgments.from_pairs(rows, gallery, np.repeat(rows, [ids.size for ids in own]), items, gains=gains)
+    return Judgments.from_pairs(rows, gallery, np.repeat(rows, [ids.size for ids in references]), items, gains=gains)
 
 
 def gallery_sizes(gallery_size: ArrayLike | None, run: RankingsRun) -> IntArray | None:
@@ -79,7 +107,7 @@ def find_positives(inputs: Mapping[str, Sequence[Any]], gallery_size: ArrayLike 
     """
     run = run_of(inputs["predictions"])
     sizes = gallery_sizes(gallery_size, run)
-    found = ranks_from_rankings(run, DIRECTION, judgments_of(inputs, run, np.arange(len(inputs["references"]))))
-    known = found.depths if sizes is None else sizes
-    complete = np.zeros_like(known, dtype=bool) if sizes is None else found.depths == sizes
-    return GivenRanks(replace(found.ranks, n_gallery=known), found.depths, complete)
+    given = ranks_from_rankings(run, DIRECTION, judgments_of(inputs, run, np.arange(len(inputs["references"]))))
+    known = given.depths if sizes is None else sizes
+    complete = np.zeros_like(known, dtype=bool) if sizes is None else given.depths == sizes
+    return GivenRanks(replace(given.ranks, n_gallery=known), given.depths, complete)

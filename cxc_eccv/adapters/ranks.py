@@ -9,28 +9,28 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.adapters.inputs import Column, finite_numbers, id_lists, ids, names
-from cxc_eccv.adapters.module import MetricModule, label, results_of, variants
-from cxc_eccv.adapters.rankings import find_positives
+from cxc_eccv.adapters.module import PER_QUERY, MetricModule, label, results_of, variants
+from cxc_eccv.adapters.rankings import GALLERY_SIZE, RANKING_LIMITS, RANKINGS, find_positives
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import values_at_known_depth
 from cxc_eccv.types import RatedPairs
 
 __all__ = ["BothDirectionsModule", "RankingModule", "RatedPairsModule"]
 
+POSITIVES = Column(id_lists, "list of int64", "ids of the positives of each query, in any order; at least one.")
+
 
 class RankingModule(MetricModule):
-    """A metric of ranks: predictions are rankings, references are positives.
+    """A metric of ranks: predictions are rankings, references are positives."""
 
-    Example:
-        >>> from cxc_eccv.metrics.recall_at_k import SPEC
-        >>> class RecallAtK(RankingModule):
-        ...     spec = SPEC
-        >>> RecallAtK.scores({"predictions": [[3, 1], [2, 1]], "references": [[1], [2]]}, k=[1, 2])
-        {'recall_at_1': 0.5, 'recall_at_2': 1.0}
-    """
-
-    columns: ClassVar[Mapping[str, Column]] = {"predictions": id_lists, "references": id_lists}
+    columns: ClassVar[Mapping[str, Column]] = {"predictions": RANKINGS, "references": POSITIVES}
+    option_texts: ClassVar[Mapping[str, str]] = {"gallery_size": GALLERY_SIZE, "per_query": PER_QUERY}
+    limits = RANKING_LIMITS
+    example: ClassVar[Mapping[str, list[Any]]] = {
+        "predictions": [[10, 30, 20, 40], [20, 10, 40, 30]],
+        "references": [[30, 20], [20]],
+    }
+    example_options: ClassVar[Mapping[str, Any]] = {"gallery_size": 4}
 
     @classmethod
     def scores(
@@ -51,23 +51,23 @@ class RankingModule(MetricModule):
 
 
 class BothDirectionsModule(MetricModule):
-    """A metric of other metrics' values in both directions: each row says which direction it belongs to.
+    """A metric of other metrics' values in both directions: each row says which direction it belongs to."""
 
-    Attributes:
-        parts: label to metric and parameters of the values that each direction contributes.
-
-    Example:
-        >>> from cxc_eccv.metrics.recall_at_k import SPEC as RECALL_AT_K
-        >>> from cxc_eccv.metrics.rsum import SPEC
-        >>> class Rsum(BothDirectionsModule):
-        ...     spec, parts = SPEC, {f"recall_at_{k}": (RECALL_AT_K, {"k": k}) for k in (1, 2, 3)}
-        >>> rows = {"predictions": [[3, 1, 2], [2, 1, 3]], "references": [[3], [1]], "directions": ["i2t", "t2i"]}
-        >>> Rsum.scores(rows)
-        {'rsum': 500.0}
-    """
-
-    columns: ClassVar[Mapping[str, Column]] = {"predictions": id_lists, "references": id_lists, "directions": names}
-    parts: ClassVar[Mapping[str, tuple[Spec, Mapping[str, Any]]]]
+    columns: ClassVar[Mapping[str, Column]] = {
+        "predictions": RANKINGS,
+        "references": POSITIVES,
+        "directions": Column(
+            names, "string", "direction of each query, `i2t` (image to text) or `t2i` (text to image); both must occur."
+        ),
+    }
+    option_texts: ClassVar[Mapping[str, str]] = {"gallery_size": GALLERY_SIZE}
+    limits = RANKING_LIMITS
+    example: ClassVar[Mapping[str, list[Any]]] = {
+        "predictions": [[10, 30, 20, 40], [20, 10, 40, 30], [2, 1], [1, 2]],
+        "references": [[30, 20], [20], [1], [1]],
+        "directions": ["i2t", "i2t", "t2i", "t2i"],
+    }
+    example_options: ClassVar[Mapping[str, Any]] = {"gallery_size": [4, 4, 2, 2]}
 
     @classmethod
     def scores(
@@ -80,8 +80,8 @@ class BothDirectionsModule(MetricModule):
         """Name to value of the one result."""
         directions = np.array(inputs["directions"])
         if set(inputs["directions"]) != {"i2t", "t2i"}:
-            found = ", ".join(sorted(set(inputs["directions"])))
-            raise MalformedRun(f"directions are {found}; {cls.spec.name} needs rows of i2t and of t2i, and no others")
+            named = ", ".join(sorted(set(inputs["directions"])))
+            raise MalformedRun(f"directions are {named}; {cls.spec.name} needs rows of i2t and of t2i, and no others")
         given = find_positives(inputs, gallery_size)
         values = [
             spec.average(values_at_known_depth(spec.function, given, **chosen)[directions == direction])
@@ -92,24 +92,34 @@ class BothDirectionsModule(MetricModule):
 
 
 class RatedPairsModule(MetricModule):
-    """A rank correlation: predictions are similarities, references are ratings, ids say of which pairs.
-
-    Example:
-        >>> from cxc_eccv.metrics.spearman_all_pairs import SPEC
-        >>> class SpearmanAllPairs(RatedPairsModule):
-        ...     spec = SPEC
-        >>> rows = {"predictions": [0.9, 0.1], "references": [5.0, 1.0], "query_ids": [1, 1], "item_ids": [7, 8]}
-        >>> SpearmanAllPairs.scores(rows)
-        {'spearman_all_pairs': 1.0}
-    """
+    """A rank correlation: predictions are similarities, references are ratings, ids say of which pairs."""
 
     columns: ClassVar[Mapping[str, Column]] = {
-        "predictions": finite_numbers,
-        "references": finite_numbers,
-        "query_ids": ids,
-        "item_ids": ids,
+        "predictions": Column(finite_numbers, "float64", "the model's similarity of each rated pair, finite."),
+        "references": Column(finite_numbers, "float64", "the human rating of each pair."),
+        "query_ids": Column(
+            ids,
+            "int64",
+            "id of each pair's query: the caption for STS, the image for SIS and SITS. A pair that counts for both "
+            "of its items is listed twice, once in each order.",
+        ),
+        "item_ids": Column(ids, "int64", "id of the item that was rated with the query."),
     }
-    n_inputs: ClassVar[int] = 2
+    n_inputs = 2
+    option_texts: ClassVar[Mapping[str, str]] = {
+        "per_sample": "also return the correlation of every sample, as `<name>_samples`."
+    }
+    result_texts: ClassVar[Mapping[str, str]] = {"{}_std": "standard deviation over the samples (ddof 0)."}
+    limits = """\
+- Ratings or similarities that are all equal have no rank correlation: they raise, as NaN, infinite values, empty input
+  and unequal lengths do. None yields a number.
+- The value depends on which item of a pair is the query; the paper's choice is given above."""
+    example: ClassVar[Mapping[str, list[Any]]] = {
+        "predictions": [0.91, 0.35, 0.54, 0.18, 0.77, 0.32, 0.62, 0.09],
+        "references": [4.8, 2.1, 3.0, 0.6, 4.1, 1.9, 3.6, 0.2],
+        "query_ids": [1, 1, 2, 3, 4, 5, 6, 6],
+        "item_ids": [11, 12, 13, 14, 15, 16, 17, 18],
+    }
 
     @classmethod
     def scores(

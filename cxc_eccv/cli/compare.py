@@ -108,8 +108,8 @@ def _lay_out(
 
     tables = [] if comparison is None else comparison_tables(comparison)
     for paper in papers:
-        own = [placement for placement in placements if placement.table == paper.name]
-        tables.append(placement_table(paper, own, models))
+        in_table = [placement for placement in placements if placement.table == paper.name]
+        tables.append(placement_table(paper, in_table, models))
         tables += [table for order in orders if order.table is paper for table in order_tables(order)]
     return tables
 

@@ -24,7 +24,7 @@ from cxc_eccv.cli.choices import (
     TrustRemoteCode,
     split_name,
 )
-from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.extras import load_given_model
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import refuse_unwritable
@@ -37,6 +37,7 @@ __all__ = ["encode", "say_once"]
 
 
 def encode(
+    context: typer.Context,
     model: Annotated[
         str,
         typer.Option(help="Hugging Face id, folder of a saved model, or open_clip:NAME/TAG, open_clip:NAME=FILE."),
@@ -119,54 +120,26 @@ def encode(
     from cxc_eccv.sources.library import Library
 
     refuse_unwritable(output, file=True)
-    if config is not None:
-        _refuse_of_split(only=only, captions=captions, rerank=rerank)
-    else:
-        _refuse_of_config(built=built, beside=beside, tagger=tagger)
-    with needs_train_extra():
-        from cxc_eccv.encoding import load_model
-
-    register_models()
-    loaded = load_model(
-        model,
-        processor=processor,
-        device=device,
-        dtype=dtype,
-        lowercase=lowercase,
-        revision=revision,
-        trust_remote_code=trust_remote_code,
-        caption_prompt=caption_prompt,
-        image_prompt=image_prompt,
-        name=name,
-    )
+    for option, value in {"only": only, "captions": captions, "rerank": rerank}.items():
+        if config is not None and value is not None:
+            raise InvalidOption(f"--{option} is for a split's own items; leave it out, or --config")
+    for option, value in {"built": built, "beside": beside, "tagger": tagger}.items():
+        if config is None and value is not None:
+            raise InvalidOption(f"--{option} is for --config; name the config")
+    loaded, options = load_given_model(model, context.params)
     _refuse_of_other_models(loaded, central_crop, score, rerank)
     library, split = Library(data_dir, allow_modified=allow_modified), split_name(split)
-    how: dict[str, Any] = {"batch_size": batch_size, "skip_bad_images": skip_bad_images}
-    of_vectors = how | {"pooling": pooling, "central_crop": central_crop}
     if config is not None:
-        of_config = {"built": built, "tagger": tagger, "images": images}
-        wrote = _encode_config(loaded, config, library, split, beside, output, of_vectors | of_config)
+        options |= {"built": built, "tagger": tagger, "images": images}
+        wrote = _encode_config(loaded, config, library, split, beside, output, options)
     else:
         items = _find_items(loaded, only, images, captions, library, split) | {"output": output}
         if loaded.is_cross_encoder:
-            wrote = _score(loaded, rerank, top_k, how | items | {"max_pairs": max_pairs, "score": score})
+            items |= {"batch_size": batch_size, "skip_bad_images": skip_bad_images}
+            wrote = _score(loaded, rerank, top_k, items | {"max_pairs": max_pairs, "score": score})
         else:
-            wrote = _encode_items(loaded, of_vectors | items)
+            wrote = _encode_items(loaded, options | items)
     say_once(f"wrote {output}: {wrote}")
-
-
-def _refuse_of_split(**options: object) -> None:
-    """Refuse what says how a split is encoded, beside a config."""
-    for name, value in options.items():
-        if value is not None:
-            raise InvalidOption(f"--{name} is for a split's own items; leave it out, or --config")
-
-
-def _refuse_of_config(**options: object) -> None:
-    """Refuse what says how a config is encoded, without one."""
-    for name, value in options.items():
-        if value is not None:
-            raise InvalidOption(f"--{name} is for --config; name the config")
 
 
 def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: str, rerank: Path | None) -> None:

@@ -26,21 +26,12 @@ from cxc_eccv.cli.choices import (
     names,
     split_name,
 )
-from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.extras import ENCODING, LOADING, load_given_model
 from cxc_eccv.cli.output import check_output, deliver, say_kept
 from cxc_eccv.errors import InvalidOption
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import EmbeddingsRun, Run
-
-LOADING = (
-    *("processor", "revision", "trust_remote_code", "caption_prompt", "image_prompt", "dtype", "lowercase"),
-    *("device", "name"),
-)
-"""Options of ``load_model``; the last two are for files too."""
-
-ENCODING = ("pooling", "batch_size", "central_crop", "skip_bad_images")
-"""Options of ``encode``."""
 
 
 def evaluate(
@@ -224,16 +215,12 @@ def _check_source(context: typer.Context, files: list[Path] | None, model: str |
 
 def _encode(model: str, given: dict[str, Any], scoring: dict[str, Any]) -> EmbeddingsRun:
     """What the model makes of the split's images and captions, now or before; says where that is kept."""
-    with needs_train_extra():
-        from cxc_eccv.encoding import load_model
     from cxc_eccv.from_model import encode_split
     from cxc_eccv.sources.download import image_folder
 
-    register_models()
     if given["images"] is not None:
         image_folder(given["images"])
-    loaded = load_model(model, **{name: given[name] for name in LOADING})
-    options = {name: given[name] for name in ENCODING}
+    loaded, options = load_given_model(model, given)
     run, was_there = encode_split(loaded, given["images"], scoring, file=given["embeddings"], **options)
     say_kept(run, was_there)
     return run

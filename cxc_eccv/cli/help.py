@@ -93,9 +93,9 @@ class Group(TyperGroup):
         try:
             status = super().main(*arguments, **options)
         except USAGE_ERRORS as error:
-            told = io.StringIO()
-            error.show(file=told)
-            say(told.getvalue().rstrip(), err=True)
+            text = io.StringIO()
+            error.show(file=text)
+            say(text.getvalue().rstrip(), err=True)
             status = error.exit_code
         except typer.Abort:
             status = 1

@@ -52,7 +52,7 @@ def push(
     from cxc_eccv.hub.upload import plan_push
 
     if repo_type == "space" and not folder.exists() and folder.name == str(folder):
-        from cxc_eccv.adapters.described.files import write_space
+        from cxc_eccv.adapters.space import write_space
 
         folder = write_space(folder.name, Path(context.with_resource(tempfile.TemporaryDirectory())))
     access = Access(timeout=timeout)

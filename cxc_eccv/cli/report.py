@@ -57,7 +57,9 @@ def report(
     if len(forms) > 1:
         raise InvalidOption(f"--{' and --'.join(forms)} are different tables; name one")
     if not forms:
-        _refuse(intervals=intervals, tasks=tasks, names=names, output=output)
+        for option, value in {"intervals": intervals, "tasks": tasks, "names": names, "output": output}.items():
+            if value:
+                raise InvalidOption(f"--{option} is for tables; name their form: --latex, --markdown or --csv")
         _rebuild(folders, images)
         return
     if images is not None:
@@ -78,12 +80,6 @@ def report(
         with replaced_file(output) as file:
             file.write_text(text, encoding="utf-8", newline="\n")
         say_written([output])
-
-
-def _refuse(**options: object) -> None:
-    given = [name for name, value in options.items() if value]
-    if given:
-        raise InvalidOption(f"--{given[0]} is for tables; name their form: --latex, --markdown or --csv")
 
 
 def _rebuild(folders: list[Path], images: Path | None) -> None:

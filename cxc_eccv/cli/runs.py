@@ -24,14 +24,14 @@ def load_runs(
     from cxc_eccv.runs import RankingsRun, load_run
 
     runs: list[Run] = [load_run(file, direction=direction) for file in files]
-    directions = [one for run in runs if isinstance(run, RankingsRun) for one in run.lists]
+    directions = [named for run in runs if isinstance(run, RankingsRun) for named in run.lists]
     if len(files) > 1 and all(isinstance(run, RankingsRun) for run in runs) and len(set(directions)) == len(directions):
         runs = [load_run(*files, direction=direction)]
-    told = list(given or (run.model or file.stem for run, file in zip(runs, files, strict=False)))
-    if not given and len(set(told)) < len(told):
-        told = [str(file) for file in files]
-    if len(told) != len(runs) or len(set(told)) != len(told):
+    names = list(given or (run.model or file.stem for run, file in zip(runs, files, strict=False)))
+    if not given and len(set(names)) < len(names):
+        names = [str(file) for file in files]
+    if len(names) != len(runs) or len(set(names)) != len(names):
         raise InvalidOption(
-            f"{len(runs)} models need as many different names, not {', '.join(told)}; give {option} once for each"
+            f"{len(runs)} models need as many different names, not {', '.join(names)}; give {option} once for each"
         )
-    return dict(zip(told, runs, strict=True))
+    return dict(zip(names, runs, strict=True))

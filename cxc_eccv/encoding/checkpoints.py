@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ __all__ = [
     "NAMELESS",
     "Origin",
     "build_model",
+    "explain_damage",
     "load_of_open_clip",
     "load_part",
     "open_checkpoint",
@@ -67,12 +68,19 @@ def load_part(kind: Any, source: str | Path, origin: Origin = NAMELESS, **option
     Raises:
         ModelError: it cannot be loaded, with the reason.
     """
-    try:
+    with explain_damage(source, lambda reason: f"{source}: {kind.__name__} cannot load it ({reason})"):
         return open_checkpoint(kind, source, origin, **options)
+
+
+@contextmanager
+def explain_damage(source: str | Path, message: Callable[[str], str]) -> Iterator[None]:
+    """Turn whatever the libraries raise on damaged files into a ModelError, whose message takes the reason."""
+    try:
+        yield
     except ModelError:
         raise
-    except Exception as error:  # on damaged files the libraries raise whatever they trip over
-        raise ModelError(f"{source}: {kind.__name__} cannot load it ({reason_of(error, str(source))})") from None
+    except Exception as error:
+        raise ModelError(message(reason_of(error, str(source)))) from None
 
 
 def build_model(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - any model

@@ -151,16 +151,16 @@ def rerank(
     check_whole("top_k", top_k)
     if top_k > most:
         raise InvalidOption(f"top_k is {top_k!r}, expected a whole number from 1 to {most}, the smaller gallery's size")
-    found = candidates(run, work.image_ids, work.caption_ids, top_k)
+    tops = candidates(run, work.image_ids, work.caption_ids, top_k)
     n_captions = work.caption_ids.size
-    images, captions = (np.arange(len(rows))[:, None] for rows in (found["i2t"], found["t2i"]))
-    both = ((images * n_captions + found["i2t"]).ravel(), (found["t2i"] * n_captions + captions).ravel())
+    images, captions = (np.arange(len(rows))[:, None] for rows in (tops["i2t"], tops["t2i"]))
+    both = ((images * n_captions + tops["i2t"]).ravel(), (tops["t2i"] * n_captions + captions).ravel())
     pairs = np.unique(np.concatenate(both))
     _refuse_too_many(pairs.size, max_pairs, f"the top {top_k} of every query")
 
     def make_lists(encode_one: Encode) -> tuple[RankingsRun, Notes]:
         scored, scores, notes = work.score(pairs, encode_one)
-        return _rank_by_score(found, (work.image_ids, work.caption_ids), work.title, scored, scores), notes
+        return _rank_by_score(tops, (work.image_ids, work.caption_ids), work.title, scored, scores), notes
 
     return work.run(make_lists, write_rankings, path, progress)
 
@@ -195,19 +195,15 @@ def candidates(
 
 
 def _rank_by_score(
-    found: dict[str, IntArray],
+    tops: dict[str, IntArray],
     ids: tuple[IntArray, IntArray],
     title: str | None,
     pairs: IntArray,
     scores: NDArray[np.float32],
 ) -> RankingsRun:
-    """Every query's candidates by the (P,) scores of the numbered pairs; one without a score (a bad image) is left out.
-
-    ``found`` comes from :func:`candidates`; ``ids`` are those of the images and of the captions, ``title`` the model's
-    name.
-    """
+    """Every query's candidates by the (P,) scores of the numbered pairs, without those of bad images."""
     lists = {}
-    for direction, rows in found.items():
+    for direction, rows in tops.items():
         queries, items = ids if direction == "i2t" else ids[::-1]
         numbers = np.arange(len(rows))[:, None] * ids[1].size + rows
         if direction == "t2i":
@@ -293,16 +289,9 @@ class _PairWork:
         path: Path | None,
         progress: bool,
     ) -> Result:
-        """Make a result, on all processes, which the first one writes.
-
-        Args:
-            make: with what encodes a side, the result and what happened to the images.
-            write: the result to a file.
-            path: the file, or None.
-            progress: show a bar.
-        """
-        own = [] if self._score == "itm" else [self._score]
-        key = "" if path is None else model_key(self._loaded, ["images", "captions"], *own)
+        """Make a result on all processes; the first one writes it where there is a path."""
+        settings = [] if self._score == "itm" else [self._score]
+        key = "" if path is None else model_key(self._loaded, ["images", "captions"], *settings)
         with join_processes() as processes, lock_output(path, processes):
             encode_one = partial(encode_side, output=path, processes=processes, key=key, progress=progress)
             result, notes = make(encode_one)
@@ -314,8 +303,8 @@ class _PairWork:
 
     def score(self, pairs: IntArray, encode_one: Encode) -> tuple[IntArray, NDArray[np.float32], Notes]:
         """Those of the ascending pairs whose image could be read, their scores, and what happened to the images."""
-        found, notes = encode_one(_PairSide(self, pairs))
-        pairs, scores = pairs[found.ids], found.vectors[:, 0]
+        scored, notes = encode_one(_PairSide(self, pairs))
+        pairs, scores = pairs[scored.ids], scored.vectors[:, 0]
         if self._score == "itm+itc":
             rows, table, _ = self.contrast(encode_one)
             images, captions = np.divmod(pairs, self.caption_ids.size)
@@ -343,11 +332,6 @@ class _PairScorer:
 
     The score is the logit of "match"; of a head with two classes its lead over "no match", but that logit alone where a
     cosine is to be added, as the authors of BLIP and BLIP-2 do. Unlike the probability it does not run into ties at 1.
-
-    Args:
-        loaded: a model with an image-text-matching head (ViLT, BLIP, BLIP-2, BridgeTower).
-        score: one of ``SCORES``.
-        batch_size: pairs at once.
     """
 
     def __init__(self, loaded: LoadedModel, score: str, batch_size: int) -> None:
@@ -448,12 +432,11 @@ class _PairSide:
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
         """Score slices of the pairs; (N, 1) scores stand for vectors."""
         rows = chain.from_iterable(np.unique(self._image_rows[part]).tolist() for part in parts)
-        prepared = work_ahead(self._prepare, rows, IMAGES_AHEAD)
+        prepared = work_ahead(
+            lambda row: prepare_image(self._items[row], self._scorer.prepare, self._skip_bad), rows, IMAGES_AHEAD
+        )
         for part in parts:
             yield self._shard(part, prepared)
-
-    def _prepare(self, row: int) -> Prepared:
-        return prepare_image(self._items[row], self._scorer.prepare, self._skip_bad)
 
     def _shard(self, part: slice, prepared: Iterator[Prepared]) -> Shard:
         scores, kept, notes = [], [], Notes()
@@ -465,14 +448,12 @@ class _PairSide:
             self._note(pairs, current, notes)
             good = [pair for pair in pairs.tolist() if current[int(self._image_rows[pair])][0] is not None]
             kept += good
-            scores += [self._score(good, current)] if good else []
+            if good:
+                images = [current[int(self._image_rows[pair])][0] for pair in good]
+                captions = [self._tokens[int(self._caption_rows[pair])] for pair in good]
+                scores.append(self._scorer([inputs for inputs in images if inputs is not None], captions))
         vectors = np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
         return Shard(np.array(kept, dtype=np.int64), vectors[:, None], notes)
-
-    def _score(self, pairs: list[int], current: dict[int, Prepared]) -> NDArray[np.float32]:
-        images = [current[int(self._image_rows[pair])][0] for pair in pairs]
-        captions = [self._tokens[int(self._caption_rows[pair])] for pair in pairs]
-        return self._scorer([inputs for inputs in images if inputs is not None], captions)
 
     def _note(self, pairs: IntArray, current: dict[int, Prepared], notes: Notes) -> None:
         """Note an image where its first pair is, so that it counts once."""

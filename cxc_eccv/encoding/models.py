@@ -27,7 +27,7 @@ from transformers import (
 )
 from transformers.utils.hub import cached_file
 
-from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, open_checkpoint, reason_of
+from cxc_eccv.encoding.checkpoints import MODULES, NAMELESS, Origin, explain_damage, open_checkpoint, reason_of
 from cxc_eccv.encoding.distributed.processes import local_rank
 from cxc_eccv.encoding.distributed.shards import fingerprint
 from cxc_eccv.encoding.open_clip import (
@@ -137,9 +137,9 @@ class LoadedModel:
     @property
     def facts(self) -> dict[str, Any]:
         """What a record says of it beside its weights; what was not asked for is not there."""
-        told = {"name": self.title, "revision": self.revision, "image_prompt": self.image_prompt or None}
-        told["caption_prompt"] = None if self.caption_prompt == NO_PROMPT else str(self.caption_prompt)
-        return {"model": self.name, **{name: value for name, value in told.items() if value is not None}}
+        facts = {"name": self.title, "revision": self.revision, "image_prompt": self.image_prompt or None}
+        facts["caption_prompt"] = None if self.caption_prompt == NO_PROMPT else str(self.caption_prompt)
+        return {"model": self.name, **{name: value for name, value in facts.items() if value is not None}}
 
     @property
     def device(self) -> torch.device:
@@ -185,9 +185,9 @@ class LoadedModel:
         if self.is_cross_encoder:
             return ()
         towers = {"images": "get_image_features", "captions": "get_text_features"}
-        found = tuple(side for side, method in towers.items() if hasattr(self.model, method))
-        if found:
-            return found
+        sides = tuple(side for side, method in towers.items() if hasattr(self.model, method))
+        if sides:
+            return sides
         return ("images",) if self.model.main_input_name == "pixel_values" else ("captions",)
 
 
@@ -268,7 +268,7 @@ def load_model(
 
 
 def _title_of(source: str) -> str:
-    """Of a folder its name, whatever the way to it."""
+    """The name of a folder, whatever the way to it; else the Hub id."""
     if is_open_clip(source):
         return title_of(source)
     return Path(source).resolve().name if source and Path(source).is_dir() else source
@@ -297,10 +297,10 @@ def _torch_device(device: str | torch.device | None) -> torch.device:
 
 def _torch_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
     """The floating type of that name; None stays None."""
-    found = DTYPES.get(dtype) if isinstance(dtype, str) else dtype
-    if dtype is not None and found not in DTYPES.values():
+    kind = DTYPES.get(dtype) if isinstance(dtype, str) else dtype
+    if dtype is not None and kind not in DTYPES.values():
         raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")
-    return found
+    return kind
 
 
 def _take_model(model: Any, device: str | torch.device | None, dtype: str | torch.dtype | None) -> Any:  # noqa: ANN401
@@ -322,37 +322,34 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
     """
     if find_file(source, MODULES, origin.revision):
         return _sentence_transformer(source, dtype, origin)
-    try:
+    with explain_damage(source, lambda reason: f"{source}: no model there ({reason}); {_advice(source, origin)}"):
         config = open_checkpoint(AutoConfig, source, origin)
-    except ModelError:
-        raise
-    except Exception as error:  # on damaged files the libraries raise whatever they trip over
-        advice = "give a folder with config.json and weights, or a Hub id"
-        if find_file(source, CONFIG, origin.revision):
-            advice = (
-                f"it is a model of open_clip: name it {HUB if not Path(source).is_dir() else PREFIX + FOLDER}{source}"
-            )
-        raise ModelError(f"{source}: no model there ({reason_of(error, source)}); {advice}") from None
     try:
         architecture = (config.architectures or [""])[0]
-        own = architecture in own_class or architecture.endswith("WithProjection")
+        as_itself = architecture in own_class or architecture.endswith("WithProjection")
         brings_code = "AutoModel" in (getattr(config, "auto_map", None) or {})
-        kind = getattr(transformers, architecture) if own and not brings_code else AutoModel
+        kind = getattr(transformers, architecture) if as_itself and not brings_code else AutoModel
         options = {"config": config, "dtype": dtype, "output_loading_info": True}
-        model, found = open_checkpoint(kind, source, origin, **options)
+        model, loading = open_checkpoint(kind, source, origin, **options)
     except ModelError:
         raise
     except RuntimeError as error:
         raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason_of(error, source)})") from None
-    except Exception as error:  # likewise
+    except Exception as error:  # on damaged files the libraries raise whatever they trip over
         raise ModelError(f"{source}: the checkpoint cannot be loaded ({reason_of(error, source)})") from None
-    missing = sorted(key for key in found["missing_keys"] if not any(part in key for part in UNUSED))
+    missing = sorted(key for key in loading["missing_keys"] if not any(part in key for part in UNUSED))
     if missing:
         raise CheckpointMismatch(
             f"{source}: the checkpoint lacks {len(missing)} weights of {type(model).__name__}, the first: "
             f"{missing[0]}; they would be random. It does not fit its config, or is of a model with another head."
         )
     return model
+
+
+def _advice(source: str, origin: Origin) -> str:
+    if find_file(source, CONFIG, origin.revision):
+        return f"it is a model of open_clip: name it {PREFIX + FOLDER if Path(source).is_dir() else HUB}{source}"
+    return "give a folder with config.json and weights, or a Hub id"
 
 
 def find_file(source: str, name: str, revision: str | None = None) -> Path | None:
@@ -364,10 +361,10 @@ def find_file(source: str, name: str, revision: str | None = None) -> Path | Non
         "_raise_exceptions_for_connection_errors": False,
     }
     try:
-        found = cached_file(source, name, revision=revision, **quiet, _raise_exceptions_for_gated_repo=False)
+        file = cached_file(source, name, revision=revision, **quiet, _raise_exceptions_for_gated_repo=False)
     except OSError:
         return None
-    return None if found is None else Path(found)
+    return None if file is None else Path(file)
 
 
 def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> Any:  # noqa: ANN401 - imported here
@@ -375,13 +372,8 @@ def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> An
         raise InvalidOption(f"{source} is a sentence-transformers model: pip install 'cxc_eccv[st]'")
     from sentence_transformers import SentenceTransformer
 
-    try:
+    with explain_damage(source, lambda why: f"{source}: the sentence-transformers model cannot be loaded ({why})"):
         return open_checkpoint(SentenceTransformer, source, origin, device="cpu", model_kwargs={"dtype": dtype})
-    except ModelError:
-        raise
-    except Exception as error:  # likewise
-        reason = reason_of(error, source)
-        raise ModelError(f"{source}: the sentence-transformers model cannot be loaded ({reason})") from None
 
 
 class Processors:
@@ -436,13 +428,9 @@ class Processors:
     def _load(self, kind: Any, name: str) -> Any:  # noqa: ANN401 - an Auto class and what it loads
         if not self._source:
             raise ModelError(f"the model comes without {name}; give processor=")
-        try:
+        advice = "save it along with the model, or give processor="
+        with explain_damage(self._source, lambda reason: f"no {name} at {self._source} ({reason}); {advice}"):
             return open_checkpoint(kind, self._source, self._origin)
-        except ModelError:
-            raise
-        except Exception as error:  # on damaged files the libraries raise whatever they trip over
-            reason, advice = reason_of(error, self._source), "save it along with the model, or give processor="
-            raise ModelError(f"no {name} at {self._source} ({reason}); {advice}") from None
 
 
 def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> str:
@@ -456,20 +444,20 @@ def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> st
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         if tensor.numel():
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    told = {name: value for name, value in loaded.facts.items() if name in IDENTITY}
+    facts = {name: value for name, value in loaded.facts.items() if name in IDENTITY}
     built = _architecture_of(loaded.model)
-    return fingerprint(digest.hexdigest(), str(loaded.dtype), states, settings, *([told] if told else []), built)
+    return fingerprint(digest.hexdigest(), str(loaded.dtype), states, settings, *([facts] if facts else []), built)
 
 
 def _architecture_of(model: torch.nn.Module) -> list[Any]:
     """What a model does with its weights: its modules, their configs, the code of those that no library brings."""
     configs = {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
-    told = [_plain_config(config) for config in configs.values() if isinstance(config, PreTrainedConfig)]
+    plain = [_plain_config(config) for config in configs.values() if isinstance(config, PreTrainedConfig)]
     kinds = sorted({type(module) for module in model.modules()}, key=lambda kind: (kind.__module__, kind.__qualname__))
     code = [_code_of(kind) for kind in kinds if _package_of(kind) not in VERSIONED]
     packages = {"cxc_eccv", "transformers", *map(_package_of, kinds)}.intersection(VERSIONED)
     versions = {name: sys.modules[name].__version__ for name in packages}
-    return [ADDRESS.sub("", repr(model)), told, code, versions]
+    return [ADDRESS.sub("", repr(model)), plain, code, versions]
 
 
 def _package_of(kind: type) -> str:
@@ -479,7 +467,7 @@ def _package_of(kind: type) -> str:
 def _plain_config(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - whatever the config holds
     """A config and those within it, without what is in :data:`UNTOLD`."""
     text = config.to_json_string(use_diff=False)
-    return json.loads(text, object_hook=lambda own: {name: own[name] for name in own if name not in UNTOLD})
+    return json.loads(text, object_hook=lambda part: {name: part[name] for name in part if name not in UNTOLD})
 
 
 def _code_of(kind: type) -> str:

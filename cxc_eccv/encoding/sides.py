@@ -135,7 +135,11 @@ class ImageSide:
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
         """See :class:`~cxc_eccv.encoding.distributed.shards.Side`; threads open and prepare images ahead."""
         items = (item for part in parts for item in self._items[part])
-        prepared = work_ahead(self._prepare, items, BATCHES_AHEAD * self._encoder.batch_size)
+        prepared = work_ahead(
+            lambda item: prepare_image(item, self._encoder.prepare, self._skip_bad),
+            items,
+            BATCHES_AHEAD * self._encoder.batch_size,
+        )
         for part in parts:
             yield self._shard(self.ids[part], prepared)
 
@@ -143,18 +147,15 @@ class ImageSide:
         rows, kept, notes, modes = [], [], Notes(), Counter[str]()
         for start in range(0, ids.size, self._encoder.batch_size):
             numbers = ids[start : start + self._encoder.batch_size].tolist()
-            found = list(zip(numbers, islice(prepared, len(numbers)), strict=True))
-            notes.skipped |= {number: remark for number, (inputs, remark) in found if inputs is None}
-            good = [(number, inputs, mode) for number, (inputs, mode) in found if inputs is not None]
+            outcomes = list(zip(numbers, islice(prepared, len(numbers)), strict=True))
+            notes.skipped |= {number: remark for number, (inputs, remark) in outcomes if inputs is None}
+            good = [(number, inputs, mode) for number, (inputs, mode) in outcomes if inputs is not None]
             modes.update(mode for _, _, mode in good if mode != "RGB")
             kept += [number for number, _, _ in good]
             rows += [self._encoder([inputs for _, inputs, _ in good])] if good else []
         notes.converted = dict(modes)
         vectors = np.concatenate(rows) if rows else np.empty((0, 0), dtype=np.float32)
         return Shard(np.array(kept, dtype=np.int64), vectors, notes)
-
-    def _prepare(self, item: ImageItem) -> Prepared:
-        return prepare_image(item, self._encoder.prepare, self._skip_bad)
 
 
 Given = TypeVar("Given")

@@ -133,8 +133,8 @@ def context_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -
 
 def text_config(model: PreTrainedModel) -> PretrainedConfig:
     """The part of a model's config that is of its text tower; of BLIP-2 its Q-Former, as no language model is used."""
-    own: PretrainedConfig | None = getattr(model.config, "qformer_config", None)
-    return model.config.get_text_config() if own is None else own
+    qformer: PretrainedConfig | None = getattr(model.config, "qformer_config", None)
+    return model.config.get_text_config() if qformer is None else qformer
 
 
 def padded_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int | None:
@@ -142,10 +142,10 @@ def padded_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) ->
     sees_padding = "attention_mask" not in tokenizer.model_input_names
     if not sees_padding and model.config.model_type not in PADDED_TO_CONTEXT:
         return None
-    found = context_length(tokenizer, model)
-    if found is None:
+    length = context_length(tokenizer, model)
+    if length is None:
         raise ModelError(f"{type(model).__name__} needs texts padded to its context, and nothing says how long it is")
-    return found
+    return length
 
 
 def never_saw_capitals(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> bool:

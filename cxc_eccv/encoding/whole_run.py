@@ -117,23 +117,16 @@ def encode_once(
 
     An encoding is known by its fingerprint: of weights, architecture, processors, settings and versions, of the texts,
     and of the name, size and time of every image file. It is kept in the folder of :func:`encodings_folder`, where that
-    can be written, or in ``file``; of what a killed call had done, the next one goes on.
-
-    Args:
-        model: what :func:`load_model` gave.
-        file: ``.npz`` or ``.safetensors`` file to keep the encoding in, and to take it from; one that holds something
-            else is left as it is, and is an error.
-        images: (image id, file) each.
-        captions: as of :func:`encode`, as what follows.
-        batch_size: items at once.
-        pooling: of a text model.
-        skip_bad_images: leave out images that cannot be read.
-        central_crop: share of an image's area to keep.
-        progress: show bars.
+    can be written, or in ``file``; of what a killed call had done, the next one goes on. A file that holds something
+    else is left as it is, and is an error. The other options are those of :func:`encode`.
     """
     sides = _sides(model, images, captions, batch_size, pooling, skip_bad_images, central_crop, None)
     work = _Work(model, sides, pooling, central_crop, None)
-    path = check_output(file, FORMATS) if file is not None else _place_of(work)
+    if file is not None:
+        path = check_output(file, FORMATS)
+    else:  # a file whose name tells the model, and by a part of the fingerprint which encoding it is
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", model.name.rstrip("/").rpartition("/")[2])
+        path = encodings_folder() / f"{name}-{work.whole[:16]}.npz"
     if work.is_in(path):
         return load_embeddings(path), True
     if file is not None and path.exists():
@@ -143,12 +136,6 @@ def encode_once(
         )
     run = work.run(path, progress, cache=file is None)
     return load_embeddings(path) if work.is_in(path) else run, False
-
-
-def _place_of(work: _Work) -> Path:
-    """Where an encoding is kept: a file whose name tells the model, and with a part of the fingerprint which it is."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", work.loaded.name.rstrip("/").rpartition("/")[2])
-    return encodings_folder() / f"{name}-{work.whole[:16]}.npz"
 
 
 class _Work:
@@ -194,8 +181,8 @@ class _Work:
         with join_processes() as processes, lock_output(path, processes, cache=cache) as path:
             key = "" if path is None else self.key
             for side in self._sides:
-                vectors[side.name], found = encode_side(side, path, processes, key=key, progress=progress)
-                notes = Notes.join([notes, found])
+                vectors[side.name], remarks = encode_side(side, path, processes, key=key, progress=progress)
+                notes = Notes.join([notes, remarks])
             both = vectors.get("images"), vectors.get("captions")
             run = EmbeddingsRun(*both, similarity=self._similarity, model=self.loaded.title)
             facts: dict[str, Any] = {}

@@ -151,13 +151,9 @@ class Repository:
     ) -> CommitInfo:
         """Apply all operations at once, or none; asked once, for a lost answer does not mean a lost commit.
 
-        Args:
-            operations: content that the Hub stores apart from git and does not have yet is sent first.
-            message: title of the commit, and of the pull request.
-            parent: commit that the operations were made for; ``HubConflict`` if the branch is not there any more.
-            branch: where to, as ``refs/pr/1``; ``main`` for None.
-            pull_request: its description, to propose the commit instead of making it.
-            check: called once the content is sent; what it raises keeps the commit from being made.
+        It is a ``HubConflict`` if the branch (None for ``main``) has left the ``parent``. With the description of a
+        ``pull_request`` the commit is proposed instead of made. ``check`` is called once the content is sent; what it
+        raises keeps the commit from being made.
         """
         additions = [operation for operation in operations if isinstance(operation, CommitOperationAdd)]
         place = {"revision": branch, "create_pr": pull_request is not None}
@@ -184,9 +180,9 @@ class Repository:
         """Open pull requests of a title, newest first; or those that were closed without being merged."""
         status = "closed" if closed else "open"
         wanted = {"discussion_type": "pull_request", "discussion_status": status}
-        found = self._ask("list the pull requests of", _all_of(HfApi.get_repo_discussions), **wanted)
+        discussions = self._ask("list the pull requests of", _all_of(HfApi.get_repo_discussions), **wanted)
         # The Hub counts merged ones among the closed.
-        titled = (discussion for discussion in found if (discussion.title, discussion.status) == (title, status))
+        titled = (discussion for discussion in discussions if (discussion.title, discussion.status) == (title, status))
         return sorted(titled, key=lambda discussion: discussion.num, reverse=True)
 
     def account(self) -> str | None:
@@ -209,9 +205,9 @@ class Repository:
         except CxcEccvError:
             raise
         except Exception as error:
-            told = _translate(f"{doing} {self}", error, token)
+            translated = _translate(f"{doing} {self}", error, token)
         # Raised out here so that it does not carry the client's error, which holds the request and its headers.
-        raise told
+        raise translated
 
 
 def _all_of(method: Callable[..., Iterable[Entry]]) -> Callable[..., list[Entry]]:

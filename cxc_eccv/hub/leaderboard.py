@@ -120,14 +120,14 @@ def select_tasks(names: Iterable[str]) -> dict[str, tuple[LeaderboardTask, ...]]
 
 def _select(name: str) -> tuple[LeaderboardTask, ...]:
     board = leaderboard_tasks().values()
-    found = tuple(task for task in board if name == task.task_id or f"{task.key}/".startswith(f"{name}/"))
-    if not found:
+    selected = tuple(task for task in board if name == task.task_id or f"{task.key}/".startswith(f"{name}/"))
+    if not selected:
         # Of a known task its keys are suggested, else the tasks: all at once are too many to read.
         keys = [task.key for task in board if task.key.partition("/")[0] == name.partition("/")[0]]
         raise UnknownName(
             "task of the leaderboard", name, keys or sorted({task.key.partition("/")[0] for task in board})
         )
-    return found
+    return selected
 
 
 PATH = "eval.yaml"
@@ -192,9 +192,11 @@ def check_benchmark(repository: Repository, files: Mapping[str, str]) -> Benchma
     declared = read_task_ids(repository.text(PATH, revision), f"{PATH} of {repository}")
     manifest = _read_manifest(repository.text(MANIFEST_NAME, revision), f"{MANIFEST_NAME} of {repository}")
     catalog = load_catalog()
-    found = manifest["edition"], manifest["data_version"]
-    if found != (OFFICIAL, catalog.version):
-        raise ReportRefused(f"{repository} holds edition {found[0]!r} {found[1]}, not {OFFICIAL!r} {catalog.version}")
+    version = manifest["edition"], manifest["data_version"]
+    if version != (OFFICIAL, catalog.version):
+        raise ReportRefused(
+            f"{repository} holds edition {version[0]!r} {version[1]}, not {OFFICIAL!r} {catalog.version}"
+        )
     if manifest.get("modified"):
         names = ", ".join(manifest["modified"])
         raise ReportRefused(f"{repository} was built from modified raw files ({names}), so it is no benchmark")

@@ -10,7 +10,7 @@ import datetime
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
@@ -34,19 +34,15 @@ from cxc_eccv.hub.report_checks import checked_report
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report
 
-__all__ = ["RESULTS", "Proposal", "Submission", "SubmitOptions", "checked_report", "merge_results", "plan_submission"]
+__all__ = ["RESULTS", "Submission", "SubmitOptions", "checked_report", "merge_results", "plan_submission"]
 
 RESULTS = ".eval_results/cxc_eccv.yaml"
 
 Text = tuple[str | None, str]
 """What is there, None for nothing, and what shall be there."""
 
-
-class Proposal(NamedTuple):
-    """Where results are proposed, and what was done: a pull request ``opened``, ``updated``, or ``nothing`` to do."""
-
-    url: str
-    done: Literal["opened", "updated", "nothing"]
+Done = Literal["opened", "updated", "nothing"]
+"""What became of a pull request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +90,8 @@ class Submission:
     def __str__(self) -> str:
         return "\n".join([*self.notes, self.diff, self.plan] if self.pending else [*self.notes, self.plan])
 
-    def propose(self, plan_anew: Callable[[], Submission]) -> Proposal:
-        """Open the pull request, or update the one that is open.
+    def propose(self, plan_anew: Callable[[], Submission]) -> tuple[str, Done]:
+        """Open the pull request, or update the one that is open; give its address, and what was done.
 
         ``plan_anew`` makes the submission again: after a failure whose request may have arrived all the same, and where
         somebody changed the model, or merged or closed the pull request meanwhile.
@@ -103,10 +99,10 @@ class Submission:
         self.repository.access.require_token()
         return repeat(Submission._propose, self, plan_anew)
 
-    def _propose(self) -> Proposal:
+    def _propose(self) -> tuple[str, Done]:
         url = self.pull_request.url if self.pull_request else ""
         if not self.pending:
-            return Proposal(url or self.repository.url, "nothing")
+            return url or self.repository.url, "nothing"
         additions = [CommitOperationAdd(path, text.encode()) for path, text in self.pending.items()]
         if self.pull_request is None:
             commit = self.repository.commit(
@@ -116,17 +112,17 @@ class Submission:
                 pull_request=self.description,
                 check=self._require_none_open,
             )
-            return Proposal(str(commit.pr_url), "opened")
+            return str(commit.pr_url), "opened"
         branch = _branch(self.pull_request)
         self.repository.commit(additions, self.title, parent=self.parent, branch=branch)
-        if self.pull_request.num not in (one.num for one in self.repository.pull_requests(self.title)):
+        if self.pull_request.num not in (open_now.num for open_now in self.repository.pull_requests(self.title)):
             raise HubConflict(f"{url} was merged or closed while it was being updated. Run the command again.")
-        return Proposal(url, "updated")
+        return url, "updated"
 
     def _require_none_open(self) -> None:
         """The plan may be old by now."""
-        if found := _find_own(self.repository.pull_requests(self.title), self.account):
-            raise HubConflict(f"{found.url} was opened meanwhile. Run the command again.")
+        if opened := _find_own(self.repository.pull_requests(self.title), self.account):
+            raise HubConflict(f"{opened.url} was opened meanwhile. Run the command again.")
 
 
 def _branch(pull_request: Discussion) -> str:
@@ -135,7 +131,7 @@ def _branch(pull_request: Discussion) -> str:
 
 def _find_own(pull_requests: Sequence[Discussion], account: str | None) -> Discussion | None:
     """The newest one that an account opened; what others opened is theirs to change."""
-    return next((one for one in pull_requests if account and one.author == account), None)
+    return next((request for request in pull_requests if account and request.author == account), None)
 
 
 def plan_submission(
@@ -193,8 +189,8 @@ def _choose_tasks(
             f"{path}: it has no result that {options.dataset} has a task for. Is that the released dataset? Its "
             f"{EVAL_YAML} declares {', '.join(sorted(declared))}."
         )
-    found = {task.key for task in tasks}
-    return tasks, [key for key in keys if key not in found]
+    proposed = {task.key for task in tasks}
+    return tasks, [key for key in keys if key not in proposed]
 
 
 def _show_left_out(keys: Sequence[str], dataset: str) -> str:
@@ -211,17 +207,17 @@ def _plan_pull_request(repository: Repository, board: Board, options: SubmitOpti
     """Into one's own open pull request; else a new one, unless the results are in ``main`` or proposed already."""
     new = replace(_plan_at(repository, board, options), account=repository.account())
     proposed = repository.pull_requests(new.title)
-    if own := _find_own(proposed, new.account):
-        return replace(_plan_at(repository, board, options, own), account=new.account)
+    if earlier := _find_own(proposed, new.account):
+        return replace(_plan_at(repository, board, options, earlier), account=new.account)
     if not new.pending:
         return new
     for theirs in proposed:
         try:
-            found = _plan_at(repository, board, options, theirs)
+            planned = _plan_at(repository, board, options, theirs)
         except HubConflict:  # what is wrong with another's file stops nobody
             continue
-        if not found.pending:
-            return found
+        if not planned.pending:
+            return planned
     notes = []
     if closed := _find_own(repository.pull_requests(new.title, closed=True), new.account):
         notes.append(f"closed without being merged: {closed.url}, an earlier pull request of yours")

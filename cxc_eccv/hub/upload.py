@@ -76,8 +76,8 @@ class Push:
         if self.card_diff:
             lines += ["", self.card_diff.rstrip("\n"), ""]
         if self.dropped:
-            told = f"{EVAL_YAML} drops {len(self.dropped)} tasks of the leaderboard: {_name_some(self.dropped)}. "
-            lines += ["", wrap(f"{told}--all-tasks keeps those that this folder has labels for.")]
+            sentence = f"{EVAL_YAML} drops {len(self.dropped)} tasks of the leaderboard: {_name_some(self.dropped)}. "
+            lines += ["", wrap(f"{sentence}--all-tasks keeps those that this folder has labels for.")]
         counts = [f"{sum(change.kind == kind for change in self.changes)} {kind}" for kind in KINDS]
         size = sum(change.size for change in self.pending if change.file)
         return "\n".join([*lines, f"{', '.join(counts)}; {_show_size(size)} to upload"])
@@ -93,8 +93,7 @@ class Push:
         if self.repository.repo_type != "dataset":
             return ""
         if self.content.edition != OFFICIAL:
-            told = f"It holds the edition {self.content.edition!r}: no results can be submitted to it."
-            return wrap(told)
+            return wrap(f"It holds the edition {self.content.edition!r}: no results can be submitted to it.")
         steps = [
             f"The Hub must know the evaluation_framework {self.content.framework!r}. If its list lacks the name, "
             "propose it there in a pull request, or push again with --framework and a name of the list:\n"
@@ -161,15 +160,8 @@ def plan_push(
 ) -> Push:
     """Look at a folder and at the repository on the Hub, and plan the upload; changes nothing.
 
-    Args:
-        folder: what ``build_folder`` wrote; a folder with label files, of which these and the card are sent; or for the
-            type ``space`` the folder of a metric's module.
-        repo_id: ``owner/name``.
-        repo_type: ``dataset`` or ``space``.
-        access: which Hub, with which token.
-        private: visibility of a repository that is made; None for the owner's default.
-        framework: name of the evaluation in ``eval.yaml``, from the Hub's own list.
-        all_tasks: declare a task for every metric in ``eval.yaml``, not for the main ones alone.
+    The folder is one that ``build_folder`` wrote, one with label files, of which these and the card are sent, or for
+    the type ``space`` that of a metric's module. ``private`` is for a new repository; None is its owner's default.
     """
     if repo_type not in ("dataset", "space"):
         raise InvalidOption(f"repository type {repo_type!r}: this package pushes 'dataset' and 'space'")
@@ -272,14 +264,14 @@ class UploadContent:
 def _read_dataset(folder: Path, token: str | None, framework: str, all_tasks: bool) -> UploadContent:
     """Read a folder of ``cxc-eccv build``, with an ``eval.yaml`` for the configs it holds; or one of labels."""
     files, left_out = read_folder(folder, token)
-    found = {file.path: file for file in files}
-    if MANIFEST_NAME not in found and any(_is_label_file(path) for path in found):
-        return _gather_labels(folder, found, left_out)
-    manifest = _check_manifest(folder, found)
+    by_path = {file.path: file for file in files}
+    if MANIFEST_NAME not in by_path and any(_is_label_file(path) for path in by_path):
+        return _gather_labels(folder, by_path, left_out)
+    manifest = _check_manifest(folder, by_path)
     configs = tuple(manifest["configs"])
     declared = leaderboard.eval_yaml(configs, framework, all_tasks=all_tasks)
-    found[EVAL_YAML] = _hash_file(EVAL_YAML, declared.encode())
-    content = _gather(folder, found, DATASET_KEYS, left_out)
+    by_path[EVAL_YAML] = _hash_file(EVAL_YAML, declared.encode())
+    content = _gather(folder, by_path, DATASET_KEYS, left_out)
     task_ids = leaderboard.read_task_ids(declared, EVAL_YAML)
     return replace(content, configs=configs, edition=manifest["edition"], framework=framework, task_ids=task_ids)
 
@@ -288,41 +280,35 @@ def _is_label_file(path: str) -> bool:
     return "/" not in path and path.endswith(".parquet")
 
 
-def _gather_labels(folder: Path, found: Mapping[str, LocalFile], left_out: Sequence[str]) -> UploadContent:
+def _gather_labels(folder: Path, by_path: Mapping[str, LocalFile], left_out: Sequence[str]) -> UploadContent:
     """The label files and their card; what else an annotation project has, people's answers above all, stays here."""
-    sent = {path: file for path, file in found.items() if _is_label_file(path) or path == CARD}
-    kept = [*left_out, *(path for path in found if path not in sent)]
+    sent = {path: file for path, file in by_path.items() if _is_label_file(path) or path == CARD}
+    kept = [*left_out, *(path for path in by_path if path not in sent)]
     Library(labels=[folder.resolve()]).label_files  # noqa: B018 - raises what whoever loads them would be told
-    if CARD not in found:
+    if CARD not in by_path:
         raise InvalidOption(f"{folder} holds labels and no {CARD}; cxc-eccv annotate merge writes both")
     return replace(_gather(folder, sent, LABELS_KEYS, kept), labels=True)
 
 
 def _read_space(folder: Path, token: str | None) -> UploadContent:
-    """Read the folder of a Space."""
+    """Read the folder of a Space, whose card says what runs it."""
     files, left_out = read_folder(folder, token)
-    found = {file.path: file for file in files}
-    space_sdk = _read_sdk(folder, found)
-    return replace(_gather(folder, found, SPACE_KEYS, left_out), space_sdk=space_sdk)
+    by_path = {file.path: file for file in files}
+    if CARD not in by_path:
+        raise InvalidOption(f"{folder} has no {CARD}. A Space needs one, whose front matter says `sdk: gradio`.")
+    content = _gather(folder, by_path, SPACE_KEYS, left_out)
+    sdk = read_matter(split_card(content.card)[0], str(folder / CARD)).get("sdk")
+    if sdk not in SPACES_SDK_TYPES:
+        raise InvalidOption(f"{folder / CARD}: sdk is {sdk!r}, expected one of {', '.join(SPACES_SDK_TYPES)}")
+    return replace(content, space_sdk=str(sdk))
 
 
 def _gather(
-    folder: Path, found: Mapping[str, LocalFile], owned: tuple[str, ...], left_out: Sequence[str]
+    folder: Path, by_path: Mapping[str, LocalFile], owned: tuple[str, ...], left_out: Sequence[str]
 ) -> UploadContent:
     card = (folder / CARD).read_text(encoding="utf-8")
-    others = tuple(file for path, file in found.items() if path != CARD)
+    others = tuple(file for path, file in by_path.items() if path != CARD)
     return UploadContent(others, card, owned, left_out=tuple(left_out))
-
-
-def _read_sdk(folder: Path, found: Collection[str]) -> str:
-    """What runs a Space, as its card says."""
-    if CARD not in found:
-        raise InvalidOption(f"{folder} has no {CARD}. A Space needs one, whose front matter says `sdk: gradio`.")
-    card = (folder / CARD).read_text(encoding="utf-8")
-    sdk = read_matter(split_card(card)[0], str(folder / CARD)).get("sdk")
-    if sdk not in SPACES_SDK_TYPES:
-        raise InvalidOption(f"{folder / CARD}: sdk is {sdk!r}, expected one of {', '.join(SPACES_SDK_TYPES)}")
-    return str(sdk)
 
 
 BLOCK = 1 << 20
@@ -421,17 +407,17 @@ def _walk(folder: Path, left_out: list[Path]) -> Iterator[Path]:
 REBUILD = "Build the folder again with `cxc-eccv build`."
 
 
-def _check_manifest(folder: Path, found: Mapping[str, LocalFile]) -> dict[str, Any]:
+def _check_manifest(folder: Path, by_path: Mapping[str, LocalFile]) -> dict[str, Any]:
     """Read the manifest that ``cxc-eccv build`` wrote; refuse a file that is missing, edited, or not of the build."""
-    manifest = _read_manifest(folder, found)
+    manifest = _read_manifest(folder, by_path)
     listed: dict[str, Any] = manifest["files"]
-    foreign = [path for path in found if path not in listed and path != MANIFEST_NAME]
+    foreign = [path for path in by_path if path not in listed and path != MANIFEST_NAME]
     if foreign:
         raise InvalidOption(f"{folder} holds {_name_some(foreign)}, which the build did not write. Move it elsewhere.")
-    missing = [path for path in listed if path not in found]
+    missing = [path for path in listed if path not in by_path]
     if missing:
         raise InvalidOption(f"{folder} lacks {_name_some(missing)}, which its {MANIFEST_NAME} lists. {REBUILD}")
-    edited = [path for path in listed if found[path].sha256 != listed[path]["sha256"]]
+    edited = [path for path in listed if by_path[path].sha256 != listed[path]["sha256"]]
     if CARD in edited:
         raise InvalidOption(
             f"{folder / CARD} was edited after the build, and the next build will replace it. Write your "
@@ -442,8 +428,8 @@ def _check_manifest(folder: Path, found: Mapping[str, LocalFile]) -> dict[str, A
     return manifest
 
 
-def _read_manifest(folder: Path, found: Collection[str]) -> dict[str, Any]:
-    if MANIFEST_NAME not in found:
+def _read_manifest(folder: Path, by_path: Collection[str]) -> dict[str, Any]:
+    if MANIFEST_NAME not in by_path:
         raise InvalidOption(
             f"{folder} holds no {MANIFEST_NAME}, so it is no dataset that `cxc-eccv build` wrote. "
             "Name such a folder, one of labels, or pass --type space for the folder of a metric."

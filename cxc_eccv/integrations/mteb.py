@@ -88,9 +88,9 @@ class CxcEccvTask(mteb.AbsTask):
             ids, values, feature = table["caption_id"].to_pylist(), table["text"].to_pylist(), datasets.Value("string")
         else:
             assert self._images is not None  # noqa: S101 - mteb_task asks for the folder
-            found, files = image_files(self._library, split, self._images)
+            image_ids, files = image_files(self._library, split, self._images)
             # Some photographs are grey, which not every model takes.
-            ids, values, feature = found.tolist(), [str(file) for file in files], datasets.Image(mode="RGB")
+            ids, values, feature = image_ids.tolist(), [str(file) for file in files], datasets.Image(mode="RGB")
         features = datasets.Features({"id": datasets.Value("int64"), MODALITIES[side]: feature})
         return datasets.Dataset.from_dict({"id": ids, MODALITIES[side]: values}, features=features)
 
@@ -193,8 +193,8 @@ def mteb_task(
     # A class of its own: mteb reads the metadata of the class, and forgets that of an instance when it is done with it.
     parts = {"direction": direction, "metadata": _describe(direction, split, library), "__doc__": CxcEccvTask.__doc__}
     kind = type(f"CxcEccv{direction.upper()}", (CxcEccvTask,), parts)
-    found: CxcEccvTask = kind(library, *(None if path is None else Path(path) for path in (images, output)))
-    return found
+    made: CxcEccvTask = kind(library, *(None if path is None else Path(path) for path in (images, output)))
+    return made
 
 
 def _describe(direction: str, split: str, library: Library) -> TaskMetadata:

@@ -46,9 +46,9 @@ def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> 
         ('eccv_caption/t2i/map_at_r', 'cxc/t2i/recall_at_1', None)
     """
     for name in MAIN_TASKS if tasks == "all" else [tasks] if isinstance(tasks, str) else tasks:
-        own, _, part = name.partition("/")
-        if direction in task(own).directions and split in task(own).splits and part in ("", direction):
-            return f"{own}/{direction}/{task(own).main_metric}"
+        task_name, _, part = name.partition("/")
+        if direction in task(task_name).directions and split in task(task_name).splits and part in ("", direction):
+            return f"{task_name}/{direction}/{task(task_name).main_metric}"
     return None
 
 
@@ -58,9 +58,9 @@ def image_files(library: Library, split: str, folder: str | Path) -> tuple[IntAr
     Raises:
         SourceMissing: some are not below the folder.
     """
-    table, found = library.images(split), ImageFolder(folder)
+    table, image_folder = library.images(split), ImageFolder(folder)
     names = table["file_name"].to_pylist()
-    files = [found.find(name) for name in names]
+    files = [image_folder.find(name) for name in names]
     missing = [name for name, file in zip(names, files, strict=True) if file is None]
     if missing:
         raise SourceMissing(
@@ -92,12 +92,12 @@ def _find_similarity(compare: Compare, left: NDArray[np.float32], right: NDArray
         kind: float(np.abs(scores - expected[kind]).max()) if scores.shape == expected[kind].shape else np.inf
         for kind in SIMILARITIES
     }
-    found = min(SIMILARITIES, key=lambda kind: deviations[kind])
-    if not deviations[found] <= 0.01 * np.abs(expected[found]).max():
+    closest = min(SIMILARITIES, key=lambda kind: deviations[kind])
+    if not deviations[closest] <= 0.01 * np.abs(expected[closest]).max():
         raise ModelError(
             f"{name} compares its vectors neither by cosine nor by dot product; give it the one of these that suits it"
         )
-    return found
+    return closest
 
 
 def _bring_near_one(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -79,17 +79,17 @@ def evaluate_sts(
         DataError: a raw file is missing or malformed.
         MalformedRun: vectors of another number, not finite, too small for float32 or zero, or all similarities equal.
     """
-    found: dict[str, list[Row]] = {}
+    rows: dict[str, list[Row]] = {}
     for task in task_names(tasks):
-        own = encoder.fit(task_texts(library, task)) if isinstance(encoder, FittedPerTask) else encoder
+        fitted_encoder = encoder.fit(task_texts(library, task)) if isinstance(encoder, FittedPerTask) else encoder
         if task in SUBTASKS:
-            found[task] = _by_subtask(own, library, task, confidence)
+            rows[task] = _by_subtask(fitted_encoder, library, task, confidence)
         else:
-            found[task] = _supervised(own, library, task, confidence, classifier)
-    if set(SUBTASKS) <= set(found):
-        found["sts"] = _means([row for task in SUBTASKS for row in found[task] if row.name in SUBTASKS[task]])
+            rows[task] = _supervised(fitted_encoder, library, task, confidence, classifier)
+    if set(SUBTASKS) <= set(rows):
+        rows["sts"] = _means([row for task in SUBTASKS for row in rows[task] if row.name in SUBTASKS[task]])
     fitted = {} if fitted_on is None else {"fitted_on": fitted_on}
-    return StsReport(found, provenance_of(library, model=model, confidence=confidence, **fitted))
+    return StsReport(rows, provenance_of(library, model=model, confidence=confidence, **fitted))
 
 
 def _by_subtask(encoder: Encoder, library: Library, task: str, confidence: float) -> list[Row]:
@@ -226,12 +226,12 @@ class GradeClassifier:
         scales = _block_scales(train[0])
         inputs, targets = _with_bias(train[0] / scales), grade_distribution(train[1], lowest, highest)
         weights = np.zeros((inputs.shape[1], targets.shape[1]))
-        found: list[tuple[float, GradeClassifier]] = []
+        candidates: list[tuple[float, GradeClassifier]] = []
         for penalty in PENALTIES:  # from strong to weak, each starting where the one before ended
             weights = _minimum(inputs, targets.astype(np.float32), penalty, weights)
             model = cls(weights, scales, lowest, penalty)
-            found.append((_pearson(model.predict(dev[0]), dev[1]), model))
-        return max(found, key=lambda pair: pair[0])[1]
+            candidates.append((_pearson(model.predict(dev[0]), dev[1]), model))
+        return max(candidates, key=lambda pair: pair[0])[1]
 
     def predict(self, features: Vectors) -> FloatArray:
         """(N,) expected grades."""
@@ -261,8 +261,8 @@ def _minimum(inputs: Vectors, targets: Vectors, penalty: float, start: FloatArra
         value = -float((targets * logs).sum()) / len(inputs) + 0.5 * float((decay * weights).sum())
         return value, (gradient + decay).ravel().astype(np.float64)
 
-    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS})
-    return np.asarray(found.x.reshape(start.shape))
+    minimum = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS})
+    return np.asarray(minimum.x.reshape(start.shape))
 
 
 def _pearson(predicted: FloatArray, scores: FloatArray) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from cxc_eccv import registry
 from cxc_eccv.adapters import module_folder
-from cxc_eccv.adapters.described.files import write_space
+from cxc_eccv.adapters.space import write_space
 from cxc_eccv.sources.download import mirror_folder
 
 ROOT = Path(__file__).parents[2]

@@ -28,7 +28,7 @@ def check(folder):
 
 
 def test_the_committed_modules_are_what_the_generator_makes():
-    from metric_modules.folder import differences, metric_files
+    from generate_metric_modules import differences, metric_files
 
     assert differences(MODULES, metric_files()) == []
 
@@ -46,7 +46,7 @@ def test_the_check_finds_what_is_missing_changed_or_extra(tmp_path):
 
 
 def test_writing_leaves_exactly_the_generated_files(tmp_path):
-    from metric_modules.folder import differences, metric_files, write_files
+    from generate_metric_modules import differences, metric_files, write_files
 
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone" / "gone.py").write_text("")
@@ -57,14 +57,14 @@ def test_writing_leaves_exactly_the_generated_files(tmp_path):
 
 
 def test_a_kind_of_metric_without_module_is_refused():
-    from cxc_eccv.adapters.described.description import Description
+    from cxc_eccv.adapters.described import Description
 
     def novel(matrix):
         return matrix
 
     spec = Spec(function=novel, needs="top_k", citation="")
     object.__setattr__(spec, "needs", "matrix")
-    with pytest.raises(InvalidOption, match=r"novel needs 'matrix': adapters/described/kinds.py has no such kind"):
+    with pytest.raises(InvalidOption, match=r"novel needs 'matrix': adapters/described.py has no such kind"):
         print(Description(spec).kind)
 
 

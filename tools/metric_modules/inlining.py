@@ -58,8 +58,10 @@ class _Bundle:
         """The finished file."""
         docstring = self.script.renamed(self.script.body[0], {})
         imports = ["from __future__ import annotations", "", *self._import_lines()]
-        own = [self._renamed(self.script, node) for node in self._statements()]
-        return "\n\n\n".join([f"{header}\n\n{docstring}\n\n" + "\n".join(imports), *self._sections(), *own]) + "\n"
+        statements = [self._renamed(self.script, node) for node in self._statements()]
+        return (
+            "\n\n\n".join([f"{header}\n\n{docstring}\n\n" + "\n".join(imports), *self._sections(), *statements]) + "\n"
+        )
 
     def _statements(self) -> list[ast.stmt]:
         return [node for node in self.script.body[1:] if not isinstance(node, ast.Import | ast.ImportFrom)]
@@ -119,9 +121,9 @@ class _Bundle:
                 yield from self._dependencies_first(below, entered)
         yield module
 
-    def _note_external(self, local: str, found: Import) -> None:
-        if self.external.setdefault(local, found) != found:
-            raise ImportError(f"{local} stands for both {self.external[local]} and {found}")
+    def _note_external(self, local: str, origin: Import) -> None:
+        if self.external.setdefault(local, origin) != origin:
+            raise ImportError(f"{local} stands for both {self.external[local]} and {origin}")
 
     def _unique_names(self) -> dict[Definition, str]:
         taken = {*self.external, *self.script.definitions}
@@ -133,8 +135,8 @@ class _Bundle:
 
     def _renamed(self, source: Source, node: ast.stmt) -> str:
         homes = {name: self._home(source, name) for name in [*source.uses(node), *_own_names(source, node)]}
-        found = {name: (home, original) for name, (home, original) in homes.items() if original is not None}
-        return source.renamed(node, {name: self.names.get(home, name) for name, home in found.items()})
+        ours = {name: (home, original) for name, (home, original) in homes.items() if original is not None}
+        return source.renamed(node, {name: self.names.get(home, name) for name, home in ours.items()})
 
     def _import_lines(self) -> list[str]:
         named: dict[str, list[str]] = {}

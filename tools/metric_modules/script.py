@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from cxc_eccv.adapters.described.description import Description
-from cxc_eccv.adapters.described.info import inputs_description
-from cxc_eccv.adapters.described.space import GENERATED
+from cxc_eccv.adapters.described import Description, inputs_description
+from cxc_eccv.adapters.inputs import LIST, Column
+from cxc_eccv.adapters.space import GENERATED
 
 __all__ = ["module_script", "written_out"]
 
@@ -74,18 +74,18 @@ class {class_name}({base}, evaluate.Metric):
 
 def module_script(described: Description) -> str:
     """The file in ``metrics/``: what it says of itself is derived when it is loaded."""
-    base = described.kind.base
+    kind = described.kind
     return SHORT.format(
         title=described.title,
         imports="\n".join(
             [
                 "from cxc_eccv.adapters import described",
-                f"from {base.__module__} import {base.__name__}",
+                f"from {kind.__module__} import {kind.__name__}",
                 f"from cxc_eccv.metrics.{described.spec.name} import SPEC",
             ]
         ),
         class_name=described.class_name,
-        base=base.__name__,
+        base=kind.__name__,
         parts="    parts = described.module_parts(SPEC)\n" if described.parts else "",
     )
 
@@ -102,18 +102,23 @@ def written_out(described: Description) -> str:
         inputs=_quoted(inputs_description(described, self_contained=True)),
         citation=_quoted(described.citation),
         class_name=described.class_name,
-        base=described.kind.base.__name__,
+        base=described.kind.__name__,
         parts=_parts(described),
-        features="\n".join(f'                    "{name}": {column.feature},' for name, column in columns),
+        features="\n".join(f'                    "{name}": {_feature(column)},' for name, column in columns),
         addresses=json.dumps(described.addresses),
     )
+
+
+def _feature(column: Column) -> str:
+    value = f'datasets.Value("{column.dtype.removeprefix(LIST)}")'
+    return f"datasets.Sequence({value})" if column.dtype.startswith(LIST) else value
 
 
 def _imports(described: Description) -> list[str]:
     aliased = {spec.name: spec for spec, _ in described.parts.values()}
     lines = [f"from cxc_eccv.metrics.{name} import SPEC as {name.upper()}" for name in aliased]
     lines.append(f"from cxc_eccv.metrics.{described.spec.name} import SPEC")
-    return [f"from {described.kind.base.__module__} import {described.kind.base.__name__}", *sorted(lines)]
+    return [f"from {described.kind.__module__} import {described.kind.__name__}", *sorted(lines)]
 
 
 def _parts(described: Description) -> str:

@@ -49,11 +49,11 @@ class Source:
     @cached_property
     def imports(self) -> dict[str, Import]:
         """Local name to what is imported at the top level."""
-        return dict(found for node in self.body for found in imported(node))
+        return dict(imported_name for node in self.body for imported_name in imported(node))
 
     def uses(self, node: ast.stmt) -> list[str]:
         """Names in a statement that this module defines or imports, each once."""
-        names = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+        names = [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
         return [name for name in dict.fromkeys(names) if name in self.definitions or name in self.imports]
 
     def renamed(self, node: ast.stmt, names: Mapping[str, str]) -> str:
@@ -69,9 +69,11 @@ class Source:
         if isinstance(node, ast.Try):
             return _without_import(node, names)
         lines = self.text.splitlines()
-        for one in ast.walk(node):
-            if isinstance(one, ast.arg) and names.get(one.arg, one.arg) != one.arg:
-                raise ImportError(f"{self.name}, line {one.lineno}: {one.arg} must be renamed and is an argument too")
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.arg) and names.get(inner.arg, inner.arg) != inner.arg:
+                raise ImportError(
+                    f"{self.name}, line {inner.lineno}: {inner.arg} must be renamed and is an argument too"
+                )
         for line, column, name in sorted(self._names(node), reverse=True):
             head, tail = lines[line - 1].encode()[:column], lines[line - 1].encode()[column + len(name.encode()) :]
             lines[line - 1] = head.decode() + names.get(name, name) + tail.decode()
@@ -80,12 +82,14 @@ class Source:
 
     def _names(self, node: ast.stmt) -> Iterator[tuple[int, int, str]]:
         """Line, byte column and text of every name in a statement."""
-        yield from ((one.lineno, one.col_offset, one.id) for one in ast.walk(node) if isinstance(one, ast.Name))
+        yield from (
+            (inner.lineno, inner.col_offset, inner.id) for inner in ast.walk(node) if isinstance(inner, ast.Name)
+        )
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.lineno, self.text.splitlines()[node.lineno - 1].index(node.name), node.name
 
     def _lines(self, node: ast.stmt) -> tuple[int, int]:
-        first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+        first = min([node.lineno, *(inner.lineno for inner in getattr(node, "decorator_list", []))])
         following = self.body[self.body.index(node) + 1 :][:1]
         last = following[0] if following and _is_string(following[0]) else node
         return first, last.end_lineno or last.lineno
@@ -99,19 +103,19 @@ def imported(node: ast.AST) -> Iterator[tuple[str, Import]]:
         [('np', ('numpy', None))]
     """
     if isinstance(node, ast.ImportFrom) and node.module != "__future__":
-        yield from ((one.asname or one.name, (node.module or "", one.name)) for one in node.names)
+        yield from ((alias.asname or alias.name, (node.module or "", alias.name)) for alias in node.names)
     elif isinstance(node, ast.Import):
-        yield from ((one.asname or one.name.split(".")[0], (one.name, None)) for one in node.names)
+        yield from ((alias.asname or alias.name.split(".")[0], (alias.name, None)) for alias in node.names)
 
 
 def _without_import(node: ast.Try, names: Mapping[str, str]) -> str:
     """What stands for an attempt to import, in a file that is alone: nothing was found."""
-    found = [names.get(name, name) for name in _names_attempted(node)]
+    attempted = [names.get(name, name) for name in _names_attempted(node)]
     fallback = [statement for handler in node.handlers for statement in handler.body]
     for inner in (inner for statement in fallback for inner in ast.walk(statement)):
         if isinstance(inner, ast.Name):
             inner.id = names.get(inner.id, inner.id)
-    return "\n".join([" = ".join([*found, "None"]), *map(ast.unparse, fallback)])
+    return "\n".join([" = ".join([*attempted, "None"]), *map(ast.unparse, fallback)])
 
 
 def _names_attempted(node: ast.Try) -> list[str]:
@@ -125,8 +129,8 @@ def _defined(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    names = [one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
-    return [one.id for one in names if isinstance(one.ctx, ast.Store) and one.id != "__all__"]
+    inner = [node for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+    return [node.id for node in inner if isinstance(node.ctx, ast.Store) and node.id != "__all__"]
 
 
 def _is_string(node: ast.stmt) -> bool:

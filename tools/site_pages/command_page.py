@@ -30,28 +30,34 @@ def _of_group(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:  # noq
 
 def _command(name: str, command: Any) -> str:  # noqa: ANN401 - a class of typer that is not public
     text, examples = split_help(command.help)
-    shown = [one for one in command.params if one.name != "help" and not one.hidden]
+    shown = [parameter for parameter in command.params if parameter.name != "help" and not parameter.hidden]
     usage = " ".join(["cxc-eccv", name, *_usage(shown)])
     blocks = [f"## `{name}`", text, f"Usage: `{usage}`"]
-    blocks += [table(["argument or option", "default", "meaning"], [_row(one) for one in shown])] if shown else []
+    blocks += (
+        [table(["argument or option", "default", "meaning"], [_row(parameter) for parameter in shown])] if shown else []
+    )
     return "\n\n".join([*blocks, f"```sh\n{examples}\n```"] if examples else blocks)
 
 
 def _usage(parameters: list[Any]) -> Iterator[str]:
     yield "[OPTIONS]"
-    for one in parameters:
-        if one.param_type_name == "argument":
-            yield one.name.upper() + ("..." if one.nargs == -1 else "")
+    for parameter in parameters:
+        if parameter.param_type_name == "argument":
+            yield parameter.name.upper() + ("..." if parameter.nargs == -1 else "")
 
 
-def _row(one: Any) -> tuple[str, str, str]:  # noqa: ANN401 - a class of typer that is not public
-    if one.param_type_name == "argument":
-        return f"`{one.name.upper()}`", "required" if one.required else "", one.help or ""
-    flags = ", ".join(f"`{flag}`" for flag in (*one.opts, *one.secondary_opts))
-    return flags, "required" if one.required else _default(one), one.help or ""
+def _row(parameter: Any) -> tuple[str, str, str]:  # noqa: ANN401 - a class of typer that is not public
+    if parameter.param_type_name == "argument":
+        return f"`{parameter.name.upper()}`", "required" if parameter.required else "", parameter.help or ""
+    flags = ", ".join(f"`{flag}`" for flag in (*parameter.opts, *parameter.secondary_opts))
+    return flags, "required" if parameter.required else _default(parameter), parameter.help or ""
 
 
-def _default(one: Any) -> str:  # noqa: ANN401 - a class of typer that is not public
-    if isinstance(one.default, bool):
-        return f"`{(one.opts if one.default else one.secondary_opts)[0]}`" if one.secondary_opts else ""
-    return f"`{one.default}`" if isinstance(one.default, str | int | float) else ""
+def _default(parameter: Any) -> str:  # noqa: ANN401 - a class of typer that is not public
+    if isinstance(parameter.default, bool):
+        return (
+            f"`{(parameter.opts if parameter.default else parameter.secondary_opts)[0]}`"
+            if parameter.secondary_opts
+            else ""
+        )
+    return f"`{parameter.default}`" if isinstance(parameter.default, str | int | float) else ""

@@ -22,8 +22,8 @@ def statistics(cards: Path) -> Mapping[str, Any]:
     Args:
         cards: the folder ``dataset_cards``.
     """
-    found: dict[str, Any] = json.loads((cards / "statistics.json").read_text(encoding="utf-8"))["configs"]
-    return found
+    configs: dict[str, Any] = json.loads((cards / "statistics.json").read_text(encoding="utf-8"))["configs"]
+    return configs
 
 
 def dataset_page(config: DatasetConfig, splits: Mapping[str, Any]) -> str:

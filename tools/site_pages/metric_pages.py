@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cxc_eccv import registry
-from cxc_eccv.adapters.described.description import ARXIV, Description
+from cxc_eccv.adapters.described import ARXIV, Description
 from cxc_eccv.builders.markdown import table
 from cxc_eccv.metrics.spec import Spec
 

@@ -10,7 +10,7 @@ import io
 import sys
 from collections.abc import Iterator
 
-from cxc_eccv.adapters.described import docstring
+from cxc_eccv.adapters.described import lead
 from cxc_eccv.metrics.spec import Spec
 
 __all__ = ["first_sections"]
@@ -47,9 +47,9 @@ def first_sections(spec: Spec) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code, {})  # noqa: S102 - the docstring of our own metric, which pytest runs too
-    _, _, formula = docstring.lead(spec.description).partition("\n\n")
+    _, _, formula = lead(spec.description).partition("\n\n")
     return SECTIONS.format(
-        formula=formula or docstring.lead(spec.description),
+        formula=formula or lead(spec.description),
         code=code,
         printed=printed.getvalue().strip("\n"),
         citation=spec.citation,
@@ -74,9 +74,9 @@ def _imports(spec: Spec) -> list[str]:
     names = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
     lines = []
     for name in sorted(names & module.keys()):
-        found = module[name]
-        if inspect.ismodule(found):
-            lines.append(f"import {found.__name__} as {name}")
+        value = module[name]
+        if inspect.ismodule(value):
+            lines.append(f"import {value.__name__} as {name}")
         else:
-            lines.append(f"from {getattr(found, '__module__', spec.function.__module__)} import {name}")
+            lines.append(f"from {getattr(value, '__module__', spec.function.__module__)} import {name}")
     return lines

@@ -40,9 +40,9 @@ def filled(text: str, parts: Mapping[str, str], suffix: str, where: str) -> str:
     """
     begin, end = (re.escape(comment).replace(r"\{\}", "(?P<name>.+)") for comment in COMMENTS[suffix])
     pattern = re.compile(rf"^(?P<indent> *){begin}\n(?:.*\n)*?\ *{end}\n", re.MULTILINE)
-    found = [match["name"] for match in pattern.finditer(text)]
-    if sorted(found) != sorted(parts):
-        raise DataError(f"{where}: has the generated parts {sorted(found)}, expected {sorted(parts)}")
+    names = [match["name"] for match in pattern.finditer(text)]
+    if sorted(names) != sorted(parts):
+        raise DataError(f"{where}: has the generated parts {sorted(names)}, expected {sorted(parts)}")
     return pattern.sub(lambda match: _part(match["name"], parts[match["name"]], suffix, match["indent"]), text)
 
 

@@ -39,9 +39,9 @@ def error_table() -> str:
     """A row for every exception of the tree."""
     named = {name: getattr(errors, name) for name in errors.__all__}
     tree: dict[str, type[Exception]] = {
-        name: one for name, one in named.items() if inspect.isclass(one) and issubclass(one, Exception)
+        name: kind for name, kind in named.items() if inspect.isclass(kind) and issubclass(kind, Exception)
     }
-    rows = [(f"`{name}`", f"`{one.__bases__[0].__name__}`", _summary(one)) for name, one in tree.items()]
+    rows = [(f"`{name}`", f"`{kind.__bases__[0].__name__}`", _summary(kind)) for name, kind in tree.items()]
     return table(["exception", "is a", "when"], rows)
 
 
@@ -49,10 +49,10 @@ def _directives(module: str, names: Sequence[str]) -> Iterator[str]:
     """One for each function and class, by the module that defines it."""
     home = importlib.import_module(module)
     for name in names or home.__all__:
-        found = getattr(home, name)
-        if inspect.isclass(found) or inspect.isfunction(inspect.unwrap(found)):
-            yield f"::: {found.__module__}.{found.__qualname__}"
+        value = getattr(home, name)
+        if inspect.isclass(value) or inspect.isfunction(inspect.unwrap(value)):
+            yield f"::: {value.__module__}.{value.__qualname__}"
 
 
-def _summary(one: type) -> str:
-    return (inspect.getdoc(one) or "").partition("\n")[0]
+def _summary(kind: type) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n")[0]

@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from cxc_eccv import registry
+from cxc_eccv.adapters.described import Description
 from cxc_eccv.builders.config import dataset_configs
 from cxc_eccv.errors import DataError
 from cxc_eccv.metrics.spec import Spec
 from site_pages.command_page import commands
 from site_pages.dataset_pages import dataset_page, datasets_table, statistics
-from site_pages.leaderboard_part import leaderboard_table
 from site_pages.metric_pages import metric_parts, metrics_table
-from site_pages.navigation import navigation
 from site_pages.new_metric_page import first_sections
 from site_pages.parts import filled, part_texts
 from site_pages.python_page import error_table, reference
-from site_pages.task_page import task_section, tasks_table
+from site_pages.task_page import leaderboard_table, task_section, tasks_table
 from site_pages.task_sizes import Sizes, task_sizes
 
 __all__ = ["expected_files"]
@@ -50,9 +49,11 @@ def expected_files(root: Path) -> dict[str, str]:
 
 def _parts(every: Mapping[str, Any], sizes: Sizes) -> dict[str, dict[str, str]]:
     """Page to its generated parts, of the pages that are otherwise written by hand."""
+    metrics = [f'      - "{Description(spec).title}": metrics/{name}.md' for name, spec in registry.metrics().items()]
+    datasets = [f"      - {name}: datasets/{name}.md" for name in dataset_configs()]
     sections = (task_section(task, sizes.get(name, [])) for name, task in registry.tasks().items())
     return {
-        "mkdocs.yml": navigation(),
+        "mkdocs.yml": {"metrics": "\n".join(metrics), "datasets": "\n".join(datasets)},
         "docs/metrics/index.md": {"metrics": metrics_table()},
         "docs/datasets/index.md": {"datasets": datasets_table(every)},
         "docs/tasks.md": {"tasks": "\n\n".join([tasks_table(), *sections])},

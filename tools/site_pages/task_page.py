@@ -1,4 +1,4 @@
-"""``docs/tasks.md``: every task of the registry."""
+"""``docs/tasks.md``: every task of the registry; and the table of leaderboard tasks in ``docs/leaderboard.md``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cxc_eccv import registry
-from cxc_eccv.adapters.described.description import ARXIV
+from cxc_eccv.adapters.described import ARXIV
 from cxc_eccv.builders.markdown import table
+from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.tasks.task import Task
 
-__all__ = ["task_section", "tasks_table"]
+__all__ = ["leaderboard_table", "task_section", "tasks_table"]
 
 COLUMNS = {
     "split": "split",
@@ -51,6 +52,15 @@ def task_section(task: Task, sizes: Sequence[Mapping[str, Any]]) -> str:
     ]
     blocks = [f"## `{task.name}`", task.description, table(["property", "value"], facts)]
     return "\n\n".join([*blocks, "Its sizes are those of the label files." if task.of_label_files else _sizes(sizes)])
+
+
+def leaderboard_table() -> str:
+    """A row for every task of the leaderboard."""
+    rows = [
+        (f"`{entry.task_id}`", f"`{entry.key}`", f"`{entry.config}`", "yes" if entry.main else "")
+        for entry in leaderboard_tasks().values()
+    ]
+    return table(["task id", "key in report.json", "config with the labels", "declared by default"], rows)
 
 
 def _sizes(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -55,8 +55,9 @@ def computed_sizes(library: Library, recorded: Sizes) -> Sizes:
     """
     if library.edition != OFFICIAL:
         raise InvalidOption(f"pages describe the official data, and CXC_ECCV_DATA holds {library.edition!r}")
-    own = {name: task for name, task in registry.tasks().items() if not task.of_label_files}  # a user's own files
-    return {name: list(_rows(task, library, recorded.get(name, []))) for name, task in own.items()}
+    # The others are of a user's own files.
+    official = {name: task for name, task in registry.tasks().items() if not task.of_label_files}
+    return {name: list(_rows(task, library, recorded.get(name, []))) for name, task in official.items()}
 
 
 def _rows(task: Task, library: Library, recorded: list[Row]) -> Iterator[Row]:

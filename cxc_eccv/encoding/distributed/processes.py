@@ -35,9 +35,9 @@ class Processes:
         """What every process holds, in the order of their ranks, on every process."""
         if self.count == 1:
             return [value]
-        found: list[Any] = [None] * self.count
-        dist.all_gather_object(found, value)
-        return found
+        values: list[Any] = [None] * self.count
+        dist.all_gather_object(values, value)
+        return values
 
     def total(self, counts: IntArray) -> IntArray:
         """Sums over the processes, on every process: one all-reduce."""
@@ -79,8 +79,8 @@ def _make_group() -> None:
     from torch.distributed.rendezvous import rendezvous
 
     store, rank, count = next(iter(rendezvous("env://")))
-    own = PrefixStore(f"cxc_eccv/{next(GROUPS)}", store)
-    dist.init_process_group("gloo", store=own, rank=rank, world_size=count)
+    part = PrefixStore(f"cxc_eccv/{next(GROUPS)}", store)
+    dist.init_process_group("gloo", store=part, rank=rank, world_size=count)
 
 
 def local_rank() -> int:

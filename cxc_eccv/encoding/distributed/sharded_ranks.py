@@ -50,7 +50,7 @@ def sharded_ranks(
     with join_processes() as processes:
         positives = _positives(judgments, ids, vectors, processes)
         gallery = LargeGallery(queries, judgments, positives, similarity=similarity)
-        return gallery.ranks(_reduce(gallery.count(ids, vectors), processes))
+        return gallery.ranks(_add_up(gallery.count(ids, vectors), processes))
 
 
 def split_ranks(
@@ -76,23 +76,23 @@ def split_ranks(
     queries, items = getattr(run, query_side), getattr(run, gallery_side)
     with join_processes() as processes:
         rows = np.flatnonzero(np.isin(items.ids, judgments.gallery_ids))
-        own = np.array_split(rows, processes.count)[processes.rank]
-        return sharded_ranks(queries, judgments, items.ids[own], items.vectors[own], similarity=similarity)
+        share = np.array_split(rows, processes.count)[processes.rank]
+        return sharded_ranks(queries, judgments, items.ids[share], items.vectors[share], similarity=similarity)
 
 
 def _positives(judgments: Judgments, ids: IntArray, vectors: NDArray[Any], processes: Processes) -> Embeddings:
     """The positives of all shards, on every process."""
-    own = np.isin(ids, judgments.gallery_ids[np.unique(judgments.indices)])
-    parts = processes.gather((ids[own], np.asarray(vectors[own], dtype=np.float32)))
-    found, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
-    if not found.size:
+    here = np.isin(ids, judgments.gallery_ids[np.unique(judgments.indices)])
+    parts = processes.gather((ids[here], np.asarray(vectors[here], dtype=np.float32)))
+    item_ids, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if not item_ids.size:
         raise MissingIds("none of the positives is in a shard; give the ids of this task's gallery")
-    if np.unique(found).size != found.size:
+    if np.unique(item_ids).size != item_ids.size:
         raise DataError("two shards have positives in common; every item must be in one shard")
-    return Embeddings(found, rows)
+    return Embeddings(item_ids, rows)
 
 
-def _reduce(counts: ShardCounts, processes: Processes) -> ShardCounts:
+def _add_up(counts: ShardCounts, processes: Processes) -> ShardCounts:
     if processes.count == 1:
         return counts
     times = processes.total(np.unpackbits(counts.covered).astype(np.int64))

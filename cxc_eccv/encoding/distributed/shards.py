@@ -78,17 +78,17 @@ class Notes:
             ["2 captions are longer than the model's context and were cut", \
 '10 images were not RGB and were converted: CMYK 1, L 9']
         """
-        found = []
+        sentences = []
         if self.truncated:
-            found.append(f"{self.truncated} captions are longer than the model's context and were cut")
+            sentences.append(f"{self.truncated} captions are longer than the model's context and were cut")
         if self.converted:
             modes = ", ".join(f"{mode} {count}" for mode, count in sorted(self.converted.items()))
-            found.append(f"{sum(self.converted.values())} images were not RGB and were converted: {modes}")
+            sentences.append(f"{sum(self.converted.values())} images were not RGB and were converted: {modes}")
         if self.skipped:
             named = "; ".join(f"{number}: {why}" for number, why in list(self.skipped.items())[:NAMED])
             more = f"; and {len(self.skipped) - NAMED} more" if len(self.skipped) > NAMED else ""
-            found.append(f"{len(self.skipped)} images were left out and have no vector: {named}{more}")
-        return found
+            sentences.append(f"{len(self.skipped)} images were left out and have no vector: {named}{more}")
+        return sentences
 
 
 @dataclass(frozen=True)
@@ -207,21 +207,21 @@ def encode_side(
     parts = [slice(start, min(start + size, total)) for start in range(0, total, size)]
     keys = [fingerprint(key, side.name, side.ids[part].tolist(), side.identity(part)) for part in parts]
     pairs = list(zip(parts, keys, strict=True))
-    own, show = pairs[processes.rank :: processes.count], progress and processes.rank == 0
-    _encode_missing(side, store, own, show, verb)
+    mine, show = pairs[processes.rank :: processes.count], progress and processes.rank == 0
+    _encode_missing(side, store, mine, show, verb)
     if isinstance(store, MemoryStore):
         for shards in processes.gather(dict(store.shards)):
             store.shards.update(shards)
     processes.wait()
-    found = [store.get(part.start, key) for part, key in pairs]
-    return _join(side, [shard for shard in found if shard is not None], len(parts))
+    stored = [store.get(part.start, key) for part, key in pairs]
+    return _join(side, [shard for shard in stored if shard is not None], len(parts))
 
 
 def _encode_missing(
-    side: Side, store: MemoryStore | FolderStore, own: list[tuple[slice, str]], progress: bool, verb: str
+    side: Side, store: MemoryStore | FolderStore, mine: list[tuple[slice, str]], progress: bool, verb: str
 ) -> None:
-    missing = [(part, key) for part, key in own if store.get(part.start, key) is None]
-    total, left = (sum(part.stop - part.start for part, _ in some) for some in (own, missing))
+    missing = [(part, key) for part, key in mine if store.get(part.start, key) is None]
+    total, left = (sum(part.stop - part.start for part, _ in some) for some in (mine, missing))
     unit = side.name.removesuffix("s")
     with tqdm(total=total, initial=total - left, desc=f"{verb} {side.name}", unit=unit, disable=not progress) as bar:
         for (part, key), shard in zip(missing, side.shards([part for part, _ in missing]), strict=True):

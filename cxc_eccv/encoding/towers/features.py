@@ -105,9 +105,9 @@ def _contrasted_images(model: ContrastiveMatcher) -> Forward:
             return normalize(model.vision_proj(states[:, 0]), dim=-1)
         queries = model.query_tokens.expand(len(states), -1, -1)
         seen = torch.ones(states.shape[:-1], dtype=torch.long, device=states.device)
-        found = model.qformer(query_embeds=queries, encoder_hidden_states=states, encoder_attention_mask=seen)
+        output = model.qformer(query_embeds=queries, encoder_hidden_states=states, encoder_attention_mask=seen)
         projection = model.vision_projection
-        return normalize(projection(found.last_hidden_state.to(projection.weight.dtype)), dim=-1).flatten(1)
+        return normalize(projection(output.last_hidden_state.to(projection.weight.dtype)), dim=-1).flatten(1)
 
     return forward
 

@@ -285,14 +285,7 @@ class _SentenceTransformer(ImageEncoder):
 def encoder_of_images(
     loaded: LoadedModel, batch_size: int, central_crop: float | None = None, ten_crops: TenCrops | None = None
 ) -> ImageEncoder:
-    """The image encoder of a loaded model.
-
-    Args:
-        loaded: the model.
-        batch_size: images at once.
-        central_crop: share of an image's area to keep, above 0 and at most 1; None for all of it.
-        ten_crops: how to cut ten crops of an image; None for the image as the model's own processor takes it.
-    """
+    """The image encoder of a loaded model; options as of :func:`cxc_eccv.encoding.encode`."""
     if central_crop is not None and (isinstance(central_crop, bool) or not 0 < central_crop <= 1):
         raise InvalidOption(
             f"central_crop is {central_crop!r}, expected a share of the area above 0 and at most 1, such as 0.875"

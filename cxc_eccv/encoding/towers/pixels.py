@@ -87,7 +87,7 @@ def _has_plain_settings(processor: Any) -> bool:  # noqa: ANN401 - attributes th
 
 
 def _agree(processor: BaseImageProcessor, steps: PlainSteps, picture: Image.Image) -> bool:
-    wanted, found = dict(processor(images=[picture], return_tensors="pt")), steps(picture)
-    return wanted.keys() == found.keys() and all(
-        wanted[name].dtype == found[name].dtype and torch.equal(wanted[name], found[name]) for name in found
+    wanted, made = dict(processor(images=[picture], return_tensors="pt")), steps(picture)
+    return wanted.keys() == made.keys() and all(
+        wanted[name].dtype == made[name].dtype and torch.equal(wanted[name], made[name]) for name in made
     )

@@ -1,0 +1,257 @@
+"""What the ``evaluate`` module of a metric says of itself: names, texts, citations, and an example with its result.
+
+A metric's SPEC and docstring say what is its alone; the class that computes metrics of its needs says the rest.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from cxc_eccv import registry
+from cxc_eccv.adapters.altered import AlteredRankingModule
+from cxc_eccv.adapters.compared import ComparedPartsModule, ComparisonsModule
+from cxc_eccv.adapters.concepts import ConceptModule, ConceptSizesModule, SimilarConceptsModule
+from cxc_eccv.adapters.graded import GradedRankingModule
+from cxc_eccv.adapters.inputs import LIST
+from cxc_eccv.adapters.module import MetricModule
+from cxc_eccv.adapters.plausible import PlausibleMatchModule
+from cxc_eccv.adapters.ranks import BothDirectionsModule, RankingModule, RatedPairsModule
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.sources.catalog import load_catalog
+
+__all__ = ["ARXIV", "Description", "imports_and_load", "inputs_description", "lead", "module_info", "module_parts"]
+
+KINDS: Mapping[str, type[MetricModule]] = {
+    "ranks": RankingModule,
+    "top_k": GradedRankingModule,
+    "plausible_hits": PlausibleMatchModule,
+    "altered_ranks": AlteredRankingModule,
+    "scores of ranks": BothDirectionsModule,
+    "comparisons": ComparisonsModule,
+    "scores of comparisons": ComparedPartsModule,
+    "rated_pairs": RatedPairsModule,
+    "concepts": ConceptModule,
+    "concept_similarity": SimilarConceptsModule,
+    "concept_sizes": ConceptSizesModule,
+}
+"""What a metric needs (``Spec.needs``) to the class of its module; for scores, what these need too."""
+
+ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
+
+
+@dataclass(frozen=True)
+class Description:
+    """Everything that the generated files say about a metric.
+
+    Args:
+        spec: the metric's declaration.
+
+    Raises:
+        InvalidOption: modules of this kind of metric are unknown.
+
+    Example:
+        >>> described = Description(registry.metric("recall_at_k"))
+        >>> described.title, described.class_name, described.result_name
+        ('Recall@K', 'RecallAtK', 'recall_at_<k>')
+    """
+
+    spec: Spec
+
+    @property
+    def kind(self) -> type[MetricModule]:
+        """The class that computes every metric of these needs."""
+        needs = self.spec.needs
+        if needs == "scores":
+            needs = f"scores of {' and '.join(dict.fromkeys(spec.needs for spec, _ in self.parts.values()))}"
+        if needs not in KINDS:
+            known = ", ".join(KINDS)
+            raise InvalidOption(
+                f"metric {self.spec.name} needs {needs!r}: adapters/described.py has no such kind of module; it "
+                f"has {known}"
+            )
+        return KINDS[needs]
+
+    @property
+    def title(self) -> str:
+        """First line of the metric's file, up to a comma."""
+        return (sys.modules[self.spec.function.__module__].__doc__ or "").splitlines()[0].split(",")[0].rstrip(".")
+
+    @property
+    def class_name(self) -> str:
+        """Name of the module's class."""
+        return "".join(part.capitalize() for part in self.spec.name.split("_"))
+
+    @property
+    def text(self) -> str:
+        """The metric's docstring without its sections."""
+        return lead(self.spec.description)
+
+    @property
+    def result_name(self) -> str:
+        """Name of the result, with placeholders for the parameters that it carries."""
+        return self.spec.label(**{name: f"<{name}>" for name in self.spec.parameters})
+
+    @property
+    def parts(self) -> dict[str, tuple[Spec, dict[str, Any]]]:
+        """Label to metric and parameters of the other metrics it is computed from."""
+        variants_of = {label: registry.metric_variants(label) for label in self.spec.inputs}
+        return {label: (spec, variants[0]) for label, (spec, variants) in variants_of.items()}
+
+    @cached_property
+    def module(self) -> type[MetricModule]:
+        """The class that computes, as the generated module has it."""
+        return type(self.class_name, (self.kind,), {"spec": self.spec, "parts": self.parts})
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Column and option to description, the options with their defaults."""
+        texts = {**self.kind.option_texts, **arguments(self.spec.description)}
+        columns = {name: column.description for name, column in self.kind.columns.items()}
+        return columns | {
+            name: self._option(name, default, texts[name]) for name, default in self.module.options().items()
+        }
+
+    def _option(self, name: str, default: object, text: str) -> str:
+        several = " A list gives one result for each of its values." if name in self.spec.parameters else ""
+        return f"{text}{several} " + ("Required." if default is inspect.Parameter.empty else f"Default: {default!r}.")
+
+    @property
+    def results(self) -> dict[str, str]:
+        """Result to description."""
+        low, high = self.spec.bounds
+        reach = f"from {low:g} to {high:g}" if high is not None else f"{low:g} or more"
+        better = "higher" if self.spec.higher_is_better else "lower"
+        what = "failures that have a value" if self.spec.explains else "queries"
+        what = "items" if self.spec.needs == "comparisons" else what
+        over = {"rated_pairs": "", "scores": ""}.get(self.spec.needs, f"{self.spec.aggregate} over {what}, ")
+        sampled = "n_samples" in self.module.options() or self.spec.needs != "rated_pairs"
+        texts = {name.format(self.result_name): text for name, text in self.kind.result_texts.items() if sampled}
+        if self.spec.needs in ("top_k", "concept_sizes"):
+            unnamed = [
+                name for name in self.module.options() if name not in {*self.kind.option_texts, *self.spec.parameters}
+            ]
+            texts |= dict.fromkeys(unnamed, "the option of that name, as the result was computed.")
+        return {self.result_name: f"{over}{reach}; {better} is better."} | texts
+
+    @property
+    def result(self) -> str:
+        """What the example gives, as Python prints it."""
+        chosen = {**self.module.options(), **self.kind.example_options}
+        return repr(self.module.scores(self.kind.example, **chosen))
+
+    @property
+    def call(self) -> list[str]:
+        """The example's arguments as source text, one line each."""
+        given = {**self.kind.example, **self.kind.example_options}
+        return [f"{name}={value!r},".replace("'", '"') for name, value in given.items()]
+
+    @property
+    def citation(self) -> str:
+        """BibTeX where the catalog of sources has it, else the paper's name."""
+        return "\n\n".join(map(_bibtex, self.spec.citation.split("; ")))
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where the papers are."""
+        return [f"https://arxiv.org/abs/{number}" for number in ARXIV.findall(self.spec.citation)]
+
+
+def _bibtex(paper: str) -> str:
+    number = ARXIV.search(paper)
+    for entry in load_catalog().citations.values():
+        if number and f"eprint = {{{number[1]}}}" in entry:
+            fill = partial(textwrap.fill, width=110, subsequent_indent="    ", break_on_hyphens=False)
+            return "\n".join(map(fill, entry.splitlines()))
+    return paper
+
+
+def module_info(spec: Spec) -> dict[str, Any]:
+    """The arguments of ``evaluate.MetricInfo`` for a metric.
+
+    Example:
+        >>> from cxc_eccv.metrics.recall_at_k import SPEC
+        >>> list(module_info(SPEC)["features"])
+        ['predictions', 'references']
+    """
+    import datasets
+
+    described = Description(spec)
+    features = {}
+    for name, column in described.kind.columns.items():
+        value = datasets.Value(column.dtype.removeprefix(LIST))
+        features[name] = datasets.Sequence(value) if column.dtype.startswith(LIST) else value
+    return {
+        "description": f"{described.text}\n",
+        "citation": f"{described.citation}\n",
+        "inputs_description": f"\n{inputs_description(described)}\n",
+        "features": datasets.Features(features),
+        "license": "Apache-2.0",
+        "reference_urls": described.addresses,
+    }
+
+
+def module_parts(spec: Spec) -> Mapping[str, tuple[Spec, dict[str, Any]]]:
+    """Label to metric and parameters of the metrics that a metric of metrics is computed from."""
+    return Description(spec).parts
+
+
+def inputs_description(described: Description, *, self_contained: bool = False) -> str:
+    """What goes in and what comes out, with the example."""
+    lines = ["Args:", *_entries(described.inputs), "", "Returns:", *_entries(described.results), "", "Examples:"]
+    example = [
+        *(f">>> {line}" for line in imports_and_load(described.spec.name, self_contained=self_contained)),
+        ">>> metric.compute(",
+        *(f"...     {line}" for line in described.call),
+        "... )",
+        described.result,
+    ]
+    return "\n".join([*lines, *(f"    {line}" for line in example)])
+
+
+def imports_and_load(name: str, *, self_contained: bool) -> list[str]:
+    """Lines that load a module: from the package, or from where an export was put."""
+    if self_contained:
+        return ["import evaluate", f'metric = evaluate.load("{name}")']
+    return ["import cxc_eccv as ce", "import evaluate", f'metric = evaluate.load(ce.metric("{name}"))']
+
+
+def _entries(texts: Mapping[str, str]) -> list[str]:
+    fill = partial(
+        textwrap.fill, width=116, initial_indent="    ", subsequent_indent="        ", break_long_words=False
+    )
+    return [fill(f"{name}: {text}") for name, text in texts.items()]
+
+
+HEADING = re.compile(r"^(Args|Returns|Raises|References|Example):$", re.MULTILINE)
+ENTRY = re.compile(r"^(\w+): ", re.MULTILINE)
+
+
+def lead(docstring: str) -> str:
+    r"""Everything before the first section.
+
+    Example:
+        >>> lead("One.\n\nTwo.\n\nArgs:\n    k: depth.")
+        'One.\n\nTwo.'
+    """
+    return HEADING.split(docstring)[0].strip()
+
+
+def arguments(docstring: str) -> dict[str, str]:
+    r"""Argument to its description, on one line.
+
+    Example:
+        >>> arguments("One.\n\nArgs:\n    k: depth,\n        at least 1.\n    seed: any.")
+        {'k': 'depth, at least 1.', 'seed': 'any.'}
+    """
+    _, *parts = HEADING.split(docstring)
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    _, *parts = ENTRY.split(inspect.cleandoc(sections.get("Args", "")))
+    return {name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2], strict=True)}
