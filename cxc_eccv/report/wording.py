@@ -28,7 +28,7 @@ __all__ = [
     "value_text",
 ]
 
-DIRECTIONS = {
+DIRECTION_NAMES = {
     "i2t": "image to text",
     "t2i": "text to image",
     "t2t": "text to text",
@@ -62,7 +62,7 @@ UNJUDGED = "share of these among the retrieved pairs"
 
 def direction_name(direction: str) -> str:
     """What is the query, and what is ranked."""
-    return DIRECTIONS.get(direction, direction)
+    return DIRECTION_NAMES.get(direction, direction)
 
 
 def row_name(result: Result) -> str:

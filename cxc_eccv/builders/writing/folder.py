@@ -29,11 +29,10 @@ from cxc_eccv.builders.writing.shards import conform, portable_schema, row_group
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.library import Library
+from cxc_eccv.types.splits import SPLITS
 from cxc_eccv.writing import replaced_folder
 
-__all__ = ["SPLITS", "build_folder"]
-
-SPLITS = ("train", "restval", "validation", "test")
+__all__ = ["build_folder"]
 
 FILES_MISSING = "its raw files are not at hand"
 TOOLS_MISSING = "what it is made with is not at hand; ask for it by name to read how to get it"

@@ -19,6 +19,7 @@ import pyarrow as pa
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.reading import parse_metadata, read_table, shown
+from cxc_eccv.types.splits import SPLITS
 from cxc_eccv.writing import replaced_file
 
 __all__ = ["LABELS_FACTS", "LABELS_FORMAT", "LABELS_SCHEMA", "LabelFile", "read_labels", "write_labels"]
@@ -60,8 +61,6 @@ TERMS = ("licence", "citation")
 """Facts that a file need not have."""
 
 TOLD = ("version", "scheme", "rule", "people", "licence")
-
-SPLITS = ("train", "restval", "validation", "test")
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 

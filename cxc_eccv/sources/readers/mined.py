@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
-from cxc_eccv.sources.readers.karpathy import SPLITS
 from cxc_eccv.sources.reading import parse_metadata, read_table, shown
+from cxc_eccv.types.splits import SPLITS
 
 __all__ = ["MINED_FACTS", "MINED_FORMAT", "MINED_SCHEMA", "MinedPairs", "read_mined"]
 
@@ -102,8 +102,8 @@ def _facts(path: Path, table: pa.Table) -> dict[str, Any]:
         )
     if facts["collection"] not in COLLECTIONS:
         raise MalformedSource(path, "metadata, collection", shown(facts["collection"]), " or ".join(COLLECTIONS))
-    if facts["split"] not in SPLITS.values():
-        raise MalformedSource(path, "metadata, split", shown(facts["split"]), f"one of {', '.join(SPLITS.values())}")
+    if facts["split"] not in SPLITS:
+        raise MalformedSource(path, "metadata, split", shown(facts["split"]), f"one of {', '.join(SPLITS)}")
     return facts
 
 

@@ -19,12 +19,10 @@ from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
-from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, positions_of, sides_of
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, IntArray, Judgments, positions_of, sides_of
 from cxc_eccv.types.ids import distinct_of
 
-__all__ = ["CROSS_MODAL", "NEAR", "NONE", "Entries", "Pairs", "Pool", "find_similarity", "holds", "judge_nothing"]
-
-CROSS_MODAL = ("i2t", "t2i")
+__all__ = ["NEAR", "NONE", "Entries", "Pairs", "Pool", "find_similarity", "holds", "judge_nothing"]
 
 NEAR = 25
 """A pair that a model has among so many of a list is no sure negative."""
