@@ -13,7 +13,17 @@ from cxc_eccv.shown import upper_first
 from cxc_eccv.tables import Cell
 from cxc_eccv.types import Result
 
-__all__ = ["SPREAD", "heading_of", "list_names", "metric_name", "score_cell", "show_value", "task_name", "unit_of"]
+__all__ = [
+    "SPREAD",
+    "heading_of",
+    "list_names",
+    "metric_name",
+    "row_name",
+    "score_cell",
+    "show_value",
+    "task_name",
+    "unit_of",
+]
 
 SPREAD = "_std"
 """End of the label of a standard deviation over a metric's samples."""
@@ -107,3 +117,9 @@ def _read(label: str) -> tuple[Spec | None, dict[str, Any], bool]:
         with suppress(UnknownName):
             return *metric_labelled(stem), stem != label
     return None, {}, False
+
+
+def row_name(key: str) -> str:
+    """Direction and metric; ``both`` is their mean, or RSUM."""
+    _, *direction, metric = key.split("/")
+    return f"  {''.join(direction) or 'both'} {metric_name(metric)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import cxc_eccv
+from cxc_eccv.presenting import presenter
 from cxc_eccv.shown import visible
 
 if TYPE_CHECKING:
@@ -85,9 +85,7 @@ class Result:
 class Report:
     """All results of one run, and what they were computed from.
 
-    Printed it shows the tables of the command line, at the end of a notebook's cell the same as HTML. What shows and
-    keeps a report stands above it, as it must know tasks, metrics and labels; the methods find it by the names that
-    ``cxc_eccv`` has for it.
+    Printed it shows the tables of the command line, at the end of a notebook's cell the same as HTML.
 
     Attributes:
         results: one row per task, direction and metric.
@@ -223,7 +221,7 @@ class Report:
             >>> [path.name for path in Report((), {}, {"split": "test"}).save(f"{tempfile.mkdtemp()}/out")][:2]
             ['report.json', 'per_query.parquet']
         """
-        return cxc_eccv.save_report(self, folder, images=images)
+        return presenter().save_report(self, folder, images=images)
 
     def __repr__(self) -> str:
         tasks = len({result.task for result in self.results})
@@ -231,10 +229,10 @@ class Report:
         return visible(f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>")
 
     def __str__(self) -> str:
-        return cxc_eccv.report_text(self)
+        return presenter().report_text(self)
 
     def _repr_html_(self) -> str:
-        return cxc_eccv.report_html(self)
+        return presenter().report_html(self)
 
 
 COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]
