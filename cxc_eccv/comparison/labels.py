@@ -12,9 +12,9 @@ from cxc_eccv.registry import metric_labelled, tasks
 from cxc_eccv.shown import upper_first
 from cxc_eccv.tables import Cell
 from cxc_eccv.types import Result
+from cxc_eccv.types.reported import SPREAD
 
 __all__ = [
-    "SPREAD",
     "heading_of",
     "list_names",
     "metric_name",
@@ -24,9 +24,6 @@ __all__ = [
     "task_name",
     "unit_of",
 ]
-
-SPREAD = "_std"
-"""End of the label of a standard deviation over a metric's samples."""
 
 
 def task_name(task: str) -> str:

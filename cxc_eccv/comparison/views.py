@@ -11,10 +11,11 @@ from itertools import groupby
 from typing import Any
 
 from cxc_eccv.comparison.differences import LONGEST_HEADING, Comparison
-from cxc_eccv.comparison.labels import SPREAD, heading_of, row_name, show_value, task_name
+from cxc_eccv.comparison.labels import heading_of, row_name, show_value, task_name
 from cxc_eccv.comparison.published import Agreement, ModelOrder, Placement, PublishedTable, Standing
 from cxc_eccv.shown import visible
 from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.types.reported import SPREAD
 
 __all__ = [
     "comparison_to_json",

@@ -27,8 +27,9 @@ __all__ = [
 ]
 
 DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
-CROSS_MODAL = DIRECTIONS[:2]
 """Query modality to gallery modality: image or text."""
+
+CROSS_MODAL = DIRECTIONS[:2]
 
 MODALITIES = {"i": "images", "t": "captions"}
 SIDES = tuple(MODALITIES.values())

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
 
-__all__ = ["Bounds", "Report", "Result", "group_by_reason"]
+__all__ = ["SPREAD", "Bounds", "Report", "Result", "group_by_reason"]
+
+SPREAD = "_std"
+"""End of the label of a standard deviation over a metric's samples."""
 
 
 @dataclass(frozen=True, slots=True)

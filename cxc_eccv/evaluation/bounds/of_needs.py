@@ -153,7 +153,6 @@ class _TopOfRanks(_Top):
         }
 
     def settle(self) -> None:
-        """Find out whether rankings were long enough."""
         errors = [str(reader.error) for reader in self.readers if reader.error is not None]
         if errors:
             self.unbounded |= dict.fromkeys((variant.label for variant in self.need.variants), errors[0])
@@ -181,7 +180,6 @@ class _TopOfRanks(_Top):
         return top.ids, np.any([top.matters(variant.spec, variant.parameters) for variant in variants], axis=0)
 
     def compute(self, variant: Variant, probabilities: FloatArray | None) -> Bounds:
-        """The bounds of a metric of ranks."""
         return bounds_of_ranks(variant.spec, variant.parameters, self._retrieved, probabilities)
 
 
@@ -201,7 +199,6 @@ class _TopOfItems(_Top):
         return self.need.top if self._further is None else self._further.result
 
     def settle(self) -> None:
-        """Find out whether rankings were long enough."""
         for reader in self.readers:
             if reader.error is not None:
                 reason = f"{reader.error} Or ask for a smaller bounds_depth (--bounds-depth): each label adds one to R."
@@ -216,7 +213,6 @@ class _TopOfItems(_Top):
         return top.ids, ~look_up_gains(top, self.need.judged, deepest, self.need.key)[1]
 
     def compute(self, variant: Variant, probabilities: FloatArray | None) -> Bounds:
-        """The bounds of a metric of the top."""
         return bounds_of_top(
             variant.spec, variant.parameters, self._top, self.need.judged, probabilities, depth=self.depth
         )

@@ -14,6 +14,7 @@ from cxc_eccv.ranking.rank import similarities_of_run
 from cxc_eccv.runs import Run
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, RatedPairs, Result
+from cxc_eccv.types.reported import SPREAD
 
 __all__ = ["PairSimilarities"]
 
@@ -38,7 +39,7 @@ class PairSimilarities(Need[RatedPairs]):
         self._similarities = similarities_of_run(run, self.direction, self.judged, similarity=similarity)
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One number; or of samples two, their mean and, under ``_std``, their standard deviation (ddof 0).
+        """One number; or of samples two, their mean and their standard deviation (ddof 0).
 
         Similarities that are all equal have no rank correlation, and neither do pairs too few: none, and an error.
         """
@@ -53,5 +54,5 @@ class PairSimilarities(Need[RatedPairs]):
         row = Result(self.task.name, self.part, variant.label, float(values.mean()), n_queries, parameters=parameters)
         if not values.ndim:
             return [Scored(variant, row)]
-        spread = replace(row, metric=f"{variant.label}_std", value=float(values.std()))
+        spread = replace(row, metric=f"{variant.label}{SPREAD}", value=float(values.std()))
         return [Scored(variant, row, samples=values), Scored(variant, spread)]
