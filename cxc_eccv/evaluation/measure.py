@@ -117,15 +117,13 @@ def find_missing_ids(run: Run, needs: Sequence[Need[Any]]) -> list[CxcEccvError]
     else:
         sides = {side: collect_ids(side, needs) for side in SIDES}
         looks = [partial(places_of, ids, run, side) for side, ids in sides.items() if ids.size]
-    return [error for look in looks if (error := _find_missing(look)) is not None]
-
-
-def _find_missing(look: Callable[[], IntArray]) -> MissingIds | None:
-    try:
-        look()
-    except MissingIds as error:
-        return error
-    return None
+    errors: list[CxcEccvError] = []
+    for look in looks:
+        try:
+            look()
+        except MissingIds as error:
+            errors.append(error)
+    return errors
 
 
 def find_unknown_ids(

@@ -40,7 +40,10 @@ def make_report(
     **provenance: Any,  # noqa: ANN401 - recorded as they are
 ) -> Report:
     """Score what was measured and report it."""
-    _warn_of_ties(parts)
+    for part in parts:
+        for need in part.needs:
+            if need.caution:
+                warnings.warn(f"{part.key}: {need.caution}", stacklevel=3)
     for part in parts:
         if part.plan.strict and part.errors:
             raise next(iter(part.errors.values()))
@@ -95,13 +98,6 @@ def _describe_judge(parts: Sequence[Part], settings: Settings) -> dict[str, Any]
             if isinstance(need, TopItems) and need.asked:
                 asked[part.key] = max(need.asked, asked.get(part.key, 0))
     return {"unjudged": {**settings.unjudged.facts, "pairs": asked}}
-
-
-def _warn_of_ties(parts: Iterable[Part]) -> None:
-    for part in parts:
-        for need in part.needs:
-            if need.caution:
-                warnings.warn(f"{part.key}: {need.caution}", stacklevel=4)
 
 
 def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: ANN401 - recorded as they are
