@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -108,7 +108,7 @@ def list_names(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _read(label: str) -> tuple[Spec | None, dict[str, Any], bool]:
+def _read(label: str) -> tuple[Spec | None, Mapping[str, Any], bool]:
     """The metric behind a label, its parameters, and whether the label is that of its spread; None where unknown."""
     for stem in dict.fromkeys((label, label.removesuffix(SPREAD))):
         with suppress(UnknownName):
