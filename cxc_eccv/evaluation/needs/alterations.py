@@ -47,7 +47,7 @@ class Alterations(Need[Judgments]):
         self.readers = self._best
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """An altered caption is first where no original scores higher: it stands above whatever it ties with."""
+        """Take the ranks; an altered caption is first where no original scores higher, as it stands above its ties."""
         altered, plain = (ranks[name] for name in self.requests)
         if isinstance(altered, GivenRanks) or isinstance(plain, GivenRanks):
             raise MalformedRun("rankings have no altered captions")

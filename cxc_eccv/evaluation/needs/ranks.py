@@ -49,7 +49,7 @@ class Ranks(Need[Judgments]):
         return self.given.ranks if isinstance(self.given, GivenRanks) else self.given
 
     def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
-        """In folds all but whole rankings; else what a metric looks at, wherever the positives stand."""
+        """Metrics that need a deeper ranking wherever the positives stand; in folds rankings must be whole."""
         given = depths_alone(run, self.direction, self.judged)
         folds = self.judged.gallery_folds is not None
         return self._find_unsettled(
@@ -61,14 +61,14 @@ class Ranks(Need[Judgments]):
         self.settle(ranks[self.key])
 
     def settle(self, ranks: AnyRanks) -> None:
-        """Take ranks, whatever gave them, and find the metrics that they end too early for."""
+        """Take ranks, and find the metrics that they end too early for."""
         self.given = ranks
         if isinstance(ranks, GivenRanks):
             self.errors |= self._find_unsettled(ranks, self.variants)
 
     @property
     def caution(self) -> str:
-        """A model gives many items the same score; a few equal captions are no cause for alarm."""
+        """Warns where many items of many galleries score the same as a positive; a few equal captions are usual."""
         if all(variant.label in self.errors for variant in self.variants):
             return ""
         ties, sizes = self.ranks.ties, self.ranks.n_gallery
@@ -90,7 +90,7 @@ class Ranks(Need[Judgments]):
         )
 
     def _find_unsettled(self, ranks: GivenRanks, variants: Sequence[Variant]) -> dict[str, RunTooShallow]:
-        """In folds (COCO 1K) only whole rankings settle anything: how many items of its fold one holds is chance."""
+        """In folds (COCO 1K) a ranking must be whole: how many items of its fold a shorter one holds is chance."""
         if self.judged.gallery_folds is not None and not ranks.complete.all():
             query = np.flatnonzero(~ranks.complete)[0]
             error = RunTooShallow(
@@ -109,6 +109,6 @@ class Ranks(Need[Judgments]):
 
 
 def _is_limited(variant: Variant, given: GivenRanks) -> bool:
-    """Whether a metric looks so deep and no deeper, wherever the positives stand."""
+    """Whether a metric needs the same depth wherever the positives stand."""
     sizes = np.unique(given.ranks.n_positives)
     return bool((needed_depth(variant.spec.function, sizes, **variant.parameters) < FAR).all())

@@ -102,10 +102,7 @@ def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK
 
 
 def _count_tied(top: TopK, gains: FloatArray, looked_at: NDArray[np.bool_]) -> int:
-    """Queries in which the tie rule decided: items of unequal gain tie in the top, or a tie goes beyond its end.
-
-    Of the (Q, K) places those of a query are its top that are looked at.
-    """
+    """Queries in which the tie rule decided: items of unequal gain tie in the top, or a tie goes beyond its end."""
     if top.scores is None or top.cut is None:
         return 0
     equal = top.scores[:, 1:] == top.scores[:, :-1]
