@@ -14,6 +14,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from cxc_eccv.presenting import present_with
+from cxc_eccv.report import presenter
+
+present_with(presenter)
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -52,16 +57,10 @@ HOMES = {
     "load_reports": "cxc_eccv.comparison",
     "load_run": "cxc_eccv.runs",
     "metric": "cxc_eccv.adapters",
-    "report_html": "cxc_eccv.report.console",
-    "report_text": "cxc_eccv.report.console",
     "multi_positive_loss": "cxc_eccv.contrastive",
     "save_embeddings": "cxc_eccv.runs",
-    "save_report": "cxc_eccv.report.folder",
 }
-"""Name to its module; imported on first use, so that ``import cxc_eccv`` is quick.
-
-Those that are not public are what a report's methods call: it lies below what shows and keeps it.
-"""
+"""Name to its module; imported on first use, so that ``import cxc_eccv`` is quick."""
 
 if TYPE_CHECKING:
     from cxc_eccv.adapters import metric
@@ -72,10 +71,7 @@ if TYPE_CHECKING:
     from cxc_eccv.contrastive import MultiPositiveCollator, collect_positives, multi_positive_loss
     from cxc_eccv.evaluation import evaluate, evaluate_rankings
     from cxc_eccv.from_model import evaluate_model
-    from cxc_eccv.report.console import report_html as report_html
-    from cxc_eccv.report.console import report_text as report_text
     from cxc_eccv.report.folder import load_report
-    from cxc_eccv.report.folder import save_report as save_report
     from cxc_eccv.runs import load_embeddings, load_run, save_embeddings
     from cxc_eccv.sources.library import Library
 

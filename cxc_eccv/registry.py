@@ -60,7 +60,8 @@ def metric_variants(name: str) -> tuple[Spec, list[dict[str, Any]]]:
     return spec, list(spec.variants())
 
 
-def metric_labelled(label: str) -> tuple[Spec, dict[str, Any]]:
+@cache
+def metric_labelled(label: str) -> tuple[Spec, Mapping[str, Any]]:
     """A metric and its parameters, from its label in report keys.
 
     Example:

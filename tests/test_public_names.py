@@ -1,7 +1,9 @@
 """The public namespace: what it holds, and that importing it stays light."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +40,33 @@ def test_members_are_pinned():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'evaluat'"):
         cxc_eccv.evaluat  # noqa: B018
+
+
+def test_no_module_takes_more_than_the_version_from_the_top_package():
+    """The linter cannot see an import through its ``__getattr__``."""
+    package = Path(cxc_eccv.__file__).parent
+    modules = {path.stem if path.is_file() else path.name for path in package.iterdir()}
+    for path in package.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        taken = {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "cxc_eccv"
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "cxc_eccv":
+                taken |= {alias.name for alias in node.names}
+            if isinstance(node, ast.Import):
+                assert not any(alias.name == "cxc_eccv" and alias.asname for alias in node.names), path
+        assert taken <= {"__version__"} | modules, path
+
+
+@pytest.mark.parametrize("name", ["cxc_eccv.evaluation", "cxc_eccv.types"])
+def test_a_report_shows_itself_whatever_was_imported(name):
+    code = f"import {name}\nfrom cxc_eccv.types import Report\nreport = Report((), {{}}, {{}})\n"
+    code += "print(report)\nassert 'No task' in report._repr_html_()"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "No task could be computed." in printed
 
 
 def test_import_loads_nothing_heavy():

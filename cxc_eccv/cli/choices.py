@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.errors import UnknownName
+from cxc_eccv.types.splits import SPLIT_NAMES
 
 __all__ = [
     "AllowModified",
@@ -74,9 +75,6 @@ CentralCrop = Annotated[
 Thumbnails = Annotated[
     Path | None, typer.Option(help="Folder with the image files, at any depth, for thumbnails in the HTML page.")
 ]
-SPLITS = {"train": "train", "restval": "restval", "val": "validation", "validation": "validation", "test": "test"}
-
-
 CONCEPT_SOURCES = {"coco": "coco", "visual-genome": "visual_genome"}
 
 
@@ -96,6 +94,6 @@ def names(values: list[str] | None) -> list[str] | None:
 
 def split_name(split: str) -> str:
     """The dataset's name of a split; ``val`` is ``validation``."""
-    if split not in SPLITS:
-        raise UnknownName("split", split, SPLITS)
-    return SPLITS[split]
+    if split not in SPLIT_NAMES:
+        raise UnknownName("split", split, SPLIT_NAMES)
+    return SPLIT_NAMES[split]

@@ -104,9 +104,9 @@ def _lay_out(
     models: Sequence[str],
 ) -> list[Table]:
     """The tables to show: of the comparison, then of each paper."""
-    from cxc_eccv.comparison.views import comparison_tables, order_tables, placement_table
+    from cxc_eccv.comparison.views import order_tables, placement_table
 
-    tables = [] if comparison is None else comparison_tables(comparison)
+    tables = [] if comparison is None else comparison.tables()
     for paper in papers:
         in_table = [placement for placement in placements if placement.table == paper.name]
         tables.append(placement_table(paper, in_table, models))

@@ -1,6 +1,7 @@
 """Several reports together: paired tests between models, agreement between metrics, a place among published models."""
 
-from cxc_eccv.comparison.paired import Comparison, ComparisonSettings, Difference, compare
+from cxc_eccv.comparison.differences import Comparison, ComparisonSettings, Difference
+from cxc_eccv.comparison.paired import compare
 from cxc_eccv.comparison.published import (
     Agreement,
     Placement,

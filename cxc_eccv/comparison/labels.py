@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -12,11 +12,18 @@ from cxc_eccv.registry import metric_labelled, tasks
 from cxc_eccv.shown import upper_first
 from cxc_eccv.tables import Cell
 from cxc_eccv.types import Result
+from cxc_eccv.types.reported import SPREAD
 
-__all__ = ["SPREAD", "heading_of", "list_names", "metric_name", "score_cell", "show_value", "task_name", "unit_of"]
-
-SPREAD = "_std"
-"""End of the label of a standard deviation over a metric's samples."""
+__all__ = [
+    "heading_of",
+    "list_names",
+    "metric_name",
+    "row_name",
+    "score_cell",
+    "show_value",
+    "task_name",
+    "unit_of",
+]
 
 
 def task_name(task: str) -> str:
@@ -101,9 +108,15 @@ def list_names(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _read(label: str) -> tuple[Spec | None, dict[str, Any], bool]:
+def _read(label: str) -> tuple[Spec | None, Mapping[str, Any], bool]:
     """The metric behind a label, its parameters, and whether the label is that of its spread; None where unknown."""
     for stem in dict.fromkeys((label, label.removesuffix(SPREAD))):
         with suppress(UnknownName):
             return *metric_labelled(stem), stem != label
     return None, {}, False
+
+
+def row_name(key: str) -> str:
+    """Direction and metric; ``both`` is their mean, or RSUM."""
+    _, *direction, metric = key.split("/")
+    return f"  {''.join(direction) or 'both'} {metric_name(metric)}"

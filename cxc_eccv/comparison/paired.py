@@ -3,156 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cxc_eccv import registry
+from cxc_eccv.comparison.differences import FEWEST_SAMPLES, Comparison, ComparisonSettings, Difference
 from cxc_eccv.comparison.pairing import Pair, check_comparable, notes_on, pair_up
 from cxc_eccv.comparison.resampling import paired_samples
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.shown import visible
 from cxc_eccv.statistics import enough_samples, holm, interval, least_p_value, two_sided_p_value
-from cxc_eccv.tables import tables_to_console, tables_to_html
-from cxc_eccv.terminal import shown_text
-from cxc_eccv.types import FloatArray, Report, check_whole
+from cxc_eccv.types import FloatArray, Report
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["Comparison", "ComparisonSettings", "Difference", "compare"]
-
-FEWEST_SAMPLES = 100
-METRICS = ("main", "all")
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonSettings:
-    """How differences were tested.
-
-    Attributes:
-        seed: of the draws.
-        samples: bootstrap samples.
-        confidence: of the intervals; 1 minus it is the level of the tests.
-        metrics: which are tested: ``main``, the main metric of each task, or ``all``.
-    """
-
-    seed: int = 0
-    samples: int = 10_000
-    confidence: float = 0.95
-    metrics: str = "main"
-
-    def __post_init__(self) -> None:
-        check_whole("seed", self.seed, 0)
-        check_whole("samples", self.samples, FEWEST_SAMPLES)
-        if not 0 < self.confidence < 1:
-            raise InvalidOption(f"confidence is {self.confidence!r}, expected a number between 0 and 1, as 0.95")
-        if self.metrics not in METRICS:
-            raise InvalidOption(f"metrics is {self.metrics!r}, expected {' or '.join(METRICS)}")
-
-    @property
-    def level(self) -> float:
-        """Of all tests together; 0.05, and not the 0.05000000000000004 that a subtraction of floats leaves."""
-        return round(1 - self.confidence, 12)
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One metric of one model against the baseline.
-
-    Attributes:
-        model, baseline: names.
-        task, direction, metric: the key's parts.
-        value, baseline_value: scores, in the report's units.
-        difference: value minus baseline_value: the effect.
-        low, high: percentile interval of the difference.
-        p_value: two-sided; see :func:`cxc_eccv.statistics.two_sided_p_value`.
-        p_holm: corrected for all tests of the comparison.
-        higher_is_better: of the metric.
-        better, worse: queries on which the model beats the baseline, and the other way round; 0 for a whole task.
-        n_queries, n_images: what was resampled.
-    """
-
-    model: str
-    baseline: str
-    task: str
-    direction: str
-    metric: str
-    value: float
-    baseline_value: float
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    p_holm: float
-    higher_is_better: bool
-    better: int
-    worse: int
-    n_queries: int
-    n_images: int
-
-    @property
-    def key(self) -> str:
-        """``task/direction/metric``, as in report.json."""
-        return "/".join(part for part in (self.task, self.direction, self.metric) if part)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Comparison:
-    """Models against a baseline; printed, or at the end of a notebook's cell, it shows its tables.
-
-    Attributes:
-        baseline: its name.
-        models: names of those compared with it.
-        settings: how it was tested.
-        differences: a row per model and metric; Holm's correction is over all of them.
-        not_compared: model to key to the reason why a metric was left out.
-        notes: what else to know before believing the numbers.
-    """
-
-    baseline: str
-    models: tuple[str, ...]
-    settings: ComparisonSettings
-    differences: tuple[Difference, ...]
-    not_compared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    def significant(self, one: Difference) -> bool:
-        """Whether a difference holds at the level of the tests after Holm's correction."""
-        return one.p_holm < self.settings.level
-
-    def to_pandas(self) -> pd.DataFrame:
-        """A row per model and metric: the attributes of :class:`Difference`, and whether it is significant.
-
-        Example:
-            >>> Comparison("old", (), ComparisonSettings(), ()).to_pandas().columns[:3].tolist()
-            ['model', 'baseline', 'task']
-        """
-        import pandas as pd
-
-        columns = [*(column.name for column in fields(Difference)), "significant"]
-        return pd.DataFrame(self.records(), columns=columns)
-
-    def records(self) -> list[dict[str, Any]]:
-        """The rows of :meth:`to_pandas`."""
-        return [asdict(row) | {"significant": self.significant(row)} for row in self.differences]
-
-    def __repr__(self) -> str:
-        models = f"{', '.join(self.models)} with {self.baseline}"
-        significant = sum(map(self.significant, self.differences))
-        return visible(f"<Comparison of {models}: {len(self.differences)} tests, {significant} significant>")
-
-    def __str__(self) -> str:
-        from cxc_eccv.comparison.views import comparison_tables
-
-        return shown_text(tables_to_console(comparison_tables(self)))
-
-    def _repr_html_(self) -> str:
-        from cxc_eccv.comparison.views import comparison_tables
-
-        return f"<div>\n{tables_to_html(comparison_tables(self))}\n</div>"
+__all__ = ["compare"]
 
 
 def compare(

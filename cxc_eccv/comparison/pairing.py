@@ -34,10 +34,13 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
     _check_equal("the split", baseline, other, *(model.report.provenance.get("split") for model in models))
     parts = [(model.report.provenance.get("restriction") or {}).get("left_out_sha256") for model in models]
     if parts[0] != parts[1]:
-        told = [model.report.restriction or "all of it" for model in models]
-        _refuse("the part of the split", baseline, other, *told)
+        scored = [model.report.restriction or "all of it" for model in models]
+        _refuse("the part of the split", baseline, other, *scored)
     _check_equal("the set of labels", baseline, other, *map(_labels_of, models))
-    annotated = [_label_files_of(model) for model in models]
+    annotated = [
+        {name: file.get("sha256") for name, file in (model.report.provenance.get("label_files") or {}).items()}
+        for model in models
+    ]
     if all(annotated):
         _check_equal("the label files of annotated", baseline, other, *annotated)
     if data[0]["fingerprint"] != data[1]["fingerprint"]:
@@ -87,11 +90,6 @@ def _data_of(model: ScoredReport) -> Mapping[str, Any]:
             "it. Evaluate the model again with this version."
         )
     return data
-
-
-def _label_files_of(model: ScoredReport) -> dict[str, str | None]:
-    """Name to hash of the label files whose positives are those of a task; none without the task."""
-    return {name: file.get("sha256") for name, file in (model.report.provenance.get("label_files") or {}).items()}
 
 
 def _labels_of(model: ScoredReport) -> str:

@@ -187,9 +187,9 @@ def _files(paths: Sequence[str | Path], names: Sequence[str] | None) -> dict[str
 
 def _default_names(files: Sequence[Path], paths: Sequence[Path]) -> list[str]:
     """What the reports are of, or where two are alike or one does not say it their folders, or else their files."""
-    told = [read_report(file).name for file in files]
+    titles = [read_report(file).name for file in files]
     folders = [(path if path.is_dir() else path.parent).absolute().name for path in paths]
-    differ = (found for found in (told, folders) if all(found) and len(set(found)) == len(found))
+    differ = (names for names in (titles, folders) if all(names) and len(set(names)) == len(names))
     return next(differ, [str(file) for file in files])
 
 

@@ -6,21 +6,18 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cxc_eccv.comparison.labels import SPREAD, heading_of, metric_name, show_value, task_name
+from cxc_eccv.comparison.differences import LONGEST_HEADING, Comparison
+from cxc_eccv.comparison.labels import heading_of, row_name, show_value, task_name
 from cxc_eccv.comparison.published import Agreement, ModelOrder, Placement, PublishedTable, Standing
 from cxc_eccv.shown import visible
 from cxc_eccv.tables import MISSING, Cell, Table
-from cxc_eccv.types.reported import group_by_reason
-
-if TYPE_CHECKING:
-    from cxc_eccv.comparison.paired import Comparison, Difference
+from cxc_eccv.types.reported import SPREAD
 
 __all__ = [
-    "comparison_tables",
     "comparison_to_json",
     "order_tables",
     "order_to_csv",
@@ -105,62 +102,6 @@ def rows_to_csv(rows: Sequence[Mapping[str, object]]) -> str:
     return text.getvalue()
 
 
-LEAST_SHOWN = 0.001
-LONGEST_HEADING = 16
-"""Longer names of models do not stand above columns; the title or a legend has them."""
-
-STACKED = (
-    ((0,), (1,), (2,), (3, 4), (5, 6), (7,)),
-    ((0,), (1, 2), (3, 4), (5, 6, 7)),
-)
-"""Columns of a comparison that share one in a narrow terminal: value over interval, p over Holm, and so on."""
-
-
-def comparison_tables(comparison: Comparison) -> list[Table]:
-    """A table per model against the baseline with what was left out, and below the last one the notes on all."""
-    settings, n_tests = comparison.settings, len(comparison.differences)
-    family = "the main metric of each task" if settings.metrics == "main" else "all metrics"
-    legend = (
-        f"Percent, or ranks. Difference with its {100 * settings.confidence:g}% interval; p two-sided, from a paired "
-        f"bootstrap over images ({settings.samples:,} samples, seed {settings.seed}); Holm: p corrected for {n_tests} "
-        f"tests ({family}), * under {settings.level:.2g}; won:lost counts the queries that the model does better or "
-        "worse."
-    )
-    *most, last = [_difference_table(comparison, model) for model in comparison.models]
-    cautions = [f"note: {note}" for note in comparison.notes]
-    return [*most, replace(last, notes=[*last.notes, legend], cautions=cautions)]
-
-
-def _difference_table(comparison: Comparison, model: str) -> Table:
-    is_short = max(len(model), len(comparison.baseline)) <= LONGEST_HEADING
-    names = (comparison.baseline, model) if is_short else ("baseline", "model")
-    header = [(text,) for text in ("", *names, "difference", "interval", "p", "Holm", "won:lost")]
-    rows: list[Sequence[str | Cell]] = []
-    styles = []
-    own = [row for row in comparison.differences if row.model == model]
-    for task in dict.fromkeys(row.task for row in own):
-        of_task = [row for row in own if row.task == task]
-        rows += [[task_name(task)], *(_difference_cells(row, comparison.significant(row)) for row in of_task)]
-        styles += ["", *("bold" if comparison.significant(row) else "" for row in of_task)]
-    left_out = group_by_reason(comparison.not_compared.get(model, {}))
-    notes = [f"not compared: {', '.join(keys)}: {reason}" for reason, keys in left_out.items()]
-    return Table(header, rows, f"{model} against {comparison.baseline}", notes=notes, stacked=STACKED, styles=styles)
-
-
-def _difference_cells(row: Difference, significant: bool) -> list[str | Cell]:
-    low, high = (show_value(row.metric, bound, sign=True) for bound in (row.low, row.high))
-    return [
-        _row_name(row.key),
-        show_value(row.metric, row.baseline_value),
-        show_value(row.metric, row.value),
-        Cell(show_value(row.metric, row.difference, sign=True), strong=significant),
-        f"[{low}, {high}]",
-        _p(row.p_value),
-        f"{_p(row.p_holm)} {'*' if significant else ' '}",
-        f"{row.better:,}:{row.worse:,}" if row.direction else "",
-    ]
-
-
 def placement_table(table: PublishedTable, placements: Sequence[Placement], names: Sequence[str]) -> Table:
     """A row per metric: each model's value, its rank, and for one model its neighbours.
 
@@ -211,7 +152,7 @@ def _placement_rows(
         for key in (key for key in by_key if key.split("/")[0] == task):
             cells = [cell for name in names for cell in _placement_cells(by_key[key].get(name), decimals)]
             alone = by_key[key].get(names[0]) if len(names) == 1 else None
-            yield [_row_name(key), *cells, *([alone.above or "", alone.below or ""] if alone else [])]
+            yield [row_name(key), *cells, *([alone.above or "", alone.below or ""] if alone else [])]
 
 
 def _placement_cells(place: Placement | None, decimals: int) -> list[str | Cell]:
@@ -275,13 +216,3 @@ def _order_rows(order: ModelOrder, keys: Sequence[str]) -> Iterator[list[str | C
             _value_cell(key, one[model], decimals, best[key]) if model in one else MISSING for key, one in found.items()
         ]
         yield [Cell(model.name, strong=not model.published), rank, *values]
-
-
-def _row_name(key: str) -> str:
-    """Direction and metric; ``both`` is their mean, or RSUM."""
-    _, *direction, metric = key.split("/")
-    return f"  {''.join(direction) or 'both'} {metric_name(metric)}"
-
-
-def _p(value: float) -> str:
-    return f"<{LEAST_SHOWN}" if value < LEAST_SHOWN else f"{value:.3f}"

@@ -20,8 +20,8 @@
 - :mod:`~cxc_eccv.evaluation.labels` puts what some sources of labels say together in the place of a task's positives,
   where a caller names them; needs, metrics and intervals see no difference.
 - :mod:`~cxc_eccv.evaluation.needs` knows what metrics are computed from. Ranks, top items, plausible matches, rated
-  pairs and other scores are one class each: what a run must hold for it, what is ranked or read for it, which rankings
-  are too short for it, and what the metric makes of it. ``Spec.needs`` names it, and nothing else looks at that name.
+  pairs and other scores are one class and one file each: what a run must hold for it, what is ranked or read for it,
+  which rankings are too short for it, and what the metric makes of it. ``Spec.needs`` names it.
 - :mod:`~cxc_eccv.evaluation.measure` looks for faults before the long pass, so that a user waits for no error, and
   gathers what the needs ask for, so that one product of embeddings serves all.
 - :mod:`~cxc_eccv.evaluation.score` turns each part into :class:`~cxc_eccv.evaluation.needs.Scored` numbers. The value
@@ -29,7 +29,8 @@
   :class:`~cxc_eccv.statistics.Draws` depend on the seed and the number of images alone, so that samples of one
   metric may be added to those of another (RSUM) and compared between models.
 - :mod:`~cxc_eccv.evaluation.bounds` says how low and how high a number could be under any labels of the retrieved pairs
-  that nobody judged: needs that rank positives then read the top of every query too, beside all that is known of it.
+  that nobody judged. It adds its readers of the top of every query to the pass, and asks the needs once they are
+  finished; no need knows of bounds.
 - :mod:`~cxc_eccv.evaluation.report` puts the numbers of a task together and records what they were computed from;
   :mod:`~cxc_eccv.evaluation.report_files` writes and reads report.json and per_query.parquet.
 

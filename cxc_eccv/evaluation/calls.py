@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, raise_all
+from cxc_eccv.evaluation.bounds import BoundsOfNeeds
 from cxc_eccv.evaluation.labels import describe_sources
 from cxc_eccv.evaluation.measure import find_faults, measure, refuse_to_compute
 from cxc_eccv.evaluation.needs import AnyRanks, Ranks
@@ -146,14 +147,14 @@ def evaluate(
         parts, left_out = chosen.parts, chosen.restriction.facts
         faults = find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)
         raise_all([*chosen.refused, *faults])
+        ranges: BoundsOfNeeds | None = None
         if settings.bounds:
-            for need in [need for part in parts for need in part.needs]:
-                sources = chosen.sources or need.task.sources_in(library)
-                need.look_for_unjudged(run, library, split, settings.depth, sources)
-        measure(run, parts, scoring["similarity"], **options)
+            needs = [need for part in parts for need in part.needs]
+            ranges = BoundsOfNeeds(run, needs, library, split, settings.depth, chosen.sources)
+        measure(run, parts, scoring["similarity"], ranges, **options)
         facts = {"run": describe_run(run, parts), **scoring, **model, **({"restriction": left_out} if left_out else {})}
         facts |= {"labels": describe_sources(chosen.sources, library, split)} if chosen.sources else {}
-        report = make_report(parts, library, split, settings, skipped=chosen.skipped, **facts)
+        report = make_report(parts, library, split, settings, bounds=ranges, skipped=chosen.skipped, **facts)
     _refuse_empty_tasks(report, tasks)
     return replace(report, origin=(run, library)) if per_query else report
 
@@ -274,7 +275,7 @@ def report_of_ranks(
     for key, (judgments, ranks) in ranked.items():
         name, _, direction = key.partition("/")
         plan = plan_of(task(name), metrics)
-        variants = [variant for variant in plan.parts[direction] if variant.need is Ranks]
+        variants = [variant for variant in plan.parts[direction] if variant.spec.needs == "ranks"]
         need = Ranks(plan.task, direction, judgments, variants)
         need.settle(ranks)
         parts.append(Part(plan, direction, (need,)))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cxc_eccv.errors import CxcEccvError, MissingIds, RunTooShallow, SourceMissing, UnknownIds
+from cxc_eccv.evaluation.bounds import BoundsOfNeeds
 from cxc_eccv.evaluation.needs import Need
 from cxc_eccv.evaluation.select import Part
 from cxc_eccv.ranking import ranks_of_run
@@ -31,10 +32,27 @@ NAMED = 3
 SWAP_SHARE = 0.5
 
 
-def measure(run: Run, parts: Sequence[Part], similarity: str | None, **options: Any) -> None:  # noqa: ANN401
+def measure(
+    run: Run,
+    parts: Sequence[Part],
+    similarity: str | None,
+    bounds: BoundsOfNeeds | None = None,
+    **options: Any,  # noqa: ANN401 - those of ranks_of_run
+) -> None:
     """Let every need learn what its metrics are computed from, in one pass over a run as the tasks see it."""
-    for seen, own in _group_by_view(run, parts):
-        _pass_over(seen, own, similarity, **options)
+    for seen, parts_of_view in _group_by_view(run, parts):
+        needs = [need for part in parts_of_view for need in part.needs]
+        judgments = {name: (need.direction, judged) for need in needs for name, judged in need.requests.items()}
+        readers: dict[str, list[RowReader]] = {}
+        for need in needs:
+            if reading := [*need.readers, *(() if bounds is None else bounds.readers(need))]:
+                readers.setdefault(need.direction, []).extend(reading)
+        ranked = add_altered(seen, {part.task.altered for part in parts_of_view} - {""}, similarity)
+        ranks = ranks_of_run(ranked, judgments, readers=readers, similarity=similarity, **options)
+        for need in needs:
+            need.learn(seen, ranks, similarity)
+    if bounds is not None:
+        bounds.settle()
 
 
 def _group_by_view(run: Run, parts: Sequence[Part]) -> list[tuple[Run, list[Part]]]:
@@ -42,21 +60,7 @@ def _group_by_view(run: Run, parts: Sequence[Part]) -> list[tuple[Run, list[Part
     views: dict[Callable[[Run], Run], list[Part]] = {}
     for part in parts:
         views.setdefault(part.task.view, []).append(part)
-    return [(view(run), own) for view, own in views.items()]
-
-
-def _pass_over(run: Run, parts: Sequence[Part], similarity: str | None, **options: Any) -> None:  # noqa: ANN401
-    """Let the needs of parts that see the same run learn from one pass over it."""
-    needs = [need for part in parts for need in part.needs]
-    judgments = {name: (need.direction, judged) for need in needs for name, judged in need.requests.items()}
-    readers: dict[str, list[RowReader]] = {}
-    for need in needs:
-        if need.readers:
-            readers.setdefault(need.direction, []).extend(need.readers)
-    ranked = add_altered(run, {part.task.altered for part in parts} - {""}, similarity)
-    ranks = ranks_of_run(ranked, judgments, readers=readers, similarity=similarity, **options)
-    for need in needs:
-        need.learn(run, ranks, similarity)
+    return [(view(run), viewing) for view, viewing in views.items()]
 
 
 def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: bool, strict: bool) -> list[CxcEccvError]:
@@ -113,15 +117,13 @@ def find_missing_ids(run: Run, needs: Sequence[Need[Any]]) -> list[CxcEccvError]
     else:
         sides = {side: collect_ids(side, needs) for side in SIDES}
         looks = [partial(places_of, ids, run, side) for side, ids in sides.items() if ids.size]
-    return [error for look in looks if (error := _find_missing(look)) is not None]
-
-
-def _find_missing(look: Callable[[], IntArray]) -> MissingIds | None:
-    try:
-        look()
-    except MissingIds as error:
-        return error
-    return None
+    errors: list[CxcEccvError] = []
+    for look in looks:
+        try:
+            look()
+        except MissingIds as error:
+            errors.append(error)
+    return errors
 
 
 def find_unknown_ids(

@@ -11,6 +11,7 @@ import numpy as np
 
 import cxc_eccv
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.evaluation.bounds import BoundsOfNeeds
 from cxc_eccv.evaluation.measure import collect_ids
 from cxc_eccv.evaluation.needs import OtherScores, Scored, TopItems
 from cxc_eccv.evaluation.report_files import per_query_table
@@ -34,15 +35,20 @@ def make_report(
     split: str,
     settings: Settings,
     *,
+    bounds: BoundsOfNeeds | None = None,
     skipped: Mapping[str, str] | None = None,
     **provenance: Any,  # noqa: ANN401 - recorded as they are
 ) -> Report:
     """Score what was measured and report it."""
-    _warn_of_ties(parts)
+    for part in parts:
+        for need in part.needs:
+            if need.caution:
+                warnings.warn(f"{part.key}: {need.caution}", stacklevel=3)
     for part in parts:
         if part.plan.strict and part.errors:
             raise next(iter(part.errors.values()))
-    rows = _score_tasks(parts, Scorer(library, split, settings), reasons := dict(skipped or {}))
+    scorer = Scorer(library, split, settings, bounds)
+    rows = _score_tasks(parts, scorer, bounds, reasons := dict(skipped or {}))
     shown = [row for row in rows if row.variant.shown]
     tasks = {part.task.name: part.task for part in parts}.values()
     labels = {name: fact for task in tasks for name, fact in task.facts(library, split).items()}
@@ -52,7 +58,9 @@ def make_report(
     return Report(tuple(row.result for row in shown), reasons, facts, table)
 
 
-def _score_tasks(parts: Sequence[Part], scorer: Scorer, reasons: dict[str, str]) -> list[Scored]:
+def _score_tasks(
+    parts: Sequence[Part], scorer: Scorer, bounds: BoundsOfNeeds | None, reasons: dict[str, str]
+) -> list[Scored]:
     """All numbers, those over a whole task behind those of its parts; why some are lacking goes to ``reasons``.
 
     Parts are scored side by side; the linear algebra library is held to one thread meanwhile.
@@ -61,20 +69,22 @@ def _score_tasks(parts: Sequence[Part], scorer: Scorer, reasons: dict[str, str])
         scored = list(pool.map(scorer.score, parts))
     rows: list[Scored] = []
     for name in dict.fromkeys(part.task.name for part in parts):
-        own = [(part, found) for part, found in zip(parts, scored, strict=True) if part.task.name == name]
-        plan = own[0][0].plan
-        directions = {part.name: found for part, found in own if part.name in plan.task.directions}
+        of_task = [(part, scores) for part, scores in zip(parts, scored, strict=True) if part.task.name == name]
+        plan = of_task[0][0].plan
+        directions = {part.name: scores for part, scores in of_task if part.name in plan.task.directions}
         whole = Part(plan, "", (OtherScores(plan.task, "", directions, plan.parts[""]),))
-        for part, found in [*own, (whole, scorer.score(whole))]:
-            rows += found
+        for part, scores in [*of_task, (whole, scorer.score(whole))]:
+            rows += scores
             hidden = {variant.label for variant in plan.parts[part.name] if not variant.shown}
             reasons |= {f"{part.key}/{label}": str(e) for label, e in part.errors.items() if label not in hidden}
-            reasons |= {
-                f"{part.key}/{label} bounds": reason
-                for need in part.needs
-                for label, reason in need.unbounded.items()
-                if label not in hidden | part.errors.keys()
-            }
+            if bounds is None:
+                continue
+            for need in part.needs:
+                reasons |= {
+                    f"{part.key}/{label} bounds": reason
+                    for label, reason in bounds.reasons(need).items()
+                    if label not in hidden | part.errors.keys()
+                }
     return rows
 
 
@@ -88,13 +98,6 @@ def _describe_judge(parts: Sequence[Part], settings: Settings) -> dict[str, Any]
             if isinstance(need, TopItems) and need.asked:
                 asked[part.key] = max(need.asked, asked.get(part.key, 0))
     return {"unjudged": {**settings.unjudged.facts, "pairs": asked}}
-
-
-def _warn_of_ties(parts: Iterable[Part]) -> None:
-    for part in parts:
-        for need in part.needs:
-            if need.caution:
-                warnings.warn(f"{part.key}: {need.caution}", stacklevel=4)
 
 
 def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: ANN401 - recorded as they are

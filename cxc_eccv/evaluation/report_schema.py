@@ -10,17 +10,15 @@ from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.registry import metric_variants
 from cxc_eccv.sources.reading import shown
 from cxc_eccv.types import Bounds, Report, Result
+from cxc_eccv.types.reported import SPREAD
 from cxc_eccv.types.shapes import COUNT, MAPPING, NUMBER, SHARE, TEXT, Each, Kind, Loose, Shape, check_shape
 from cxc_eccv.types.strict_json import JsonFault
 
-__all__ = ["ROUNDING", "SCHEMA", "SPREAD", "report_of"]
+__all__ = ["ROUNDING", "SCHEMA", "report_of"]
 
 SCHEMA = 1
 
 ROUNDING = 1e-9
-
-SPREAD = "_std"
-"""End of the name of a standard deviation."""
 
 EDITED = "; the file was edited. Evaluate again."
 

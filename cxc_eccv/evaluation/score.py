@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cxc_eccv.evaluation.bounds import BoundsOfNeeds
 from cxc_eccv.evaluation.needs import QueryValues, Scored
 from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Settings
@@ -28,21 +29,25 @@ class Scorer:
         library: says which image stands behind a caption.
         split: of the judgments.
         settings: of the report.
+        bounds: of the needs, where they are asked for.
     """
 
-    def __init__(self, library: Library, split: str, settings: Settings) -> None:
-        self._library, self._split, self._settings = library, split, settings
+    def __init__(self, library: Library, split: str, settings: Settings, bounds: BoundsOfNeeds | None = None) -> None:
+        self._library, self._split, self._settings, self._bounds = library, split, settings, bounds
         self._draws = None if settings.level is None else Draws(settings.seed)
 
     def score(self, part: Part) -> list[Scored]:
         """All metrics of one part that can be computed, in their order."""
         settings = self._settings.on(self._library, self._split, part.task.collection)
-        rows = [
-            row
-            for variant, need in part.needs_of_variants
-            if variant.label not in need.errors
-            for row in need.score(variant, settings)
-        ]
+        rows: list[Scored] = []
+        for variant, need in part.needs_of_variants:
+            if variant.label in need.errors:
+                continue
+            scored = need.score(variant, settings)
+            if self._bounds is not None:
+                bounds = self._bounds.find(need, variant, settings)
+                scored = [replace(row, result=replace(row.result, bounds=bounds)) for row in scored]
+            rows += scored
         return [self._with_interval(row) for row in self._resample(part, rows)]
 
     def _resample(self, part: Part, rows: Sequence[Scored]) -> list[Scored]:

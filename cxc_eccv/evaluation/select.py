@@ -206,7 +206,7 @@ def _find_needs(
     found: list[Need[Any]] = []
     run, direction = plan.task.view(run), direction_of(part)
     for name, need in NEEDS.items():
-        if own := [variant for variant in variants if variant.need is need]:
+        if own := [variant for variant in variants if variant.spec.needs == name]:
             if (reason := need.why_not(run, direction)) is not None:
                 raise NotApplicable(reason)
             judged = plan.task.judged(name, library, split, part)
@@ -241,7 +241,7 @@ def plan_of(own: Task, metrics: Sequence[str] | None) -> Plan:
     for variant in whole:
         inputs = [metric_variants(label) for label in variant.spec.inputs if label not in shown]
         variants += [Variant(spec, calls[0], shown=False) for spec, calls in inputs]
-    fitting = [variant for variant in variants if variant.need.fits(variant.spec, own)]
+    fitting = [variant for variant in variants if NEEDS[variant.spec.needs].fits(variant.spec, own)]
     offers = own.offers
     parts = {
         part: _once(variant for variant in fitting if part in offers.get(variant.spec.needs, ())) for part in own.parts

@@ -25,7 +25,6 @@ __all__ = [
     "SPLITS",
     "Judge",
     "PairValues",
-    "PredictedLabels",
     "Probabilities",
     "Settings",
     "Unjudged",
@@ -182,7 +181,7 @@ def policy_of(unjudged: Unjudged) -> str | Classifier:
     """The policy as the metric takes it: a table of labels becomes a classifier; a judge has become one before."""
     if isinstance(unjudged, Judge):
         raise InvalidOption("a judge labels pairs of a split that it was told: give what its method on gave")
-    return PredictedLabels(unjudged) if isinstance(unjudged, pa.Table) else unjudged
+    return PairValues(unjudged, "label", "predicted labels") if isinstance(unjudged, pa.Table) else unjudged
 
 
 class PairValues:
@@ -190,7 +189,7 @@ class PairValues:
 
     Args:
         table: ``image_id``, ``caption_id`` (whole numbers) and the numbers; every pair once.
-        column: of the numbers.
+        column: of the numbers: ``probability``, or ``label`` of zeros and ones.
         what: the table holds, for messages.
 
     Raises:
@@ -203,9 +202,11 @@ class PairValues:
         [0.25, 0.5]
     """
 
-    remedy = "Give these too."
-
-    def __init__(self, table: pa.Table, column: str, what: str, kinds: str = "biuf") -> None:
+    def __init__(self, table: pa.Table, column: str, what: str) -> None:
+        are_labels = column == "label"
+        kinds, self._remedy = "biuf", "Give these too."
+        if are_labels:
+            kinds, self._remedy = "biu", "Label these too, or choose another policy for unjudged pairs."
         columns = ("image_id", "caption_id", column)
         lacking = [name for name in columns if name not in table.column_names]
         if lacking:
@@ -213,15 +214,15 @@ class PairValues:
         images, captions, values = (np.asarray(table[name]) for name in columns)
         if any(ids.dtype.kind not in "iu" for ids in (images, captions)) or values.dtype.kind not in kinds:
             found = ", ".join(f"{name} {table[name].type}" for name in columns)
-            raise DataError(f"{what}: need {'whole ' if 'f' not in kinds else ''}numbers without nulls, found {found}")
+            raise DataError(f"{what}: need {'whole ' if are_labels else ''}numbers without nulls, found {found}")
         order = np.lexsort((captions, images))
         self._pairs, self._what = np.stack([images[order], captions[order]], axis=1).astype(np.int64), what
         twice = np.flatnonzero((np.diff(self._pairs, axis=0) == 0).all(axis=1))
         if twice.size:
             image, caption = self._pairs[twice[0]]
             raise DataError(f"{what}: the pair of image {image} and caption {caption} is given twice")
-        check_values(values, what, PROBABILITIES if "f" in kinds else LABELS, (images, captions))
-        self._values = values[order]
+        check_values(values, what, LABELS if are_labels else PROBABILITIES, (images, captions))
+        self._values = values[order].astype(np.int64) if are_labels else values[order]
 
     def __call__(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[Any]:
         """(P,) numbers of (P,) images with (P,) captions; DataError where the table lacks one."""
@@ -235,29 +236,6 @@ class PairValues:
             image, caption = wanted[missing[0]]
             raise DataError(
                 f"{self._what} lack {missing.size} of {rows.size} retrieved pairs without a label, the first: image "
-                f"{image}, caption {caption}. {self.remedy}"
+                f"{image}, caption {caption}. {self._remedy}"
             )
         return np.asarray(self._values[rows])
-
-
-class PredictedLabels(PairValues):
-    """A classifier whose labels were computed before.
-
-    Args:
-        table: ``image_id``, ``caption_id`` (whole numbers), ``label`` (1 or true where the image entails the caption,
-            else 0); every pair once.
-
-    Example:
-        >>> labels = PredictedLabels(pa.table({"image_id": [1, 1], "caption_id": [7, 8], "label": [1, 0]}))
-        >>> labels(np.array([1, 1]), np.array([8, 7])).tolist()
-        [0, 1]
-    """
-
-    remedy = "Label these too, or choose another policy for unjudged pairs."
-
-    def __init__(self, table: pa.Table) -> None:
-        super().__init__(table, "label", "predicted labels", "biu")
-
-    def __call__(self, query_ids: IntArray, item_ids: IntArray) -> NDArray[np.int64]:
-        """(P,) labels of (P,) images with (P,) captions; DataError where the table lacks one."""
-        return super().__call__(query_ids, item_ids).astype(np.int64)

@@ -14,12 +14,13 @@ import numpy as np
 import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, ReportRefused, UnknownName
 from cxc_eccv.evaluation import report_from_json
-from cxc_eccv.evaluation.report_schema import ROUNDING, SPREAD
+from cxc_eccv.evaluation.report_schema import ROUNDING
 from cxc_eccv.hub.leaderboard import SPLIT
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.sources.catalog import OFFICIAL, Entry, fingerprint_files, load_catalog
 from cxc_eccv.types import Report, Result
+from cxc_eccv.types.reported import SPREAD
 
 __all__ = ["check_values", "checked_report"]
 

@@ -31,7 +31,17 @@ from cxc_eccv.ranking.scores import (
 )
 from cxc_eccv.ranking.shared_product import count_both, count_within
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun
-from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, TopK, positions_of, sides_of
+from cxc_eccv.types import (
+    CROSS_MODAL,
+    FloatArray,
+    IntArray,
+    Judgments,
+    PositiveRanks,
+    RatedPairs,
+    TopK,
+    positions_of,
+    sides_of,
+)
 
 __all__ = [
     "pair_similarities",
@@ -43,7 +53,6 @@ __all__ = [
     "top_k",
 ]
 
-CROSS_MODAL = ("i2t", "t2i")
 SCORED_AT_ONCE = 256
 
 Requests = Mapping[str, tuple[str, Judgments]]

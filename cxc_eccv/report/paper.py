@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from cxc_eccv.comparison import ScoredReport
-from cxc_eccv.comparison.labels import SPREAD, heading_of, task_name, unit_of
+from cxc_eccv.comparison.labels import heading_of, task_name, unit_of
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.comparison.views import rows_to_csv
 from cxc_eccv.errors import InvalidOption, UnknownName
@@ -17,29 +17,29 @@ from cxc_eccv.report.page import Page
 from cxc_eccv.report.wording import Shown, fold_deviations
 from cxc_eccv.shown import visible
 from cxc_eccv.tables import MISSING, Cell, Table
-from cxc_eccv.types import Report
+from cxc_eccv.types import CROSS_MODAL, Report
+from cxc_eccv.types.reported import SPREAD
 
 __all__ = ["paper_csv", "paper_tables"]
 
 RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
-CROSS = ("i2t", "t2i")
 
 LAYOUT = {
     "Image-text retrieval under the links of COCO": (
-        ("coco_1k", CROSS, RECALLS),
+        ("coco_1k", CROSS_MODAL, RECALLS),
         ("coco_1k", ("",), ("rsum",)),
-        ("coco_5k", CROSS, RECALLS),
+        ("coco_5k", CROSS_MODAL, RECALLS),
         ("coco_5k", ("",), ("rsum",)),
     ),
     "Image-text retrieval under further labels": (
-        ("cxc", CROSS, RECALLS),
-        ("eccv_caption", CROSS, ("map_at_r", "r_precision", "recall_at_1")),
-        ("plausible_match", CROSS, ("pmrp", "pmrp_at_50")),
+        ("cxc", CROSS_MODAL, RECALLS),
+        ("eccv_caption", CROSS_MODAL, ("map_at_r", "r_precision", "recall_at_1")),
+        ("plausible_match", CROSS_MODAL, ("pmrp", "pmrp_at_50")),
     ),
     "Image-text retrieval on Flickr": (
-        ("flickr30k", CROSS, RECALLS),
+        ("flickr30k", CROSS_MODAL, RECALLS),
         ("flickr30k", ("",), ("rsum",)),
-        ("flickr8k", CROSS, RECALLS),
+        ("flickr8k", CROSS_MODAL, RECALLS),
         ("flickr8k", ("",), ("rsum",)),
     ),
     "Retrieval within one modality, and correlation with ratings": (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from cxc_eccv.comparison.labels import SPREAD, metric_name, show_value
+from cxc_eccv.comparison.labels import metric_name, show_value
 from cxc_eccv.types import Result
+from cxc_eccv.types.reported import SPREAD
 
 __all__ = [
     "BOUNDS",
@@ -28,7 +29,7 @@ __all__ = [
     "value_text",
 ]
 
-DIRECTIONS = {
+DIRECTION_NAMES = {
     "i2t": "image to text",
     "t2i": "text to image",
     "t2t": "text to text",
@@ -62,7 +63,7 @@ UNJUDGED = "share of these among the retrieved pairs"
 
 def direction_name(direction: str) -> str:
     """What is the query, and what is ranked."""
-    return DIRECTIONS.get(direction, direction)
+    return DIRECTION_NAMES.get(direction, direction)
 
 
 def row_name(result: Result) -> str:

@@ -43,6 +43,7 @@ from cxc_eccv.sources.readers import (
 )
 from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types.splits import RAW_SPLIT
 
 __all__ = ["COCO_IMAGES", "Library"]
 
@@ -50,8 +51,6 @@ COCO_IMAGES = "http://images.cocodataset.org"
 """Where COCO's images are, by folder and file name."""
 
 Content = TypeVar("Content")
-
-RAW_SPLIT = {"train": "train", "restval": "restval", "validation": "val", "test": "test"}
 
 FLICKR8K_LISTS = {
     "train": "flickr8k_train_images",

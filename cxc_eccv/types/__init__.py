@@ -3,6 +3,7 @@
 from cxc_eccv.types.embedded import Embeddings
 from cxc_eccv.types.ids import LABELS, PROBABILITIES, FloatArray, IntArray, check_values, check_whole, positions_of
 from cxc_eccv.types.judged import (
+    CROSS_MODAL,
     DIRECTIONS,
     SIDES,
     Comparisons,
@@ -17,6 +18,7 @@ from cxc_eccv.types.judged import (
 from cxc_eccv.types.reported import Bounds, Report, Result
 
 __all__ = [
+    "CROSS_MODAL",
     "DIRECTIONS",
     "LABELS",
     "PROBABILITIES",

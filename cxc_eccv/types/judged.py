@@ -13,6 +13,7 @@ from cxc_eccv.errors import DataError, MalformedRun, RunTooShallow, UnknownName
 from cxc_eccv.types.ids import FloatArray, IntArray, all_unique, check_whole, frozen_ints, positions_of
 
 __all__ = [
+    "CROSS_MODAL",
     "DIRECTIONS",
     "SIDES",
     "Comparisons",
@@ -27,6 +28,8 @@ __all__ = [
 
 DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
 """Query modality to gallery modality: image or text."""
+
+CROSS_MODAL = DIRECTIONS[:2]
 
 MODALITIES = {"i": "images", "t": "captions"}
 SIDES = tuple(MODALITIES.values())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import cxc_eccv
+from cxc_eccv.presenting import presenter
 from cxc_eccv.shown import visible
 
 if TYPE_CHECKING:
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
 
-__all__ = ["Bounds", "Report", "Result", "group_by_reason"]
+__all__ = ["SPREAD", "Bounds", "Report", "Result", "group_by_reason"]
+
+SPREAD = "_std"
+"""End of the label of a standard deviation over a metric's samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +88,7 @@ class Result:
 class Report:
     """All results of one run, and what they were computed from.
 
-    Printed it shows the tables of the command line, at the end of a notebook's cell the same as HTML. What shows and
-    keeps a report stands above it, as it must know tasks, metrics and labels; the methods find it by the names that
-    ``cxc_eccv`` has for it.
+    Printed it shows the tables of the command line, at the end of a notebook's cell the same as HTML.
 
     Attributes:
         results: one row per task, direction and metric.
@@ -223,7 +224,7 @@ class Report:
             >>> [path.name for path in Report((), {}, {"split": "test"}).save(f"{tempfile.mkdtemp()}/out")][:2]
             ['report.json', 'per_query.parquet']
         """
-        return cxc_eccv.save_report(self, folder, images=images)
+        return presenter().save_report(self, folder, images=images)
 
     def __repr__(self) -> str:
         tasks = len({result.task for result in self.results})
@@ -231,10 +232,10 @@ class Report:
         return visible(f"<Report of {name}: {len(self.results)} results of {tasks} tasks, {split} split>")
 
     def __str__(self) -> str:
-        return cxc_eccv.report_text(self)
+        return presenter().report_text(self)
 
     def _repr_html_(self) -> str:
-        return cxc_eccv.report_html(self)
+        return presenter().report_html(self)
 
 
 COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]

@@ -308,7 +308,6 @@ def squared_length(lengths):
 @pytest.fixture
 def new_need(monkeypatch):
     """A metric that needs something new, and a task that offers it."""
-    monkeypatch.setattr("cxc_eccv.evaluation.needs.NEEDS", {**NEEDS, "query_lengths": QueryLengths})
     monkeypatch.setattr("cxc_eccv.evaluation.select.NEEDS", {**NEEDS, "query_lengths": QueryLengths})
     monkeypatch.setattr("cxc_eccv.metrics.spec.NEEDS", [*NEEDS, "query_lengths"])
     spec = Spec(function=squared_length, needs="query_lengths", citation="none", bounds=(0.0, None), unit="number")

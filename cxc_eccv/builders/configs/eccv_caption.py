@@ -8,14 +8,12 @@ from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.judgments.evidence import item_ids
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import positions_of
-
-DIRECTIONS = ("i2t", "t2i")
+from cxc_eccv.types import CROSS_MODAL, positions_of
 
 
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """Image queries first, then caption queries, each in the order of the raw file."""
-    parts = [_direction(library, split, direction) for direction in DIRECTIONS]
+    parts = [_direction(library, split, direction) for direction in CROSS_MODAL]
     return Rows(pa.concat_tables(parts).combine_chunks())
 
 
@@ -49,7 +47,7 @@ CONFIG = DatasetConfig(
     features=Features(
         {
             "query_id": Value("int64"),
-            "direction": ClassLabel(names=list(DIRECTIONS)),
+            "direction": ClassLabel(names=list(CROSS_MODAL)),
             "query_caption": Value("string"),
             "query_file_name": Value("string"),
             "positives": [Value("int64")],

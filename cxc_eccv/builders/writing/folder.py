@@ -29,9 +29,8 @@ from cxc_eccv.builders.writing.shards import conform, portable_schema, row_group
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.library import Library
+from cxc_eccv.types.splits import SPLITS
 from cxc_eccv.writing import replaced_folder
-
-SPLITS = ("train", "restval", "validation", "test")
 
 FILES_MISSING = "its raw files are not at hand"
 TOOLS_MISSING = "what it is made with is not at hand; ask for it by name to read how to get it"

@@ -20,25 +20,17 @@ A metric never gets worse when a positive moves up. So of all labellings with n 
 unjudged items is the best, and that of the last n the worst: of U unjudged pairs 2 U labellings are looked at, not 2^U.
 """
 
-from cxc_eccv.evaluation.bounds.expected import ProbabilitiesOf, ask_probabilities, expected_median
-from cxc_eccv.evaluation.bounds.extremes import (
-    bounds_of_matches,
-    bounds_of_ranks,
-    bounds_of_sums,
-    bounds_of_top,
-    bounds_of_tops,
-)
+from cxc_eccv.evaluation.bounds.expected import ask_probabilities, expected_median
+from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top
+from cxc_eccv.evaluation.bounds.of_needs import BoundsOfNeeds
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, TopOfKnown
 
 __all__ = [
-    "ProbabilitiesOf",
+    "BoundsOfNeeds",
     "Retrieved",
     "TopOfKnown",
     "ask_probabilities",
-    "bounds_of_matches",
     "bounds_of_ranks",
-    "bounds_of_sums",
     "bounds_of_top",
-    "bounds_of_tops",
     "expected_median",
 ]

@@ -16,12 +16,10 @@ import pyarrow as pa
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import first_duplicate, integer, read_json, read_lines, require_keys, shown, text
 from cxc_eccv.types import IntArray
+from cxc_eccv.types.splits import SPLIT_OF_RAW, SPLITS
 
 CAPTIONS_PER_IMAGE = 5
 """The field cuts the sixth and seventh captions of some images; 25,000 remain in val and in test."""
-
-SPLITS = {"train": "train", "restval": "restval", "val": "validation", "test": "test"}
-"""Name in the raw file to name in this package."""
 
 IMAGE_SCHEMA = pa.schema([("image_id", pa.int64()), ("file_name", pa.string()), ("folder", pa.string())])
 CAPTION_SCHEMA = pa.schema([("caption_id", pa.int64()), ("image_id", pa.int64()), ("text", pa.string())])
@@ -80,14 +78,14 @@ def read_karpathy(paths: Sequence[Path]) -> dict[str, KarpathySplit]:
     collected: dict[str, tuple[list[tuple[int, str, str]], list[tuple[int, int, str]], list[int]]] = {}
     for path in paths:
         for place, image in _check_images(path):
-            images, captions, cut = collected.setdefault(SPLITS[image["split"]], ([], [], []))
+            images, captions, cut = collected.setdefault(SPLIT_OF_RAW[image["split"]], ([], [], []))
             image_id = _image_id(path, place, image)
             folder = text(path, f"{place}.filepath", image.get("filepath", ""))
             images.append((image_id, image["filename"], folder))
             written = [(s["sentid"], image_id, s["raw"]) for s in image["sentences"]]
             captions += written[:CAPTIONS_PER_IMAGE]
             cut += [caption_id for caption_id, _, _ in written[CAPTIONS_PER_IMAGE:]]
-    splits = {name: _tables(*collected[name]) for name in SPLITS.values() if name in collected}
+    splits = {name: _tables(*collected[name]) for name in SPLITS if name in collected}
     _check_unique(paths, splits)
     return splits
 
@@ -102,7 +100,7 @@ def fold_restval(splits: Mapping[str, KarpathySplit]) -> dict[str, KarpathySplit
             pa.concat_tables([part.captions for part in parts]).combine_chunks(),
             np.concatenate([part.cut_caption_ids for part in parts]),
         )
-    return {name: folded[name] for name in SPLITS.values() if name in folded}
+    return {name: folded[name] for name in SPLITS if name in folded}
 
 
 def _check_images(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -121,8 +119,8 @@ def _check_images(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             require_keys(path, inner, sentence, ("raw", "sentid"))
             text(path, f"{inner}.raw", sentence["raw"])
             integer(path, f"{inner}.sentid", sentence["sentid"])
-        if not isinstance(image["split"], str) or image["split"] not in SPLITS:
-            raise MalformedSource(path, place, f"split {shown(image['split'])}", f"one of {sorted(SPLITS)}")
+        if not isinstance(image["split"], str) or image["split"] not in SPLIT_OF_RAW:
+            raise MalformedSource(path, place, f"split {shown(image['split'])}", f"one of {sorted(SPLIT_OF_RAW)}")
         yield place, image
 
 

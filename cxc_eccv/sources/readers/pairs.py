@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.sources.readers.karpathy import SPLITS
 from cxc_eccv.sources.reading import parse_metadata, read_table, shown
+from cxc_eccv.types.splits import SPLITS
 from cxc_eccv.writing import replaced_file
 
 LABELS_SCHEMA = pa.schema(
@@ -174,14 +174,13 @@ def read_mined(path: Path) -> MinedPairs:
     table = read_table(path, "weak positives, as cxc-eccv mine writes them")
     facts = parse_metadata(path, table, MINED_FACTS, "how it was mined, in a file that cxc-eccv mine wrote")
     _check_kinds(path, facts, PAIR_FACTS)
-    splits = tuple(SPLITS.values())
     _check_facts(
         path,
         facts,
         {
             "schema": (facts["schema"] == MINED_FORMAT, f"{MINED_FORMAT}, which this version reads"),
             "collection": (facts["collection"] in COLLECTIONS, " or ".join(COLLECTIONS)),
-            "split": (facts["split"] in splits, f"one of {', '.join(splits)}"),
+            "split": (facts["split"] in SPLITS, f"one of {', '.join(SPLITS)}"),
         },
     )
     table = _check_columns(path, table, MINED_SCHEMA)
@@ -196,12 +195,11 @@ def read_mined(path: Path) -> MinedPairs:
 
 def _check_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
     _check_kinds(path, facts, {**LABEL_FACTS, **{name: kind for name, kind in TERMS.items() if name in facts}})
-    splits = tuple(SPLITS.values())
     expected = {
         **{name: (facts[name] == value, repr(value)) for name, value in CONSTANT.items()},
         "name": (NAME.fullmatch(facts["name"]), "a name of small letters, digits and _ that begins with a letter"),
         "version": (facts["version"].strip(), "a version, as 1.0.0"),
-        "split": (facts["split"] in splits, f"one of {', '.join(splits)}"),
+        "split": (facts["split"] in SPLITS, f"one of {', '.join(SPLITS)}"),
         "people": (facts["people"] > 0, "a number of people, from 1 on"),
         "data": (isinstance(facts["data"].get("content"), str), "an entry content, the fingerprint of the split"),
     }

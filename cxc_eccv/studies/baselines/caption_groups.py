@@ -13,17 +13,11 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import IntArray, Judgments
+from cxc_eccv.types.splits import SPLIT_NAMES
 
 __all__ = ["CaptionGroup", "caption_groups", "link_judgments", "part_images", "parts_of"]
 
-SPLITS = {
-    "train": "train",
-    "restval": "restval",
-    "val": "validation",
-    "dev": "validation",
-    "validation": "validation",
-    "test": "test",
-}
+SPLITS = {**SPLIT_NAMES, "dev": "validation"}
 COLLECTIONS = {
     "coco": ("train", "restval", "val", "validation", "test"),
     "flickr30k": ("train", "val", "validation", "test"),

@@ -20,7 +20,6 @@ from cxc_eccv.runs import Run
 from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.proposing.pool import (
-    CROSS_MODAL,
     NEAR,
     NONE,
     Chosen,
@@ -33,7 +32,7 @@ from cxc_eccv.studies.annotation.proposing.pool import (
 )
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
-from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, positions_of
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.types.ids import distinct_of
 
 __all__ = ["CANDIDATES", "NEAR", "Proposal", "propose"]

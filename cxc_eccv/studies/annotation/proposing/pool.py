@@ -19,11 +19,10 @@ from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
-from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, Judgments, positions_of, sides_of
+from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, Judgments, positions_of, sides_of
 from cxc_eccv.types.ids import distinct_of
 
 __all__ = [
-    "CROSS_MODAL",
     "NEAR",
     "NONE",
     "Chosen",
@@ -38,7 +37,6 @@ __all__ = [
     "rank_lists",
 ]
 
-CROSS_MODAL = ("i2t", "t2i")
 
 NEAR = 25
 """A pair that a model has among so many of a list is no sure negative."""

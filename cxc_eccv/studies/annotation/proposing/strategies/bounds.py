@@ -15,8 +15,8 @@ from cxc_eccv.ranking.lists import FAR, GivenRanks, needed_depth
 from cxc_eccv.ranking.rank import ranks_of_run
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import Run
-from cxc_eccv.studies.annotation.proposing.pool import CROSS_MODAL, Chosen, Pool, Strategy, find_similarity
-from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
+from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy, find_similarity
+from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, Judgments, PositiveRanks, positions_of
 
 __all__ = ["STRATEGY"]
 

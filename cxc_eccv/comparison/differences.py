@@ -1,0 +1,203 @@
+"""What a comparison found: the difference of every metric, and the tables that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from cxc_eccv.comparison.labels import row_name, show_value, task_name
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.shown import visible
+from cxc_eccv.tables import Cell, Table, tables_to_console, tables_to_html
+from cxc_eccv.terminal import shown_text
+from cxc_eccv.types import check_whole
+from cxc_eccv.types.reported import group_by_reason
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FEWEST_SAMPLES", "LONGEST_HEADING", "Comparison", "ComparisonSettings", "Difference"]
+
+FEWEST_SAMPLES = 100
+METRICS = ("main", "all")
+LEAST_SHOWN = 0.001
+LONGEST_HEADING = 16
+"""Longer names of models do not stand above columns; the title or a legend has them."""
+
+STACKED = (
+    ((0,), (1,), (2,), (3, 4), (5, 6), (7,)),
+    ((0,), (1, 2), (3, 4), (5, 6, 7)),
+)
+"""Columns of a comparison that share one in a narrow terminal: value over interval, p over Holm, and so on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonSettings:
+    """How differences were tested.
+
+    Attributes:
+        seed: of the draws.
+        samples: bootstrap samples.
+        confidence: of the intervals; 1 minus it is the level of the tests.
+        metrics: which are tested: ``main``, the main metric of each task, or ``all``.
+    """
+
+    seed: int = 0
+    samples: int = 10_000
+    confidence: float = 0.95
+    metrics: str = "main"
+
+    def __post_init__(self) -> None:
+        check_whole("seed", self.seed, 0)
+        check_whole("samples", self.samples, FEWEST_SAMPLES)
+        if not 0 < self.confidence < 1:
+            raise InvalidOption(f"confidence is {self.confidence!r}, expected a number between 0 and 1, as 0.95")
+        if self.metrics not in METRICS:
+            raise InvalidOption(f"metrics is {self.metrics!r}, expected {' or '.join(METRICS)}")
+
+    @property
+    def level(self) -> float:
+        """Of all tests together; 0.05, and not the 0.05000000000000004 that a subtraction of floats leaves."""
+        return round(1 - self.confidence, 12)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One metric of one model against the baseline.
+
+    Attributes:
+        model, baseline: names.
+        task, direction, metric: the key's parts.
+        value, baseline_value: scores, in the report's units.
+        difference: value minus baseline_value: the effect.
+        low, high: percentile interval of the difference.
+        p_value: two-sided; see :func:`cxc_eccv.statistics.two_sided_p_value`.
+        p_holm: corrected for all tests of the comparison.
+        higher_is_better: of the metric.
+        better, worse: queries on which the model beats the baseline, and the other way round; 0 for a whole task.
+        n_queries, n_images: what was resampled.
+    """
+
+    model: str
+    baseline: str
+    task: str
+    direction: str
+    metric: str
+    value: float
+    baseline_value: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    p_holm: float
+    higher_is_better: bool
+    better: int
+    worse: int
+    n_queries: int
+    n_images: int
+
+    @property
+    def key(self) -> str:
+        """``task/direction/metric``, as in report.json."""
+        return "/".join(part for part in (self.task, self.direction, self.metric) if part)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison:
+    """Models against a baseline; printed, or at the end of a notebook's cell, it shows its tables.
+
+    Attributes:
+        baseline: its name.
+        models: names of those compared with it.
+        settings: how it was tested.
+        differences: a row per model and metric; Holm's correction is over all of them.
+        not_compared: model to key to the reason why a metric was left out.
+        notes: what else to know before believing the numbers.
+    """
+
+    baseline: str
+    models: tuple[str, ...]
+    settings: ComparisonSettings
+    differences: tuple[Difference, ...]
+    not_compared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def significant(self, one: Difference) -> bool:
+        """Whether a difference holds at the level of the tests after Holm's correction."""
+        return one.p_holm < self.settings.level
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per model and metric: the attributes of :class:`Difference`, and whether it is significant.
+
+        Example:
+            >>> Comparison("old", (), ComparisonSettings(), ()).to_pandas().columns[:3].tolist()
+            ['model', 'baseline', 'task']
+        """
+        import pandas as pd
+
+        columns = [*(column.name for column in fields(Difference)), "significant"]
+        return pd.DataFrame(self.records(), columns=columns)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows of :meth:`to_pandas`."""
+        return [asdict(row) | {"significant": self.significant(row)} for row in self.differences]
+
+    def tables(self) -> list[Table]:
+        """A table per model against the baseline with what was left out, and below the last one the notes on all."""
+        settings, n_tests = self.settings, len(self.differences)
+        family = "the main metric of each task" if settings.metrics == "main" else "all metrics"
+        legend = (
+            f"Percent, or ranks. Difference with its {100 * settings.confidence:g}% interval; p two-sided, from a "
+            f"paired bootstrap over images ({settings.samples:,} samples, seed {settings.seed}); Holm: p corrected for "
+            f"{n_tests} tests ({family}), * under {settings.level:.2g}; won:lost counts the queries that the model "
+            "does better or worse."
+        )
+        *most, last = [_difference_table(self, model) for model in self.models]
+        cautions = [f"note: {note}" for note in self.notes]
+        return [*most, replace(last, notes=[*last.notes, legend], cautions=cautions)]
+
+    def __repr__(self) -> str:
+        models = f"{', '.join(self.models)} with {self.baseline}"
+        significant = sum(map(self.significant, self.differences))
+        return visible(f"<Comparison of {models}: {len(self.differences)} tests, {significant} significant>")
+
+    def __str__(self) -> str:
+        return shown_text(tables_to_console(self.tables()))
+
+    def _repr_html_(self) -> str:
+        return f"<div>\n{tables_to_html(self.tables())}\n</div>"
+
+
+def _difference_table(comparison: Comparison, model: str) -> Table:
+    is_short = max(len(model), len(comparison.baseline)) <= LONGEST_HEADING
+    names = (comparison.baseline, model) if is_short else ("baseline", "model")
+    header = [(text,) for text in ("", *names, "difference", "interval", "p", "Holm", "won:lost")]
+    rows: list[Sequence[str | Cell]] = []
+    styles = []
+    rows_of_model = [row for row in comparison.differences if row.model == model]
+    for task in dict.fromkeys(row.task for row in rows_of_model):
+        of_task = [row for row in rows_of_model if row.task == task]
+        rows += [[task_name(task)], *(_difference_cells(row, comparison.significant(row)) for row in of_task)]
+        styles += ["", *("bold" if comparison.significant(row) else "" for row in of_task)]
+    left_out = group_by_reason(comparison.not_compared.get(model, {}))
+    notes = [f"not compared: {', '.join(keys)}: {reason}" for reason, keys in left_out.items()]
+    return Table(header, rows, f"{model} against {comparison.baseline}", notes=notes, stacked=STACKED, styles=styles)
+
+
+def _difference_cells(row: Difference, significant: bool) -> list[str | Cell]:
+    low, high = (show_value(row.metric, bound, sign=True) for bound in (row.low, row.high))
+    return [
+        row_name(row.key),
+        show_value(row.metric, row.baseline_value),
+        show_value(row.metric, row.value),
+        Cell(show_value(row.metric, row.difference, sign=True), strong=significant),
+        f"[{low}, {high}]",
+        _p(row.p_value),
+        f"{_p(row.p_holm)} {'*' if significant else ' '}",
+        f"{row.better:,}:{row.worse:,}" if row.direction else "",
+    ]
+
+
+def _p(value: float) -> str:
+    return f"<{LEAST_SHOWN}" if value < LEAST_SHOWN else f"{value:.3f}"

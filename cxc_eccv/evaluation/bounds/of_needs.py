@@ -1,0 +1,218 @@
+"""Bounds of finished needs: what is read for them in the pass of the needs, and which bounds come of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cxc_eccv.evaluation.bounds.expected import ProbabilitiesOf, ask_probabilities
+from cxc_eccv.evaluation.bounds.extremes import (
+    bounds_of_matches,
+    bounds_of_ranks,
+    bounds_of_sums,
+    bounds_of_top,
+    bounds_of_tops,
+)
+from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved, TopOfKnown
+from cxc_eccv.evaluation.needs import (
+    Alterations,
+    MatchCounts,
+    Need,
+    OtherScores,
+    Ranks,
+    StoppingReader,
+    TopItems,
+    Variant,
+)
+from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.judgments.qrels import judged_pairs
+from cxc_eccv.ranking.lists import GivenRanks, rows_of
+from cxc_eccv.ranking.readers import RowReader, TopRows
+from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, TopK, look_up_gains
+
+__all__ = ["BoundsOfNeeds"]
+
+
+class BoundsOfNeeds:
+    """Bounds over the unjudged of all metrics of some needs.
+
+    It is made before the pass over the run, in which its readers take part, and settled behind it.
+
+    Args:
+        run: what is scored.
+        needs: of all parts.
+        library: says which pairs were judged.
+        split: of the judgments.
+        depth: how many items of a query count as retrieved, where a metric has no K.
+        sources: of labels, in place of those of each task; empty for these.
+    """
+
+    def __init__(
+        self, run: Run, needs: Iterable[Need[Any]], library: Library, split: str, depth: int, sources: Sequence[str]
+    ) -> None:
+        self._tops: dict[Need[Any], _Top] = {}
+        for need in needs:
+            if isinstance(need, Ranks):
+                sources_of_task = sources or need.task.sources_in(library)
+                known = judged_pairs(library, split, need.direction, sources_of_task)
+                self._tops[need] = _TopOfRanks(need, depth, run, known)
+            elif isinstance(need, TopItems):
+                self._tops[need] = _TopOfItems(need, depth)
+
+    def readers(self, need: Need[Any]) -> Sequence[RowReader]:
+        """What must read the scores for the bounds of a need."""
+        return self._tops[need].readers if need in self._tops else ()
+
+    def settle(self) -> None:
+        """Take what was read; the needs have learnt theirs."""
+        for top in self._tops.values():
+            top.settle()
+
+    def find(self, need: Need[Any], variant: Variant, settings: Settings) -> Bounds | None:
+        """The bounds of a metric, where it has any."""
+        if need in self._tops:
+            return self._tops[need].find(variant, settings.probabilities_of)
+        if isinstance(need, MatchCounts):
+            return bounds_of_matches(variant.spec, need.hits)
+        if isinstance(need, Alterations) and not variant.parameters:
+            return bounds_of_tops(variant.spec, need.ranks)
+        if isinstance(need, OtherScores):
+            inputs = need.inputs(variant.spec)
+            return bounds_of_sums(variant.spec.function, [[row.result.bounds for row in rows] for rows in inputs])
+        return None
+
+    def reasons(self, need: Need[Any]) -> Mapping[str, str]:
+        """Label of each metric that can be computed, but not its bounds, to the reason."""
+        return self._tops[need].unbounded if need in self._tops else {}
+
+
+class _Top(ABC):
+    """The top of every query of one need."""
+
+    need: Ranks | TopItems
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.unbounded: dict[str, str] = {}
+        self.readers: list[StoppingReader] = []
+        self._probabilities: FloatArray | None = None
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Take what was read."""
+
+    @abstractmethod
+    def ask(self, variants: Sequence[Variant]) -> tuple[IntArray, Flags]:
+        """(Q, D) items, and which of them metrics ask the probabilities of."""
+
+    @abstractmethod
+    def compute(self, variant: Variant, probabilities: FloatArray | None) -> Bounds:
+        """The bounds of a metric that has them."""
+
+    def find(self, variant: Variant, probabilities_of: ProbabilitiesOf | None) -> Bounds | None:
+        """The bounds of a metric; probabilities are asked once for all metrics, of pairs that matter to any."""
+        if variant.label in self.unbounded:
+            return None
+        need = self.need
+        if self._probabilities is None and need.direction in CROSS_MODAL and probabilities_of is not None:
+            lacking = {*self.unbounded, *need.errors}
+            ids, asked = self.ask([other for other in need.variants if other.label not in lacking])
+            self._probabilities = ask_probabilities(probabilities_of, need.direction, need.query_ids, ids, asked)
+        return self.compute(variant, self._probabilities)
+
+    def looks_at(self, variant: Variant) -> int:
+        """How many items of a query count as retrieved."""
+        return int(variant.parameters.get("k", self.depth))
+
+
+class _TopOfRanks(_Top):
+    """The top of every query beside ranks, of rankings as far down as all go; ``known`` pairs are judged."""
+
+    _retrieved: Retrieved
+
+    def __init__(self, need: Ranks, depth: int, run: Run, known: tuple[IntArray, IntArray]) -> None:
+        super().__init__(depth)
+        self.need: Ranks = need
+        deepest = max(map(self.looks_at, need.variants))
+        if isinstance(run, RankingsRun):
+            held = run.depths(need.direction)[rows_of(run, need.direction, need.query_ids)]
+            deepest = min(deepest, int(held.min()))
+        self._top = TopOfKnown(need.judged, known, deepest)
+        self.readers = [StoppingReader(reader) for reader in self._top.readers]
+        needed = {variant.label: min(self.looks_at(variant), self._top.largest) for variant in need.variants}
+        self.unbounded = {
+            label: f"bounds look at the top {items}, but the rankings hold {deepest} items; ask for bounds_depth="
+            f"{deepest} (--bounds-depth {deepest}), or rank more"
+            for label, items in needed.items()
+            if items > self._top.depth
+        }
+
+    def settle(self) -> None:
+        errors = [str(reader.error) for reader in self.readers if reader.error is not None]
+        if errors:
+            self.unbounded |= dict.fromkeys((variant.label for variant in self.need.variants), errors[0])
+        else:
+            self._retrieved = self._top.retrieved(self.need.ranks, self.depth)
+            self.unbounded = self._find_unsettled(min(self.depth, self._top.depth)) | self.unbounded
+
+    def _find_unsettled(self, depth: int) -> dict[str, str]:
+        """R grows with each label: a metric at R then looks below the retrieved items, for known positives there."""
+        given = self.need.given
+        if not isinstance(given, GivenRanks):
+            return {}
+        needed = np.where(given.complete, 0, given.ranks.n_positives + depth)
+        if (given.depths >= needed).all():
+            return {}
+        reason = (
+            f"with all {depth} retrieved items labelled it looks at the top {needed.max()}, but a ranking ends at rank "
+            f"{given.depths[given.depths < needed].min()}; ask for a smaller bounds_depth (--bounds-depth) or rank more"
+        )
+        return {variant.label: reason for variant in self.need.variants if not variant.spec.best_rank}
+
+    def ask(self, variants: Sequence[Variant]) -> tuple[IntArray, Flags]:
+        """Of the unjudged items those whose labels can change a metric."""
+        top = self._retrieved
+        return top.ids, np.any([top.matters(variant.spec, variant.parameters) for variant in variants], axis=0)
+
+    def compute(self, variant: Variant, probabilities: FloatArray | None) -> Bounds:
+        return bounds_of_ranks(variant.spec, variant.parameters, self._retrieved, probabilities)
+
+
+class _TopOfItems(_Top):
+    """The top that a need has, and for a metric at R what lies below it, as R grows with each label."""
+
+    def __init__(self, need: TopItems, depth: int) -> None:
+        super().__init__(depth)
+        self.need: TopItems = need
+        self._further: TopRows | None = None
+        if any("k" not in variant.parameters for variant in need.variants):
+            self._further = TopRows(need.judged, int(need.judged.n_relevant.max()) + depth)
+            self.readers = [StoppingReader(self._further)]
+
+    @property
+    def _top(self) -> TopK:
+        return self.need.top if self._further is None else self._further.result
+
+    def settle(self) -> None:
+        for reader in self.readers:
+            if reader.error is not None:
+                reason = f"{reader.error} Or ask for a smaller bounds_depth (--bounds-depth): each label adds one to R."
+                self.unbounded = {
+                    variant.label: reason for variant in self.need.variants if "k" not in variant.parameters
+                }
+                self._further = None
+
+    def ask(self, variants: Sequence[Variant]) -> tuple[IntArray, Flags]:
+        """The unjudged items down to the deepest place that is looked at."""
+        top, deepest = self._top, max(map(self.looks_at, variants))
+        return top.ids, ~look_up_gains(top, self.need.judged, deepest, self.need.key)[1]
+
+    def compute(self, variant: Variant, probabilities: FloatArray | None) -> Bounds:
+        return bounds_of_top(
+            variant.spec, variant.parameters, self._top, self.need.judged, probabilities, depth=self.depth
+        )

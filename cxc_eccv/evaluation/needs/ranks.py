@@ -1,0 +1,114 @@
+"""Ranks of the positives of every query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.errors import RunTooShallow
+from cxc_eccv.evaluation.needs.need import AnyRanks, Need, QueryValues, Scored, Variant
+from cxc_eccv.evaluation.settings import Settings
+from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, values_at_known_depth
+from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.tasks.task import Task
+from cxc_eccv.types import Judgments, PositiveRanks
+
+__all__ = ["Ranks"]
+
+TIED_SHARE = 0.1
+
+
+class Ranks(Need[Judgments]):
+    """Ranks of the positives of every query.
+
+    Attributes:
+        given: the ranks as the run gave them, of rankings with their depths.
+
+    Example:
+        >>> from cxc_eccv.metrics.mrr import SPEC
+        >>> from cxc_eccv.registry import task
+        >>> mrr = Variant(SPEC, {})
+        >>> need = Ranks(task("coco_5k"), "i2t", Judgments.from_pairs([5], [7, 8], [5], [7]), [mrr])
+        >>> need.settle(PositiveRanks.of([[2]]))
+        >>> need.score(mrr, Settings())[0].result.value
+        0.5
+    """
+
+    given: AnyRanks
+
+    def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        self.query_ids, self.gallery_ids = judged.query_ids, judged.gallery_ids
+        self.requests = {self.key: judged}
+
+    @property
+    def ranks(self) -> PositiveRanks:
+        """The ranks alone, whatever gave them."""
+        return self.given.ranks if isinstance(self.given, GivenRanks) else self.given
+
+    def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
+        """Metrics that need a deeper ranking wherever the positives stand; in folds rankings must be whole."""
+        given = depths_alone(run, self.direction, self.judged)
+        folds = self.judged.gallery_folds is not None
+        return self._find_unsettled(
+            given, [variant for variant in self.variants if folds or _is_limited(variant, given)]
+        )
+
+    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+        """Take its ranks."""
+        self.settle(ranks[self.key])
+
+    def settle(self, ranks: AnyRanks) -> None:
+        """Take ranks, and find the metrics that they end too early for."""
+        self.given = ranks
+        if isinstance(ranks, GivenRanks):
+            self.errors |= self._find_unsettled(ranks, self.variants)
+
+    @property
+    def caution(self) -> str:
+        """Warns where many items of many galleries score the same as a positive; a few equal captions are usual."""
+        if all(variant.label in self.errors for variant in self.variants):
+            return ""
+        ties, sizes = self.ranks.ties, self.ranks.n_gallery
+        decided = int(np.count_nonzero(ties > TIED_SHARE * sizes))
+        if decided <= TIED_SHARE * ties.size:
+            return ""
+        return (
+            f"{decided} of {ties.size} queries are decided by ties: more than {TIED_SHARE:.0%} of the gallery scores "
+            "exactly as high as a positive, and each of these items counts as ranked above it"
+        )
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number, with the best rank of every query."""
+        ranks = self.ranks
+        values = variant.spec.function(ranks, **variant.parameters)
+        best = pa.array(ranks.best, mask=np.diff(ranks.indptr) == 0)
+        return self.aggregate(
+            variant, QueryValues(ranks.query_ids, values, best), ties=int(np.count_nonzero(ranks.ties))
+        )
+
+    def _find_unsettled(self, ranks: GivenRanks, variants: Sequence[Variant]) -> dict[str, RunTooShallow]:
+        """In folds (COCO 1K) a ranking must be whole: how many items of its fold a shorter one holds is chance."""
+        if self.judged.gallery_folds is not None and not ranks.complete.all():
+            query = np.flatnonzero(~ranks.complete)[0]
+            error = RunTooShallow(
+                f"folds are cut out of rankings of the whole gallery, {self.gallery_ids.size} items; that of query "
+                f"{self.query_ids[query]} holds {ranks.depths[query]} of the {ranks.ranks.n_gallery[query]} items of "
+                "its fold. Rank the whole gallery."
+            )
+            return dict.fromkeys((variant.label for variant in variants), error)
+        errors: dict[str, RunTooShallow] = {}
+        for variant in variants:
+            try:
+                values_at_known_depth(variant.spec.function, ranks, **variant.parameters)
+            except RunTooShallow as error:
+                errors[variant.label] = error
+        return errors
+
+
+def _is_limited(variant: Variant, given: GivenRanks) -> bool:
+    """Whether a metric needs the same depth wherever the positives stand."""
+    sizes = np.unique(given.ranks.n_positives)
+    return bool((needed_depth(variant.spec.function, sizes, **variant.parameters) < FAR).all())

@@ -1,0 +1,32 @@
+"""How every report is shown and kept; what does so is imported when it is first needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cxc_eccv.types import Report
+
+__all__ = ["report_html", "report_text", "save_report"]
+
+
+def report_text(report: Report) -> str:
+    """The tables of the command line."""
+    from cxc_eccv.report import console
+
+    return console.report_text(report)
+
+
+def report_html(report: Report) -> str:
+    """The same for a notebook."""
+    from cxc_eccv.report import console
+
+    return console.report_html(report)
+
+
+def save_report(report: Report, folder: str | Path, *, images: str | Path | None = None) -> list[Path]:
+    """Write the folder of a report."""
+    from cxc_eccv.report import folder as folders
+
+    return folders.save_report(report, folder, images=images)
