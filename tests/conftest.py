@@ -14,7 +14,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings
 
 MATERIALS = Path(__file__).parent / "materials"
-sys.path[:0] = [str(MATERIALS), *(str(MATERIALS / room) for room in ("damage", "models", "samples", "workers"))]
+sys.path[:0] = [str(MATERIALS), *(str(MATERIALS / room) for room in ("damage", "hub", "models", "samples"))]
 
 MIRROR = os.environ.get("CXC_ECCV_DATA") or "sample"
 """Folder of the real data; ``sample`` where the tests that need it are skipped."""
@@ -93,6 +93,22 @@ def counted_by(request, monkeypatch):
     if request.param == "compiled" and not kernels.COMPILED:
         pytest.skip("the package was built without a compiler")
     monkeypatch.setattr(kernels, "COMPILED", request.param == "compiled")
+
+
+@pytest.fixture
+def helped(monkeypatch, capsys):
+    """What ``--help`` prints in a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(start, *arguments):
+        monkeypatch.setattr(sys, "argv", [*map(str, arguments), "--help"])
+        with pytest.raises(SystemExit) as ended:
+            start()
+        shown = capsys.readouterr()
+        assert not ended.value.code, shown.err
+        return shown.out
+
+    return run
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from cxc_eccv import cli  # noqa: E402
 from cxc_eccv.encoding import TenCrops, encode  # noqa: E402
 from cxc_eccv.encoding.distributed.shards import FolderStore  # noqa: E402
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing  # noqa: E402
-from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures  # noqa: E402
+from cxc_eccv.runs import load_run  # noqa: E402
 
 CROPS = TenCrops(40, 32)
 
@@ -105,17 +105,17 @@ def command(monkeypatch, capsys, photographs):
     return run
 
 
-def test_the_command_writes_what_the_character_gru_reads(command, photographs, sample_library):
+def test_the_command_writes_embeddings_of_the_images(command, photographs, sample_library):
     status, said = command()
     assert status == 0, said.err
     assert "features.npz: 10 images" in said.out
-    features = ImageFeatures.read(photographs.parent / "features.npz")
-    assert features.width == 16
+    features = load_run(photographs.parent / "features.npz").images
+    assert features.vectors.shape == (10, 16)
     images = sample_library.images("restval").to_pylist()
     first = [(images[0]["image_id"], photographs / images[0]["file_name"])]
     model, _, processor = tiny_models.resnet()
     alone = encode(model, images=first, processor=processor, ten_crops=CROPS, device="cpu", progress=False)
-    found = features.of_ids(np.array([images[0]["image_id"]]))
+    found = features.vectors[features.ids == images[0]["image_id"]]
     np.testing.assert_allclose(found, alone.images.vectors, rtol=1e-5, atol=1e-6)
     record = json.loads((photographs.parent / "features.encoding.json").read_text())
     assert record["ten_crops"] == {"shorter_side": 40, "size": 32}
