@@ -19,6 +19,10 @@ sys.path[:0] = [str(MATERIALS), *(str(MATERIALS / room) for room in ("damage", "
 MIRROR = os.environ.get("CXC_ECCV_DATA") or "sample"
 """Folder of the real data; ``sample`` where the tests that need it are skipped."""
 
+THOROUGH_ROOMS = {"browser", "data", "docs", "experiments", "hub", "property", "reference", "release"}
+THOROUGH_FIXTURES = {"chromium", "client", "environment", "real_library", "run_python", "wordnet_folder"}
+"""Who reads the real data, starts processes or searches long is not in the fast lane, which pytest alone runs."""
+
 os.environ.pop("NLTK_DATA", None)  # a test that needs WordNet asks for it: the fixture below
 
 # No time decides whether a test passes, and CI draws the same examples every time.
@@ -26,6 +30,15 @@ settings.register_profile(
     "tests", deadline=None, derandomize=bool(os.environ.get("CI")), suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tests")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark as thorough the tests of these rooms and those with these fixtures; others say it themselves."""
+    for item in items:
+        rooms = item.path.parent.relative_to(item.config.rootpath).parts
+        if THOROUGH_ROOMS & set(rooms) or THOROUGH_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.thorough)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,6 +14,8 @@ from cxc_eccv.studies.asking.questions import CANDIDATE, Question
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.entailment.labelled import read_labelled
 
+pytestmark = pytest.mark.thorough
+
 SHEETS = [[Question("p0", 1, 2, "a.jpg", "A dog.", CANDIDATE, ())]]
 ASKED = {
     "questionnaire": questionnaire_id(SHEETS, schemes()["eccv"]),

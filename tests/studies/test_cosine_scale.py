@@ -13,6 +13,8 @@ from cxc_eccv.studies.explain.failures import find_failures
 from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus
 from cxc_eccv.studies.explain.reranking import rerank
 
+pytestmark = pytest.mark.thorough
+
 
 def query_corpus(run, library, **options):
     captions = collect_captions(library, "coco")

@@ -15,6 +15,8 @@ from mined_files import write_mined  # noqa: E402
 from cxc_eccv.errors import InvalidOption  # noqa: E402
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches, read_weak_positives  # noqa: E402
 
+pytestmark = pytest.mark.thorough
+
 WIDTH = 3
 
 

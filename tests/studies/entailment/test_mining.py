@@ -160,7 +160,7 @@ def labelled(library):
     return LabelledPairs("by hand", pa.table(columns, schema=SCHEMA), {})
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:no file beside shared-words says which pairs")
+pytestmark = [pytest.mark.filterwarnings("ignore:no file beside shared-words says which pairs"), pytest.mark.thorough]
 
 
 def listed_by_hand(library, run, labelled, top_k):

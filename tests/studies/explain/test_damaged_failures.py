@@ -10,6 +10,8 @@ from cxc_eccv.errors import MalformedSource
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.studies.explain.ratings import CORRELATED, FAILURE_COLUMNS, read_failures
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
