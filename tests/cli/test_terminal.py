@@ -132,10 +132,8 @@ def test_a_pipe_gets_every_row_on_one_line(run, embeddings, write):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("command", ["baseline", "demo"])
-def test_the_other_reports_fit(command, width, run, sample_library, tmp_path):
-    arguments = {"baseline": ("baseline", "bow", "--data-dir", "sample"), "demo": ("demo",)}[command]
-    check_fits(run(*arguments, width=width)[1], width, run(*arguments)[1])
+def test_the_demo_fits(width, run):
+    check_fits(run("demo", width=width)[1], width, run("demo")[1])
 
 
 def test_the_widest_report_there_is():

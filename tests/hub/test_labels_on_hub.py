@@ -7,7 +7,18 @@ import pyarrow.parquet as pq
 import pytest
 from label_files import random_pairs, write_label_file
 
-CARD = "---\nlicense: mit\n---\n# Mine\n\nThe rule is majority.\n"
+CARD = """---
+license: mit
+configs:
+- config_name: default
+  data_files:
+  - split: test
+    path: labels.parquet
+---
+# Mine
+
+The rule is majority.
+"""
 
 EVALUATE = """
 import numpy as np

@@ -1,6 +1,7 @@
 """The tool that makes weak positives of known truth, checks files against it, and compares training by them."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from cxc_eccv.sources.reading import sha256_of
 
 
 @pytest.fixture
-def tool():
+def tool(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "tools")
     import weak_positives
 
     return weak_positives
