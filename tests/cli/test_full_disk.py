@@ -8,6 +8,8 @@ from full_disk import files_of_at_most, status
 
 from cxc_eccv.sources.download import mirror_folder
 
+pytestmark = pytest.mark.thorough
+
 IMAGES = mirror_folder("sample") / "coco" / "images"
 COMMANDS = {
     "build": ("build", "--data-dir", "sample", "--output", "OUT"),

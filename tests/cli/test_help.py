@@ -68,6 +68,7 @@ def test_a_script_may_end_with_a_message(code, status, monkeypatch, capsys):
     assert capsys.readouterr().err == ("" if code is None or isinstance(code, int) else f"{code}\n")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_tool_and_example(path, helped, monkeypatch):
     monkeypatch.syspath_prepend(str(path.parent))

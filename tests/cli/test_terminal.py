@@ -22,6 +22,8 @@ from cxc_eccv.sts.results import Row, StsReport
 from cxc_eccv.terminal import Sheet, print_shown, say
 from cxc_eccv.types import Report, Result
 
+pytestmark = pytest.mark.thorough
+
 WIDTHS = (60, 80, 120)
 LONG = "a-very-long-name-of-a-model-" * 8 + "end"
 DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {}}

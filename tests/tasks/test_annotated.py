@@ -21,6 +21,8 @@ from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Judgments
 
+pytestmark = pytest.mark.thorough
+
 QUIET = {"confidence": None}
 
 

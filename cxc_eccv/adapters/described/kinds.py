@@ -29,7 +29,7 @@ class Column:
 
     Example:
         >>> Column("list of int64", "ids").feature
-        "list of int64"
+        'datasets.Sequence(datasets.Value("int64"))'
     """
 
     dtype: str

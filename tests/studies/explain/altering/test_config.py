@@ -119,7 +119,7 @@ def test_what_holds_of_the_real_captions(real_library, tagger):
 
 def test_the_counts_of_the_paper_and_ours():
     """Facts of the committed card, which its generator computes anew where there is real data."""
-    statistics = json.loads((Path(__file__).parents[2] / "dataset_cards" / "statistics.json").read_text())
+    statistics = json.loads((Path(__file__).parents[4] / "dataset_cards" / "statistics.json").read_text())
     counts = {
         split: found["groups"][""]["columns"]["kind"]["values"]
         for split, found in statistics["configs"]["adversarial"].items()
