@@ -11,6 +11,8 @@ from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.types import Embeddings
 
+pytestmark = pytest.mark.thorough
+
 SCENES = mirror_folder("sample") / "coco" / "images"
 FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "report.html"]
 

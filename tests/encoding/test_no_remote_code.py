@@ -67,6 +67,7 @@ LOADERS = {
 """Calls of transformers, sentence-transformers and open_clip that may run the code of a checkpoint."""
 
 
+@pytest.mark.thorough
 def test_checkpoints_are_opened_in_one_place():
     package = Path(cxc_eccv.__file__).parent
     calls = [
