@@ -802,8 +802,8 @@ def test_every_strategy_declares_what_it_does():
 
 
 def test_the_page_and_the_command_name_every_strategy():
-    page = (Path(__file__).parents[3] / "docs" / "annotation.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "annotation.md").read_text(encoding="utf-8")
     rows = page.partition("## What is proposed")[2].partition("\n## ")[0]
     assert {line.split("`")[1] for line in rows.splitlines() if line.startswith("| `")} == strategies().keys()
-    command = (Path(__file__).parents[3] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    command = (Path(__file__).parents[4] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     assert all(name in command.partition("annotate propose")[2] for name in strategies())

@@ -32,7 +32,7 @@ DATA = ["--data-dir", "sample", "--train-on", "coco/train", "coco/restval", "--d
 
 
 def test_the_colours_are_those_of_the_generator(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "tools")
+    monkeypatch.syspath_prepend(Path(__file__).parents[4] / "tools")
     scenes = importlib.import_module("sample.scenes")
     assert list(COLOURS.items()) == [*scenes.COLOURS.items(), *scenes.BACKGROUNDS.items()]
 

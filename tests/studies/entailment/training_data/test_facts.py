@@ -13,7 +13,7 @@ from cxc_eccv.studies.entailment.training_data import corpora, count_corpora, lo
 from cxc_eccv.studies.entailment.training_data.leakage import drop_members, evaluation_splits
 from cxc_eccv.tables import tables_to_markdown
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 PAIRS = {
     "stsb/train": (5_749, 2_994, 5_634),
