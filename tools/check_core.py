@@ -66,7 +66,7 @@ def core_checks(tests: list[str]) -> list[list[str]]:
     return [
         ["-m", "ruff", "check", "."],
         ["-m", "ruff", "format", "--check", "."],
-        ["-m", "mypy"],
+        ["-m", "mypy", "--cache-dir", str(ROOT / ".mypy_cache")],  # what the check of types has found of the same files
         ["-c", LINT_IMPORTS],
         *(["-c", START, *command] for command in COMMANDS),
         ["-m", "pytest", *IN_PARALLEL, *tests],
