@@ -15,7 +15,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerate"))
-HELPERS = ("tests/materials/models/*", "tests/materials/workers/*")
+HELPERS = ("tests/materials/models/*", "tests/studies/materials/models/*", "tests/studies/materials/workers/*")
 PARTS = (
     "encoding/*",
     "studies/baselines/dual_encoder/*",

@@ -14,14 +14,14 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings
 
 MATERIALS = Path(__file__).parent / "materials"
-sys.path[:0] = [
-    str(MATERIALS),
-    str(Path(__file__).parents[1] / "tools" / "experiments"),
-    *(str(MATERIALS / room) for room in ("damage", "models", "samples", "workers")),
-]
+sys.path[:0] = [str(MATERIALS), *(str(MATERIALS / room) for room in ("damage", "hub", "models", "samples"))]
 
 MIRROR = os.environ.get("CXC_ECCV_DATA") or "sample"
 """Folder of the real data; ``sample`` where the tests that need it are skipped."""
+
+THOROUGH_ROOMS = {"browser", "data", "docs", "experiments", "hub", "property", "reference", "release"}
+THOROUGH_FIXTURES = {"chromium", "client", "environment", "real_library", "run_python", "wordnet_folder"}
+"""Who reads the real data, starts processes or searches long is not in the fast lane, which pytest alone runs."""
 
 os.environ.pop("NLTK_DATA", None)  # a test that needs WordNet asks for it: the fixture below
 
@@ -30,6 +30,15 @@ settings.register_profile(
     "tests", deadline=None, derandomize=bool(os.environ.get("CI")), suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tests")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark as thorough the tests of these rooms and those with these fixtures; others say it themselves."""
+    for item in items:
+        rooms = item.path.parent.relative_to(item.config.rootpath).parts
+        if THOROUGH_ROOMS & set(rooms) or THOROUGH_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.thorough)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -97,6 +106,22 @@ def counted_by(request, monkeypatch):
     if request.param == "compiled" and not kernels.COMPILED:
         pytest.skip("the package was built without a compiler")
     monkeypatch.setattr(kernels, "COMPILED", request.param == "compiled")
+
+
+@pytest.fixture
+def helped(monkeypatch, capsys):
+    """What ``--help`` prints in a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(start, *arguments):
+        monkeypatch.setattr(sys, "argv", [*map(str, arguments), "--help"])
+        with pytest.raises(SystemExit) as ended:
+            start()
+        shown = capsys.readouterr()
+        assert not ended.value.code, shown.err
+        return shown.out
+
+    return run
 
 
 @pytest.fixture

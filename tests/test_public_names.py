@@ -9,6 +9,8 @@ import pytest
 
 import cxc_eccv
 
+pytestmark = pytest.mark.thorough
+
 PUBLIC = [
     "Library",
     "MultiPositiveCollator",

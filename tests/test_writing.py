@@ -187,6 +187,7 @@ def write_set(target, files, names=SETS[0]):
         put(folder, files)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("again", ["the same", "another", "nothing new"])
 def test_a_kill_at_any_moment_leaves_one_set_and_moves_nothing_of_the_user(tmp_path, die_at, again):
     def prepare(moment):

@@ -1,6 +1,7 @@
 """Run every check and stop at the first failure: ``python tools/check.py [--only NAME] [pytest arguments]``.
 
-Tests run in two processes; ``-n 0`` runs them in one. The real data is the folder that CXC_ECCV_DATA names, else
+Tests run in two processes; ``-n 0`` runs them in one. ``--only core`` runs all tests of the core without its studies,
+where the check among the others runs the fast ones. The real data is the folder that CXC_ECCV_DATA names, else
 ``shared/data`` beside the checkout where it is there.
 """
 
@@ -19,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 MIRROR = ROOT.parent / "shared" / "data"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports_command as run; sys.exit(run())"
 IN_PARALLEL = ["-n", "2", "--dist", "loadfile"]
+FULL_STRENGTH = ["-m", "not slow and not gpu and not network"]
+"""Tests that pytest alone leaves out, the thorough ones, are run too."""
 
 
 def checks(pytest_arguments: list[str]) -> dict[str, list[list[str]]]:
@@ -29,7 +32,7 @@ def checks(pytest_arguments: list[str]) -> dict[str, list[list[str]]]:
 
     Example:
         >>> list(checks([]))
-        ['ruff', 'format', 'types', 'layers', 'generators', 'tests']
+        ['ruff', 'format', 'types', 'layers', 'generators', 'core', 'tests']
     """
     tools = ROOT / "tools"
     generators = [*sorted(tools.glob("make_*.py")), *sorted(tools.glob("generate_*.py"))]
@@ -39,7 +42,8 @@ def checks(pytest_arguments: list[str]) -> dict[str, list[list[str]]]:
         "types": [["-m", "mypy"]],
         "layers": [["-c", LINT_IMPORTS]],
         "generators": [[str(path.relative_to(ROOT)), "--check"] for path in generators],
-        "tests": [["-m", "pytest", *IN_PARALLEL, *pytest_arguments]],
+        "core": [["tools/check_core.py"]],
+        "tests": [["-m", "pytest", *IN_PARALLEL, *FULL_STRENGTH, *pytest_arguments]],
     }
 
 
@@ -110,6 +114,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "tests.xml"
         planned = checks([f"--junit-xml={report}", *pytest_arguments])
+        if options.only == "core":
+            planned["core"][0] += ["--all-tests", f"--junit-xml={report}", *pytest_arguments]
         chosen = {name: commands for name, commands in planned.items() if options.only in (None, name)}
         for name, commands in chosen.items():
             status = run(name, commands, os.environ | {"CXC_ECCV_DATA": data})

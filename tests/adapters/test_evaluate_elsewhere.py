@@ -9,6 +9,8 @@ import pytest
 from cxc_eccv import registry
 from cxc_eccv.adapters import MODULES
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 SPECS = registry.metrics()
 

@@ -9,6 +9,8 @@ from sample_configs import sample_configs
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.writing.shards import conform
 
+pytestmark = pytest.mark.thorough
+
 SCRIPT = Path(__file__).parents[2] / "loading_scripts" / "cxc_eccv"
 
 IMPORT = """

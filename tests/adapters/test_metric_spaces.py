@@ -16,6 +16,8 @@ import yaml
 from cxc_eccv import registry
 from cxc_eccv.adapters.space import write_space
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 CALL = """
 import json, sys

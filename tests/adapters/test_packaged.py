@@ -16,6 +16,8 @@ from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import HashMismatch, InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.download import mirror_folder
 
+pytestmark = pytest.mark.thorough
+
 MODIFIED = BuildOptions(allow_modified=True)
 
 

@@ -10,6 +10,8 @@ from PIL import Image
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.writing.folder import build_folder
 
+pytestmark = pytest.mark.thorough
+
 LOAD = """
 import json, sys
 import datasets

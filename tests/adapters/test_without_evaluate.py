@@ -7,6 +7,8 @@ import pytest
 
 from cxc_eccv.errors import UnknownName
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 ABSENT = """
 import sys

@@ -14,6 +14,8 @@ from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import DataError, HashMismatch, MalformedSource, UnknownName
 from cxc_eccv.sources.download import mirror_folder
 
+pytestmark = pytest.mark.thorough
+
 UNGUARDED = """
 import sys
 from cxc_eccv.builders.config import BuildOptions

@@ -28,6 +28,8 @@ from cxc_eccv.shown import markdown_text
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.download import mirror_folder
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "dataset_cards"
 NAMES = list(dataset_configs())

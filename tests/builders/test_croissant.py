@@ -24,6 +24,7 @@ mlcroissant = pytest.importorskip("mlcroissant", reason="mlcroissant is not inst
 
 # What mlcroissant calls of rdflib and of pandas.
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index is deprecated"),
 ]

@@ -23,6 +23,8 @@ from cxc_eccv.builders.writing.shards import conform
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName, WriteFailed
 from cxc_eccv.sources.catalog import load_catalog
 
+pytestmark = pytest.mark.thorough
+
 
 def contents(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

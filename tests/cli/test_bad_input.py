@@ -9,6 +9,8 @@ from spoilt_runs import Good
 
 from cxc_eccv.cli import main
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def good(sample_library):

@@ -31,7 +31,7 @@ def embeddings(sample_library, tmp_path):
 
 def test_help_names_every_command():
     text, _ = run_command("--help")
-    for command in ("build", "evaluate", "report", "compare", "baseline", "demo", "push", "submit", "list"):
+    for command in ("build", "evaluate", "report", "compare", "demo", "push", "submit", "list"):
         assert command in text
         assert "cxc-eccv" in run_command(command, "--help")[0]
     assert run_command("--version")[0].strip() == f"cxc-eccv {__version__}"
@@ -89,9 +89,8 @@ def test_list_shows_every_kind_and_its_state():
         (("build", "--output", "x", "--configs", "stss", "--data-dir", "sample"), ["did you mean 'sts'"]),
         (("build", "--output", "x", "--data-dir", "no_such_folder"), ["no_such_folder"]),
         (("build", "--output", "x", "--configs", "sts"), ["--data-dir", "CXC_ECCV_DATA"]),
-        (("baseline", "bows"), ["did you mean 'bow'"]),
     ],
-    ids=["no-file", "task", "split", "config", "folder", "no-data", "baseline"],
+    ids=["no-file", "task", "split", "config", "folder", "no-data"],
 )
 def test_an_error_is_one_message_and_status_2(arguments, parts, embeddings, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

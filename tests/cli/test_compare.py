@@ -15,6 +15,8 @@ from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.types import Embeddings, Report, Result
 
+pytestmark = pytest.mark.thorough
+
 DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {}}
 KEYS = tuple(key for key in eccv_caption_table().keys if key.count("/") == 2)
 PLACED = ["compare.json", "compare.md", "compare.tex", "placements.csv"]

@@ -19,6 +19,8 @@ from cxc_eccv.evaluation import check_request
 from cxc_eccv.runs import load_embeddings, save_embeddings
 from cxc_eccv.sources.library import Library
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def file(make_run, sample_library, tmp_path):

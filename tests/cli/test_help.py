@@ -1,8 +1,7 @@
-"""Every --help there is: of commands, of scripts under ``python -m``, of tools and examples."""
+"""Every --help there is: of commands, of tools and examples."""
 
 import re
 import runpy
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,8 +11,6 @@ import typer
 from cxc_eccv.cli.app import app, main
 
 ROOT = Path(__file__).parents[2]
-BASELINES = ("char_gru", "dual_encoder", "entailment_classifier")
-TRAIN = [f"cxc_eccv.studies.baselines.{name}" for name in BASELINES]
 HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerate"))
 SCRIPTS = sorted(
     path
@@ -32,22 +29,6 @@ def commands(group, *prefix):
 
 COMMANDS = [(), *commands(typer.main.get_command(app))]
 GROUPS = {("annotate",), ("train",), ("entailment",), ("failures",)}
-
-
-@pytest.fixture
-def helped(monkeypatch, capsys):
-    """What ``--help`` prints in a terminal of 80 columns."""
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(start, *arguments):
-        monkeypatch.setattr(sys, "argv", [*map(str, arguments), "--help"])
-        with pytest.raises(SystemExit) as ended:
-            start()
-        shown = capsys.readouterr()
-        assert not ended.value.code, shown.err
-        return shown.out
-
-    return run
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -75,43 +56,6 @@ def test_examples_stand_as_they_are_typed(command, helped):
     assert any(" ".join(["cxc-eccv", *command]) in line for line in examples)
 
 
-@pytest.mark.skipif(not HAS_TRAIN, reason="the train extra is not installed")
-@pytest.mark.parametrize("name", TRAIN)
-def test_the_training_scripts_list_their_own_options(name, helped):
-    command = name.rpartition(".")[2].replace("_", "-")
-    by_module = helped(lambda: runpy.run_module(name, run_name="__main__", alter_sys=True), name)
-    text = helped(main, "cxc-eccv", "train", command)
-    assert f"usage: cxc-eccv train {command} [OPTIONS]" in text
-    for option in ("--train-on", "--report-on", "--output-dir", "--data-dir"):
-        assert f"  {option}" in text
-    assert "(default: " in text
-    assert not re.search(r"\(default:\s+(None|\[\])\)", text)
-    assert not re.search(r"--\w*_", text)
-    assert "  --resume, --no-resume\n" in text
-    assert by_module == text
-
-
-@pytest.mark.skipif(not HAS_TRAIN, reason="the train extra is not installed")
-def test_an_unknown_option_of_a_training_script_is_a_usage_error(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["train", "char-gru", "--output-dir", "x", "--epoch-count", "3"])
-    assert ended.value.code == 2
-    assert "unknown: --epoch-count 3; --help lists the options" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not HAS_TRAIN, reason="the train extra is not installed")
-@pytest.mark.parametrize("name", TRAIN)
-def test_a_training_script_under_python_m_is_the_command(name, monkeypatch, capsys, tmp_path):
-    """Its errors are one message."""
-    options = ["--no-pretraining", "--mode", "t2i"] if name.endswith("dual_encoder") else ["--report-on", "t2i"]
-    monkeypatch.setattr(sys, "argv", [name, *options, "--output-dir", str(tmp_path / "out")])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module(name, run_name="__main__", alter_sys=True)
-    err = capsys.readouterr().err
-    assert ended.value.code == 2, err
-    assert re.match(r"cxc-eccv: UnknownName: unknown (mode|split|corpus of labelled pairs) 't2i'", err)
-
-
 @pytest.mark.parametrize(("code", "status"), [(None, 0), (3, 3), (True, 1), ("no such thing", 1), (["a"], 1)])
 def test_a_script_may_end_with_a_message(code, status, monkeypatch, capsys):
     def end(*arguments, **options):
@@ -124,12 +68,7 @@ def test_a_script_may_end_with_a_message(code, status, monkeypatch, capsys):
     assert capsys.readouterr().err == ("" if code is None or isinstance(code, int) else f"{code}\n")
 
 
-def test_modules_that_run_are_the_known_ones():
-    """A new ``__main__`` is to be added above."""
-    homes = (ROOT / "cxc_eccv").rglob("__main__.py")
-    assert sorted(".".join(path.parent.relative_to(ROOT).parts) for path in homes) == sorted(TRAIN)
-
-
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_tool_and_example(path, helped, monkeypatch):
     monkeypatch.syspath_prepend(str(path.parent))

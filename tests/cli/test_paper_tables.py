@@ -15,6 +15,8 @@ from cxc_eccv.evaluation.report_files import read_report
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.types import Report, Result
 
+pytestmark = pytest.mark.thorough
+
 DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {}}
 FACTS = {"split": "test", "data": DATA, "confidence": 0.95, "intervals": "bootstrap"}
 RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")

@@ -13,6 +13,8 @@ import pytest
 
 from cxc_eccv.cli.app import Outlet, main
 
+pytestmark = pytest.mark.thorough
+
 COMMAND = f"{shlex.quote(sys.executable)} -c 'from cxc_eccv.cli import main; main()'"
 REPORT = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]
 BROKEN_PIPE = 141

@@ -22,6 +22,8 @@ from cxc_eccv.sts.results import Row, StsReport
 from cxc_eccv.terminal import Sheet, print_shown, say
 from cxc_eccv.types import Report, Result
 
+pytestmark = pytest.mark.thorough
+
 WIDTHS = (60, 80, 120)
 LONG = "a-very-long-name-of-a-model-" * 8 + "end"
 DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {}}
@@ -133,10 +135,8 @@ def test_a_pipe_gets_every_row_on_one_line(run, embeddings, write):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("command", ["baseline", "demo"])
-def test_the_other_reports_fit(command, width, run, sample_library, tmp_path):
-    arguments = {"baseline": ("baseline", "bow", "--data-dir", "sample"), "demo": ("demo",)}[command]
-    check_fits(run(*arguments, width=width)[1], width, run(*arguments)[1])
+def test_the_demo_fits(width, run):
+    check_fits(run("demo", width=width)[1], width, run("demo")[1])
 
 
 def test_the_widest_report_there_is():

@@ -129,6 +129,7 @@ def test_captions_of_one_image_count_as_one():
     assert widths[0] == pytest.approx(widths[1], rel=1e-9)
 
 
+@pytest.mark.thorough
 def test_under_no_difference_one_in_twenty_is_found():
     p_values = []
     for seed in range(300):

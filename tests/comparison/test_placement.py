@@ -149,6 +149,7 @@ def test_the_table_shows_rank_and_neighbours():
     assert line.split()[2:] == ["35.80", "15", "of", "26", "SGR", "PVSE", "K=1,", "hardest", "negatives"]
 
 
+@pytest.mark.thorough
 def test_the_chart_is_drawn_alike_every_time(tmp_path):
     pytest.importorskip("matplotlib", reason="the report extra is not installed")
     models = {"<b>mine & $yours$": twin("VSRN", 0.01), "other": twin("BLIP", -0.02)}

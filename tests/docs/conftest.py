@@ -1,4 +1,4 @@
-"""The workplace of the documentation's code, caches of its own, and the local Hub of ``tests/hub/local_hub``."""
+"""The workplace of the documentation's code, caches of its own, and the local Hub of ``tests/materials/hub``."""
 
 import shutil
 import sys
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "hub"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "hub" / "local_hub"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from commands import KEPT, LocalHub

@@ -15,6 +15,8 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, ModelError,
 from cxc_eccv.runs import EmbeddingsRun, load_run  # noqa: E402 - after the skip
 from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
 
+pytestmark = pytest.mark.thorough
+
 CAPTIONS = list(enumerate(tiny_models.TEXTS, start=100))
 PICTURES = [(seed, tiny_models.picture(seed, (32 + 16 * (seed % 2), 40))) for seed in range(1, 5)]
 

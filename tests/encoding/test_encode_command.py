@@ -15,6 +15,8 @@ from cxc_eccv.runs import load_run  # noqa: E402 - after the skip
 from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
 from cxc_eccv.sources.library import Library  # noqa: E402 - after the skip
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):

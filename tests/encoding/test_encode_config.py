@@ -20,6 +20,8 @@ from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings  # noqa: E402
 from cxc_eccv.sources.download import mirror_folder  # noqa: E402
 from cxc_eccv.types import Embeddings  # noqa: E402
 
+pytestmark = pytest.mark.thorough
+
 IMAGES = mirror_folder("sample") / "coco" / "images"
 
 

@@ -22,6 +22,8 @@ from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the sk
 from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
 from cxc_eccv.writing import locked  # noqa: E402 - after the skip
 
+pytestmark = pytest.mark.thorough
+
 IMAGES = mirror_folder("sample") / "coco" / "images"
 
 

@@ -17,6 +17,8 @@ from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - a
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing  # noqa: E402 - after the skip
 from cxc_eccv.runs import load_run  # noqa: E402 - after the skip
 
+pytestmark = pytest.mark.thorough
+
 CAPTIONS = list(enumerate(tiny_models.TEXTS, start=100))
 PICTURES = [(seed, tiny_models.picture(seed, (32 + 16 * (seed % 2), 40))) for seed in range(1, 4)]
 

@@ -20,6 +20,8 @@ from cxc_eccv.ranking import positive_ranks  # noqa: E402 - after the skip
 from cxc_eccv.registry import task  # noqa: E402 - after the skip
 from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
 
+pytestmark = pytest.mark.thorough
+
 
 def on_two_processes(script, *arguments):
     # A free port: a fixed one may be taken.

@@ -17,6 +17,8 @@ from cxc_eccv.encoding import encode, load_model, sides  # noqa: E402 - after th
 from cxc_eccv.encoding.distributed.shards import FolderStore, Notes, Shard, remove_parts  # noqa: E402 - after the skip
 from cxc_eccv.encoding.towers.images import encoder_of_images  # noqa: E402 - after the skip
 
+pytestmark = pytest.mark.thorough
+
 CAPTIONS = [(number, tiny_models.TEXTS[number % 5] + " dog" * (number % 7)) for number in range(100, 160)]
 
 

@@ -23,6 +23,8 @@ from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.registry import metrics
 from cxc_eccv.types import Judgments, PositiveRanks, TopK
 
+pytestmark = pytest.mark.thorough
+
 RANKED = [
     ("recall_at_k", {"k": 1}),
     ("recall_at_k", {"k": 3}),

@@ -20,6 +20,8 @@ from cxc_eccv.ranking.rank import ranks_of_run, top_k
 from cxc_eccv.report.wording import BOUNDS
 from cxc_eccv.runs import RankingsRun, ScoresRun
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def run(sample_library):

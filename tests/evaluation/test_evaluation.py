@@ -72,6 +72,7 @@ def test_the_keys_of_report_json_are_there(report, key):
 ABSENT = ("coco_1k", "flickr8k", "flickr30k")  # from the sample
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "direction"),
     [

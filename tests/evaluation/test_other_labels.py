@@ -29,6 +29,8 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.tables import tables_to_latex
 from cxc_eccv.tasks.task import COCO
 
+pytestmark = pytest.mark.thorough
+
 SOURCES = ("coco", "cxc", "eccv", "mine")
 QUIET = {"progress": False, "confidence": None}
 

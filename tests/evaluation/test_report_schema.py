@@ -13,6 +13,8 @@ from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.report.paper import paper_tables
 from cxc_eccv.types import Bounds, Report, Result
 
+pytestmark = pytest.mark.thorough
+
 SHA = "a" * 64
 FACTS = {
     "split": "test",

@@ -28,6 +28,8 @@ from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Judgments, Report, Result
 
+pytestmark = pytest.mark.thorough
+
 METRICS = ["recall_at_k", "median_rank", "map_at_r", "r_precision", "ndcg_at_k", "mrr", "rsum", "entail_at_k"]
 METRICS += ["pmrp", "pmrp_at_50", "spearman_all_pairs", "bootstrap_spearman"]
 NUMBER = re.compile(r"(\d+)(\.jpg)?$")

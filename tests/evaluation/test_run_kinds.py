@@ -12,6 +12,8 @@ from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.tasks import coco_1k
 from cxc_eccv.types import Embeddings, Judgments, RatedPairs, Report
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def forms(sample_library):

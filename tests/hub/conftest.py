@@ -1,42 +1,16 @@
-"""The local Hub, and a client process that knows no other; both are shared, the Hub is emptied for every test."""
+"""The local Hub, which the tests of studies share, and a dataset to push."""
 
 import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent / "local_hub"))
-
-from hub_client import Client
-from hub_endpoints import WRITER
-from hub_server import Hub
+from local_hub import client, hub, running_client, running_hub
 
 from cxc_eccv.builders.writing.folder import build_folder
 
+__all__ = ["built", "client", "hub", "running_client", "running_hub"]
 
-@pytest.fixture(scope="session")
-def running_hub():
-    with Hub() as hub:
-        yield hub
-
-
-@pytest.fixture(scope="session")
-def running_client(running_hub, tmp_path_factory):
-    client = Client(running_hub.url, tmp_path_factory.mktemp("client"), WRITER)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def hub(running_hub):
-    running_hub.reset()
-    return running_hub
-
-
-@pytest.fixture
-def client(hub, running_client):
-    return running_client
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ from cxc_eccv.types import Embeddings
 
 # What mteb calls of sentence-transformers, and of itself.
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.filterwarnings("ignore:The `get_sentence_embedding_dimension` method:FutureWarning"),
     pytest.mark.filterwarnings("ignore:The fill_missing parameter is deprecated:DeprecationWarning"),
 ]

@@ -24,6 +24,8 @@ from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.types import Embeddings
 
+pytestmark = pytest.mark.thorough
+
 IMAGES = mirror_folder("sample") / "coco/images"
 
 

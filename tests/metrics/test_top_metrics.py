@@ -13,7 +13,6 @@ from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k
 from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.metrics.pmrp import pmrp
 from cxc_eccv.metrics.pmrp_at_50 import pmrp_at_50
-from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.types import Judgments, TopK
 
 
@@ -56,7 +55,10 @@ def test_entail_at_k_under_the_three_policies():
 def test_equations_e1_to_e4_on_a_ranking_read_off_by_hand():
     """R = 3: “100% YES”, “100% NO”, “Partially YES”, not asked, “100% YES”; E.4 in E.2 and E.3, then E.1 in both."""
     said = {1: "yes", 2: "no", 3: "partially_yes", 5: "yes"}
-    for gain_of, r_precision in ((schemes()["eccv"].gain_of, 1.5 / 3), (lambda answer: float(answer != "no"), 2 / 3)):
+    for gain_of, r_precision in (
+        ({"yes": 1.0, "partially_yes": 0.5, "no": 0.0}.get, 1.5 / 3),
+        (lambda answer: float(answer != "no"), 2 / 3),
+    ):
         qrels = judged({item: gain_of(answer) for item, answer in said.items()})
         assert graded_recall_at_k(top(1, 2, 3, 4, 5), qrels).tolist() == [1]
         assert graded_r_precision(top(1, 2, 3, 4, 5), qrels).tolist() == [r_precision]

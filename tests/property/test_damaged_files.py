@@ -1,17 +1,14 @@
 """A damaged run file is refused, or it holds what it held: no other number comes of it."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import safetensors.numpy
 from damaged_files import BINARY, TEXT, content, read, said_by_json, said_by_trec
+from damages import damages
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from cxc_eccv.errors import CxcEccvError, MalformedSource
-from cxc_eccv.parquet import write_parquet
+from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.runs import load_run
-from cxc_eccv.studies.explain.ratings import CORRELATED, FAILURE_COLUMNS, read_failures
 
 EXAMPLES = settings(max_examples=120, derandomize=True, deadline=None)
 SAID = {".json": said_by_json, ".trec": said_by_trec}
@@ -26,29 +23,6 @@ def folder(tmp_path_factory):
 def good(folder):
     """Name to bytes, by a function: Hypothesis would print a dictionary."""
     return {name: write(folder, name) for name, write in (BINARY | TEXT).items()}.__getitem__
-
-
-@st.composite
-def damages(draw):
-    """A function from bytes to bytes; places are shares of the length."""
-    kind = draw(st.sampled_from(["flip", "flip", "flip", "cut", "append", "prepend", "double", "drop", "write"]))
-    place, size = draw(st.floats(0, 1, exclude_max=True)), draw(st.integers(1, 40))
-    bit, extra = draw(st.integers(0, 7)), draw(st.binary(min_size=1, max_size=30))
-
-    def damage(data):
-        at = int(place * len(data))
-        if kind == "flip":
-            return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
-        return {
-            "cut": data[:at],
-            "append": data + extra,
-            "prepend": extra + data,
-            "double": data[: at + size] + data[at:],
-            "drop": data[:at] + data[at + size :],
-            "write": data[:at] + extra + data[at + len(extra) :],
-        }[kind]
-
-    return damage
 
 
 def outcome(path, data):
@@ -98,22 +72,6 @@ def test_safetensors_without_our_checksum_are_read_as_by_the_official_reader(fol
     theirs = safetensors.numpy.load(data)
     np.testing.assert_array_equal(captions.ids, theirs["caption_ids"])
     np.testing.assert_array_equal(captions.vectors, theirs["caption_embeddings"].astype(np.float32))
-
-
-@EXAMPLES
-@given(damage=damages())
-def test_a_damaged_table_of_failures_is_refused_or_as_it_was(folder, damage):
-    path = folder / "failures.parquet"
-    rows = 40
-    columns = {"direction": ["t2i"] * rows} | {name: np.arange(rows) for name in FAILURE_COLUMNS[1:4]}
-    table = pa.table(columns | {name: np.linspace(0, 1, rows) for name in CORRELATED})
-    write_parquet(table.replace_schema_metadata({"explained": '{"ridge": {"split": "test"}}'}), path)
-    path.write_bytes(damage(path.read_bytes()))
-    try:
-        found, split = read_failures(folder)
-    except MalformedSource:
-        return
-    assert (found.select(table.column_names).equals(table), split) == (True, "test")
 
 
 def _written(path, data):

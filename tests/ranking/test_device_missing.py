@@ -18,6 +18,7 @@ def test_a_device_needs_torch(monkeypatch):
         positive_ranks_many(run, {"": ("i2t", Judgments.from_pairs([1], [7], [1], [7]))}, device="cuda")
 
 
+@pytest.mark.thorough
 def test_ranking_does_not_import_torch():
     program = "import sys, cxc_eccv.ranking, cxc_eccv.evaluation; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

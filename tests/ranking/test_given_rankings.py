@@ -16,6 +16,8 @@ from cxc_eccv.ranking.lists import FAR, needed_depth, values_at_known_depth
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import Judgments
 
+pytestmark = pytest.mark.thorough
+
 RANK_METRICS = {
     spec.label(**variant): (spec, variant)
     for spec in registry.metrics().values()

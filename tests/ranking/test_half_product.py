@@ -9,7 +9,7 @@ from cxc_eccv.ranking.shared_product import HalfProduct
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, Judgments
 
-pytestmark = pytest.mark.usefixtures("counted_by")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("counted_by")]
 
 COUNT = 403
 

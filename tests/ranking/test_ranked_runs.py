@@ -18,6 +18,8 @@ from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Judgments, PositiveRanks, positions_of
 
+pytestmark = pytest.mark.thorough
+
 
 def products(run, direction):
     """Query id to item id to score, exact: the strategies' coordinates are halves."""

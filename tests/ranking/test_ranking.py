@@ -67,6 +67,7 @@ def list_names(ranks):
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])
 @pytest.mark.parametrize("block_size", [None, 1, 37])
 def test_exact_scores_rank_as_a_plain_sort_says(direction, block_size):
@@ -77,6 +78,7 @@ def test_exact_scores_rank_as_a_plain_sort_says(direction, block_size):
     assert ranks.ties.sum() > 100
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("block_size", [None, 1, 37, 64])
 def test_both_directions_folds_and_a_smaller_gallery_share_one_product(block_size):
     run = whole_number_run(seed=1)

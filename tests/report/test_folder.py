@@ -23,6 +23,8 @@ from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import Report
 from cxc_eccv.writing import UNFINISHED
 
+pytestmark = pytest.mark.thorough
+
 FILES = ["report.json", "per_query.parquet", "examples.parquet", "report.md", "report.html"]
 
 

@@ -17,6 +17,7 @@ from cxc_eccv.sources import reading
 from cxc_eccv.sources.reading import Expected, fingerprint, read_bytes, sha256_of, verify
 
 
+@pytest.mark.thorough
 @given(st.binary(max_size=200))
 def test_plain_and_gzipped_twins_have_one_content(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     folder = tmp_path_factory.mktemp("twins")

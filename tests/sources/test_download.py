@@ -410,6 +410,7 @@ def test_a_killed_download_leaves_only_a_part_and_is_resumed(site: Site) -> None
     assert site.left() == ["cxc/sts_val.csv"]
 
 
+@pytest.mark.thorough
 def test_two_processes_download_once(site: Site) -> None:
     def slow(handler: Handler) -> None:
         handler.answer(200, BODY[:HALF], length=len(BODY))

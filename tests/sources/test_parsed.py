@@ -20,6 +20,8 @@ from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources import parsed, readers
 from cxc_eccv.sources.parsed import parse
 
+pytestmark = pytest.mark.thorough
+
 READER = readers.read_ratings
 HEADER = "caption1,caption2,agg_score,sampling_method\n"
 ROW = "COCO_val2014:sentid:1,COCO_val2014:sentid:2,3.5,c2c_isim\n"

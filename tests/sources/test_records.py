@@ -25,6 +25,7 @@ def path(tmp_path_factory):
     return tmp_path_factory.mktemp("records") / "list.json"
 
 
+@pytest.mark.thorough
 @given(
     values=st.lists(VALUES, max_size=5),
     block=st.integers(1, 9),
@@ -105,6 +106,7 @@ def test_a_broken_element_does_not_bring_the_rest_of_the_file_into_memory(path, 
     tracemalloc.stop()
 
 
+@pytest.mark.thorough
 def test_memory_does_not_grow_with_the_file(path, monkeypatch):
     monkeypatch.setattr(reading, "BLOCK", 10_000)
     monkeypatch.setattr(reading, "HEAD", 1_000)

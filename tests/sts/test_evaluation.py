@@ -12,7 +12,6 @@ from cxc_eccv.sts import FittedPerTask, evaluate_sts
 from cxc_eccv.sts.evaluation import GradeClassifier, cosines
 from cxc_eccv.sts.results import to_json, to_markdown
 from cxc_eccv.sts.tasks import SUBTASKS, supervised_pairs, task_names, task_texts
-from cxc_eccv.studies.baselines.sentence_baselines import evaluate_baseline
 
 WORDS = ["a", "dog", "cat", "bus", "man", "red", "runs", "sleeps", "on", "street", "two"]
 
@@ -173,14 +172,3 @@ def test_an_encoder_is_fitted_on_the_sentences_of_each_task_alone(small_library)
     assert set(seen[1]) == {text for part in (train, dev, test) for text in (*part.left, *part.right)}
     assert [row.name for row in together.tasks["sick"]] == ["cosine"]
     assert "fitted_on" not in together.provenance
-
-
-@pytest.mark.reference
-def test_tf_idf_on_the_papers_tasks(real_library):
-    report = evaluate_baseline("bow", real_library)
-    assert sum(row.pairs for row in report.tasks["sts"][:1]) == 12_544
-    found = {(task, row.name): round(100 * row.pearson, 1) for task, rows in report.tasks.items() for row in rows}
-    assert found["sts2012", "msrpar"] == 59.7
-    assert found["sts2016", "question_question"] == 64.2
-    assert (found["stsb", "cosine"], found["sick", "cosine"]) == (69.6, 61.8)
-    assert (found["sts", "mean"], found["sts", "weighted_mean"]) == (67.0, 68.4)

@@ -1,13 +1,18 @@
 """The one command of all checks: which data it takes, how it runs the tests, and what it counts in the end."""
 
 import doctest
+import importlib
+import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,15 +59,17 @@ def test_every_check_gets_that_data_and_the_tests_are_counted_in_the_end(check, 
     assert {data for _, data in ran} == {str(tmp_path)}
     tests = ran[-1][0]
     assert tests[:6] == ["-m", "pytest", "-n", "2", "--dist", "loadfile"]
+    assert tests[6:8] == ["-m", "not slow and not gpu and not network"]  # the thorough ones too
     assert tests[-3:] == ["-n", "0", "tests/metrics"]  # the last -n counts
     told = capsys.readouterr().out.splitlines()
     assert told[0] == f"Real data: {tmp_path}, as CXC_ECCV_DATA is unset."
-    assert told[-1].startswith("All checks passed: ruff, format, types, layers, generators, tests.")
+    assert told[-1].startswith("All checks passed: ruff, format, types, layers, generators, core, tests.")
     assert told[-1].endswith(" 7 tests passed, 2 skipped.")
 
 
 def test_the_tool_s_examples_are_right(check):
     assert doctest.testmod(check) == doctest.TestResults(failed=0, attempted=3)
+    assert doctest.testmod(importlib.import_module("check_core")) == doctest.TestResults(failed=0, attempted=1)
 
 
 SKIPS = """
@@ -102,6 +109,72 @@ def test_libraries_of_a_worker_start_one_thread(settings_, threads):
 def test_no_clock_and_in_ci_no_chance_decides_over_examples():
     assert settings().deadline is None
     assert settings().derandomize == bool(os.environ.get("CI"))
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout of a few files, one of them new and one ignored."""
+    files = {
+        "cxc_eccv/__init__.py": "",
+        "cxc_eccv/kernels/_kernels.abi3.so": "compiled",
+        "cxc_eccv/studies/explain/page.py": "",
+        "tests/studies/test_page.py": "",
+        "tests/test_registry.py": "",
+        "tools/experiments/simulate_labels.py": "",
+        "tools/check.py": "",
+        ".gitignore": "*.so\ndata\n",
+        "data/raw.json": "",
+        "pyproject.toml": (ROOT / "pyproject.toml").read_text(encoding="utf-8"),
+    }
+    for name, text in files.items():
+        (tmp_path / "checkout" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "checkout" / name).write_text(text, encoding="utf-8")
+    subprocess.run(["git", "init", "--quiet", str(tmp_path / "checkout")], check=True)
+    return tmp_path / "checkout"
+
+
+def test_the_core_is_what_git_knows_and_the_kernels_without_the_studies(check, checkout, tmp_path):
+    import check_core
+
+    check_core.copy_core(checkout, tmp_path / "core")
+    there = {str(path.relative_to(tmp_path / "core")) for path in (tmp_path / "core").rglob("*") if path.is_file()}
+    assert there == {
+        ".gitignore",
+        "cxc_eccv/__init__.py",
+        "cxc_eccv/kernels/_kernels.abi3.so",
+        "pyproject.toml",
+        "tests/test_registry.py",
+        "tools/check.py",
+    }
+    settings_ = tomllib.loads((tmp_path / "core" / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "(studies)" in settings_["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert "cxc_eccv.studies" not in json.dumps(settings_["tool"]["importlinter"])
+
+
+def test_the_core_is_checked_with_the_fast_tests_and_alone_with_all(check, monkeypatch):
+    import check_core
+
+    ran = []
+    monkeypatch.setattr(check_core, "copy_core", lambda root, folder: None)
+    monkeypatch.setattr(check_core.Path, "exists", lambda path: True)
+    done = subprocess.CompletedProcess([], 0)
+    monkeypatch.setattr(check_core.subprocess, "run", lambda command, **options: ran.append(command[1:]) or done)
+    for arguments in ([], ["--all-tests", "-x"]):
+        monkeypatch.setattr(sys, "argv", ["check_core.py", *arguments])
+        assert check_core.main() == 0
+    fast, everything = (command for command in ran if command[:2] == ["-m", "pytest"])
+    assert fast == ["-m", "pytest", *check.IN_PARALLEL]
+    assert everything == [*fast, *check.FULL_STRENGTH, "-x"]
+    assert [command[2] for command in ran if command[1] == check_core.START][:5] == [
+        *("demo", "build", "evaluate", "report", "compare")
+    ]
+
+
+def test_every_test_that_needs_a_study_lies_with_the_studies():
+    whole_house = {ROOT / "tests" / room for room in ("studies", "docs", "release")}
+    for path in (ROOT / "tests").rglob("*.py"):
+        if not whole_house & set(path.parents) and path != Path(__file__):
+            assert "cxc_eccv.studies" not in path.read_text(encoding="utf-8"), path
 
 
 def test_ci_and_the_readme_run_the_same_checks():

@@ -9,6 +9,8 @@ import pytest
 
 from cxc_eccv import registry
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 
 

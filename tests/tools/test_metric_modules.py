@@ -13,6 +13,8 @@ from cxc_eccv.adapters import MODULES
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.metrics.spec import Spec
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / "tools"
 

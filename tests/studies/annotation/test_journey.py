@@ -25,6 +25,8 @@ from cxc_eccv.studies.asking.quality.sheets import Checks, judge_sheets, write_c
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.types import Embeddings, positions_of
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def command(monkeypatch, capsys, tmp_path):

@@ -13,6 +13,8 @@ from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.types import Embeddings
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def show(capsys, monkeypatch):

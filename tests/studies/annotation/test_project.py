@@ -35,6 +35,8 @@ from cxc_eccv.studies.annotation.rounds import _store, seal
 from cxc_eccv.studies.asking.quality.sheets import Checks, read_checks
 from cxc_eccv.writing import locked, write_json
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def runs(sample_library):

@@ -11,6 +11,8 @@ from cxc_eccv.runs import save_embeddings
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.asking.quality.sheets import CHECKS, judge_sheets
 
+pytestmark = pytest.mark.thorough
+
 FILES = ["annotation_report.html", "annotation_report.json", "annotation_report.md"]
 
 

@@ -8,6 +8,8 @@ pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
 from cxc_eccv.cli import main
 
+pytestmark = pytest.mark.thorough
+
 SAMPLE = ["--data-dir", "sample", "--no-pretraining", "--text-model", "sample", "--mode", "t2t", "--use-cpu"]
 SAMPLE += ["--per-device-train-batch-size", "32"]
 SHORT = ["--max-steps", "1", "--eval-strategy", "no", "--no-load-best-model-at-end", "--disable-tqdm"]

@@ -28,6 +28,8 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, Mod
 from cxc_eccv.studies.baselines.model_card import write_model_card
 from cxc_eccv.studies.baselines.training import Progress, Trained, last_checkpoint
 
+pytestmark = pytest.mark.thorough
+
 PAGES = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]
 COMMANDS = {
     "dual-encoder": (

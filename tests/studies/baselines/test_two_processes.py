@@ -16,6 +16,8 @@ import mixed_kinds_worker  # noqa: E402
 import tiny_models  # noqa: E402
 import two_processes  # noqa: E402
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

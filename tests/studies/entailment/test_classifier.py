@@ -26,6 +26,8 @@ from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, Tower
 from cxc_eccv.studies.entailment.classifier import KINDS, EntailmentClassifier, EntailmentConfig, soft_cross_entropy
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 
+pytestmark = pytest.mark.thorough
+
 
 def logits_apart(model, processor, place):
     """The logits of a pair by each head that the paper counts for its kind, from passes of this pair alone."""

@@ -14,6 +14,8 @@ import transformers  # noqa: E402
 from cxc_eccv.errors import InvalidOption  # noqa: E402
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches  # noqa: E402
 
+pytestmark = pytest.mark.thorough
+
 WIDTH = 3
 
 

@@ -206,6 +206,7 @@ def test_cut_premises_are_counted_in_one_warning(sample_library, make_run, monke
     assert cut > 0
 
 
+@pytest.mark.thorough
 def test_two_at_once_keep_all_answers(sample_library, make_run, monkeypatch):
     monkeypatch.setattr(judging, "PAIRS_AT_ONCE", 20)
     runs = [make_run(sample_library, seed=seed) for seed in (0, 1)]

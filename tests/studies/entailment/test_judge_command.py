@@ -16,6 +16,8 @@ from cxc_eccv.runs import save_embeddings
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def run(tmp_path, sample_library, make_run, monkeypatch, capsys):

@@ -21,7 +21,10 @@ from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
 
 SAMPLE = ("--data-dir", "sample")
 
-pytestmark = pytest.mark.filterwarnings("ignore:no file beside text says which pairs it was trained on")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:no file beside text says which pairs it was trained on"),
+    pytest.mark.thorough,
+]
 
 
 def run(*arguments):

@@ -1,6 +1,7 @@
 """Mined weak positives: exactly the retriever's best captions that the classifier keeps, whoever shares the work."""
 
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -165,7 +166,7 @@ def labelled(library):
     return LabelledPairs("by hand", pa.table(columns, schema=SCHEMA), {})
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:no file beside shared-words says which pairs")
+pytestmark = [pytest.mark.filterwarnings("ignore:no file beside shared-words says which pairs"), pytest.mark.thorough]
 
 
 def listed_by_hand(library, run, labelled, top_k):
@@ -408,8 +409,9 @@ def test_two_processes_mine_the_file_of_one(library, run, tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
     command = [*launch, "--rdzv-endpoint", "localhost:0", "script.py", "two.parquet", str(Path(__file__).parent)]
+    places = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=280
+        [sys.executable, *command], cwd=tmp_path, env=places, capture_output=True, text=True, check=False, timeout=280
     )
     assert done.returncode == 0, done.stderr[-3000:]
     mine(run, SharedWords(), library, top_k=7, threshold=0.75, output=tmp_path / "one.parquet", progress=False)

@@ -26,6 +26,7 @@ def loaded(folder):
     return load_classifier(folder)
 
 
+@pytest.mark.thorough
 def test_it_has_the_folders_name_and_a_fingerprint_of_what_it_does(folder, loaded, tmp_path):
     assert loaded.name == "both"
     assert load_classifier(folder).fingerprint == loaded.fingerprint

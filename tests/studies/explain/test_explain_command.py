@@ -24,7 +24,7 @@ from cxc_eccv.types import Embeddings
 FILES = ["explain.html", "explain.json", "explain.md", "failures.parquet"]
 COMMAND = f"{shlex.quote(sys.executable)} -c 'from cxc_eccv.cli import main; main()'"
 
-pytestmark = pytest.mark.usefixtures("wordnet")
+pytestmark = [pytest.mark.usefixtures("wordnet"), pytest.mark.thorough]
 
 
 @pytest.fixture

@@ -27,6 +27,8 @@ from cxc_eccv.studies.explain.page import (
 )
 from cxc_eccv.tables import Cell, Table
 
+pytestmark = pytest.mark.thorough
+
 NASTY = "<script>alert('1')</script> \"quoted\" & {{ 7*7 }}"
 
 

@@ -10,6 +10,8 @@ from cxc_eccv.cli import main
 from cxc_eccv.demo.run import sample_images
 from cxc_eccv.runs import save_embeddings
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def explained(sample_library, wordnet_folder, tmp_path_factory):

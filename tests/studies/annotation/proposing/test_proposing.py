@@ -22,6 +22,8 @@ from cxc_eccv.studies.annotation.proposing.strategies.cxc import choose_caption_
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.types import Embeddings
 
+pytestmark = pytest.mark.thorough
+
 QUERIES = (20, 30)
 OFFICIAL = ("coco", "cxc", "eccv", "entailment")
 

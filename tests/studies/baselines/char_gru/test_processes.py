@@ -19,6 +19,8 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.baselines.char_gru.data import SharedBatches
 from cxc_eccv.studies.baselines.char_gru.script import train
 
+pytestmark = pytest.mark.thorough
+
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
 
 

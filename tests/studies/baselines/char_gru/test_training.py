@@ -16,6 +16,8 @@ from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.studies.baselines.char_gru.script import train
 from cxc_eccv.types import Embeddings
 
+pytestmark = pytest.mark.thorough
+
 PARTS = ["--data-dir", "sample", "--train-on", "coco/val", "--held-out", "4"]
 SMALL = ["--hidden-size", "8", "--images", "30", "--cycle-epochs", "1", "--highest-rate", "0.02"]
 

@@ -40,6 +40,8 @@ from cxc_eccv.studies.baselines.dual_encoder.script import train  # noqa: E402
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase  # noqa: E402
 from cxc_eccv.studies.baselines.training import EpochCallback  # noqa: E402
 
+pytestmark = pytest.mark.thorough
+
 SAMPLE = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--learning-rate", "1e-3"]
 SAMPLE += ["--train-on", "coco/train", "coco/restval"]
 BACKBONES = ["--no-pretraining", "--text-model", "sample", "--image-model", "sample", "--train-text-model"]

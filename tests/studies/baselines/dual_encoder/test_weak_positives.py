@@ -30,6 +30,8 @@ from cxc_eccv.studies.baselines.dual_encoder.script import train  # noqa: E402
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer  # noqa: E402
 from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives  # noqa: E402
 
+pytestmark = pytest.mark.thorough
+
 TRAIN_ON = ["coco/train", "coco/restval"]
 
 

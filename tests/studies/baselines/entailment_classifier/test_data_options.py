@@ -85,6 +85,7 @@ def run(words):
     return ended.value.code
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:held-out pairs", "ignore:no --images")
 def test_the_command_that_is_printed_runs(tmp_path, capsys):
     """Of a run without images, whose classifier was said to look at some."""

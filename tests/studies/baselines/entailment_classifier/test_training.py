@@ -46,7 +46,7 @@ from cxc_eccv.studies.entailment.seen import seen_by  # noqa: E402
 from cxc_eccv.studies.entailment.training_data import load_training_data  # noqa: E402
 
 # Runs this short may learn nothing that a threshold could be chosen by, which is said.
-pytestmark = pytest.mark.filterwarnings("ignore:held-out pairs")
+pytestmark = [pytest.mark.filterwarnings("ignore:held-out pairs"), pytest.mark.thorough]
 
 MODEL = ["--text-model", "sample", "--visual-text-model", "sample", "--image-model", "sample"]
 COMMON = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--learning-rate", "1e-3"]

@@ -39,6 +39,7 @@ def test_every_change_of_every_place_is_as_likely(tagger):
     assert min(counts.values()) > 25
 
 
+@pytest.mark.thorough
 def test_processes_change_nothing(tagger):
     texts = TEXTS * 40
     assert tag_sentences(texts, tagger, num_proc=2) == tag_sentences(texts, tagger)

@@ -13,6 +13,8 @@ from cxc_eccv.builders.packaged import cache_key
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.studies.explain.altering import all_kinds, alter_tagged, tag_sentences
 
+pytestmark = pytest.mark.thorough
+
 CONFIG = dataset_configs()["adversarial"]
 
 

@@ -14,7 +14,7 @@ from cxc_eccv.sources.reading import sha256_of
 
 @pytest.fixture
 def tool(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "tools")
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "tools")
     import weak_positives
 
     return weak_positives

@@ -7,7 +7,10 @@ from cxc_eccv.demo.bag_of_words import TfIdf, words
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.studies.baselines.untrained.bow import evaluate_bow
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*score exactly as high:UserWarning")  # texts of the same words tie
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*score exactly as high:UserWarning"),
+    pytest.mark.thorough,
+]  # texts of the same words tie
 
 PAPER = {"recall_at_1": 0.212, "recall_at_5": 0.382, "recall_at_10": 0.474}
 

@@ -1,0 +1,26 @@
+"""How a file may be damaged: bytes that flip, go, come or stand twice."""
+
+from hypothesis import strategies as st
+
+
+@st.composite
+def damages(draw):
+    """A function from bytes to bytes; places are shares of the length."""
+    kind = draw(st.sampled_from(["flip", "flip", "flip", "cut", "append", "prepend", "double", "drop", "write"]))
+    place, size = draw(st.floats(0, 1, exclude_max=True)), draw(st.integers(1, 40))
+    bit, extra = draw(st.integers(0, 7)), draw(st.binary(min_size=1, max_size=30))
+
+    def damage(data):
+        at = int(place * len(data))
+        if kind == "flip":
+            return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+        return {
+            "cut": data[:at],
+            "append": data + extra,
+            "prepend": extra + data,
+            "double": data[: at + size] + data[at:],
+            "drop": data[:at] + data[at + size :],
+            "write": data[:at] + extra + data[at + len(extra) :],
+        }[kind]
+
+    return damage

@@ -1,0 +1,98 @@
+"""Check the core without its studies: ``python tools/check_core.py [--all-tests] [pytest arguments]``.
+
+The tree is copied without the studies and their tests. What is left must pass ruff, mypy, the layers and the tests, and
+its commands must run. The tests are those of the fast lane, with ``--all-tests`` all but the slow ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from check import FULL_STRENGTH, IN_PARALLEL, LINT_IMPORTS, ROOT
+
+STUDIES = ("cxc_eccv/studies", "tests/studies")
+WHOLE_HOUSE = ("tests/docs", "tests/release", "tools/generate_docs.py", "tools/site_pages")
+"""The documentation and a release are of the core and its studies together."""
+TOOLS_OF_STUDIES = ("tools/bench/failures.py", "tools/bench/training.py", "tools/experiments")
+LEFT_OUT = (*STUDIES, *WHOLE_HOUSE, *TOOLS_OF_STUDIES)
+CONTRACT = "[[tool.importlinter.contracts]]"
+START = "from cxc_eccv.cli import main; main()"
+COMMANDS = (
+    ("demo", "--output", "out/demo"),
+    ("build", "--data-dir", "sample", "--output", "out/built"),
+    ("evaluate", "out/demo/ridge.npz", "--data-dir", "sample", "--output", "out/evaluated"),
+    ("report", "out/evaluated"),
+    ("compare", "out/demo", "out/evaluated"),
+)
+
+
+def copy_core(root: Path, folder: Path) -> None:
+    """Copy what git knows of a checkout, and the compiled kernels, without what is left out."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    kernels = [str(path.relative_to(root)) for path in (root / "cxc_eccv").glob("kernels/*.abi3.*")]
+    for name in [*filter(None, listed.stdout.split("\0")), *kernels]:
+        if (root / name).is_file() and not any(name == part or name.startswith(f"{part}/") for part in LEFT_OUT):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, folder / name)
+    settings = folder / "pyproject.toml"
+    settings.write_text(drop_contracts(settings.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def drop_contracts(settings: str) -> str:
+    """The settings without the layering contracts that name a study.
+
+    Example:
+        >>> drop_contracts(f"first {CONTRACT} cxc_eccv.studies.asking {CONTRACT} cxc_eccv.ranking")
+        'first [[tool.importlinter.contracts]] cxc_eccv.ranking'
+    """
+    head, *contracts = settings.split(CONTRACT)
+    return CONTRACT.join([head, *(contract for contract in contracts if "cxc_eccv.studies" not in contract)])
+
+
+def core_checks(tests: list[str]) -> list[list[str]]:
+    """Arguments of the Python commands to run in the copy, in their order."""
+    return [
+        ["-m", "ruff", "check", "."],
+        ["-m", "ruff", "format", "--check", "."],
+        ["-m", "mypy", "--cache-dir", str(ROOT / ".mypy_cache")],  # what the check of types has found of the same files
+        ["-c", LINT_IMPORTS],
+        *(["-c", START, *command] for command in COMMANDS),
+        ["-m", "pytest", *IN_PARALLEL, *tests],
+    ]
+
+
+def main() -> int:
+    """Entry point; the exit status is that of the first command that fails."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--all-tests", action="store_true", help="run all tests but the slow ones, not the fast lane")
+    options, pytest_arguments = parser.parse_known_args()
+    if not (ROOT / ".git").exists():
+        print("The core is not checked alone: this is no git checkout, which says what belongs to the tree.")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy_core(ROOT, Path(folder))
+        environment = os.environ | {"PYTHONPATH": folder}
+        for arguments in core_checks([*(FULL_STRENGTH if options.all_tests else []), *pytest_arguments]):
+            print(f"$ python {' '.join(arguments)}", flush=True)
+            status = subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, check=False).returncode
+            if status:
+                return status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
