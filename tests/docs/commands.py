@@ -159,6 +159,7 @@ def _settings(words, environment):
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("default")
         patch.setattr(sys, "argv", words)
+        patch.setattr(sys, "path", [str(Path(words[0]).parent), *sys.path])
         for name, value in environment.items():
             patch.setenv(name, value)
         yield
