@@ -1,7 +1,8 @@
 """Run every check and stop at the first failure: ``python tools/check.py [--only NAME] [pytest arguments]``.
 
-Types and generators are checked while the tests run, and their output comes after that of the tests. Tests run in two processes; ``-n 0`` runs them in one. The real data is the folder that CXC_ECCV_DATA names, else
-``shared/data`` beside the checkout where it is there.
+Types and generators are checked while the tests run, and their output comes after that of the tests. Tests run in two
+processes; ``-n 0`` runs them in one. The real data is the folder that CXC_ECCV_DATA names, else ``shared/data`` beside
+the checkout where it is there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 from xml.etree import ElementTree
@@ -118,7 +119,12 @@ def run_beside(tests: list[str], others: Checks, environment: dict[str, str], fo
     with (folder / "others.txt").open("w+", encoding="utf-8") as output, ThreadPoolExecutor(1) as thread:
         pytest = subprocess.Popen([sys.executable, *tests], cwd=ROOT, env=environment)
         done = thread.submit(run_all, others, environment, output)
-        done.add_done_callback(lambda future: pytest.terminate() if future.result() else None)
+
+        def end_tests(finished: Future[int]) -> None:
+            if finished.result():
+                pytest.terminate()
+
+        done.add_done_callback(end_tests)
         status = pytest.wait()
         failed = done.result()
         output.seek(0)
