@@ -3,6 +3,7 @@
 And for every test and example: no download and no table goes to the user's cache.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -40,6 +41,11 @@ INTEGRATIONS = {
 }
 collect_ignore_glob = [] if HAS_TRAIN else [*HELPERS, *MODULES]
 collect_ignore_glob += [f"cxc_eccv/integrations/{name}.py" for name, there in INTEGRATIONS.items() if not there]
+
+
+def pytest_collection_finish() -> None:
+    """Take what was collected, with all its imports, out of the garbage collector's rounds."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,8 +1,9 @@
 """Run every check and stop at the first failure: ``python tools/check.py [--only NAME] [pytest arguments]``.
 
-Tests run in two processes; ``-n 0`` runs them in one. ``--only core`` runs all tests of the core without its studies,
-where the check among the others runs the fast ones. The real data is the folder that CXC_ECCV_DATA names, else
-``shared/data`` beside the checkout where it is there.
+Types, generators and the core without its studies are checked while the tests run, and their output comes after that of
+the tests. Tests run in two processes; ``-n 0`` runs them in one. ``--only core`` runs all tests of the core, where the
+check among the others runs the fast ones. The real data is the folder that CXC_ECCV_DATA names, else ``shared/data``
+beside the checkout where it is there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,10 +25,15 @@ LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports_command as
 IN_PARALLEL = ["-n", "2", "--dist", "loadfile"]
 FULL_STRENGTH = ["-m", "not slow and not gpu and not network"]
 """Tests that pytest alone leaves out, the thorough ones, are run too."""
+TOGETHER = ("types", "generators", "core", "tests")
+"""What runs at the same time: the others, one after the other, beside the tests."""
+
+Checks = dict[str, list[list[str]]]
+"""Name of each check to the arguments of the Python commands it runs, in the order they run."""
 
 
-def checks(pytest_arguments: list[str]) -> dict[str, list[list[str]]]:
-    """Name of each check to the arguments of the Python commands it runs, in the order they run.
+def checks(pytest_arguments: list[str]) -> Checks:
+    """All checks.
 
     Args:
         pytest_arguments: passed on to pytest; they overrule ours.
@@ -88,18 +96,45 @@ def count_tests(report: Path) -> str:
     return f"{total - skipped} tests passed, {skipped} skipped"
 
 
-def run(name: str, commands: list[list[str]], environment: dict[str, str]) -> int:
+def run(name: str, commands: list[list[str]], environment: dict[str, str], output: IO[str] | None = None) -> int:
     """Run one check under its heading; the exit status of the first command that fails, else 0."""
-    print(f"\n=== {name} ===", flush=True)
+    print(f"\n=== {name} ===", file=output, flush=True)
     started = time.perf_counter()
     for arguments in commands:
-        print(f"$ python {' '.join(arguments)}", flush=True)
-        status = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, check=False).returncode
-        if status:
-            print(f"\n=== {name} FAILED (exit status {status}) ===", flush=True)
-            return status
-    print(f"=== {name} passed in {time.perf_counter() - started:.1f} s ===", flush=True)
+        print(f"$ python {' '.join(arguments)}", file=output, flush=True)
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=output, stderr=output, check=False)
+        if done.returncode:
+            print(f"\n=== {name} FAILED (exit status {done.returncode}) ===", file=output, flush=True)
+            return done.returncode
+    print(f"=== {name} passed in {time.perf_counter() - started:.1f} s ===", file=output, flush=True)
     return 0
+
+
+def run_all(chosen: Checks, environment: dict[str, str], output: IO[str] | None = None) -> int:
+    """Run checks one after the other; the exit status of the first that fails, else 0."""
+    return next(filter(None, (run(name, commands, environment, output) for name, commands in chosen.items())), 0)
+
+
+def run_beside(tests: list[str], others: Checks, environment: dict[str, str], folder: Path) -> int:
+    """Run the tests and, at the same time, checks that use one core; their failure ends the tests."""
+    print(f"\n=== tests, and at the same time {', '.join(others)} ===", flush=True)
+    print(f"$ python {' '.join(tests)}", flush=True)
+    with (folder / "others.txt").open("w+", encoding="utf-8") as output, ThreadPoolExecutor(1) as thread:
+        pytest = subprocess.Popen([sys.executable, *tests], cwd=ROOT, env=environment)
+        done = thread.submit(run_all, others, environment, output)
+
+        def end_tests(finished: Future[int]) -> None:
+            if finished.result():
+                pytest.terminate()
+
+        done.add_done_callback(end_tests)
+        status = pytest.wait()
+        failed = done.result()
+        output.seek(0)
+        print(output.read())
+    print("=== tests passed ===" if not status else f"=== tests FAILED (exit status {status}) ===", flush=True)
+    return failed or status
 
 
 def main() -> int:
@@ -109,20 +144,25 @@ def main() -> int:
     )
     parser.add_argument("--only", choices=list(checks([])), help="run this check alone")
     options, pytest_arguments = parser.parse_known_args()
-    data, said = choose_data(os.environ.get("CXC_ECCV_DATA", ""), MIRROR)
-    print(said)
+    data, sentence = choose_data(os.environ.get("CXC_ECCV_DATA", ""), MIRROR)
+    print(sentence)
+    environment = os.environ | {"CXC_ECCV_DATA": data}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "tests.xml"
         planned = checks([f"--junit-xml={report}", *pytest_arguments])
         if options.only == "core":
             planned["core"][0] += ["--all-tests", f"--junit-xml={report}", *pytest_arguments]
-        chosen = {name: commands for name, commands in planned.items() if options.only in (None, name)}
-        for name, commands in chosen.items():
-            status = run(name, commands, os.environ | {"CXC_ECCV_DATA": data})
-            if status:
-                return status
+        if options.only:
+            status = run(options.only, planned[options.only], environment)
+        else:
+            status = run_all({name: planned[name] for name in planned if name not in TOGETHER}, environment)
+            others = {name: planned[name] for name in TOGETHER if name != "tests"}
+            status = status or run_beside(planned["tests"][0], others, environment, Path(folder))
+        if status:
+            return status
         counted = count_tests(report)
-    print(f"\nAll checks passed: {', '.join(chosen)}.{f' {counted}.' if counted else ''}")
+    passed = options.only or ", ".join(planned)
+    print(f"\nAll checks passed: {passed}.{f' {counted}.' if counted else ''}")
     return 0
 
 

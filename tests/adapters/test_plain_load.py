@@ -18,8 +18,9 @@ import datasets
 datasets.disable_progress_bars()
 folder, told = sys.argv[1], {}
 for name in datasets.get_dataset_config_names(folder):
+    streams = datasets.load_dataset(folder, name, streaming=True)
     for split, rows in datasets.load_dataset(folder, name).items():
-        streamed = datasets.load_dataset(folder, name, split=split, streaming=True)
+        streamed = streams[split]
         if "image" in rows.column_names:
             assert rows[0]["image"] is None and rows[1]["image"].size == (16, 12)
             assert [row["image"] for row in streamed.take(1)] == [None]

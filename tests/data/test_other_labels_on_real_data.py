@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from label_files import label_facts, label_table
 
@@ -74,37 +75,50 @@ def tops(scores, rows, columns, query_ids, item_ids):
     return found
 
 
-def means(order, positives, gallery, *, unreachable=False):
-    """Metric to the list of its values over queries that have a positive."""
-    values = {metric: [] for metric in METRICS}
+def expected_values(order, positives, gallery):
+    """(query, metric) to its value, of queries that have a positive."""
+    values = {}
     for query, ranking in order.items():
-        right = positives[query] if unreachable else positives[query] & gallery
+        right = positives[query] & gallery
         if not right:
             continue
         hits = [item in right for item in ranking[: max(10, len(right))]]
         for k in (1, 5, 10):
-            values[f"recall_at_{k}"].append(float(any(hits[:k])))
+            values[query, f"recall_at_{k}"] = float(any(hits[:k]))
         within = hits[: len(right)]
-        found = [sum(within[:place]) / place for place in range(1, len(within) + 1) if within[place - 1]]
-        values["r_precision"].append(sum(within) / len(right))
-        values["map_at_r"].append(sum(found) / len(right))
+        precisions = [sum(within[:place]) / place for place in range(1, len(within) + 1) if within[place - 1]]
+        values[query, "r_precision"] = sum(within) / len(right)
+        values[query, "map_at_r"] = sum(precisions) / len(right)
     return values
+
+
+def reported_values(report, task, direction):
+    """(query, metric) to its value in a report."""
+    rows = report.per_query.filter((pc.field("task") == task) & (pc.field("direction") == direction))
+    names = zip(rows["query_id"].to_pylist(), rows["metric"].to_pylist(), strict=True)
+    return dict(zip(names, rows["value"].to_pylist(), strict=True))
+
+
+def mean_of(values, metric):
+    return np.mean([value for (_, name), value in values.items() if name == metric])
 
 
 @pytest.fixture(scope="module")
 def orders(data):
-    """Direction to every query's first items among the whole gallery."""
+    """Direction to the first items among the whole gallery of the queries that ECCV Caption verified."""
     library, _, scores = data
     content = library.karpathy("test")
     images, captions = content.image_ids, content.caption_ids
+    verified = {d: library.eccv("eccv", d)["query_id"].to_numpy() for d in ("i2t", "t2i")}
+    rows = np.flatnonzero(np.isin(images, verified["i2t"])), np.flatnonzero(np.isin(captions, verified["t2i"]))
     return {
-        "i2t": tops(scores, range(images.size), np.arange(captions.size), images, captions),
-        "t2i": tops(scores.T, range(captions.size), np.arange(images.size), captions, images),
+        "i2t": tops(scores, rows[0], np.arange(captions.size), images, captions),
+        "t2i": tops(scores.T, rows[1], np.arange(images.size), captions, images),
     }
 
 
 def evaluate(run, data, tasks, metrics=("recall_at_k", "r_precision", "map_at_r")):
-    options = {"metrics": metrics, "sources": SOURCES, "progress": False, "confidence": None}
+    options = {"metrics": metrics, "sources": SOURCES, "progress": False, "confidence": None, "per_query": True}
     return ce.evaluate(run, tasks, data_dir=data[0], **options)
 
 
@@ -112,25 +126,27 @@ def evaluate(run, data, tasks, metrics=("recall_at_k", "r_precision", "map_at_r"
 def test_coco_5k_cxc_and_eccv_caption(data, positives, orders, kind):
     library, run, scores = data
     content = library.karpathy("test")
+    sizes = {"coco_5k": (5_000, 25_000), "cxc": (5_000, 25_000), "eccv_caption": (1_261, 1_332)}
     if kind == "scores":
         run = ScoresRun(content.image_ids, content.caption_ids, scores)
-    if kind == "rankings":
-        run = RankingsRun.from_dicts(orders["i2t"], orders["t2i"])
-    report = evaluate(run, data, ["coco_5k", "cxc/i2t", "cxc/t2i", "eccv_caption"])
+    if kind == "rankings":  # of the verified queries alone
+        run, sizes = RankingsRun.from_dicts(orders["i2t"], orders["t2i"]), {"eccv_caption": sizes["eccv_caption"]}
+    report = evaluate(run, data, [f"{task}/{direction}" for task in sizes for direction in orders])
     galleries = {"i2t": set(content.caption_ids.tolist()), "t2i": set(content.image_ids.tolist())}
-    for direction, order in orders.items():
-        whole = means(order, positives[direction], galleries[direction])
-        asked = set(library.eccv("eccv", direction)["query_id"].to_pylist())
-        of_eccv = {query: ranking for query, ranking in order.items() if query in asked}
-        verified = means(of_eccv, positives[direction], galleries[direction], unreachable=True)
-        assert len(whole["map_at_r"]) == len(order)
-        for name, values in (("coco_5k", whole), ("cxc", whole), ("eccv_caption", verified)):
-            for metric, own in values.items():
-                found = report.scores[f"{name}/{direction}/{metric}"]
-                assert found == pytest.approx(np.mean(own), abs=1e-9), (name, direction, metric)
-                assert 0.001 < found < 0.999
-    sizes = {(row.task, row.direction): row.n_queries for row in report.results}
-    assert (sizes["eccv_caption", "i2t"], sizes["eccv_caption", "t2i"]) == (1_261, 1_332)
+    for side, (direction, order) in enumerate(orders.items()):
+        reachable = expected_values(order, positives[direction], galleries[direction])
+        # What ECCV Caption verified counts though it is not in the gallery.
+        verified = expected_values(order, positives[direction], set().union(*positives[direction].values()))
+        assert len(reachable) == len(order) * len(METRICS)
+        for task, queries in sizes.items():
+            values = reported_values(report, task, direction)
+            expected = verified if task == "eccv_caption" else reachable
+            assert len(values) == queries[side] * len(METRICS)
+            assert {key: values[key] for key in expected} == pytest.approx(expected, abs=1e-9), (task, direction)
+            for metric in METRICS:
+                mean = report.scores[f"{task}/{direction}/{metric}"]
+                assert mean == pytest.approx(mean_of(values, metric), abs=1e-9)
+                assert 0.001 < mean < 0.999
 
 
 @pytest.mark.parametrize("kind", ["embeddings", "scores"])
@@ -142,18 +158,22 @@ def test_coco_1k_keeps_positives_of_a_query_s_own_fold(data, positives, kind):
     report = evaluate(run, data, "coco_1k", ["recall_at_k", "r_precision", "map_at_r"])
     row_of = {caption: row for row, caption in enumerate(content.caption_ids.tolist())}
     place_of = {image: row for row, image in enumerate(content.image_ids.tolist())}
-    values = {direction: {metric: [] for metric in METRICS} for direction in ("i2t", "t2i")}
+    reported = {direction: reported_values(report, "coco_1k", direction) for direction in ("i2t", "t2i")}
+    means = {direction: {metric: [] for metric in METRICS} for direction in reported}
     for fold in np.split(order, 5):
         columns = np.array([row_of[caption] for caption in fold.tolist()])
         rows = np.array(sorted({place_of[image] for image in content.caption_image_ids[columns].tolist()}))
         assert (rows.size, columns.size) == (1_000, 5_000)
         images, captions = content.image_ids, content.caption_ids
-        for direction, ranked, gallery in (
-            ("i2t", tops(scores, rows, columns, images, captions), set(captions[columns].tolist())),
-            ("t2i", tops(scores.T, columns, rows, captions, images), set(images[rows].tolist())),
+        for direction, asked, ranked, gallery in (
+            ("i2t", images[rows], tops(scores, rows[::5], columns, images, captions), captions[columns]),
+            ("t2i", captions[columns], tops(scores.T, columns[::25], rows, captions, images), images[rows]),
         ):
-            for metric, own in means(ranked, positives[direction], gallery).items():
-                values[direction][metric].append(np.mean(own))
-    for direction, of_metrics in values.items():
+            values = reported[direction]
+            expected = expected_values(ranked, positives[direction], set(gallery.tolist()))
+            assert {key: values[key] for key in expected} == pytest.approx(expected, abs=1e-9)
+            for metric, of_folds in means[direction].items():
+                of_folds.append(np.mean([values[query, metric] for query in asked.tolist()]))
+    for direction, of_metrics in means.items():
         for metric, folds in of_metrics.items():
             assert report.scores[f"coco_1k/{direction}/{metric}"] == pytest.approx(np.mean(folds), abs=1e-9)

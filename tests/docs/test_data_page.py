@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from pages import DOCS, ROOT
-from row_measures import listed_matches
+from row_measures import count_matches
 
 from cxc_eccv.judgments.plausible import category_matches
 from cxc_eccv.judgments.qrels import cxc_rated, eccv_caption, merged_qrels
@@ -77,7 +77,7 @@ def test_links_rated_below_three(real_library):
 
 def test_plausible_matches(real_library):
     matches = [category_matches(real_library, "test", direction) for direction in ("i2t", "t2i")]
-    largest = [[f"{listed_matches(found, zeta).n_positives.max():,}" for zeta in (0, 1, 2)] for found in matches]
+    largest = [[f"{count_matches(found, zeta).max():,}" for zeta in (0, 1, 2)] for found in matches]
     says("it reaches {} at zeta 0, {} at zeta 1 and {} at zeta 2".format(*largest[0]))
     says("{}, {} and {}".format(*largest[1]))
     without = [int((~real_library.categories(split).present.any(axis=1)).sum()) for split in ("test", "validation")]

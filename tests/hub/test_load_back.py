@@ -13,8 +13,9 @@ LOAD = """
 import datasets
 repo, told = given, {}
 for config in datasets.get_dataset_config_names(repo):
+    streams = datasets.load_dataset(repo, config, streaming=True)
     for split, rows in datasets.load_dataset(repo, config).items():
-        streamed = datasets.load_dataset(repo, config, split=split, streaming=True)
+        streamed = streams[split]
         assert list(streamed) == list(rows)
         assert streamed.features == rows.features
         told[config + "/" + split] = list(rows)

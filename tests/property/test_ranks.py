@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 import pytest
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cxc_eccv.ranking import positive_ranks, positive_ranks_many
@@ -43,7 +43,6 @@ def actual(ranks):
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @given(data=st.data(), block_size=st.integers(1, 13))
-@settings(max_examples=100, deadline=None)
 def test_ranks_equal_a_plain_sort(direction, data, block_size):
     run, judgments = data.draw(strategies.judged_runs(direction))
     ranks = positive_ranks(run, judgments, direction, similarity="dot", block_size=block_size)
@@ -52,7 +51,6 @@ def test_ranks_equal_a_plain_sort(direction, data, block_size):
 
 
 @given(data=st.data(), block_size=st.integers(1, 13))
-@settings(max_examples=100, deadline=None)
 def test_one_product_for_both_directions_equals_two(data, block_size):
     run, i2t = data.draw(strategies.judged_runs("i2t"))
     more = data.draw(strategies.judgments_of(run, "i2t")), data.draw(strategies.judgments_of(run, "t2i"))
@@ -69,7 +67,6 @@ def test_one_product_for_both_directions_equals_two(data, block_size):
 
 
 @given(data=st.data())
-@settings(max_examples=50, deadline=None)
 def test_equal_scores_rank_every_positive_last(data):
     run, judgments = data.draw(strategies.judged_runs("i2t"))
     constant = EmbeddingsRun(

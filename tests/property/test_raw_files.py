@@ -334,7 +334,7 @@ def test_the_right_file_is_read(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damage=damages, compressed=st.booleans())
 @example(damage=[(0.5, 0, 1, b'"')], compressed=False)
 @example(damage=[(0.9, 3, 0, b"")], compressed=True)

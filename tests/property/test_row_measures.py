@@ -79,7 +79,6 @@ def as_rankings(run):
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])
 @given(data=st.data(), block_size=st.integers(1, 13), k=st.integers(1, 15))
-@settings(max_examples=60, deadline=None)
 def test_top_items_equal_a_plain_sort(direction, data, block_size, k):
     run, _ = data.draw(strategies.judged_runs(direction))
     judgments = data.draw(strategies.graded_judgments_of(run, direction))
@@ -96,7 +95,6 @@ def test_top_items_equal_a_plain_sort(direction, data, block_size, k):
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
 @given(data=st.data(), block_size=st.integers(1, 13))
-@settings(max_examples=60, deadline=None)
 def test_plausible_hits_equal_a_plain_sort(direction, data, block_size):
     run, _ = data.draw(strategies.judged_runs(direction))
     matches = data.draw(strategies.category_matches_of(run, direction))
@@ -131,7 +129,6 @@ def check_other_form(form, direction, data):
 
 
 @given(data=st.data(), block_size=st.integers(1, 13), by_columns=st.booleans())
-@settings(max_examples=80, deadline=None)
 def test_readers_share_passes_with_the_ranks_of_positives(data, block_size, by_columns):
     """Whatever else is read, in one direction or both, as rows or columns, it stays what it is alone."""
     with pytest.MonkeyPatch.context() as patch:

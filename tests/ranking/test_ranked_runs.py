@@ -7,7 +7,7 @@ import numpy as np
 import oracles
 import pytest
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cxc_eccv.errors import MalformedRun, MissingIds
@@ -54,7 +54,6 @@ def same(ours, theirs):
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
 def test_scores_rank_as_the_vectors_they_come_from(direction, dtype, data):
     run, judgments = data.draw(strategies.judged_runs(direction))
     matrix = np.array([list(row.values()) for row in products(run, "i2t").values()], dtype=dtype)
@@ -65,7 +64,6 @@ def test_scores_rank_as_the_vectors_they_come_from(direction, dtype, data):
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
 def test_whole_rankings_with_scores_rank_as_the_vectors(direction, data):
     """Ties, folds, smaller galleries and the query itself included."""
     run, judgments = data.draw(strategies.judged_runs(direction))
@@ -77,7 +75,6 @@ def test_whole_rankings_with_scores_rank_as_the_vectors(direction, data):
 
 @pytest.mark.parametrize("direction", ["i2t", "t2t"])
 @given(data=st.data(), depth=st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
 def test_the_order_is_trusted_where_no_scores_come_with_it(direction, data, depth):
     run, judgments = data.draw(strategies.judged_runs(direction))
     lists = ranked_lists(run, direction, scored=False, depth=depth)

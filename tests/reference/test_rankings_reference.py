@@ -50,10 +50,21 @@ def whole_rankings(library, seed, queries=None):
     return dicts
 
 
-def test_the_dicts_of_the_eccv_queries_give_the_scores_of_the_package(real_library):
+@pytest.fixture(scope="module")
+def eccv_rankings(real_library):
+    """Dicts of the queries that ECCV Caption judged."""
     queries = {d: task("eccv_caption").judgments(real_library, "test", d).query_ids for d in ("i2t", "t2i")}
-    i2t, t2i = whole_rankings(real_library, 0, queries)
-    theirs = eccv_caption.Metrics().compute_all_metrics(i2t, t2i, target_metrics=list(NAMES))
+    return whole_rankings(real_library, 0, queries)
+
+
+@pytest.fixture(scope="module")
+def peer():
+    return eccv_caption.Metrics()
+
+
+def test_the_dicts_of_the_eccv_queries_give_the_scores_of_the_package(real_library, eccv_rankings, peer):
+    i2t, t2i = eccv_rankings
+    theirs = peer.compute_all_metrics(i2t, t2i, target_metrics=list(NAMES))
     ours = ce.evaluate_rankings(i2t, t2i, "eccv_caption", data_dir=real_library, confidence=None).scores
     for name, label in NAMES.items():
         for direction in ("i2t", "t2i"):
@@ -74,11 +85,9 @@ def test_all_metrics_of_the_package(real_library):
             assert abs(ours[label.format(direction)] - theirs[name][direction]) < 1e-12, label
 
 
-def test_what_the_package_passes_over_in_silence(real_library):
+def test_what_the_package_passes_over_in_silence(real_library, eccv_rankings, peer):
     """Facts of docs/bad_input.md: each gives a number there and an error here."""
-    queries = {d: task("eccv_caption").judgments(real_library, "test", d).query_ids for d in ("i2t", "t2i")}
-    i2t, t2i = whole_rankings(real_library, 3, queries)
-    peer = eccv_caption.Metrics()
+    i2t, t2i = eccv_rankings
     scores = peer.compute_all_metrics(i2t, t2i, target_metrics=["eccv_map_at_r"])
 
     again = peer.compute_all_metrics({}, {}, target_metrics=["eccv_map_at_r"])

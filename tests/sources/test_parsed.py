@@ -264,7 +264,7 @@ def damage_bytes(data, kind, place, amount):
     return data + bytes(amount)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damage=damages)
 def test_a_damaged_entry_is_replaced(damage, ratings, tables):
     plain = READER(ratings, "sts")

@@ -39,10 +39,6 @@ TASK = {
         }
     ],
 }
-RESPONSES = {
-    f"{name}.responses{part}": [said] for name, said in (("answer", "yes"), ("errors", ["age"])) for part in ("",)
-}
-FLAT = {"id": "p0", **ASKED, **RESPONSES, "answer.responses.users": ["u"], "answer.responses.status": ["submitted"]}
 
 
 def answers(form):
@@ -52,11 +48,9 @@ def answers(form):
 JSON = {
     "answers.jsonl": (ASKED | SAID, answers("jsonl")),
     "label_studio.json": ([TASK], answers("label_studio")),
-    "argilla.json": ([FLAT], answers("argilla")),
 }
 TABLES = {
     "labelled pairs": ([PAIR], lambda path: read_labelled(str(path), None)),
-    "argilla": ([FLAT], answers("argilla")),
 }
 
 

@@ -4,10 +4,13 @@ import doctest
 import importlib
 import json
 import os
+import runpy
 import subprocess
 import sys
+import threading
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -51,13 +54,17 @@ def test_every_check_gets_that_data_and_the_tests_are_counted_in_the_end(check, 
                 Path(argument.partition("=")[2]).write_text(report)
         return subprocess.CompletedProcess(command, 0)
 
+    def start(command, **options):
+        return SimpleNamespace(wait=lambda: record(command, **options).returncode)
+
     monkeypatch.setattr(check.subprocess, "run", record)
+    monkeypatch.setattr(check.subprocess, "Popen", start)
     monkeypatch.setattr(check, "MIRROR", tmp_path)
     monkeypatch.setattr(sys, "argv", ["check.py", "-n", "0", "tests/metrics"])
     monkeypatch.delenv("CXC_ECCV_DATA", raising=False)
     assert check.main() == 0
     assert {data for _, data in ran} == {str(tmp_path)}
-    tests = ran[-1][0]
+    (tests,) = (command for command, _ in ran if "pytest" in command)
     assert tests[:6] == ["-m", "pytest", "-n", "2", "--dist", "loadfile"]
     assert tests[6:8] == ["-m", "not slow and not gpu and not network"]  # the thorough ones too
     assert tests[-3:] == ["-n", "0", "tests/metrics"]  # the last -n counts
@@ -81,10 +88,27 @@ def test_of_a_program():
 """
 
 
-@pytest.mark.parametrize(
-    ("data", "status", "counts"),
-    [("", 0, "2 skipped"), ("sample", 0, "2 skipped"), (".", 1, "1 failed, 1 skipped")],
-)
+@pytest.mark.parametrize(("failing", "ended"), [("mypy", True), ("generate_docs.py", True), ("pytest", False)])
+def test_a_failure_is_the_exit_status_and_that_of_another_check_ends_the_tests(check, monkeypatch, failing, ended):
+    tests, ends = threading.Event(), []
+
+    def run(command, **_):
+        return subprocess.CompletedProcess(command, 3 if any(failing in word for word in command) else 0)
+
+    def start(command, **_):
+        def wait():
+            return 3 if failing == "pytest" else -15 * tests.wait(60)
+
+        return SimpleNamespace(wait=wait, terminate=lambda: (ends.append("tests"), tests.set()))
+
+    monkeypatch.setattr(check.subprocess, "run", run)
+    monkeypatch.setattr(check.subprocess, "Popen", start)
+    monkeypatch.setattr(sys, "argv", ["check.py"])
+    assert check.main() == 3
+    assert ends == ["tests"] * ended
+
+
+@pytest.mark.parametrize(("data", "status", "counts"), [("", 0, "2 skipped"), (".", 1, "1 failed, 1 skipped")])
 def test_no_test_skips_for_want_of_data_where_data_is_named(tmp_path, data, status, counts):
     (tmp_path / "test_skips.py").write_text(SKIPS)
     (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
@@ -99,11 +123,11 @@ def test_no_test_skips_for_want_of_data_where_data_is_named(tmp_path, data, stat
 @pytest.mark.parametrize(
     ("settings_", "threads"), [({}, "own"), ({"PYTEST_XDIST_WORKER": "gw0"}, "1"), ({"OMP_NUM_THREADS": "3"}, "3")]
 )
-def test_libraries_of_a_worker_start_one_thread(settings_, threads):
+def test_libraries_of_a_worker_start_one_thread(monkeypatch, settings_, threads):
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTEST_XDIST_WORKER", "OMP_NUM_THREADS")}
-    code = "import os, runpy; runpy.run_path('conftest.py'); print(os.environ.get('OMP_NUM_THREADS', 'own'))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=kept | settings_, capture_output=True, check=True)
-    assert done.stdout.decode().strip() == threads
+    monkeypatch.setattr(os, "environ", kept | settings_)
+    runpy.run_path(str(ROOT / "conftest.py"))
+    assert os.environ.get("OMP_NUM_THREADS", "own") == threads
 
 
 def test_no_clock_and_in_ci_no_chance_decides_over_examples():

@@ -85,7 +85,6 @@ pairs_of_few_scores = st.lists(
 
 
 @given(pairs_of_few_scores, st.sampled_from([0.1, 0.2, 0.5, 0.9]))
-@settings(deadline=None, max_examples=60)
 def test_measures_are_those_of_a_loop_over_the_pairs(pairs: list[tuple[int, float]], threshold: float) -> None:
     labels, scores = (list(column) for column in zip(*pairs, strict=True))
     expected = rates_by_hand(labels, [score >= threshold for score in scores])

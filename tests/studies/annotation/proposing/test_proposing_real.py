@@ -49,7 +49,8 @@ def best_of(run, side, rows, depth):
         for own in (run.images, run.captions)
     )
     scores = images[rows] @ captions.T if side == "images" else captions[rows] @ images.T
-    return np.argsort(-scores, axis=1)[:, :depth]
+    best = np.argpartition(-scores, depth, axis=1)[:, :depth]
+    return np.take_along_axis(best, np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1), axis=1)
 
 
 def keys_of(table, content):
