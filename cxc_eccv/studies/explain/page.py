@@ -204,7 +204,7 @@ class DirectionPage:
     @property
     def concept_names(self) -> set[str]:
         """Names of the concepts of all failures here."""
-        named = [failure.named for failure in (*self.cards, *self.listed)]
+        named = [*(card.named for card in self.cards), *(failure.named for failure in self.listed)]
         return {name for names in named for name in (*names.both, *names.truth, *names.retrieved)}
 
     @property
@@ -275,7 +275,8 @@ def _show_direction(
         return FailureGroup(kind, title, meaning, members.size, tuple(cards[row] for row in members[:shown].tolist()))
 
     images, ranks = explanation.concepts.images, failures.truth_ranks.to_pylist()
-    listed, counts = [], Counter[str]()
+    listed: list[ListedFailure] = []
+    counts = Counter[str]()
     for row in draws.tolist():
         truth, retrieved = (images[int(ids[row])].keys() for ids in (failures.truth_ids, failures.retrieved_ids))
         missing = truth - retrieved

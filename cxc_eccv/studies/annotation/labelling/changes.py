@@ -202,7 +202,8 @@ def _find_turns(key: str, moved: Moved, confidence: float) -> Iterator[Turn]:
             continue
         sign = 1 if leads[0] > 0 else -1
         bounds = [interval(lead, confidence) for lead in sign * _sign(one) * (of_one - of_other)]
-        yield Turn(key, *names[::sign], sign * leads[0], *bounds[0], sign * leads[1], *bounds[1])
+        ahead, behind = names[::sign]
+        yield Turn(key, ahead, behind, sign * leads[0], *bounds[0], sign * leads[1], *bounds[1])
 
 
 def change_tables(found: LabelChanges) -> list[Table]:

@@ -176,7 +176,8 @@ def _add_known(verified: Verified, proposals: pa.Table, direction: str) -> Verif
     positive = np.append(verified.positive, np.ones(n_known, bool))[kept]
     gains = np.append(verified.gains, np.ones(n_known))[kept]
     asked = np.append(verified.asked, np.zeros(n_known, bool))[kept]
-    return Verified(verified.name, *every[:, kept], positive, gains, asked)
+    queries, items = every[:, kept]
+    return Verified(verified.name, queries, items, positive, gains, asked)
 
 
 def find_searched(proposals: pa.Table, direction: str) -> IntArray:
