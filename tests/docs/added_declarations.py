@@ -86,7 +86,7 @@ def generated():
     """Pages, cards and modules that the generators would write."""
     sys.path.insert(0, str(ROOT / "tools"))
     import generate_dataset_cards
-    from metric_modules.folder import metric_files
+    from generate_metric_modules import metric_files
     from site_pages.site import expected_files
 
     pages = expected_files(ROOT)

@@ -7,7 +7,7 @@ from datasets import ClassLabel, Features, Value
 from cxc_eccv.builders import lookup
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
 from cxc_eccv.sources.library import COCO_IMAGES, Library
-from cxc_eccv.types.splits import SPLITS
+from cxc_eccv.splits import SPLITS
 
 
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:

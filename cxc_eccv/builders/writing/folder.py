@@ -29,7 +29,7 @@ from cxc_eccv.builders.writing.shards import conform, portable_schema, row_group
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types.splits import SPLITS
+from cxc_eccv.splits import SPLITS
 from cxc_eccv.writing import replaced_folder
 
 FILES_MISSING = "its raw files are not at hand"

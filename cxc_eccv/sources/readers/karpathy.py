@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import first_duplicate, integer, read_json, read_lines, require_keys, shown, text
+from cxc_eccv.splits import SPLIT_OF_RAW, SPLITS
 from cxc_eccv.types import IntArray
-from cxc_eccv.types.splits import SPLIT_OF_RAW, SPLITS
 
 CAPTIONS_PER_IMAGE = 5
 """The field cuts the sixth and seventh captions of some images; 25,000 remain in val and in test."""

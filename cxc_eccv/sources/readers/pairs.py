@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.reading import parse_metadata, read_table, shown
-from cxc_eccv.types.splits import SPLITS
+from cxc_eccv.splits import SPLITS
 from cxc_eccv.writing import replaced_file
 
 LABELS_SCHEMA = pa.schema(

@@ -12,8 +12,8 @@ import pyarrow as pa
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.splits import SPLIT_NAMES
 from cxc_eccv.types import IntArray, Judgments
-from cxc_eccv.types.splits import SPLIT_NAMES
 
 __all__ = ["CaptionGroup", "caption_groups", "link_judgments", "part_images", "parts_of"]
 

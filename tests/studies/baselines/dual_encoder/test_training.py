@@ -354,9 +354,9 @@ def test_a_pretrained_pair_is_fine_tuned(tmp_path, kind, mode):
     processor.save_pretrained(tmp_path / "start")
     command = [*SAMPLE, *IMAGES, *NO_SCORES, "--pretrained", str(tmp_path / "start"), "--mode", mode]
     trained = train([*command, "--loss", "softmax", "--max-steps", "1", "--output-dir", str(tmp_path / "end")])
-    assert trained.pipeline == (None if kind == "dual" else "zero-shot-image-classification")
+    assert trained.pipeline_tag == (None if kind == "dual" else "zero-shot-image-classification")
     if kind == "clip":  # SigLIP's pipeline pads to more tokens than the tiny one has
-        run = pipeline(trained.pipeline, model=str(tmp_path / "end"), tokenizer=tokenizer, image_processor=images)
+        run = pipeline(trained.pipeline_tag, model=str(tmp_path / "end"), tokenizer=tokenizer, image_processor=images)
         assert len(run(tiny_models.picture(1), candidate_labels=["a dog", "a cat"])) == 2
     before, after = weights(tmp_path / "start"), weights(tmp_path / "end")
     assert before.keys() == after.keys()
