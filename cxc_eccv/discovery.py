@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Protocol, TypeVar
 
@@ -36,7 +38,8 @@ def study_modules(place: str) -> list[ModuleType]:
 
     The core never imports a study; a study adds to it by the place of its modules.
     """
-    if find_spec(STUDIES) is None:
+    # Beside this file and nowhere else: the finder of an editable installation knows the studies of another folder.
+    if PathFinder.find_spec(STUDIES, [str(Path(__file__).parent)]) is None:
         return []
     studies = importlib.import_module(STUDIES)
     names = sorted(f"{STUDIES}.{info.name}.{place}" for info in pkgutil.iter_modules(studies.__path__))
