@@ -174,13 +174,7 @@ def check_request(
     name: str | None = None,
     **settings: Any,  # noqa: ANN401 - those of evaluate
 ) -> None:
-    """Raise what :func:`evaluate` would raise of its options and raw files, before a model of these sides is encoded.
-
-    Example:
-        >>> check_request(["captions"], "coco_5k", data_dir="sample")
-        Traceback (most recent call last):
-        cxc_eccv.errors.InvalidOption: coco_5k cannot be computed: the run has no images
-    """
+    """Raise what :func:`evaluate` would raise of its options and raw files, before a model is encoded."""
     check_split(split)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     content = library.karpathy(split)

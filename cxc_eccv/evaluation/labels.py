@@ -30,12 +30,7 @@ OTHERS = {
 
 
 def check_sources(sources: str | Sequence[str], library: Library, split: str) -> tuple[str, ...]:
-    """The sources of labels in their own order; what a machine says is none of them.
-
-    Raises:
-        UnknownName: no such source.
-        InvalidOption: none is named, one is named twice, or one says nothing of the split.
-    """
+    """The sources of labels in their own order; what a machine says is none of them."""
     sources = [sources] if isinstance(sources, str) else sources
     known = [name for name, source in sources_of(library).items() if source.official]
     if not sources:

@@ -64,10 +64,7 @@ def _group_by_view(run: Run, parts: Sequence[Part]) -> list[tuple[Run, list[Part
 
 
 def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: bool, strict: bool) -> list[CxcEccvError]:
-    """All that is wrong with a run, as far as it can be told before the long pass.
-
-    A task that was named must be computable at all; of metrics that were named (``strict``) each must be.
-    """
+    """All that is wrong with a run, as far as it can be told before the long pass."""
     missing: list[CxcEccvError] = []
     unknown: list[CxcEccvError] = []
     further = [own.collection for own in tasks().values() if own.collection.named_by(run)]
@@ -129,11 +126,7 @@ def find_missing_ids(run: Run, needs: Sequence[Need[Any]]) -> list[CxcEccvError]
 def find_unknown_ids(
     run: Run, needs: Sequence[Need[Any]], library: Library, collections: Iterable[Collection]
 ) -> list[CxcEccvError]:
-    """An error for each side of a run with items that the data does not know; they may be all that is wrong with it.
-
-    Items of other splits are known, and so are captions beyond the fifth of their image. An error names the first
-    ones, how many, and the remedy.
-    """
+    """An error for each side of a run with items that the data does not know; they may be all that is wrong with it."""
     errors: list[CxcEccvError] = []
     for side in SIDES if needs else ():
         ids = run.ids(side)

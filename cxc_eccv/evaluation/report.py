@@ -61,10 +61,7 @@ def make_report(
 def _score_tasks(
     parts: Sequence[Part], scorer: Scorer, bounds: BoundsOfNeeds | None, reasons: dict[str, str]
 ) -> list[Scored]:
-    """All numbers, those over a whole task behind those of its parts; why some are lacking goes to ``reasons``.
-
-    Parts are scored side by side; the linear algebra library is held to one thread meanwhile.
-    """
+    """All numbers, those over a whole task behind those of its parts; why some are lacking goes to ``reasons``."""
     with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
         scored = list(pool.map(scorer.score, parts))
     rows: list[Scored] = []
@@ -101,14 +98,7 @@ def _describe_judge(parts: Sequence[Part], settings: Settings) -> dict[str, Any]
 
 
 def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: ANN401 - recorded as they are
-    """Versions and data of a report; no date and no machine, so that equal inputs give equal reports.
-
-    Raw files that are not the catalog's stand under ``modified`` of ``data``; without any there is no such entry.
-
-    Example:
-        >>> provenance_of(Library("sample"), seed=0)["data"]["edition"]
-        'sample'
-    """
+    """Versions and data of a report; no date and no machine, so that equal inputs give equal reports."""
     modified = library.modified_files()
     return {
         "package": {"name": "cxc_eccv", "version": cxc_eccv.__version__},
@@ -125,14 +115,7 @@ def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: 
 
 
 def describe_run(run: Run, parts: Iterable[Part]) -> dict[str, Any]:
-    """What a report says of the run: kind, file, hash, sizes, and how many of its items no task needed.
-
-    Example:
-        >>> from cxc_eccv.runs import EmbeddingsRun
-        >>> from cxc_eccv.types import Embeddings
-        >>> describe_run(EmbeddingsRun(None, Embeddings([1, 2], np.eye(2))), [])["captions"]
-        {'count': 2, 'dimensions': 2, 'outside_the_tasks': 2}
-    """
+    """What a report says of the run: kind, file, hash, sizes, and how many of its items no task needed."""
     views, facts = [(part.task.view(run), part.needs) for part in parts], run.facts()
     for side in SIDES:
         if side in facts:
@@ -143,14 +126,7 @@ def describe_run(run: Run, parts: Iterable[Part]) -> dict[str, Any]:
 
 
 def name_model(run: Run, name: str | None) -> dict[str, str]:
-    """The entry ``model`` of the provenance: the name given, else what the run says, else none.
-
-    Example:
-        >>> from cxc_eccv.types import Embeddings
-        >>> run = EmbeddingsRun(None, Embeddings([1], [[1.0]]), model="CLIP")
-        >>> name_model(run, None), name_model(run, "CLIP of last week")
-        ({'model': 'CLIP'}, {'model': 'CLIP of last week'})
-    """
+    """The entry ``model`` of the provenance: the name given, else what the run says, else none."""
     check_name("evaluate", name, InvalidOption)
     chosen = run.model if name is None else name
     return {} if chosen is None else {"model": chosen}
@@ -159,14 +135,7 @@ def name_model(run: Run, name: str | None) -> dict[str, str]:
 def choose_similarity(
     run: Run, *, similarity: str | None, block_size: int | None = None, device: str | None = None
 ) -> dict[str, str | None]:
-    """By which similarity a run is scored, and who said so; None for both where it is no matter of vectors.
-
-    Example:
-        >>> from cxc_eccv.types import Embeddings
-        >>> run = EmbeddingsRun(None, Embeddings([1], [[1.0]]), similarity="dot")
-        >>> choose_similarity(run, similarity=None)
-        {'similarity': 'dot', 'similarity_from': 'the run'}
-    """
+    """By which similarity a run is scored, and who said so; None for both where it is no matter of vectors."""
     if not isinstance(run, EmbeddingsRun):
         refuse_embedding_options(run, similarity=similarity, block_size=block_size, device=device)
         return {"similarity": None, "similarity_from": None}

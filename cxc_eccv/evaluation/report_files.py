@@ -36,19 +36,7 @@ REPORT_FOLDER = "report"
 
 
 def report_to_json(report: Report) -> str:
-    """The text of ``report.json``: schema, scores by key, all results, skipped tasks, provenance.
-
-    Args:
-        report: what :func:`cxc_eccv.evaluation.calls.evaluate` returned.
-
-    Raises:
-        ValueError: a value is not finite, which no metric gives.
-
-    Example:
-        >>> report = Report((Result("coco_5k", "i2t", "recall_at_1", 0.5, 2),), {}, {"split": "test"})
-        >>> report_from_json(report_to_json(report)).scores
-        {'coco_5k/i2t/recall_at_1': 0.5}
-    """
+    """The text of ``report.json``: schema, scores by key, all results, skipped tasks, provenance."""
     content = {
         "schema": SCHEMA,
         "scores": report.scores,
@@ -60,17 +48,7 @@ def report_to_json(report: Report) -> str:
 
 
 def report_from_json(text: str) -> Report:
-    """The report that :func:`report_to_json` wrote.
-
-    Raises:
-        DataError: not such a file, of another schema, or with an entry of another type, out of range, or at odds with
-            the rest.
-
-    Example:
-        >>> report_from_json("{}")
-        Traceback (most recent call last):
-        cxc_eccv.errors.DataError: not a report.json of schema 1: schema is None
-    """
+    """The report that :func:`report_to_json` wrote."""
     try:
         content = decode_json(text)
     except ValueError as error:
@@ -100,10 +78,7 @@ def read_report(path: Path) -> Report:
 
 
 def find_report(path: Path) -> Path:
-    """The ``report.json`` that a path means: the file itself, or that of a folder, or of a trained model's folder.
-
-    Training writes its report to the folder ``report`` within its own. InvalidOption where there are both.
-    """
+    """The ``report.json`` that a path means: the file itself, or that of a folder, or of a trained model's folder."""
     places = [path / REPORT, path / REPORT_FOLDER / REPORT] if path.is_dir() else [path]
     found = [place for place in places if place.is_file()]
     if len(found) > 1:

@@ -70,12 +70,7 @@ CONTENT: Mapping[str, Shape] = {
 
 
 def report_of(content: object) -> Report:
-    """The report that JSON content describes.
-
-    Raises:
-        DataError: of another schema, or an entry that is absent, of another type or out of range, or that contradicts
-            another one.
-    """
+    """The report that JSON content describes."""
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         found = content.get("schema") if isinstance(content, dict) else content
         raise DataError(f"not a report.json of schema {SCHEMA}: schema is {shown(found)}")

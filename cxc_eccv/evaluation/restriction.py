@@ -25,16 +25,7 @@ Judged = TypeVar("Judged", Judgments, CategoryMatches, RatedPairs, Judgments | C
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Restriction:
-    """Images and captions that an evaluation leaves out, as if they had never been.
-
-    They are no queries, in no gallery and nobody's positives, nor is what was made of a caption; a query without a
-    positive left is none, of rated pairs those with both sides left are correlated, and folds keep what is left of
-    them.
-
-    Attributes:
-        images, captions: ids of what is left out.
-        facts: what a report records; empty where nothing is left out.
-    """
+    """Images and captions that an evaluation leaves out, as if they had never been."""
 
     images: IntArray
     captions: IntArray
@@ -59,16 +50,7 @@ def find_restriction(
     limit: int | None = None,
     allow_missing: bool = False,
 ) -> Restriction:
-    """What an evaluation leaves out of the collections whose tasks it computes.
-
-    That is all but their first images, with the captions of these, where a limit says so; images that could not be
-    read when the run was encoded, as the record beside its file says; captions that were no queries of query-corpus,
-    of its rankings; and with ``allow_missing`` whatever the run lacks of the sides that it has.
-
-    Raises:
-        InvalidOption: a limit that is no whole number of at least 1; rankings, which do not tell what they lack.
-        MissingIds: rankings of query-corpus with no query of the split.
-    """
+    """What an evaluation leaves out of the collections whose tasks it computes."""
     if limit is not None:
         check_whole("limit", limit)
     if allow_missing and run.kind == "rankings":
@@ -110,12 +92,7 @@ def find_restriction(
 
 
 def first_images(image_ids: IntArray, limit: int | None) -> IntArray:
-    """The images that a limit keeps: the first ones in the order of their ids; None keeps all.
-
-    Example:
-        >>> first_images(np.array([30, 10, 20]), 2).tolist()
-        [10, 20]
-    """
+    """The images that a limit keeps: the first ones in the order of their ids; None keeps all."""
     return np.sort(image_ids)[:limit]
 
 

@@ -23,14 +23,7 @@ __all__ = ["Scorer", "images_behind"]
 
 
 class Scorer:
-    """Turns what was measured into the numbers of a report.
-
-    Args:
-        library: says which image stands behind a caption.
-        split: of the judgments.
-        settings: of the report.
-        bounds: of the needs, where they are asked for.
-    """
+    """Turns what was measured into the numbers of a report."""
 
     def __init__(self, library: Library, split: str, settings: Settings, bounds: BoundsOfNeeds | None = None) -> None:
         self._library, self._split, self._settings, self._bounds = library, split, settings, bounds

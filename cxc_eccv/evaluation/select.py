@@ -22,14 +22,7 @@ __all__ = ["Part", "Plan", "Selection", "collections_held", "plan_of", "select"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """The metrics of one task.
-
-    Attributes:
-        task: the declaration.
-        parts: direction or kind of rated pairs to its metrics; a part may have none. Those over all directions
-            together stand under the empty name.
-        strict: whether the user named the metrics, so that each must be computed.
-    """
+    """The metrics of one task."""
 
     task: Task
     parts: Mapping[str, tuple[Variant, ...]]
@@ -38,13 +31,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """One part of one task: its metrics, and what they are computed from.
-
-    Attributes:
-        plan: the metrics of the task.
-        name: one of the task's directions or kinds of rated pairs; empty for all directions together.
-        needs: of its metrics, one or more for each kind of need.
-    """
+    """One part of one task: its metrics, and what they are computed from."""
 
     plan: Plan
     name: str
@@ -74,15 +61,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """What is computed.
-
-    Attributes:
-        parts: those that can be.
-        skipped: key to reason of those that cannot.
-        refused: why tasks that were named cannot be computed at all.
-        restriction: what of the split takes no part.
-        sources: of labels, in place of those of the tasks; empty where each task has its own.
-    """
+    """What is computed."""
 
     parts: list[Part]
     skipped: dict[str, str]
@@ -219,17 +198,7 @@ def _find_needs(
 
 
 def plan_of(own: Task, metrics: Sequence[str] | None) -> Plan:
-    """The metrics that the user named, or the task's own. NotApplicable where none of them is defined for the task.
-
-    InvalidOption for metrics that explain failures: no task is what they are defined for.
-
-    Example:
-        >>> plan = plan_of(task("cxc"), ["recall_at_k", "spearman_all_pairs"])
-        >>> [variant.label for variant in plan.parts["t2t"]]
-        ['recall_at_1', 'recall_at_5', 'recall_at_10']
-        >>> [variant.label for variant in plan.parts["sts"]]
-        ['spearman_all_pairs']
-    """
+    """The metrics that the user named, or the task's own. NotApplicable where none of them is defined for the task."""
     named = [metric_variants(name) for name in (metrics if metrics is not None else (*own.metrics, *own.whole))]
     if explaining := [spec.name for spec, _ in named if spec.explains]:
         raise InvalidOption(
@@ -261,20 +230,7 @@ HELD_SHARE = 0.5
 def collections_held(
     collections: Iterable[Collection], run: Run, library: Library, split: str
 ) -> dict[Collection, str | None]:
-    """Collection to None where the run is about it, else to the reason why it is not.
-
-    A run is about a collection when it holds more than half of its images, or of its captions where it has no images.
-    One that is about none counts as one on COCO, so that the ids which COCO's tasks miss are named. Of a collection
-    whose captions come in arrays of their own these tell.
-
-    Example:
-        >>> from cxc_eccv.runs import RankingsRun
-        >>> from cxc_eccv.tasks.task import FLICKR30K
-        >>> run = RankingsRun.from_dicts(t2i={7: [1, 2]})
-        >>> held = collections_held([COCO, FLICKR30K], run, Library("sample"), "test")
-        >>> held[COCO] is None, held[FLICKR30K]
-        (True, 'Flickr30k is not on this machine; name the task to fetch it')
-    """
+    """Collection to None where the run is about it, else to the reason why it is not."""
     others = [collection for collection in dict.fromkeys(collections) if collection is not COCO]
     reasons = {collection: _find_reason(collection, run, library, split) for collection in others}
     if any(reason is None for reason in reasons.values()):

@@ -60,33 +60,7 @@ Probabilities: TypeAlias = "Classifier | pa.Table | str | Path | None"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settings:
-    """Options of a report.
-
-    Attributes:
-        seed: of every bootstrap.
-        confidence: of the intervals; None for no intervals.
-        intervals: ``bootstrap`` over images; ``binomial``: Wilson's interval for metrics whose values are 0 or 1, as if
-            queries were independent, the bootstrap for others; ``binomial_images``: likewise, but with the number of
-            images behind the queries in place of the number of queries; or ``none``.
-        unjudged: policy for retrieved pairs without a label: ``not_entailed``, ``leave_out``, a classifier, a judge, or
-            a table of predicted labels.
-        per_query: whether to keep the value of every query.
-        bounds: whether to show bounds over the pairs that nobody judged.
-        bounds_depth: how many items of a query count as retrieved, where a metric has no K; None for 50.
-        probabilities: that an image with its captions entails a caption, for expected values: a function of image ids
-            and caption ids, a table with ``image_id``, ``caption_id``, ``probability``, or the path of its Parquet
-            file. None for those of the classifier that is the policy for pairs without a label, where it has any.
-
-    Raises:
-        UnknownName: no such kind of interval, no such policy.
-        InvalidOption: a negative seed, a confidence that is not between 0 and 1, a depth or probabilities without
-            bounds.
-        DataError: a table of predicted labels or of probabilities that is malformed.
-
-    Example:
-        >>> Settings(seed=7).facts
-        {'seed': 7, 'confidence': 0.95, 'intervals': 'bootstrap'}
-    """
+    """Options of a report."""
 
     seed: int = 0
     confidence: float | None = 0.95
@@ -162,12 +136,7 @@ def check_split(split: str) -> None:
 
 
 def policy_name(unjudged: Unjudged) -> str:
-    """The policy's name, as results state it.
-
-    Example:
-        >>> policy_name("leave_out"), policy_name(lambda query_ids, item_ids: query_ids > 0)
-        ('leave_out', 'classifier')
-    """
+    """The policy's name, as results state it."""
     if isinstance(unjudged, pa.Table | Judge) or callable(unjudged):
         return UNJUDGED[-1]
     if unjudged == UNJUDGED[-1]:
@@ -185,22 +154,7 @@ def policy_of(unjudged: Unjudged) -> str | Classifier:
 
 
 class PairValues:
-    """A number for each of some pairs of images and captions, out of a table.
-
-    Args:
-        table: ``image_id``, ``caption_id`` (whole numbers) and the numbers; every pair once.
-        column: of the numbers: ``probability``, or ``label`` of zeros and ones.
-        what: the table holds, for messages.
-
-    Raises:
-        DataError: a column is missing, holds nulls or is of another type; a pair is given twice; a number is no
-            probability, or no label.
-
-    Example:
-        >>> table = pa.table({"image_id": [1, 1], "caption_id": [7, 8], "probability": [0.5, 0.25]})
-        >>> PairValues(table, "probability", "probabilities")(np.array([1, 1]), np.array([8, 7])).tolist()
-        [0.25, 0.5]
-    """
+    """A number for each of some pairs of images and captions, out of a table."""
 
     def __init__(self, table: pa.Table, column: str, what: str) -> None:
         are_labels = column == "label"

@@ -202,10 +202,7 @@ def drawn_sums(times: NDArray[np.integer], values: NDArray[Any]) -> FloatArray:
 
 
 def drawn_places(times: NDArray[np.integer], members: IntArray, below: IntArray, ranks: IntArray) -> IntArray:
-    """(2, S) how many of the counts of (W,) clusters, added one by one to ``below``, stay at or under two ranks.
-
-    The (2, S) ranks have the lower one first, and ``times`` are the (S, n) counts.
-    """
+    """(2, S) how many of the counts of (W,) clusters, added one by one to ``below``, stay at or under two ranks."""
     if not COMPILED or times.dtype != np.int16:
         return numpy_drawn_places(times, members, below, ranks)
     places = np.empty(ranks.shape, np.int64)
@@ -255,18 +252,7 @@ def match_counts(
     zetas: Sequence[int],
     depths: IntArray,
 ) -> MatchCounts:
-    """Count the matches among the best items of rows: those whose class is near that of the row's query.
-
-    Args:
-        scores: (B, C) scores.
-        rows: (R,) rows to look at, whose queries are of ``query_classes``.
-        items: (C,) or (B, C) item of each score; negative where there is none, or none that counts.
-        classes: (N,) class of each item.
-        distances: (classes, classes) distances.
-        query_classes: (R,) class of each row that is looked at.
-        zetas: for each look the largest distance of a match.
-        depths: (R, L) for each look the number of best items, at least 1.
-    """
+    """Count the matches among the best items of rows: those whose class is near that of the row's query."""
     if not counts_matches(scores, distances, len(zetas)):
         of_rows = items if items.ndim == 1 else items[rows]
         looks = np.asarray(zetas, np.int64), depths

@@ -131,10 +131,7 @@ class SegmentCounter:
 
 
 def _columns_apart(columns: IntArray) -> list[tuple[IntArray, slice | IntArray]]:
-    """The first pair of every column, every second one, ..., and all further ones, each group with its columns.
-
-    Columns side by side are a slice, which copies no scores.
-    """
+    """The first pair of every column, every second one, ..., and all further ones, each group with its columns."""
     starts = np.flatnonzero(np.diff(columns, prepend=-1))
     ordinal = np.arange(columns.size) - np.repeat(starts, np.diff(np.append(starts, columns.size)))
     groups = [np.flatnonzero(np.minimum(ordinal, DENSE) == place) for place in range(DENSE + 1)]
@@ -173,10 +170,7 @@ SHORT = 1024
 
 
 def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
-    """(B, L) scores of the items at (B, L) depths of (B, N) scores: so many of the row score at least as high.
-
-    Short rows are sorted. A long one is partitioned at its largest depth, what is above again at the next, and so on.
-    """
+    """(B, L) scores of the items at (B, L) depths of (B, N) scores: so many of the row score at least as high."""
     if scores.shape[1] <= SHORT:
         return np.take_along_axis(np.sort(scores, axis=1), scores.shape[1] - depths, axis=1)
     found = np.empty(depths.shape, dtype=scores.dtype)

@@ -54,19 +54,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergedJudgments:
-    """Judgments over a common set of queries and gallery items.
-
-    A *segment* is a largest set of gallery items that every judgment treats alike: a fold, or what one task leaves
-    out of its gallery. Counting per segment serves all tasks with one pass.
-
-    Attributes:
-        query_ids: (Q,) ids of all queries.
-        gallery_ids: (N,) ids of all gallery items.
-        segments: (N,) segment of each gallery item, 0 to ``n_segments - 1``.
-        queries, items: (P,) positions in ``query_ids`` and ``gallery_ids`` of each distinct positive pair, by query.
-        without_self: a query is left out of its own ranking.
-        shares: each task's part, by name.
-    """
+    """Judgments over a common set of queries and gallery items."""
 
     query_ids: IntArray
     gallery_ids: IntArray
@@ -109,10 +97,7 @@ class MergedJudgments:
         return cls(query_ids, gallery_ids, segments, queries, items, without_self == {True}, shares)
 
     def own_columns(self, column: IntArray) -> IntArray | None:
-        """(Q,) column of each query's own item, -1 where it is no item; None where a query ranks itself too.
-
-        ``column`` has the (N,) column of each gallery item.
-        """
+        """(Q,) column of each query's own item, -1 where it is no item; None where a query ranks itself too."""
         if not self.without_self:
             return None
         places, known = positions_of(self.query_ids, self.gallery_ids)
@@ -195,10 +180,7 @@ def count_rows(block: NDArray[Any], rows: IntArray, columns: IntArray, bounds: I
 
 
 class RowPairs:
-    """Counts positive pairs whose query is a row, with the ``columns`` of their items, while its row passes by.
-
-    ``bounds`` are the (S + 1,) edges of the segments of the columns, and ``count`` counts where the blocks are.
-    """
+    """Counts positive pairs whose query is a row, with the ``columns`` of their items, while its row passes by."""
 
     def __init__(self, rows: IntArray, columns: IntArray, bounds: IntArray, count: CountRows = count_rows) -> None:
         self._order = np.argsort(rows, kind="stable")
@@ -254,10 +236,7 @@ def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
 
 
 def _by_row_and_score(rows: IntArray, scores: NDArray[np.float32]) -> IntArray:
-    """Order by row, then by score from the highest: one sort of whole numbers whose low half is the score.
-
-    The bits of floats are ordered as the floats are, once those of negative ones are flipped.
-    """
+    """Order by row, then by score from the highest: one sort of whole numbers whose low half is the score."""
     bits = scores.view(np.int32)
     ascending = np.where(bits < 0, bits ^ np.int32(2**31 - 1), bits).astype(np.int64)
     return np.argsort(rows * 2**32 - ascending)
@@ -287,10 +266,7 @@ def gallery_sizes(judgments: Judgments) -> IntArray:
 def positives_last(
     queries: IntArray, scores: FloatArray, positive: NDArray[np.bool_], n_queries: int
 ) -> tuple[IntArray, IntArray]:
-    """Order that puts positives behind the items they tie with, and the number of such items of each query.
-
-    The (P,) items are sorted by query, from 0 to ``n_queries - 1``, and their scores do not rise within a query.
-    """
+    """Order that puts positives behind the items they tie with, and the number of such items of each query."""
     if not queries.size:
         return np.empty(0, dtype=np.int64), np.zeros(n_queries, dtype=np.int64)
     new = np.append(True, (queries[1:] != queries[:-1]) | (scores[1:] != scores[:-1]))

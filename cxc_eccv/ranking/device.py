@@ -24,11 +24,7 @@ FLAGS_AT_ONCE = 2**25
 
 
 class DeviceProduct:
-    """The product of rows with laid-out columns as tensors on a device, to be used within :func:`full_precision`.
-
-    Scores are float32 products, never TF32. They may differ from those of another device in the last bits;
-    byte-identical items tie on every device.
-    """
+    """The product of rows with laid-out columns as tensors on a device, to be used within :func:`full_precision`."""
 
     def __init__(
         self,

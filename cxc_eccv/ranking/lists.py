@@ -62,12 +62,7 @@ class GivenRanks:
 
 
 def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
-    """What a run's rankings say about the positives of the queries.
-
-    Items outside the query's gallery, for example of other folds, are left out of its ranking, and so is the query
-    itself where the judgments say so; the depth that remains is what is known. Where scores come with the order, items
-    that tie with a positive stand above it; such ties are known only among the items of the ranking.
-    """
+    """What a run's rankings say about the positives of the queries."""
     rows, lists = rows_of(run, direction, judgments.query_ids), run.lists[direction]
     gallery = _GalleryPlaces(lists.item_ids, judgments.gallery_ids)
     n_flags = np.arange(rows.size) * judgments.gallery_ids.size
@@ -109,11 +104,7 @@ def rows_of(run: RankingsRun, direction: str, query_ids: IntArray) -> IntArray:
 
 
 def read_rankings(run: RankingsRun, direction: str, readers: Sequence[RowReader]) -> None:
-    """Let readers read the rankings of one direction, each with its own queries and gallery.
-
-    Items outside the gallery are left out, and so is the query where the reader says so. Scores that come with the
-    rankings are read as they are; without them the order is trusted.
-    """
+    """Let readers read the rankings of one direction, each with its own queries and gallery."""
     for reader in readers:
         rows = rows_of(run, direction, reader.query_ids)
         lists = run.lists[direction]
@@ -159,11 +150,7 @@ class _GalleryPlaces:
 def _find_positives(
     lists: RankedLists, rows: IntArray, judgments: Judgments, block: IntArray, gallery: _GalleryPlaces
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """What the lists ``rows`` hold of the positives of a block of B queries; items that a query does not rank are out.
-
-    Returns the ranks of the positives that they hold, by query, ascending; and of each query how many these are, the
-    items of its gallery in its list, and the items other than positives whose score equals that of a positive.
-    """
+    """What the lists ``rows`` hold of the positives of a block of B queries: ranks, counts, depths, ties."""
     owners, places, kept = _find_items(lists, rows, judgments, gallery)
     if judgments.query_folds is not None and judgments.gallery_folds is not None:
         kept &= judgments.gallery_folds[places] == judgments.query_folds[block][owners]
@@ -241,17 +228,6 @@ def values_at_known_depth(
     A ranking that holds the whole gallery always suffices. A metric that looks at the top d alone, see
     :func:`needed_depth`, needs d items whether they hold positives or not. One without such a limit (median rank, MRR)
     needs that the positives which the ranking lacks could not change its value.
-
-    Example:
-        >>> from cxc_eccv.metrics.r_precision import r_precision
-        >>> ranks = PositiveRanks.of([[2]], n_positives=[2])
-        >>> values_at_known_depth(r_precision, GivenRanks(ranks, np.array([2]), np.array([False]))).tolist()
-        [0.5]
-        >>> ranks = PositiveRanks.of([[2]], n_positives=[3])
-        >>> values_at_known_depth(r_precision, GivenRanks(ranks, np.array([2]), np.array([False])))
-        Traceback (most recent call last):
-        cxc_eccv.errors.RunTooShallow: r_precision of query 0 (R = 3) looks at the top 3, but its ranking ends at \
-rank 2. Rank at least 3 items (the largest R is 3), or the whole gallery of 100 items.
     """
     score, n_positives = partial(metric, **parameters), given.ranks.n_positives
     values = score(given.ranks)
@@ -274,10 +250,7 @@ def needed_depth(
     n_positives: IntArray,
     **parameters: Any,  # noqa: ANN401 - the metric's own
 ) -> IntArray:
-    """How far down a metric looks: the smallest depth below which positives no longer change its value.
-
-    Found by bisection on the metric itself, so that no metric need declare it. ``FAR`` stands for no limit.
-    """
+    """How far down a metric looks: the smallest depth below which positives no longer change its value."""
     score = partial(metric, **parameters)
     low, high = np.zeros_like(n_positives), np.full_like(n_positives, FAR)
     while np.any(low < high):

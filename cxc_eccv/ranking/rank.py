@@ -72,17 +72,7 @@ def ranks_of_run(
     progress: bool = False,
     **options: Any,  # noqa: ANN401 - of positive_ranks_many
 ) -> Mapping[str, PositiveRanks | GivenRanks]:
-    """Ranks by name for several sets of judgments, of a rankings run as far as its rankings tell them.
-
-    The options are those of :func:`positive_ranks_many`, of embeddings alone; scores and rankings refuse them.
-
-    Example:
-        >>> import numpy as np
-        >>> run = ScoresRun(np.array([1]), np.array([7, 8, 9]), np.array([[0.9, 0.1, 0.9]]))
-        >>> qrels = Judgments.from_pairs([1], [7, 8, 9], [1], [7])
-        >>> ranks_of_run(run, {"task": ("i2t", qrels)})["task"].ranks.tolist()
-        [2]
-    """
+    """Ranks by name for several sets of judgments, of a rankings run as far as its rankings tell them."""
     if isinstance(run, EmbeddingsRun):
         return positive_ranks_many(run, judgments, readers=readers, progress=progress, **options)
     if not isinstance(run, RankingsRun | ScoresRun):
@@ -119,18 +109,7 @@ def positive_ranks(
     similarity: str | None = None,
     block_size: int | None = None,
 ) -> PositiveRanks:
-    """Ranks of all positives of every query, exact.
-
-    The options are those of :func:`positive_ranks_many`; the direction is ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
-
-    Example:
-        >>> from cxc_eccv.types import Embeddings
-        >>> run = EmbeddingsRun(Embeddings([1], [[1, 0]]), Embeddings([7, 8, 9], [[3, 4], [4, 3], [3, 4]]))
-        >>> qrels = Judgments.from_pairs([1], [7, 8, 9], [1], [7])
-        >>> ranks = positive_ranks(run, qrels, "i2t")
-        >>> ranks.ranks.tolist(), ranks.ties.tolist()
-        ([3], [1])
-    """
+    """Ranks of all positives of every query, exact."""
     return positive_ranks_many(run, {"": (direction, judgments)}, similarity=similarity, block_size=block_size)[""]
 
 
@@ -186,11 +165,7 @@ def _count(
 
 
 def _rows_first(merged: dict[str, MergedJudgments], readers: Readers) -> dict[str, MergedJudgments]:
-    """The cross-modal directions that share a product, the one whose queries are rows first.
-
-    A reader that looks too deep into its rankings for columns needs them as rows, so that two directions with such
-    readers cannot share one. Else the more queries are rows: the blocks of few columns are the quickest to multiply.
-    """
+    """The cross-modal directions that share a product, the one whose queries are rows first."""
     deep = [direction for direction in merged if not all(map(can_read_columns, readers.get(direction, ())))]
     if len(merged) < len(CROSS_MODAL) or len(deep) == len(CROSS_MODAL):
         return {}
@@ -251,11 +226,7 @@ def ranks_from_scores(
     judgments: Mapping[str, Judgments],
     readers: Sequence[RowReader] = (),
 ) -> dict[str, PositiveRanks]:
-    """Ranks of all positives for several judgments of one direction, from any scorer that yields rows of scores.
-
-    ``score_rows`` takes positions in ``query_ids`` and gives their (rows, N) scores with the items of ``gallery_ids``,
-    float32 or float64; equal items must get equal scores.
-    """
+    """Ranks of all positives for several judgments of one direction, from any scorer that yields rows of scores."""
     merged = MergedJudgments.of(judgments, readers)
     rows, items = _places(merged.query_ids, query_ids, "queries"), _places(merged.gallery_ids, gallery_ids, "items")
     layout = Layout.of(merged.segments)
@@ -280,24 +251,14 @@ def _places(wanted: IntArray, ids: IntArray, kind: str) -> IntArray:
 
 
 def top_k(run: Run, judgments: Judgments, direction: str, k: int, **options: Any) -> TopK:  # noqa: ANN401
-    """The best items of every query, exact, under the pessimistic order.
-
-    Scores go down. Of items with equal scores judged ones without gain stand first, then those that were not judged,
-    then the others from the lowest gain; equal ones among these by id.
-
-    ``judgments`` has the queries, the gallery, and the gains that order ties; without gains the positives stand last.
-    At most the gallery is returned. The options are those of :func:`positive_ranks_many`.
-    """
+    """The best items of every query, exact, under the pessimistic order."""
     reader = TopRows(judgments, k)
     ranks_of_run(run, {}, readers={direction: [reader]}, **options)
     return reader.result
 
 
 def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similarity: str | None = None) -> FloatArray:
-    """Similarity of each of P rated pairs; scores of images with captions are taken as they are.
-
-    The direction is ``t2t`` for STS, ``i2i`` for SIS, ``i2t`` for SITS (its queries are images).
-    """
+    """Similarity of each of P rated pairs; scores of images with captions are taken as they are."""
     if isinstance(run, EmbeddingsRun):
         return pair_similarities(run, direction, rated, similarity=similarity)
     refuse_embedding_options(run, similarity=similarity)
@@ -310,17 +271,7 @@ def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similari
 def pair_similarities(
     run: EmbeddingsRun, direction: str, rated: RatedPairs, *, similarity: str | None = None
 ) -> FloatArray:
-    """Similarity of every rated pair, summed in float64.
-
-    Pairs of byte-identical vectors tie, in either order; a vector has cosine 1 with its copies, exactly.
-
-    Example:
-        >>> from cxc_eccv.types import Embeddings
-        >>> run = EmbeddingsRun(None, Embeddings([1, 2, 3], [[1, 0], [3, 4], [0, 2]]))
-        >>> rated = RatedPairs(np.array([1, 3]), np.array([2, 2]), np.array([5.0, 4.0]))
-        >>> pair_similarities(run, "t2t", rated).round(6).tolist()
-        [0.6, 0.8]
-    """
+    """Similarity of every rated pair, summed in float64."""
     similarity = similarity_of(run, similarity)
     query_side, item_side = sides_of(direction)
     if query_side == item_side:  # the smaller row first, so that both orders are one pair

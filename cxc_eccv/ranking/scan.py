@@ -25,14 +25,7 @@ FEWEST_ROWS, MOST_ROWS = 64, 1024
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How scores are computed and walked through.
-
-    Attributes:
-        similarity: ``cosine`` or ``dot``.
-        block_size: rows that one thread scores at once, or None for about 80 MB of scores in all threads together.
-        progress: show a bar when standard error is a terminal.
-        device: a torch device to score on, or None for NumPy.
-    """
+    """How scores are computed and walked through."""
 
     similarity: str = "cosine"
     block_size: int | None = None
@@ -71,15 +64,7 @@ def scan(
     threads: int | None = None,
     backwards: bool = False,
 ) -> None:
-    """Fill all blocks of rows and let each be read, by the thread that filled it.
-
-    While several threads work, the linear algebra library is held to one: its idle threads would spin on the
-    processors that read.
-
-    ``read`` takes a block and the number of its first row; blocks come in any order, several at once, of
-    ``rows_at_once`` or as many as the options say. A single thread is the caller's own. ``label`` names the progress
-    bar, and ``backwards`` is from the last block to the first.
-    """
+    """Fill all blocks of rows and let each be read, by the thread that filled it."""
     count = threads or workers()
     size = rows_at_once or options.rows_at_once(scores.height, scores.width)
     spare: SimpleQueue[Any] = SimpleQueue()

@@ -153,10 +153,7 @@ ScoreRows = Callable[[IntArray], NDArray[Any]]
 
 
 class GivenScores:
-    """The rows of a score matrix, laid out as columns by segment.
-
-    The scorer knows the rows of the R ``query_ids`` as ``rows``, and the gallery items as its columns ``items``.
-    """
+    """The rows of a score matrix, laid out as columns by segment."""
 
     def __init__(
         self,
@@ -217,15 +214,7 @@ def prepare(
 
 
 def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(N, D) vectors of length 1, as cosine compares them; zero vectors stay zero.
-
-    Any float32 vectors will do, however long or short: a length taken in float32 itself overflows or vanishes beyond
-    about 1e19 and 1e-19.
-
-    Example:
-        >>> to_unit_length(np.array([[3e30, 4e30], [3e-30, 4e-30]], dtype=np.float32)).round(3).tolist()
-        [[0.6000000238418579, 0.800000011920929], [0.6000000238418579, 0.800000011920929]]
-    """
+    """(N, D) vectors of length 1, as cosine compares them; zero vectors stay zero."""
     rows, out = np.arange(len(vectors)), np.empty(vectors.shape, np.float32)
     prepare(vectors, "cosine", rows, rows, out)
     return out
@@ -234,11 +223,7 @@ def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def refuse_zero_vectors(
     ids: IntArray, total: int, kind: str, where: str | Path = "run", *, by_dot: bool = True
 ) -> None:
-    """Raise MalformedRun if any item has a zero vector; under cosine it would score 0, above all that is negative.
-
-    ``ids`` are those of such items, ``total`` and ``kind`` say how many there are in all and of what, and ``by_dot``
-    whether they could be compared by dot product instead.
-    """
+    """Raise MalformedRun if any item has a zero vector; under cosine it would score 0, above all that is negative."""
     if ids.size:
         first = ", ".join(map(str, ids[:NAMED]))
         remedy = ", or say in the file that they are compared by dot product (similarity='dot')" if by_dot else ""

@@ -33,11 +33,7 @@ def count_both(
     options: Options,
     readers: Mapping[str, Sequence[RowReader]],
 ) -> dict[str, Counts]:
-    """Count both cross-modal directions with one product, or the first alone where scores are too much alike.
-
-    The queries of the first direction of ``merged`` are rows, those of the other one columns, whose readers pass
-    :func:`cxc_eccv.ranking.readers.columns.can_read_columns`.
-    """
+    """Count both cross-modal directions with one product, or the first alone where scores are too much alike."""
     (direction, by_row), (other, by_column) = merged.items()
     row_ids, row_segments, column_ids, layout = _lay_out(by_row, by_column)
     row_side, column_side = sides_of(direction)
@@ -245,10 +241,7 @@ class HalfProduct:
         return np.empty(size * self.width, dtype=np.float32)
 
     def fill(self, start: int, stop: int, room: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Scores of rows ``start`` to ``stop`` from column ``left_edge(start)`` on; minus infinity where none counts.
-
-        Left of ``start``, in the padding, and where asked on the diagonal, the scores are minus infinity.
-        """
+        """Scores of rows ``start`` to ``stop`` from ``left_edge(start)`` on; minus infinity where none counts."""
         left = left_edge(start)
         height, width = stop - start, self.width - left
         block = room[: height * width].reshape(height, width)

@@ -18,19 +18,7 @@ WINDOW_DEVIATIONS = 5.0
 
 
 class Draws:
-    """The random draws behind every interval of a report.
-
-    They depend on the seed and the number of clusters alone: statistics over the same images are drawn together, so
-    their samples may be added one by one (RSUM) or compared in pairs.
-
-    Args:
-        seed: of the generator.
-        samples: number of resamples.
-
-    Example:
-        >>> Draws(seed=0, samples=4).times(3).sum(axis=1).tolist()
-        [3, 3, 3, 3]
-    """
+    """The random draws behind every interval of a report."""
 
     def __init__(self, seed: int, samples: int = SAMPLES) -> None:
         self.seed, self.samples = seed, samples
@@ -48,24 +36,8 @@ class Draws:
 class ClusterBootstrap:
     """Resamples clusters of queries with replacement and recomputes their mean or median.
 
-    Captions of one image are not independent: resampling single queries would make the interval too narrow.
-
-    Args:
-        clusters: (Q,) image id of each query.
-        draws: the random draws, shared by a whole report.
-        among: (I,) ids of the images that are drawn, for queries of which another metric has others; None for those
-            that stand behind the queries.
-
-    Raises:
-        DataError: a sample holds none of the queries.
-
     References:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 8.
-
-    Example:
-        >>> bootstrap = ClusterBootstrap(np.array([1, 1, 2, 2]), Draws(seed=0, samples=4))
-        >>> bootstrap.means(np.array([[5.0], [5.0], [5.0], [5.0]])).ravel().tolist()
-        [5.0, 5.0, 5.0, 5.0]
     """
 
     def __init__(self, clusters: IntArray, draws: Draws, among: IntArray | None = None) -> None:

@@ -9,12 +9,7 @@ __all__ = ["Estimate"]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its interval.
-
-    Attributes:
-        value: the number.
-        low, high: bounds of its interval.
-    """
+    """A number with its interval."""
 
     value: float
     low: float

@@ -14,12 +14,7 @@ __all__ = ["fisher_interval", "interval", "wilson"]
 
 
 def interval(samples: FloatArray, confidence: float) -> tuple[float, float]:
-    """Percentile interval of bootstrap samples.
-
-    Example:
-        >>> interval(np.arange(101.0), 0.5)
-        (25.0, 75.0)
-    """
+    """Percentile interval of bootstrap samples."""
     tail = (1 - confidence) / 2
     low, high = np.quantile(samples, [tail, 1 - tail])
     return float(low), float(high)
@@ -32,14 +27,6 @@ def wilson(values: FloatArray, confidence: float, trials: int | None = None) -> 
 
     References:
         Wilson, Probable Inference, the Law of Succession, and Statistical Inference, JASA 1927.
-
-    Example:
-        >>> import numpy as np
-        >>> found = np.array([1.0, 0.0, 0.0, 1.0])
-        >>> tuple(round(bound, 3) for bound in wilson(found, 0.95))
-        (0.15, 0.85)
-        >>> tuple(round(bound, 3) for bound in wilson(found, 0.95, trials=2))
-        (0.095, 0.905)
     """
     from scipy.special import ndtri  # a third of all imports, for this one number
 
@@ -55,10 +42,6 @@ def fisher_interval(r: float, pairs: int, confidence: float = 0.95) -> tuple[flo
 
     References:
         Fisher, On the probable error of a coefficient of correlation deduced from a small sample, Metron 1921.
-
-    Example:
-        >>> [round(bound, 3) for bound in fisher_interval(0.423, 750)]
-        [0.362, 0.48]
     """
     if pairs < 4 or not 0 < confidence < 1:
         raise InvalidOption(f"an interval needs four pairs and a confidence in (0, 1); got {pairs} and {confidence}")

@@ -29,10 +29,6 @@ def two_sided_p_value(differences: FloatArray) -> float:
     References:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 15.4; Davison and Hinkley, Bootstrap
         Methods and their Application, 1997, equation 4.11 (the 1).
-
-    Example:
-        >>> two_sided_p_value(np.array([0.1, 0.2, 0.3, -0.1] * 25))
-        0.5148514851485149
     """
     fewer = min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0))
     return min(1.0, 2 * (1 + int(fewer)) / (differences.size + 1))
@@ -44,12 +40,7 @@ def least_p_value(samples: int) -> float:
 
 
 def enough_samples(tests: int, level: float) -> int:
-    """Samples whose smallest p-value, corrected for all tests, is well under the level: by default a round 10,000.
-
-    Example:
-        >>> enough_samples(14, 0.05), enough_samples(54, 0.05), enough_samples(54, 0.01)
-        (10000, 11000, 54000)
-    """
+    """Samples whose smallest p-value, corrected for all tests, is well under the level: by default a round 10,000."""
     return max(FEWEST_SAMPLES, 1_000 * math.ceil(round(2 * ROOM * tests / level, 6) / 1_000))
 
 
@@ -61,10 +52,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     References:
         Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 1979.
-
-    Example:
-        >>> holm([0.01, 0.5, 0.02])
-        [0.03, 0.5, 0.04]
     """
     values = np.asarray(p_values, dtype=float)
     order = np.argsort(values, kind="stable")

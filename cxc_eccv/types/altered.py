@@ -18,14 +18,7 @@ ALTERATIONS = ("same_concept", "diff_concept", "rand_voca", "danger")
 
 
 def altered_ids(kind: str, caption_ids: IntArray) -> IntArray:
-    """(N,) ids of what one kind of alteration made of N captions.
-
-    They are negative, which no id of the data is, and no two captions or kinds share one.
-
-    Example:
-        >>> altered_ids("danger", np.array([0, 7])).tolist(), altered_ids("same_concept", np.array([7])).tolist()
-        ([-4, -32], [-29])
-    """
+    """(N,) ids of what one kind of alteration made of N captions."""
     if kind not in ALTERATIONS:
         raise UnknownName("kind of altered captions", kind, ALTERATIONS)
     return np.asarray(-(len(ALTERATIONS) * caption_ids + ALTERATIONS.index(kind) + 1))
@@ -72,14 +65,7 @@ class AlteredRanks:
 
 
 def beside_altered(judgments: Judgments, kind: str) -> Judgments:
-    """The judgments with a gallery of its captions and, after them, what a kind of alteration made of each.
-
-    Example:
-        >>> links = Judgments.from_pairs([1], [7, 8], [1], [8])
-        >>> both = beside_altered(links, "danger")
-        >>> both.gallery_ids.tolist(), both.indices.tolist(), without_altered(both).gallery_ids.tolist()
-        ([7, 8, -32, -36], [1], [7, 8])
-    """
+    """The judgments with a gallery of its captions and, after them, what a kind of alteration made of each."""
     gallery = judgments.gallery_ids
     return replace(judgments, gallery_ids=np.concatenate([gallery, altered_ids(kind, gallery)]))
 

@@ -56,15 +56,7 @@ class Embeddings:
 
 
 def faint_rows(given: NDArray[Any], single: NDArray[np.float32]) -> IntArray:
-    """Rows all of whose values are too small for float32, which keeps few of their digits or none; zero rows are not.
-
-    ``given`` are the (N, D) vectors of any real type, ``single`` the same as float32.
-
-    Example:
-        >>> given = np.array([[0, 0], [1e-60, 0], [1e-60, 1]])
-        >>> faint_rows(given, given.astype(np.float32)).tolist()
-        [1]
-    """
+    """Rows whose values are all too small for float32 to keep their digits; zero rows are not."""
     peaks = np.maximum(single.max(axis=1), -single.min(axis=1))
     low = np.flatnonzero(peaks < np.finfo(np.float32).tiny)
     return np.asarray(low[(given[low] != 0).any(axis=1)])

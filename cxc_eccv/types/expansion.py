@@ -12,13 +12,7 @@ RATIO = 64
 
 
 def refuse_expansion(packed: int, unpacked: int, ratio: int = RATIO) -> None:
-    """Raise ValueError if ``packed`` bytes of a file expand to more than ``ratio`` times as many, and to too many.
-
-    Example:
-        >>> refuse_expansion(packed=20_000_000, unpacked=11_000_000_000)
-        Traceback (most recent call last):
-        ValueError: 20,000,000 bytes that expand to 11,000,000,000, expected at most 1,280,000,000
-    """
+    """Raise ValueError if ``packed`` bytes of a file expand to more than ``ratio`` times as many, and to too many."""
     most = max(ALWAYS, ratio * packed)
     if unpacked > most:
         raise ValueError(f"{packed:,} bytes that expand to {unpacked:,}, expected at most {most:,}")

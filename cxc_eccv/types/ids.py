@@ -87,25 +87,13 @@ def all_unique(ids: IntArray) -> bool:
 
 
 def distinct_of(values: NDArray[Any]) -> NDArray[Any]:
-    """The distinct values, ascending, by sorting: np.unique hashes, at twenty times the cost.
-
-    Example:
-        >>> distinct_of(np.array([3, 1, 3])).tolist()
-        [1, 3]
-    """
+    """The distinct values, ascending, by sorting: np.unique hashes, at twenty times the cost."""
     ordered = np.sort(values)
     return np.asarray(ordered[np.append(True, ordered[1:] != ordered[:-1])[: ordered.size]])
 
 
 def measure_span(ids: NDArray[Any], n_looked_up: int | None = None) -> tuple[int, int, bool]:
-    """Lowest id, how many ids lie between the lowest and the highest, and whether a table over them pays.
-
-    ``n_looked_up`` is how many are looked up in the table, None for as many as there are ids, which are at least one.
-
-    Example:
-        >>> measure_span(np.array([30, 10])), measure_span(np.array([10, 10_000]))
-        ((10, 21, True), (10, 9991, False))
-    """
+    """Lowest id, how many ids lie between the lowest and the highest, and whether a table over them pays."""
     low = int(ids.min())
     span = int(ids.max()) - low + 1
     return low, span, span <= DENSE_SPAN * (ids.size if n_looked_up is None else n_looked_up)

@@ -23,25 +23,7 @@ PICKLED = (
 
 
 def array_of_npy(file: IO[bytes], size: int) -> NDArray[Any]:
-    """The array that an npy stream holds, read to the end of the stream.
-
-    NumPy's own reader stops where the header says that the array ends, so that a damaged header goes by; here header
-    and size must agree to the byte: ``file``, at its beginning, holds ``size`` bytes.
-
-    Raises:
-        ValueError: no npy stream, a header that is not as NumPy writes it, an array of objects or records, fewer or
-            more bytes than the array has.
-
-    Example:
-        >>> import io
-        >>> buffer = io.BytesIO()
-        >>> np.save(buffer, np.array([3, 4]))
-        >>> array_of_npy(io.BytesIO(buffer.getvalue()), len(buffer.getvalue()))
-        array([3, 4])
-        >>> array_of_npy(io.BytesIO(buffer.getvalue() + b"x"), len(buffer.getvalue()) + 1)
-        Traceback (most recent call last):
-        ValueError: an array of 16 bytes, (2,) of int64, where 17 bytes are
-    """
+    """The array that an npy stream holds, read to the end of the stream."""
     version = np.lib.format.read_magic(file)
     if version not in LENGTH_BYTES:
         raise ValueError(f"npy format {'.'.join(map(str, version))}, expected 1.0 or 2.0")

@@ -32,14 +32,7 @@ TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range
 
 
 class Chunk(NamedTuple):
-    """What one column has in one row group.
-
-    Attributes:
-        path: names from the column to the values, as ``votes.list.element``.
-        width: bytes of a value, None for texts.
-        values: how many there are.
-        unpacked: bytes of its pages when they are unpacked.
-    """
+    """What one column has in one row group."""
 
     path: str
     width: int | None
@@ -48,11 +41,7 @@ class Chunk(NamedTuple):
 
 
 def read_footer(path: Path) -> list[Chunk]:
-    """All chunks of a Parquet file.
-
-    Raises:
-        ValueError: no Parquet footer, or a damaged one.
-    """
+    """All chunks of a Parquet file."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - 8))

@@ -244,12 +244,7 @@ MAYBE_LACKING = ("low", "high", "coverage")
 
 
 def group_by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
-    """Reason to all that it was given for, in their order.
-
-    Example:
-        >>> group_by_reason({"cxc/i2t": "no images", "cxc/i2i": "no images"})
-        {'no images': ['cxc/i2t', 'cxc/i2i']}
-    """
+    """Reason to all that it was given for, in their order."""
     grouped: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         grouped.setdefault(reason, []).append(name)

@@ -32,20 +32,7 @@ class JsonFault(ValueError):
 
 
 def decode_json(text: str, *, parse_float: Callable[[str], Any] = float) -> Any:  # noqa: ANN401 - JSON holds anything
-    """The value of a JSON text.
-
-    Raises:
-        JSONDecodeError: not JSON.
-        JsonFault: JSON with a key given twice, ``NaN``, half a surrogate pair, a number of thousands of digits, or with
-            lists and objects nested too deeply or too many of them.
-
-    Example:
-        >>> decode_json('{"a": [1, null]}')
-        {'a': [1, None]}
-        >>> decode_json('{"a": 1, "a": 2}')
-        Traceback (most recent call last):
-        cxc_eccv.types.strict_json.JsonFault: key 'a': found it twice, expected every key once
-    """
+    """The value of a JSON text."""
     _check_containers(text)
     return _strictly(text, lambda decoder: decoder.decode(text), parse_float)
 

@@ -77,10 +77,6 @@ def expected_median(values: FloatArray, weights: FloatArray) -> float:
     """Mean of the median over queries that have, independently, one of (Q, M) values with (Q, M) chances each.
 
     The mean of an order statistic is a sum over thresholds v of the chance that too few queries are at most v.
-
-    Example:
-        >>> expected_median(np.array([[1.0, 3.0], [2.0, 2.0], [5.0, 5.0]]), np.array([[0.5, 0.5], [1, 0], [1, 0]]))
-        2.5
     """
     n_queries = len(values)
     order = np.argsort(values, axis=None, kind="stable")
@@ -118,10 +114,7 @@ def expect_sums(term: Term, retrieved: Retrieved, chances: FloatArray) -> FloatA
 
 
 def _expect_some_sums(term: Term, retrieved: Retrieved, chances: FloatArray, start: int) -> FloatArray:
-    """The same of the queries from ``start`` on, not too many.
-
-    What a positive adds depends on how many items are labelled above it, below it in its own tie, and below that.
-    """
+    """The same of the queries from ``start`` on, not too many."""
     rows = slice(start, start + QUERIES_AT_ONCE)
     own, ends, ranks, total = chances[rows], retrieved.ends[rows], retrieved.ranks, retrieved.ranks.n_positives[rows]
     n_queries, depth = own.shape

@@ -26,14 +26,7 @@ TINY = np.finfo(np.float64).tiny
 def bounds_of_ranks(
     spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved, probabilities: FloatArray | None = None
 ) -> Bounds:
-    """Bounds of a metric of ranks.
-
-    Args:
-        spec: the metric.
-        parameters: of the call.
-        retrieved: the top, at least as deep as the metric looks.
-        probabilities: (Q, D) of unjudged items, where they are known; other entries are not looked at.
-    """
+    """Bounds of a metric of ranks."""
     score, unjudged = partial(spec.function, **parameters), retrieved.within(parameters.get("k"))
     if spec.best_rank:  # more positives never have a worse best one
         labellings = iter((np.zeros_like(unjudged), unjudged))
@@ -67,10 +60,7 @@ def bounds_of_top(
     *,
     depth: int = 0,
 ) -> Bounds:
-    """Bounds of a metric of the top K with gains; the arguments are those of :func:`bounds_of_ranks`.
-
-    A metric of the top R has so many retrieved items as ``depth`` says, and a top that is deeper by the largest R.
-    """
+    """Bounds of a metric of the top K with gains; the arguments are those of :func:`bounds_of_ranks`."""
     k = parameters.get("k", depth)
     unjudged = ~look_up_gains(top, judgments, k, spec.name)[1]
     columns = positions_of(top.ids[:, :k], judgments.gallery_ids)[0]
@@ -92,14 +82,7 @@ def bounds_of_top(
 
 
 def bounds_of_matches(spec: Spec, hits: PlausibleHits) -> Bounds:
-    """Bounds of a metric of plausible matches: categories decide every pair, so that the value itself is both.
-
-    Example:
-        >>> from cxc_eccv.metrics.pmrp_at_50 import SPEC
-        >>> hits = PlausibleHits(np.array([5]), ((0, 50),), np.array([[60]]), np.array([[20]]), np.array([0]))
-        >>> bounds_of_matches(SPEC, hits)
-        Bounds(low=0.4, high=0.4, unjudged=0, retrieved=50, expected=0.4)
-    """
+    """Bounds of a metric of plausible matches: categories decide every pair, so that the value itself is both."""
     value = spec.average(spec.function(hits))
     depths = [
         np.minimum(hits.n_matches[:, hits.looks.index(look)], FAR if look[1] is None else look[1])
@@ -117,15 +100,7 @@ def bounds_of_tops(spec: Spec, altered: AlteredRanks) -> Bounds:
 def bounds_of_sums(
     function: Callable[[FloatArray], FloatArray], directions: Sequence[Sequence[Bounds | None]]
 ) -> Bounds | None:
-    """Bounds of a sum of other metrics' values, and the pairs of that which looks deepest in each direction.
-
-    None where one of the others has none.
-
-    Example:
-        >>> half = Bounds(0.25, 0.75, unjudged=1, retrieved=2)
-        >>> bounds_of_sums(lambda values: 100 * values.sum(), [[half, half], [half]])
-        Bounds(low=75.0, high=225.0, unjudged=2, retrieved=4, expected=None)
-    """
+    """Bounds of a sum of other metrics' values, and the pairs of that which looks deepest in each direction."""
     if any(own is None for given in directions for own in given):
         return None
     inputs = [own for given in directions for own in given if own is not None]

@@ -39,18 +39,7 @@ __all__ = ["BoundsOfNeeds"]
 
 
 class BoundsOfNeeds:
-    """Bounds over the unjudged of all metrics of some needs.
-
-    It is made before the pass over the run, in which its readers take part, and settled behind it.
-
-    Args:
-        run: what is scored.
-        needs: of all parts.
-        library: says which pairs were judged.
-        split: of the judgments.
-        depth: how many items of a query count as retrieved, where a metric has no K.
-        sources: of labels, in place of those of each task; empty for these.
-    """
+    """Bounds over the unjudged of all metrics of some needs."""
 
     def __init__(
         self, run: Run, needs: Iterable[Need[Any]], library: Library, split: str, depth: int, sources: Sequence[str]

@@ -23,17 +23,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Retrieved:
-    """The top D of every query, and what is known of it.
-
-    Attributes:
-        ranks: of the known positives.
-        ids: (Q, D) items, best first.
-        unjudged: (Q, D) bool.
-        above: (Q, D) known positives that score higher, of unjudged items.
-        ends: (Q, D) place of the last retrieved item that scores the same.
-        lowest: (Q, D) rank of the last item that scores the same and is no known positive, retrieved or not.
-        depth: how many items count as retrieved for a metric without K; D may be more, for another metric at K.
-    """
+    """The top D of every query, and what is known of it."""
 
     ranks: PositiveRanks
     ids: IntArray
@@ -82,13 +72,7 @@ class Retrieved:
 
 
 class TopOfKnown:
-    """Reads the top of every query, fold by fold where there are folds, beside all that is known of its pairs.
-
-    Args:
-        judged: the positives of every query.
-        known: query ids and item ids of judged pairs, positive or not, those of other queries and items among them.
-        depth: how many items; a smaller gallery has fewer.
-    """
+    """Reads the top of every query, fold by fold where there are folds, beside all that is known of its pairs."""
 
     def __init__(self, judged: Judgments, known: tuple[IntArray, IntArray], depth: int) -> None:
         self._n_queries = judged.query_ids.size

@@ -20,20 +20,7 @@ __all__ = ["Alterations"]
 
 
 class Alterations(Need[Judgments]):
-    """What altered captions in the galleries do to the ranks of the positives, and how often they stand first.
-
-    Attributes:
-        ranks: with and without the altered captions, and what stands first.
-
-    Example:
-        >>> from cxc_eccv.metrics.false_rate import SPEC
-        >>> from cxc_eccv.registry import task
-        >>> from cxc_eccv.types.altered import beside_altered
-        >>> variant, judged = Variant(SPEC, {}), beside_altered(Judgments.from_pairs([5], [7], [5], [7]), "danger")
-        >>> need = Alterations(task("rococo_danger"), "i2t", judged, [variant])
-        >>> {name: wanted.gallery_ids.tolist() for name, wanted in need.requests.items()}
-        {'rococo_danger/i2t altered': [7, -32], 'rococo_danger/i2t plain': [7]}
-    """
+    """What altered captions in the galleries do to the ranks of the positives, and how often they stand first."""
 
     ranks: AlteredRanks
 

@@ -27,13 +27,7 @@ Judged = TypeVar("Judged")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
-    """A metric with the parameters of one call.
-
-    Attributes:
-        spec: the metric's declaration.
-        parameters: keyword arguments of the call.
-        shown: whether the report lists it; otherwise it is computed for another metric's sake.
-    """
+    """A metric with the parameters of one call."""
 
     spec: Spec
     parameters: dict[str, Any]
@@ -47,15 +41,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryValues:
-    """One metric's value for each query.
-
-    Attributes:
-        ids: (Q,) int64.
-        values: (Q,) float64.
-        best_ranks: (Q,) rank of the best positive, null where none was found; None where no positives are ranked.
-        images: (Q,) image behind each query; None where the ids, or the captions of the split, tell it.
-        among: (I,) images that an interval draws from; None for those behind the queries.
-    """
+    """One metric's value for each query."""
 
     ids: IntArray
     values: FloatArray
@@ -66,15 +52,7 @@ class QueryValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """One number of a report, in full.
-
-    Attributes:
-        variant: the metric and its parameters.
-        result: the row of the report.
-        queries: the values that it aggregates, or None where it is no aggregate over queries.
-        images: (Q,) image behind each of these queries, or None.
-        samples: (S,) resampled numbers, or None.
-    """
+    """One number of a report, in full."""
 
     variant: Variant
     result: Result
@@ -84,21 +62,7 @@ class Scored:
 
 
 class Need(Generic[Judged]):
-    """What some metrics of one part of a task are computed from.
-
-    Args:
-        task: the declaration.
-        part: one of its directions or kinds of rated pairs; empty for the whole task.
-        judged: what the part has for such metrics.
-        variants: the metrics.
-
-    Attributes:
-        direction: from which modality to which.
-        query_ids, gallery_ids: what a run must hold for it.
-        requests: name to the judgments whose positives must be ranked for it; their ranks have that name.
-        readers: all that must read the scores for it.
-        errors: label of each metric that cannot be computed to the error that says why.
-    """
+    """What some metrics of one part of a task are computed from."""
 
     query_ids: IntArray
     gallery_ids: IntArray
@@ -136,10 +100,7 @@ class Need(Generic[Judged]):
         return ""
 
     def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
-        """Label of each metric that the mere lengths of rankings rule out, and the error that says where.
-
-        Others may turn out to lack items too, once the rankings are read.
-        """
+        """Label of each metric that the mere lengths of rankings rule out, and the error that says where."""
         return {}
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:

@@ -39,10 +39,7 @@ class PairSimilarities(Need[RatedPairs]):
         self._similarities = similarities_of_run(run, self.direction, self.judged, similarity=similarity)
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One number; or of samples two, their mean and their standard deviation (ddof 0).
-
-        Similarities that are all equal have no rank correlation, and neither do pairs too few: none, and an error.
-        """
+        """One number; or of samples two, their mean and their standard deviation (ddof 0)."""
         options = variant.spec.accepted({"seed": settings.seed})
         try:
             values = variant.spec.function(self.judged, self._similarities, **variant.parameters, **options)

@@ -21,20 +21,7 @@ TIED_SHARE = 0.1
 
 
 class Ranks(Need[Judgments]):
-    """Ranks of the positives of every query.
-
-    Attributes:
-        given: the ranks as the run gave them, of rankings with their depths.
-
-    Example:
-        >>> from cxc_eccv.metrics.mrr import SPEC
-        >>> from cxc_eccv.registry import task
-        >>> mrr = Variant(SPEC, {})
-        >>> need = Ranks(task("coco_5k"), "i2t", Judgments.from_pairs([5], [7, 8], [5], [7]), [mrr])
-        >>> need.settle(PositiveRanks.of([[2]]))
-        >>> need.score(mrr, Settings())[0].result.value
-        0.5
-    """
+    """Ranks of the positives of every query."""
 
     given: AnyRanks
 

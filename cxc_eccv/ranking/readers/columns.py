@@ -54,11 +54,7 @@ class ColumnPairs:
         self._lock = Lock()
 
     def read(self, block: NDArray[np.float32], start: int, segments: IntArray, left: int = 0) -> None:
-        """Count a block of rows, of which ``start`` is the first; blocks may come in any order.
-
-        ``segments`` are the (B,) ascending ones of the rows, negative where a row is in nobody's gallery; ``left`` is
-        the number of the block's first column.
-        """
+        """Count a block of rows, of which ``start`` is the first; blocks may come in any order."""
         own = self._by_row[slice(*np.searchsorted(self._sorted_rows, [start, start + len(block)]))]
         own = own[self._columns[own] >= left]
         self._record(own, block[self._rows[own] - start, self._columns[own] - left])
@@ -81,11 +77,7 @@ class ColumnPairs:
         self._record(self._place[pairs], scores)
 
     def keep(self, segments: IntArray, pairs: IntArray, scores: NDArray[np.float32]) -> None:
-        """Keep (E,) scores within the brackets of pairs until the pairs' own scores are known.
-
-        They are counted already, as reaching the brackets and not as above them. ``segments`` are those of the scores'
-        items; one of a negative segment is in nobody's gallery.
-        """
+        """Keep (E,) scores within the brackets of pairs until the pairs' own scores are known."""
         self._keep(segments, self._place[pairs], scores)
 
     def resolve(self) -> Counts:
@@ -151,11 +143,7 @@ DEEP_AT_ONCE = 64
 
 
 class BestOfColumns:
-    """Keeps every score of a column that is among its best ``depth``, ties at the end included.
-
-    Once a few rows went by, few scores of the next ones reach what a column has already: they are found by one
-    comparison with each score. ``asked`` says of each column whether it is looked at.
-    """
+    """Keeps every score of a column that is among its best ``depth``, ties at the end included."""
 
     def __init__(self, depth: int, asked: NDArray[np.bool_]) -> None:
         self._depth = depth
@@ -278,11 +266,7 @@ def _is_shallow(reader: RowReader) -> bool:
 
 
 class ColumnReaders:
-    """Lets readers that pass :func:`can_read_columns` read columns instead of rows.
-
-    ``columns`` are the places of the queries ``column_ids``; ``score_rows`` gives about the scores of some rows.
-    ScoresTooAlike is raised where readers look at more than can be kept.
-    """
+    """Lets readers that pass :func:`can_read_columns` read columns instead of rows."""
 
     def __init__(
         self,

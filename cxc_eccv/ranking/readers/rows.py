@@ -44,10 +44,7 @@ class RowReader(Protocol):
         """(Q,) items that it looks at of each query."""
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
-        """Learn how the matrix is laid out: the (R,) queries of rows, and the (M,) items with the column of each.
-
-        All ids of the reader are among them; columns of no item hold minus infinity.
-        """
+        """Learn how the matrix is laid out: the (R,) queries of rows, and the (M,) items with the column of each."""
 
     def read(self, block: NDArray[Any], start: int) -> None:
         """Read a block of rows, of which ``start`` is the first; blocks may come in any order, several at once."""
@@ -88,10 +85,7 @@ class OwnRows:
         return queries[own], own
 
     def strips(self, block: NDArray[Any], start: int, *, blank: bool = True) -> Iterator[tuple[IntArray, NDArray[Any]]]:
-        """Positions in ``query_ids`` and scores of a few own rows at a time; minus infinity at items not ours.
-
-        The scores may be a view of the block: they are not to be written to. Without ``blank`` all are as they are.
-        """
+        """Positions in ``query_ids`` and scores of a few own rows at a time; minus infinity at items not ours."""
         queries, own = self._queries[start : start + len(block)], self.rows(block, start)[1]
         size = max(1, SCORES_AT_ONCE // block.shape[1])
         gaps = np.flatnonzero(np.diff(own) > 1) + 1
@@ -110,10 +104,7 @@ class OwnRows:
 def refuse_shallow(
     query_ids: IntArray, scores: NDArray[Any], lowest: NDArray[Any], depths: IntArray, reason: str
 ) -> None:
-    """Raise RunTooShallow unless the (B, N) scores of queries hold so many items; minus infinity is none.
-
-    ``lowest`` is the (B,) score of the last item read, and ``reason`` says in the message why so many.
-    """
+    """Raise RunTooShallow unless the (B, N) scores of queries hold so many items; minus infinity is none."""
     short = np.flatnonzero(np.isneginf(lowest))
     if short.size:
         row = short[0]
