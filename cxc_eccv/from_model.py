@@ -15,7 +15,7 @@ import pyarrow as pa
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation import check_request, evaluate
-from cxc_eccv.evaluation.restriction import first_images
+from cxc_eccv.evaluation.select import first_images
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.evaluation.report import images_behind
 from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, find_report, read_report
-from cxc_eccv.evaluation.score import images_behind
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, Report, positions_of

@@ -23,8 +23,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import UNREACHABLE_CAPTIONS
 from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import SIDES, IntArray, other_side, positions_of, sides_of
-from cxc_eccv.types.altered import is_altered
-from cxc_eccv.types.ids import distinct_of
+from cxc_eccv.types.ids import distinct_of, is_altered
 
 __all__ = ["collect_ids", "find_faults", "find_missing_ids", "find_unknown_ids", "measure", "refuse_to_compute"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
 from cxc_eccv.errors import RunTooShallow
-from cxc_eccv.evaluation.restriction import Restriction, find_restriction
+from cxc_eccv.evaluation.select import Restriction, find_restriction
 from cxc_eccv.judgments.evidence import label_file_source, official_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k

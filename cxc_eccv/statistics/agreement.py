@@ -25,17 +25,7 @@ Level: TypeAlias = Literal["nominal", "interval"]
 
 
 def count_answers(items: ArrayLike, answers: ArrayLike, n_classes: int) -> IntArray:
-    """(N, C) how many annotators gave each answer.
-
-    Args:
-        items: (A,) item of each answer, from 0.
-        answers: (A,) class from 0.
-        n_classes: C.
-
-    Example:
-        >>> count_answers([0, 0, 1], [0, 0, 1], 2).tolist()
-        [[2, 0], [0, 1]]
-    """
+    """(N, C) how many annotators gave each answer, a class from 0, to each item, from 0."""
     places, given = np.asarray(items), _check_answers([np.asarray(answers)], n_classes)[0]
     counts = np.zeros((int(places.max()) + 1, n_classes), dtype=np.int64)
     np.add.at(counts, (places, given), 1)
@@ -154,12 +144,7 @@ def krippendorff_alpha(items: ArrayLike, values: ArrayLike, level: Level = "nomi
 
 
 def share_of_agreement(counts: ArrayLike) -> float:
-    """Mean over items of the share of pairs of annotators that agree; counts as of :func:`fleiss_kappa`.
-
-    Example:
-        >>> share_of_agreement([[2, 0], [1, 1]])
-        0.5
-    """
+    """Mean over items of the share of pairs of annotators that agree; counts as of :func:`fleiss_kappa`."""
     given = _check_counts(counts)
     per_item = given.sum(axis=1)
     return float(((given * (given - 1)).sum(axis=1) / (per_item * (per_item - 1))).mean())

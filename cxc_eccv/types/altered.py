@@ -8,25 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, UnknownName
-from cxc_eccv.types.ids import IntArray
+from cxc_eccv.types.ids import IntArray, is_altered
 from cxc_eccv.types.judged import Judgments, PositiveRanks
 
-__all__ = ["ALTERATIONS", "AlteredRanks", "altered_ids", "beside_altered", "is_altered", "without_altered"]
+__all__ = ["ALTERATIONS", "AlteredRanks", "altered_ids", "beside_altered", "without_altered"]
 
 ALTERATIONS = ("same_concept", "diff_concept", "rand_voca", "danger")
 """RoCOCO's kinds: one word of each caption becomes one of its concept, of another one, any word, or a dangerous one."""
 
 
 def altered_ids(kind: str, caption_ids: IntArray) -> IntArray:
-    """(N,) ids of what one kind of alteration made of N captions."""
+    """(N,) ids of what one kind of alteration made of N captions; no two captions or kinds share one."""
     if kind not in ALTERATIONS:
         raise UnknownName("kind of altered captions", kind, ALTERATIONS)
     return np.asarray(-(len(ALTERATIONS) * caption_ids + ALTERATIONS.index(kind) + 1))
-
-
-def is_altered(ids: IntArray) -> NDArray[np.bool_]:
-    """(...) whether ids are of altered captions."""
-    return np.asarray(ids < 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,7 @@ __all__ = [
     "check_whole",
     "distinct_of",
     "frozen_ints",
+    "is_altered",
     "measure_span",
     "positions_of",
 ]
@@ -79,6 +80,11 @@ def frozen_ints(values: ArrayLike) -> IntArray:
     array = np.ascontiguousarray(values, dtype=np.int64)
     array.flags.writeable = False
     return array
+
+
+def is_altered(ids: IntArray) -> NDArray[np.bool_]:
+    """(...) whether ids are of altered captions: these are negative, which no id of the data is."""
+    return np.asarray(ids < 0)
 
 
 def all_unique(ids: IntArray) -> bool:

@@ -29,7 +29,7 @@ def test_samples_equal_repeating_the_queries_of_drawn_images(seed):
 
 @pytest.mark.usefixtures("counted_by")
 def test_medians_far_from_the_middle_are_found_too(monkeypatch):
-    monkeypatch.setattr("cxc_eccv.statistics.bootstrap.WINDOW_DEVIATIONS", 0.0)
+    monkeypatch.setattr("cxc_eccv.statistics.intervals.WINDOW_DEVIATIONS", 0.0)
     random, clusters = random_queries(seed=5)
     values = random.permutation(clusters.size).astype(float)
     draws = Draws(0, samples=200)

@@ -16,7 +16,8 @@ from cxc_eccv.registry import task, tasks
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.types import Embeddings, positions_of
-from cxc_eccv.types.altered import ALTERATIONS, altered_ids, is_altered, without_altered
+from cxc_eccv.types.altered import ALTERATIONS, altered_ids, without_altered
+from cxc_eccv.types.ids import is_altered
 
 LABELS = {
     "": lambda library: coco_links(library, "test", "i2t"),

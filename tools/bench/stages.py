@@ -50,13 +50,13 @@ WRAPPED = {
         "statistics.intervals:interval",
     ),
     "correlations": (
-        "evaluation.needs.pair_similarities:similarities_of_run",
-        "evaluation.needs.pair_similarities:PairSimilarities.score",
+        "evaluation.needs.pairs:similarities_of_run",
+        "evaluation.needs.pairs:PairSimilarities.score",
     ),
     "report": ("evaluation.calls:make_report",),
     "imports of tasks and metrics": ("evaluation.select:task", "evaluation.select:tasks", "evaluation.select:plan_of"),
     "libraries of threads found": ("ranking.scan:_libraries",),
-    "values of queries": ("evaluation.needs.ranks:Ranks.score", "evaluation.needs.top_items:TopItems.score"),
+    "values of queries": ("evaluation.needs.ranks:Ranks.score", "evaluation.needs.rows:TopItems.score"),
 }
 """Stage to functions, each ``module:name`` as it is called; time in an inner stage is the inner one's alone."""
 

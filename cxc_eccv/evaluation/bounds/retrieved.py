@@ -14,7 +14,7 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.counts import gallery_sizes
 from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
-from cxc_eccv.types.altered import is_altered
+from cxc_eccv.types.ids import is_altered
 
 __all__ = ["Flags", "Retrieved", "TopOfKnown"]
 

@@ -1,6 +1,6 @@
-"""What a metric can need: a class and a file each, with what it asks of a run, what it learns, and the values of it.
+"""What a metric can need: a class each, with what it asks of a run, what it learns, and the values of it.
 
-A :class:`Need` stands for what some metrics of one part of a task are computed from. A new one is a file of this room
+A :class:`Need` stands for what some metrics of one part of a task are computed from. A new one is a class of this room
 and its line in :data:`NEEDS`, under a name that :mod:`cxc_eccv.metrics.spec` allows; ``Spec.needs`` and ``Task.offers``
 speak of it by that name, and no other stage of an evaluation does.
 """
@@ -9,15 +9,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from cxc_eccv.evaluation.needs.alterations import Alterations
-from cxc_eccv.evaluation.needs.compared_scores import ComparedScores
-from cxc_eccv.evaluation.needs.match_counts import MatchCounts
-from cxc_eccv.evaluation.needs.need import AnyRanks, Need, QueryValues, Scored, Variant
-from cxc_eccv.evaluation.needs.other_scores import OtherScores
-from cxc_eccv.evaluation.needs.pair_similarities import PairSimilarities
-from cxc_eccv.evaluation.needs.ranks import Ranks
-from cxc_eccv.evaluation.needs.rows import StoppingReader
-from cxc_eccv.evaluation.needs.top_items import TopItems
+from cxc_eccv.evaluation.needs.need import AnyRanks, Need, OtherScores, QueryValues, Scored, Variant
+from cxc_eccv.evaluation.needs.pairs import ComparedScores, PairSimilarities
+from cxc_eccv.evaluation.needs.ranks import Alterations, Ranks
+from cxc_eccv.evaluation.needs.rows import MatchCounts, StoppingReader, TopItems
 
 __all__ = [
     "NEEDS",

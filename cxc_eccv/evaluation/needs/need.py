@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import CxcEccvError, RunTooShallow
+from cxc_eccv.errors import CxcEccvError, InvalidOption, RunTooShallow
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import GivenRanks
@@ -17,7 +18,7 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import Task, direction_of
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, Result
 
-__all__ = ["AnyRanks", "Judged", "Need", "QueryValues", "Scored", "Variant"]
+__all__ = ["AnyRanks", "Judged", "Need", "OtherScores", "QueryValues", "Scored", "Variant"]
 
 AnyRanks = PositiveRanks | GivenRanks
 """Ranks of the positives of every query; those of given rankings as far as these tell them."""
@@ -31,7 +32,7 @@ class Variant:
 
     spec: Spec
     parameters: dict[str, Any]
-    shown: bool = True
+    shown: bool = True  # otherwise it is computed for another metric's sake
 
     @property
     def label(self) -> str:
@@ -45,9 +46,9 @@ class QueryValues:
 
     ids: IntArray
     values: FloatArray
-    best_ranks: pa.Array | None = None
-    images: IntArray | None = None
-    among: IntArray | None = None
+    best_ranks: pa.Array | None = None  # null where no positive was found
+    images: IntArray | None = None  # behind each query; None where its id, or the captions of the split, tell it
+    among: IntArray | None = None  # what an interval draws from; None for the images behind the queries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,12 +58,12 @@ class Scored:
     variant: Variant
     result: Result
     queries: QueryValues | None = None
-    images: IntArray | None = None
-    samples: FloatArray | None = None
+    images: IntArray | None = None  # behind each query
+    samples: FloatArray | None = None  # resampled numbers
 
 
 class Need(Generic[Judged]):
-    """What some metrics of one part of a task are computed from."""
+    """What some metrics of one part of a task are computed from; a run must hold its queries and gallery."""
 
     query_ids: IntArray
     gallery_ids: IntArray
@@ -70,9 +71,9 @@ class Need(Generic[Judged]):
     def __init__(self, task: Task, part: str, judged: Judged, variants: Sequence[Variant]) -> None:
         self.task, self.part, self.judged, self.variants = task, part, judged, tuple(variants)
         self.direction = direction_of(part)
-        self.requests: Mapping[str, Judgments] = {}
+        self.requests: Mapping[str, Judgments] = {}  # whose positives must be ranked, by the name of the ranks
         self.readers: Sequence[RowReader] = ()
-        self.errors: dict[str, CxcEccvError] = {}
+        self.errors: dict[str, CxcEccvError] = {}  # by the label of a metric that cannot be computed
 
     @classmethod
     def build(cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], run: Run) -> list[Need[Judged]]:
@@ -132,3 +133,40 @@ class Need(Generic[Judged]):
             parameters=dict(variant.parameters) if parameters is None else parameters,
         )
         return [Scored(variant, row, queries)]
+
+
+class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
+    """Scores of all directions of one task, for example for RSUM; their samples were drawn together."""
+
+    def __init__(
+        self, task: Task, part: str, judged: Mapping[str, Sequence[Scored]], variants: Sequence[Variant]
+    ) -> None:
+        super().__init__(task, part, judged, variants)
+        for variant in variants:
+            if lacking := self._find_lacking(variant.spec):
+                self.errors[variant.label] = InvalidOption(f"needs {' and '.join(lacking)} too")
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number."""
+        spec, directions = variant.spec, list(self.judged.values())
+        inputs = [row for rows in self.inputs(spec) for row in rows]
+        value = float(spec.function(np.array([row.result.value for row in inputs])))
+        n_queries, ties = (sum(getattr(rows[0].result, name) for rows in directions) for name in ("n_queries", "ties"))
+        samples = [row.samples for row in inputs if row.samples is not None]
+        row = Result(self.task.name, self.part, variant.label, value, n_queries, ties=ties)
+        return [Scored(variant, row, samples=spec.function(np.stack(samples, axis=-1)) if samples else None)]
+
+    def inputs(self, spec: Spec) -> list[list[Scored]]:
+        """The scores of each direction that a metric is made of."""
+        return [[row for row in rows if row.variant.label in spec.inputs] for rows in self.judged.values()]
+
+    def _find_lacking(self, spec: Spec) -> list[str]:
+        """Directions, or scores of a direction, that are not there."""
+        labels = {direction: [row.variant.label for row in rows] for direction, rows in self.judged.items()}
+        lacking: list[str] = []
+        for direction in self.task.directions:
+            if direction in labels:
+                lacking += [f"{direction}/{label}" for label in spec.inputs if label not in labels[direction]]
+            else:
+                lacking.append(direction)
+        return lacking

@@ -1,4 +1,4 @@
-"""Ranks of the positives of every query."""
+"""Ranks of the positives of every query, and what altered captions do to them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import RunTooShallow
+from cxc_eccv.errors import MalformedRun, RunTooShallow
 from cxc_eccv.evaluation.needs.need import AnyRanks, Need, QueryValues, Scored, Variant
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.ranking.lists import FAR, GivenRanks, depths_alone, needed_depth, values_at_known_depth
+from cxc_eccv.ranking.readers import BestRows
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import Judgments, PositiveRanks
+from cxc_eccv.types.altered import AlteredRanks, without_altered
+from cxc_eccv.types.ids import is_altered
 
-__all__ = ["Ranks"]
+__all__ = ["Alterations", "Ranks"]
 
 TIED_SHARE = 0.1
 
@@ -99,3 +102,35 @@ def _is_limited(variant: Variant, given: GivenRanks) -> bool:
     """Whether a metric needs the same depth wherever the positives stand."""
     sizes = np.unique(given.ranks.n_positives)
     return bool((needed_depth(variant.spec.function, sizes, **variant.parameters) < FAR).all())
+
+
+class Alterations(Need[Judgments]):
+    """What altered captions in the galleries do to the ranks of the positives, and how often they stand first."""
+
+    ranks: AlteredRanks
+
+    def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        plain = without_altered(judged)
+        self.query_ids, self.gallery_ids = judged.query_ids, judged.gallery_ids
+        self.requests = {f"{self.key} altered": judged, f"{self.key} plain": plain}
+        altered = judged.gallery_ids[is_altered(judged.gallery_ids)]
+        self._best = [BestRows(judged.query_ids, items) for items in (altered, plain.gallery_ids)]
+        self.readers = self._best
+
+    def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
+        """Take the ranks; an altered caption is first where no original scores higher, as it stands above its ties."""
+        altered, plain = (ranks[name] for name in self.requests)
+        if isinstance(altered, GivenRanks) or isinstance(plain, GivenRanks):
+            raise MalformedRun("rankings have no altered captions")
+        best_altered, best_original = (reader.result for reader in self._best)
+        ties = best_altered == best_original
+        self.ranks = AlteredRanks(plain, altered, best_altered >= best_original, ties)
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number."""
+        ranks = self.ranks
+        queries = QueryValues(self.query_ids, variant.spec.function(ranks, **variant.parameters))
+        # With a depth, positives stand within it or do not.
+        ties = ranks.altered.ties if variant.parameters else ranks.top_ties
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(ties)))

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import RunTooShallow
-from cxc_eccv.evaluation.needs.need import AnyRanks, Judged, Need, Variant
+from cxc_eccv.errors import DataError, RunTooShallow
+from cxc_eccv.evaluation.needs.need import AnyRanks, Judged, Need, QueryValues, Scored, Variant
+from cxc_eccv.evaluation.settings import Settings, policy_name, policy_of
+from cxc_eccv.judgments.plausible import CategoryMatches, PlausibleHits
+from cxc_eccv.metrics.entail_at_k import Classifier
+from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import rows_of
 from cxc_eccv.ranking.readers import PlausibleRows, TopRows, too_shallow
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import IntArray
+from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
 
-__all__ = ["FromRows", "StoppingReader"]
+__all__ = ["MatchCounts", "StoppingReader", "TopItems"]
 
 
 class StoppingReader:
@@ -54,7 +59,7 @@ class StoppingReader:
                 self.error = error
 
 
-class FromRows(Need[Judged]):
+class _FromRows(Need[Judged]):
     """What a reader learns from the rows of the score matrix, all at once or not at all."""
 
     def _read_with(self, rows: TopRows | PlausibleRows) -> None:
@@ -82,3 +87,113 @@ class FromRows(Need[Judged]):
         """Find out whether the rankings were long enough."""
         if self.reader.error is not None:
             self.errors |= dict.fromkeys((variant.label for variant in self.variants), self.reader.error)
+
+
+class MatchCounts(_FromRows[CategoryMatches]):
+    """Plausible matches among the top of every ranking."""
+
+    def __init__(self, task: Task, part: str, judged: CategoryMatches, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        looks = dict.fromkeys(look for variant in variants for look in variant.spec.looks)
+        self._rows = PlausibleRows(judged, tuple(looks))
+        self._read_with(self._rows)
+
+    @property
+    def hits(self) -> PlausibleHits:
+        """The matches, once they were read."""
+        return self._rows.result
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number."""
+        hits = self.hits
+        queries = QueryValues(hits.query_ids, variant.spec.function(hits, **variant.parameters))
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(hits.ties)))
+
+
+class TopItems(_FromRows[Judgments]):
+    """The top K of every query, or the top R for a metric without K, beside judgments with gains."""
+
+    def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        self._rows = TopRows(judged, max(int(self._depths(variant).max()) for variant in variants))
+        self._read_with(self._rows)
+        self._answers: tuple[NDArray[Any], IntArray] | None = None
+
+    @property
+    def top(self) -> TopK:
+        """The items, once they were read."""
+        return self._rows.result
+
+    @property
+    def asked(self) -> int:
+        """Of how many pairs a classifier was asked."""
+        return 0 if self._answers is None else self._answers[1].size
+
+    @classmethod
+    def fits(cls, spec: Spec, task: Task) -> bool:
+        """Gains are ratings, labels of 0 and 1, or degrees of being positive."""
+        return spec.gains == task.gains
+
+    def _depths(self, variant: Variant) -> IntArray:
+        """(Q,) how many items a metric looks at: K, or R."""
+        wanted = self.judged.n_relevant
+        return np.full_like(wanted, variant.parameters["k"]) if "k" in variant.parameters else wanted
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number under the policy for pairs that nobody judged, where the metric has one."""
+        top, judgments, depths = self.top, self.judged, self._depths(variant)
+        k = int(depths.max())
+        gains, judged = look_up_gains(top, judgments, k, variant.label)
+        looked_at = np.arange(gains.shape[1]) < depths[:, None]
+        ties, coverage = _count_tied(top, gains, looked_at), float(judged[looked_at].mean())
+        parameters = dict(variant.parameters)
+        options = variant.spec.accepted({"unjudged": settings.unjudged})
+        if options:
+            parameters["unjudged"] = policy_name(settings.unjudged)
+            options["unjudged"] = self._policy(policy_of(settings.unjudged), k)
+        if options.get("unjudged") == "leave_out":
+            top, judgments = _keep_queries(top, judgments, np.flatnonzero(judged.any(axis=1)))
+            parameters["queries_left_out"] = self.query_ids.size - top.query_ids.size
+            if not top.query_ids.size:
+                raise DataError(
+                    f"{variant.label}: no query has a labelled pair among its top {k}; choose another policy"
+                )
+        values = variant.spec.function(top, judgments, **variant.parameters, **options)
+        queries = QueryValues(top.query_ids, values)
+        return self.aggregate(variant, queries, ties=ties, coverage=coverage, parameters=parameters)
+
+    def _policy(self, policy: str | Classifier, k: int) -> str | Classifier:
+        """A classifier is asked once, about all pairs down to the deepest place that is looked at, not for every K."""
+        if isinstance(policy, str):
+            return policy
+        if self._answers is None:
+            top = self.top
+            rows, places = np.nonzero(~look_up_gains(top, self.judged, top.depth, self.key)[1])
+            labels = np.asarray(policy(top.query_ids[rows], top.ids[rows, places])) if rows.size else np.empty(0)
+            if labels.shape != rows.shape:
+                raise DataError(f"{self.key}: the classifier gave labels of shape {labels.shape} for {rows.size} pairs")
+            self._answers = labels, places
+        labels, places = self._answers
+        return lambda _queries, _items: labels[places < k]  # both go through the pairs row by row
+
+
+def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK, Judgments]:
+    entries = np.isin(judgments.rows, rows)
+    return TopK(top.query_ids[rows], top.ids[rows]), replace(
+        judgments,
+        query_ids=judgments.query_ids[rows],
+        indptr=np.concatenate([[0], np.cumsum(np.diff(judgments.indptr)[rows])]),
+        indices=judgments.indices[entries],
+        unreachable=judgments.unreachable[rows],
+        gains=None if judgments.gains is None else judgments.gains[entries],
+    )
+
+
+def _count_tied(top: TopK, gains: FloatArray, looked_at: NDArray[np.bool_]) -> int:
+    """Queries in which the tie rule decided: items of unequal gain tie in the top, or a tie goes beyond its end."""
+    if top.scores is None or top.cut is None:
+        return 0
+    equal = top.scores[:, 1:] == top.scores[:, :-1]
+    within = (equal[:, : gains.shape[1] - 1] & (gains[:, 1:] != gains[:, :-1]) & looked_at[:, 1:]).any(axis=1)
+    goes_on, last = np.column_stack([equal, top.cut > 0]), looked_at.sum(axis=1) - 1
+    return int(np.count_nonzero(within | goes_on[np.arange(last.size), last]))

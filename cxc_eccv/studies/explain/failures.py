@@ -12,7 +12,7 @@ import pyarrow as pa
 from cxc_eccv.errors import UnknownName, raise_all
 from cxc_eccv.evaluation.measure import find_faults
 from cxc_eccv.evaluation.needs import Ranks
-from cxc_eccv.evaluation.score import images_behind
+from cxc_eccv.evaluation.report import images_behind
 from cxc_eccv.evaluation.select import Selection, select
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings

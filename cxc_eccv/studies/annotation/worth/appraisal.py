@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.evaluation.report import choose_similarity, provenance_of
-from cxc_eccv.evaluation.score import images_behind
+from cxc_eccv.evaluation.report import choose_similarity, images_behind, provenance_of
 from cxc_eccv.evaluation.settings import Settings, check_split
 from cxc_eccv.judgments.evidence import Thresholds, gather, item_ids, sources_of
 from cxc_eccv.judgments.qrels import coco_links
