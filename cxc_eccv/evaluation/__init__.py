@@ -11,9 +11,9 @@
     report.json
 
 What "all" tasks cannot give is skipped with the reason; what was named and cannot be given is an error. An error of one
-metric is kept beside its need (``Need.errors``). :mod:`~cxc_eccv.evaluation.labels` puts what some sources of labels say
-in the place of a task's positives; :mod:`~cxc_eccv.evaluation.bounds` adds its readers to the pass, and asks the needs
-once they are finished. Nothing else of an evaluation knows of either.
+metric is kept beside its need (``Need.errors``). :mod:`~cxc_eccv.evaluation.labels` puts what some sources of labels
+say in the place of a task's positives; :mod:`~cxc_eccv.evaluation.bounds` adds its readers to the pass, and asks the
+needs once they are finished. Nothing else of an evaluation knows of either.
 """
 
 from cxc_eccv.evaluation.calls import check_request, evaluate, evaluate_rankings, report_of_ranks

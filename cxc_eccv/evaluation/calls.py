@@ -24,8 +24,6 @@ from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Judgments, Report
 
-__all__ = ["check_request", "evaluate", "evaluate_rankings", "report_of_ranks"]
-
 
 def evaluate(
     run: Run,

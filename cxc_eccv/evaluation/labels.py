@@ -18,8 +18,6 @@ from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.tasks.task import COCO, NotApplicable, Task
 from cxc_eccv.types import DIRECTIONS, IntArray, Judgments, positions_of
 
-__all__ = ["check_sources", "describe_sources", "drop_other_labels", "relabel", "why_not_relabelled"]
-
 OTHERS = {
     "top_k": "labels with gains",
     "plausible_hits": "matches of categories",

@@ -25,8 +25,6 @@ from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import SIDES, IntArray, other_side, positions_of, sides_of
 from cxc_eccv.types.ids import distinct_of, is_altered
 
-__all__ = ["collect_ids", "find_faults", "find_missing_ids", "find_unknown_ids", "measure", "refuse_to_compute"]
-
 NAMED = 3
 SWAP_SHARE = 0.5
 

@@ -31,8 +31,6 @@ from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import SIDES, FloatArray, IntArray, Report, positions_of
 
-__all__ = ["choose_similarity", "describe_run", "images_behind", "make_report", "name_model", "provenance_of"]
-
 
 def make_report(
     parts: Sequence[Part],

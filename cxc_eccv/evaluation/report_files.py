@@ -17,19 +17,6 @@ from cxc_eccv.evaluation.report_schema import SCHEMA, report_of
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.strict_json import decode_json
 
-__all__ = [
-    "PER_QUERY",
-    "PER_QUERY_SCHEMA",
-    "REPORT",
-    "REPORT_FOLDER",
-    "find_report",
-    "per_query_table",
-    "read_report",
-    "report_from_json",
-    "report_to_json",
-    "write_report",
-]
-
 REPORT, PER_QUERY = "report.json", "per_query.parquet"
 REPORT_FOLDER = "report"
 """Folder of a trained model's report, within the model's."""

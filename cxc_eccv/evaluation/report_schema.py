@@ -14,8 +14,6 @@ from cxc_eccv.types.reported import SPREAD
 from cxc_eccv.types.shapes import COUNT, MAPPING, NUMBER, SHARE, TEXT, Each, Kind, Loose, Shape, check_shape
 from cxc_eccv.types.strict_json import JsonFault
 
-__all__ = ["ROUNDING", "SCHEMA", "report_of"]
-
 SCHEMA = 1
 
 ROUNDING = 1e-9

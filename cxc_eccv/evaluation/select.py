@@ -22,18 +22,6 @@ from cxc_eccv.tasks.task import COCO, Collection, NotApplicable, Task, direction
 from cxc_eccv.types import Comparisons, IntArray, Judgments, RatedPairs, check_whole, positions_of, sides_of
 from cxc_eccv.types.altered import ALTERATIONS, altered_ids
 
-__all__ = [
-    "Part",
-    "Plan",
-    "Restriction",
-    "Selection",
-    "collections_held",
-    "find_restriction",
-    "first_images",
-    "plan_of",
-    "select",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:

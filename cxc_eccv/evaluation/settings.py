@@ -19,20 +19,6 @@ from cxc_eccv.sources.reading import read_table
 from cxc_eccv.tasks.task import Collection
 from cxc_eccv.types import LABELS, PROBABILITIES, IntArray, check_values, check_whole
 
-__all__ = [
-    "BOUNDS_DEPTH",
-    "INTERVALS",
-    "SPLITS",
-    "Judge",
-    "PairValues",
-    "Probabilities",
-    "Settings",
-    "Unjudged",
-    "check_split",
-    "policy_name",
-    "policy_of",
-]
-
 SPLITS = ("validation", "test")
 BOUNDS_DEPTH = 50
 INTERVALS = ("bootstrap", "binomial", "binomial_images", "none")

@@ -14,21 +14,13 @@ Nothing is sorted: the rank of a positive follows from how many scores of its ro
 higher, by the tie rule: an item that ties with a positive counts as ranked above it. All this is
 :mod:`~cxc_eccv.ranking.counts`.
 
-- :mod:`~cxc_eccv.ranking.rank` is the front door: a run and what is asked of it, to results. It merges the judgments of
-  a direction, chooses between the ways to count it, has the plain one, its queries as rows, and applies the tie rule.
-  Rated pairs need no blocks: they are multiplied one by one.
+- :mod:`~cxc_eccv.ranking.rank` is the front door; it merges the judgments of a direction and chooses how to count it.
 - :mod:`~cxc_eccv.ranking.scan` is the only loop: fill a block, let it be read by the thread that filled it, go on.
-- :mod:`~cxc_eccv.ranking.scores` are the sources, each something that fills rows ``start`` to ``stop``: a product of
-  embeddings, given scores; :mod:`~cxc_eccv.ranking.device` is the product on a torch device.
+- :mod:`~cxc_eccv.ranking.scores` are the sources, each something that fills rows ``start`` to ``stop``.
 - ``readers`` learn from blocks, beside the counts of positives whose query is a row: counts of those whose query is a
   column (a *bracket* holds a pair's score until it is known); the best of rows and of columns; plausible matches.
-- :mod:`~cxc_eccv.ranking.shared_product` counts what one product can serve twice: both cross-modal directions, or both
-  orders within one modality by half a product. Where too many scores are alike for its brackets
-  (:class:`~cxc_eccv.ranking.counts.ScoresTooAlike`), the direction is counted by row.
-- ``kernels`` count in C, or in NumPy with the same signatures and results.
-- :mod:`~cxc_eccv.ranking.lists` are given rankings, which have no scores: the same results from positions, as far as
-  they reach.
-- :mod:`~cxc_eccv.ranking.large_gallery` ranks in a gallery that is not in memory, tile by tile and shard by shard.
+- :mod:`~cxc_eccv.ranking.shared_product` counts what one product can serve twice. Where too many scores are alike for
+  its brackets (:class:`~cxc_eccv.ranking.counts.ScoresTooAlike`), the direction is counted by row.
 
 A new source is a class with ``height``, ``width``, ``room`` and ``fill``; a new reader has ``attach`` and ``read``.
 """

@@ -23,20 +23,6 @@ from cxc_eccv.types.ids import distinct_of
 if TYPE_CHECKING:
     from cxc_eccv.ranking.readers import RowReader
 
-__all__ = [
-    "CountRows",
-    "Counts",
-    "MergedJudgments",
-    "RowPairs",
-    "ScoresTooAlike",
-    "count_pushed_out",
-    "count_rows",
-    "gallery_sizes",
-    "order_of_gains",
-    "positives_last",
-    "rank_positives",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Share:

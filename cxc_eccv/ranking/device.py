@@ -17,8 +17,6 @@ from cxc_eccv.ranking.counts import Counts
 from cxc_eccv.ranking.scores import twins_of
 from cxc_eccv.types import IntArray
 
-__all__ = ["DeviceProduct", "full_precision", "torch_on"]
-
 SCORES_AT_ONCE = 2**26
 FLAGS_AT_ONCE = 2**25
 

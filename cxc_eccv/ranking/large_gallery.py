@@ -15,17 +15,14 @@ from cxc_eccv.ranking.counts import Counts, MergedJudgments, rank_positives
 from cxc_eccv.ranking.scan import Options, one_blas_thread, scan, workers
 from cxc_eccv.ranking.scores import (
     ALIGNMENT,
-    SIMILARITIES,
     first_twins,
     prepare,
     refuse_extremes,
     refuse_zero_vectors,
     row_hashes,
 )
+from cxc_eccv.runs.embeddings import SIMILARITIES
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, positions_of
-from cxc_eccv.types.embedded import faint_rows
-
-__all__ = ["LargeGallery", "ShardCounts"]
 
 ROWS_AT_ONCE = 512
 TILE_WIDTH = 8192
@@ -254,20 +251,7 @@ class TileProduct:
 
 def _prepare_tile(ids: IntArray, vectors: NDArray[Any], similarity: str) -> NDArray[np.float32]:
     """Gallery vectors of any floating type, ready for a product and filled up with zeros to a multiple of eight."""
-    with np.errstate(over="ignore", under="ignore"):
-        single = np.ascontiguousarray(vectors, dtype=np.float32)
-    finite = np.isfinite(single.sum(axis=1, dtype=np.float64))
-    if not finite.all():
-        raise MalformedRun(
-            f"{np.count_nonzero(~finite)} vectors hold NaN or infinite values, or values beyond float32, the first "
-            f"for id {ids[~finite][0]}; check the model's output on this item"
-        )
-    faint = faint_rows(vectors, single)
-    if faint.size:
-        raise MalformedRun(
-            f"{faint.size} vectors are smaller than float32 can tell apart, the first for id {ids[faint[0]]}; multiply "
-            "all vectors by one large number"
-        )
+    single = Embeddings(ids, vectors).vectors
     out = np.zeros((-(-ids.size // ALIGNMENT) * ALIGNMENT, single.shape[1]), dtype=np.float32)
     for start in range(0, ids.size, ROWS_PREPARED_AT_ONCE):
         own = np.arange(start, min(start + ROWS_PREPARED_AT_ONCE, ids.size))

@@ -22,17 +22,6 @@ from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, positions_of
 from cxc_eccv.types.ids import measure_span
 
-__all__ = [
-    "FAR",
-    "GivenRanks",
-    "depths_alone",
-    "needed_depth",
-    "ranks_from_rankings",
-    "read_rankings",
-    "rows_of",
-    "values_at_known_depth",
-]
-
 FAR = 2**40
 """A depth that no gallery reaches."""
 

@@ -43,16 +43,6 @@ from cxc_eccv.types import (
     sides_of,
 )
 
-__all__ = [
-    "pair_similarities",
-    "positive_ranks",
-    "positive_ranks_many",
-    "ranks_from_scores",
-    "ranks_of_run",
-    "similarities_of_run",
-    "top_k",
-]
-
 SCORED_AT_ONCE = 256
 
 Requests = Mapping[str, tuple[str, Judgments]]

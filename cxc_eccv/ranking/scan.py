@@ -16,8 +16,6 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
-__all__ = ["BLOCK_BYTES", "Options", "Scores", "one_blas_thread", "scan", "workers"]
-
 BLOCK_BYTES = 80_000_000
 MOST_WORKERS = 16
 FEWEST_ROWS, MOST_ROWS = 64, 1024

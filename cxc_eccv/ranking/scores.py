@@ -19,25 +19,6 @@ from cxc_eccv.runs.embeddings import SIMILARITIES, EmbeddingsRun
 from cxc_eccv.runs.run import Run
 from cxc_eccv.types import IntArray, other_side, positions_of
 
-__all__ = [
-    "ALIGNMENT",
-    "SIMILARITIES",
-    "GivenScores",
-    "Layout",
-    "Product",
-    "ScoreRows",
-    "first_twins",
-    "places_of",
-    "prepare",
-    "prepare_side",
-    "refuse_embedding_options",
-    "refuse_extremes",
-    "refuse_zero_vectors",
-    "row_hashes",
-    "similarity_of",
-    "twins_of",
-]
-
 ALIGNMENT = 8
 NAMED = 3
 SWAP_SHARE = 0.9

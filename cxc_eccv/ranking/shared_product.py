@@ -22,8 +22,6 @@ from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import IntArray, positions_of, sides_of
 from cxc_eccv.types.ids import distinct_of
 
-__all__ = ["HalfProduct", "count_both", "count_within"]
-
 WORTHWHILE = 0.6
 
 

@@ -10,16 +10,6 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import DataError
 from cxc_eccv.types import FloatArray, IntArray
 
-__all__ = [
-    "Level",
-    "cohen_kappa",
-    "count_answers",
-    "fleiss_kappa",
-    "krippendorff_alpha",
-    "share_of_agreement",
-    "uniform_kappa",
-]
-
 Level: TypeAlias = Literal["nominal", "interval"]
 """Of measurement: two values are the same or not, or have a difference."""
 

@@ -11,8 +11,6 @@ from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.types.ids import IntArray, is_altered
 from cxc_eccv.types.judged import Judgments, PositiveRanks
 
-__all__ = ["ALTERATIONS", "AlteredRanks", "altered_ids", "beside_altered", "without_altered"]
-
 ALTERATIONS = ("same_concept", "diff_concept", "rand_voca", "danger")
 """RoCOCO's kinds: one word of each caption becomes one of its concept, of another one, any word, or a dangerous one."""
 

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.types.ids import IntArray, all_unique, frozen_ints
 
-__all__ = ["Embeddings", "faint_rows"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embeddings:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["RATIO", "refuse_expansion"]
-
 ALWAYS = 1 << 30
 """Bytes that every file may expand to: a score matrix of 5,000 images and 25,000 captions in float64."""
 

@@ -9,22 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
 
-__all__ = [
-    "DENSE_SPAN",
-    "LABELS",
-    "PROBABILITIES",
-    "FloatArray",
-    "IntArray",
-    "all_unique",
-    "check_values",
-    "check_whole",
-    "distinct_of",
-    "frozen_ints",
-    "is_altered",
-    "measure_span",
-    "positions_of",
-]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

@@ -12,20 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import DataError, MalformedRun, RunTooShallow, UnknownName
 from cxc_eccv.types.ids import FloatArray, IntArray, all_unique, check_whole, frozen_ints, positions_of
 
-__all__ = [
-    "CROSS_MODAL",
-    "DIRECTIONS",
-    "SIDES",
-    "Comparisons",
-    "Judgments",
-    "PositiveRanks",
-    "RatedPairs",
-    "TopK",
-    "look_up_gains",
-    "other_side",
-    "sides_of",
-]
-
 DIRECTIONS = ("i2t", "t2i", "t2t", "i2i")
 """Query modality to gallery modality: image or text."""
 

@@ -9,8 +9,6 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["array_of_npy"]
-
 LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
 LONGEST_HEADER = 10_000
 MOST_DIMENSIONS = 32

@@ -11,8 +11,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Chunk", "read_footer"]
-
 MARK = b"PAR1"
 LARGEST_FOOTER = 1 << 26
 

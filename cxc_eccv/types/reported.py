@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from cxc_eccv.runs import Run
     from cxc_eccv.sources.library import Library
 
-__all__ = ["SPREAD", "Bounds", "Report", "Result", "group_by_reason"]
-
 SPREAD = "_std"
 """End of the label of a standard deviation over a metric's samples."""
 

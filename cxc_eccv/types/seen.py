@@ -10,8 +10,6 @@ import numpy as np
 from cxc_eccv.errors import DataError
 from cxc_eccv.types.ids import FloatArray, IntArray
 
-__all__ = ["ConceptPairs", "Concepts", "Similarity"]
-
 Concepts = Mapping[str, FloatArray]
 """What one image shows: concept to the areas of its instances, each as a share of the image; NaN where unknown.
 

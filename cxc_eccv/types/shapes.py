@@ -9,21 +9,6 @@ from typing import Any
 
 from cxc_eccv.types.strict_json import JsonFault
 
-__all__ = [
-    "COUNT",
-    "MAPPING",
-    "NUMBER",
-    "OR_NOTHING",
-    "SHARE",
-    "TEXT",
-    "WHOLE",
-    "Each",
-    "Kind",
-    "Loose",
-    "Shape",
-    "check_shape",
-]
-
 LARGEST = 1e12
 """No count, rank or sum is as large."""
 

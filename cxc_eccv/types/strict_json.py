@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DEEPEST", "JsonFault", "decode_json", "scan_json"]
-
 DEEPEST = 64
 """Levels of lists and objects; real files have fewer than ten."""
 

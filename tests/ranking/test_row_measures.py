@@ -7,7 +7,7 @@ from row_measures import plausible_hits
 
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches
-from cxc_eccv.kernels import scores_at_depths
+from cxc_eccv.kernels.numpy_kernels import scores_at_depths
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.readers.rows import PlausibleRows, TopRows

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from cxc_eccv.kernels import scores_at_depths
-from cxc_eccv.kernels.numpy_kernels import SHORT
+from cxc_eccv.kernels.numpy_kernels import SHORT, scores_at_depths
 from cxc_eccv.ranking.readers.rows import score_at_depth
 
 

@@ -12,8 +12,6 @@ from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.metrics.chances import add_event
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks, check_values
 
-__all__ = ["ProbabilitiesOf", "ask_probabilities", "expect_best", "expect_sums", "expected_median"]
-
 ProbabilitiesOf = Callable[[IntArray, IntArray], Any]
 """(P,) image ids and (P,) caption ids to (P,) probabilities that the image with its captions entails the caption."""
 

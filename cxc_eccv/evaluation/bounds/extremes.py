@@ -17,8 +17,6 @@ from cxc_eccv.ranking.lists import FAR
 from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, TopK, look_up_gains, positions_of
 from cxc_eccv.types.altered import AlteredRanks
 
-__all__ = ["bounds_of_matches", "bounds_of_ranks", "bounds_of_sums", "bounds_of_top", "bounds_of_tops"]
-
 TINY = np.finfo(np.float64).tiny
 """The least degree of being positive: it counts, and adds nothing."""
 

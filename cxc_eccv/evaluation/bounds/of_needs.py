@@ -35,8 +35,6 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, TopK, look_up_gains
 
-__all__ = ["BoundsOfNeeds"]
-
 
 class BoundsOfNeeds:
     """Bounds over the unjudged of all metrics of some needs."""

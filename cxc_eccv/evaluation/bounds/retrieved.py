@@ -16,8 +16,6 @@ from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.types import IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
 from cxc_eccv.types.ids import is_altered
 
-__all__ = ["Flags", "Retrieved", "TopOfKnown"]
-
 Flags = NDArray[np.bool_]
 
 

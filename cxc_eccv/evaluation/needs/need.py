@@ -18,8 +18,6 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import Task, direction_of
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, Result
 
-__all__ = ["AnyRanks", "Judged", "Need", "OtherScores", "QueryValues", "Scored", "Variant"]
-
 AnyRanks = PositiveRanks | GivenRanks
 """Ranks of the positives of every query; those of given rankings as far as these tell them."""
 

@@ -17,8 +17,6 @@ from cxc_eccv.tasks.task import NotApplicable, Task
 from cxc_eccv.types import Comparisons, Embeddings, FloatArray, RatedPairs, Result
 from cxc_eccv.types.reported import SPREAD
 
-__all__ = ["ComparedScores", "PairSimilarities"]
-
 
 class PairSimilarities(Need[RatedPairs]):
     """The similarity of every rated pair."""

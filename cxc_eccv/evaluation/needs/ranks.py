@@ -18,8 +18,6 @@ from cxc_eccv.types import Judgments, PositiveRanks
 from cxc_eccv.types.altered import AlteredRanks, without_altered
 from cxc_eccv.types.ids import is_altered
 
-__all__ = ["Alterations", "Ranks"]
-
 TIED_SHARE = 0.1
 
 

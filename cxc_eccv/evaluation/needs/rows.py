@@ -21,8 +21,6 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
 
-__all__ = ["MatchCounts", "StoppingReader", "TopItems"]
-
 
 class StoppingReader:
     """A reader that stops where rankings end too early, and remembers why."""
