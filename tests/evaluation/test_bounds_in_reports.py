@@ -1,7 +1,6 @@
 """Bounds over the unjudged in reports: of every task and kind of run, in every form of the report; bad input."""
 
 import dataclasses
-import itertools
 import json
 
 import numpy as np
@@ -53,14 +52,6 @@ def test_the_usual_number_lies_between_its_bounds_in_every_task(run, sample_libr
             assert bounds.low < bounds.expected < bounds.high or bounds.low == bounds.high, row.key
         else:
             assert bounds.expected is None, row.key
-
-
-def test_random_runs_keep_their_usual_number_between_the_bounds(make_run, sample_library):
-    for seed in range(3):
-        run = make_run(sample_library, seed=seed, width=2)
-        report = ce.evaluate(run, data_dir=sample_library, confidence=None, bounds=True, bounds_depth=5 + 9 * seed)
-        for row in (row for row in report.results if row.direction not in ("sts", "sis", "sits")):
-            assert row.bounds.low <= row.value <= row.bounds.high, row.key
 
 
 def test_what_has_no_unjudged_pairs_says_so(run, sample_library):
@@ -285,16 +276,6 @@ def test_other_probabilities_are_refused(run, sample_library):
 def test_a_depth_is_a_whole_number(run, sample_library, depth):
     with pytest.raises(InvalidOption, match="bounds_depth"):
         ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, bounds_depth=depth)
-
-
-def test_a_deeper_top_never_has_narrower_bounds(run, sample_library):
-    options = {"metrics": ["median_rank", "mean_rank", "mrr", "r_precision", "map_at_r"], "data_dir": sample_library}
-    reports = [
-        ce.evaluate(run, "cxc", bounds=True, bounds_depth=depth, confidence=None, **options) for depth in (1, 5, 20, 60)
-    ]
-    for narrow, wide in itertools.pairwise(reports):
-        for one, other in zip(narrow.results, wide.results, strict=True):
-            assert other.bounds.low <= one.bounds.low <= one.bounds.high <= other.bounds.high, one.key
 
 
 def test_bounds_of_a_metric_do_not_depend_on_which_others_are_asked_for(run, sample_library):

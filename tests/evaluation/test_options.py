@@ -11,7 +11,7 @@ from cxc_eccv.evaluation import report_of_ranks
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.registry import task
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun
+from cxc_eccv.runs import RankingsRun
 from cxc_eccv.statistics import wilson
 
 
@@ -142,17 +142,6 @@ def test_binomial_intervals_are_wilsons_for_recall_and_the_bootstrap_elsewhere(r
             assert row == bootstrap[key]
 
 
-def test_wilson_of_one_in_ten_by_hand():
-    """Centre (p + z^2 / 2 n) / (1 + z^2 / n), z = 1.959964."""
-    from cxc_eccv.statistics import wilson
-
-    low, high = wilson(np.array([1.0] + 9 * [0.0]), 0.95)
-    z, n, p = 1.959963984540054, 10, 0.1
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    reach = z / (1 + z * z / n) * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    assert (low, high) == pytest.approx((centre - reach, centre + reach), rel=1e-12)
-
-
 def test_no_intervals(run, sample_library):
     for options in ({"intervals": "none"}, {"confidence": None}):
         report = ce.evaluate(run, ["coco_5k", "cxc/sts"], data_dir=sample_library, **options)
@@ -164,11 +153,6 @@ def test_the_kind_of_intervals_is_recorded(run, sample_library):
     report = ce.evaluate(run, "coco_5k", data_dir=sample_library, intervals="binomial", confidence=0.9, seed=4)
     facts = report.provenance
     assert (facts["intervals"], facts["confidence"], facts["seed"]) == ("binomial", 0.9, 4)
-
-
-def test_a_text_only_run_has_per_query_values_too(run, sample_library):
-    table = ce.evaluate(EmbeddingsRun(None, run.captions), "cxc", data_dir=sample_library, per_query=True).per_query
-    assert set(table["direction"].to_pylist()) == {"t2t"}
 
 
 def test_a_metric_that_is_named_twice_is_reported_once(run, sample_library):

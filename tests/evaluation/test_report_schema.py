@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from changed_files import places_of, replaced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,21 +60,6 @@ STRANGE = [
     9.2e20,
     1e308,
 ]
-
-
-def places_of(value, path=()):
-    yield path
-    if isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from places_of(inner, (*path, key))
-
-
-def replaced(value, path, new):
-    if not path:
-        return new
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = replaced(value[path[0]], path[1:], new)
-    return copy
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)

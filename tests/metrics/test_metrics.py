@@ -9,11 +9,9 @@ from cxc_eccv.metrics.map_at_r import map_at_r
 from cxc_eccv.metrics.mean_rank import mean_rank
 from cxc_eccv.metrics.median_rank import median_rank
 from cxc_eccv.metrics.mrr import mrr
-from cxc_eccv.metrics.mrr_at_k import mrr_at_k
 from cxc_eccv.metrics.r_precision import r_precision
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.metrics.rsum import rsum
-from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import PositiveRanks
 
 
@@ -51,11 +49,6 @@ def test_a_query_without_a_reachable_positive_scores_nothing():
     assert r_precision(ranks).tolist() == [0, 0]
     assert map_at_r(ranks).tolist() == [0, 0]
     assert mean_rank(ranks).tolist() == [11, 3]
-
-
-def test_mrr_at_k_cuts_at_k():
-    ranks = PositiveRanks.of([[5], [6]])
-    assert mrr_at_k(ranks, 5).tolist() == [0.2, 0]
 
 
 @pytest.mark.parametrize("k", [0, -1, 1.0, True, "5", None])
@@ -118,8 +111,3 @@ def test_rsum_refuses_what_is_not_six_recalls(recalls, words):
 def test_rsum_is_600_for_a_perfect_run():
     assert rsum(np.ones(6)) == 600
     assert rsum(np.array([[0.1] * 6, [0.2] * 6])).round(9).tolist() == [60, 120]
-
-
-def test_a_spec_refuses_needs_it_does_not_know():
-    with pytest.raises(InvalidOption, match="needs 'images'"):
-        Spec(function=mrr, needs="images", citation="")

@@ -37,15 +37,6 @@ def test_every_half_is_equally_likely():
     assert chisquare(counts).pvalue > LEAST_P
 
 
-def test_large_halves_hold_each_query_equally_often():
-    # The generator takes another path above 10,000 queries.
-    pairs = pairs_of(np.ones(12_000, dtype=int))
-    held = np.bincount(np.concatenate(list(query_draws(pairs, 400))), minlength=12_000)
-    deviation = (held - 200) / np.sqrt(400 / 4)
-    assert np.abs(deviation).max() < 5
-    assert deviation.var() == pytest.approx(1, abs=0.06)
-
-
 def test_every_row_of_a_query_is_equally_likely():
     sizes = np.array([1, 2, 3, 5, 8, 13])
     pairs = pairs_of(sizes)
@@ -54,13 +45,6 @@ def test_every_row_of_a_query_is_equally_likely():
         of_query = counts[pairs.query_ids == query]
         assert of_query.sum() == pytest.approx(3000, abs=5 * np.sqrt(1500))
         assert of_query.size == 1 or chisquare(of_query).pvalue > LEAST_P
-
-
-def test_a_query_is_drawn_independently_from_sample_to_sample():
-    pairs = pairs_of([1] * 8)
-    held = np.array([np.isin(np.arange(8), rows) for rows in query_draws(pairs, 4000)])
-    in_a_row = (held[1:] & held[:-1]).mean(axis=0)
-    np.testing.assert_allclose(in_a_row, 0.25, atol=5 * np.sqrt(0.25 * 0.75 / 4000))
 
 
 def test_draws_follow_the_seed():

@@ -5,9 +5,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
-from cxc_eccv.judgments.qrels import rated_pairs
 from cxc_eccv.kernels.numpy_kernels import centred_ranks
-from cxc_eccv.metrics.bootstrap_spearman import SPEC, CodedPairs, bootstrap_spearman, query_draws
+from cxc_eccv.metrics.bootstrap_spearman import CodedPairs, bootstrap_spearman, query_draws
 from cxc_eccv.metrics.spearman_all_pairs import spearman_all_pairs
 from cxc_eccv.types import RatedPairs
 
@@ -69,14 +68,6 @@ def test_equal_to_scipy_on_the_same_draws(levels, score_levels, random):
     assert float(spearman_all_pairs(pairs, scores)) == pytest.approx(everything, abs=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["sts", "sis", "sits"])
-def test_equal_to_scipy_on_the_sample(sample_library, kind, random):
-    pairs = rated_pairs(sample_library, "test", kind)
-    scores = np.round(pairs.ratings + random.normal(size=pairs.ratings.size), 1)
-    expected = [spearmanr(pairs.ratings[rows], scores[rows]).statistic for rows in query_draws(pairs, 30, seed=0)]
-    np.testing.assert_allclose(bootstrap_spearman(pairs, scores, 30), expected, rtol=0, atol=1e-12)
-
-
 def test_a_seed_fixes_the_samples_and_another_changes_them(random):
     pairs = some_pairs(random)
     scores = random.random(N_ROWS)
@@ -96,15 +87,6 @@ def test_float32_and_integer_scores_are_ranked_as_they_are(random):
     wide = bootstrap_spearman(pairs, scores.astype(np.float64), 5)
     assert bootstrap_spearman(pairs, scores, 5).tolist() == wide.tolist()
     assert bootstrap_spearman(pairs, scores.astype(np.float16), 5).tolist() == wide.tolist()
-
-
-def test_listing_every_pair_in_both_orders_changes_nothing_over_all_pairs(random):
-    pairs, scores = some_pairs(random, levels=6), random.integers(0, 30, N_ROWS)
-    both = RatedPairs(*(np.concatenate(two) for two in (
-        (pairs.query_ids, pairs.item_ids), (pairs.item_ids, pairs.query_ids), (pairs.ratings, pairs.ratings),
-    )))  # fmt: skip
-    twice = spearman_all_pairs(both, np.concatenate([scores, scores]))
-    assert float(twice) == pytest.approx(float(spearman_all_pairs(pairs, scores)), abs=1e-14)
 
 
 @pytest.mark.parametrize("metric", [bootstrap_spearman, spearman_all_pairs])
@@ -169,8 +151,3 @@ def test_a_repeated_row_counts_as_often_as_it_is_chosen(random):
     rows = np.array([5, 5, 9, 200, 5, 17])
     expected = spearmanr(pairs.ratings[rows], scores[rows]).statistic
     assert CodedPairs.of(pairs, scores).spearman([rows[None]])[0] == pytest.approx(expected, abs=1e-12)
-
-
-def test_spec_says_what_the_report_needs():
-    assert (SPEC.name, SPEC.needs, SPEC.aggregate) == ("bootstrap_spearman", "rated_pairs", "mean")
-    assert SPEC.bounds == (-1, 1)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_files import places_of, replaced
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -342,21 +343,6 @@ def test_damaged_bytes(name, damage, compressed, tmp_path):
     form = FORMATS[name]
     data = gzip.compress(form.content, mtime=0) if compressed else form.content
     check(form, damaged(data, damage), tmp_path / (form.name + ".gz" * compressed))
-
-
-def places_of(value, path=()):
-    yield path
-    if isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from places_of(inner, (*path, key))
-
-
-def replaced(value, path, new):
-    if not path:
-        return new
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = replaced(value[path[0]], path[1:], new)
-    return copy
 
 
 @pytest.mark.parametrize("name", ["karpathy", "category sets", "positives"])

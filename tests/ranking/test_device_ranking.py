@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from plain_ranks import random_judgments, whole_number_run
 
 from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
@@ -16,22 +17,6 @@ DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 N_IMAGES, N_CAPTIONS = 60, 310
 
 
-def whole_number_run(seed=0):
-    """Small whole numbers: exact in every type and on every device, with many ties."""
-    random = np.random.default_rng(seed)
-    sides = (random.permutation(N_IMAGES) + 1_000, N_IMAGES), (random.permutation(N_CAPTIONS) + 5_000, N_CAPTIONS)
-    return EmbeddingsRun(*(Embeddings(ids, random.integers(-3, 4, (count, 16))) for ids, count in sides))
-
-
-def random_judgments(run, direction, seed=0, **options):
-    random = np.random.default_rng(seed)
-    queries, gallery = ({"i": run.images.ids, "t": run.captions.ids}[letter] for letter in direction.split("2"))
-    pairs = [(q, item) for q in queries for item in random.choice(gallery, random.integers(1, 7), False) if item != q]
-    rows, items = np.array(pairs).T
-    within = direction in ("t2t", "i2i")
-    return Judgments.from_pairs(np.unique(rows), gallery, rows, items, without_self=within, **options)
-
-
 def assert_equal_ranks(left, right):
     for name in ("query_ids", "indptr", "ranks", "n_positives", "n_gallery", "ties"):
         np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
@@ -40,7 +25,7 @@ def assert_equal_ranks(left, right):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("block_size", [None, 1, 37])
 def test_exact_scores_rank_as_numpy_ranks_them(device, block_size):
-    run = whole_number_run()
+    run = whole_number_run(N_IMAGES, N_CAPTIONS)
     folds = {"query_folds": np.arange(N_IMAGES) % 3, "gallery_folds": np.arange(N_CAPTIONS) % 3}
     requests = {d: (d, random_judgments(run, d)) for d in ("i2t", "t2i", "t2t", "i2i")}
     requests["folds"] = ("i2t", random_judgments(run, "i2t", 1, **folds))
@@ -53,7 +38,7 @@ def test_exact_scores_rank_as_numpy_ranks_them(device, block_size):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_pairs_are_counted_in_portions(device, monkeypatch):
-    run = whole_number_run()
+    run = whole_number_run(N_IMAGES, N_CAPTIONS)
     requests = {"i": ("i2t", random_judgments(run, "i2t"))}
     whole = positive_ranks_many(run, requests, similarity="dot", device=device)["i"]
     monkeypatch.setattr("cxc_eccv.ranking.device.FLAGS_AT_ONCE", 1_000)
@@ -79,7 +64,7 @@ def test_identical_captions_tie(device, block_size):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_readers_of_rows_read_the_same_rows(device):
-    run = whole_number_run()
+    run = whole_number_run(N_IMAGES, N_CAPTIONS)
     qrels = random_judgments(run, "t2i")
     here, there = (top_k(run, qrels, "t2i", 9, similarity="dot", device=one) for one in (None, device))
     np.testing.assert_array_equal(here.ids, there.ids)
@@ -143,7 +128,7 @@ def test_precision_is_full_inside_and_restored_outside():
 
 def test_low_precision_wished_for_elsewhere_does_not_reach_the_scores():
     """On some processors bfloat16 products would be taken for float32 ones."""
-    run = whole_number_run()
+    run = whole_number_run(N_IMAGES, N_CAPTIONS)
     qrels = {"": ("i2t", random_judgments(run, "i2t"))}
     before = torch.get_float32_matmul_precision()
     plain = positive_ranks_many(run, qrels, device="cpu")[""]
@@ -157,7 +142,7 @@ def test_low_precision_wished_for_elsewhere_does_not_reach_the_scores():
 
 
 def test_a_device_that_is_not_there_is_refused():
-    run = whole_number_run()
+    run = whole_number_run(N_IMAGES, N_CAPTIONS)
     with pytest.raises(InvalidOption, match=r"device 'xpu:7' cannot be used: .*leave it out"):
         positive_ranks_many(run, {"": ("i2t", random_judgments(run, "i2t"))}, device="xpu:7")
     with pytest.raises(InvalidOption, match="device 'nonsense' cannot be used"):

@@ -7,7 +7,6 @@ from row_measures import plausible_hits
 
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches
-from cxc_eccv.kernels.numpy_kernels import scores_at_depths
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.ranking.readers.rows import PlausibleRows, TopRows
@@ -186,15 +185,6 @@ def test_missing_items_are_named():
     matches = random_matches(constant_run(3, 5))
     with pytest.raises(MissingIds, match="lacks 1 of 5 captions"):
         plausible_hits(constant_run(3, 4), matches, "i2t", LOOKS)
-
-
-@pytest.mark.parametrize("depths", [[[3, 3, 3]], [[1, 9, 4], [9, 9, 1]], [[5, 2, 2], [1, 1, 1]]])
-def test_scores_at_depths_equal_a_sort(depths):
-    scores = np.random.default_rng(0).integers(0, 5, (len(depths), 9)).astype(np.float32)
-    before = scores.copy()
-    expected = np.take_along_axis(-np.sort(-scores, axis=1), np.array(depths) - 1, axis=1)
-    np.testing.assert_array_equal(scores_at_depths(scores, np.array(depths)), expected)
-    np.testing.assert_array_equal(scores, before)
 
 
 def test_looks_share_one_reading():

@@ -1,0 +1,59 @@
+"""Runs of small whole numbers, judgments over them, and their ranks by a plain sort of exact scores."""
+
+import numpy as np
+import oracles
+
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.types import Embeddings, Judgments
+
+
+def whole_number_run(n_images, n_captions, seed=0, width=24):
+    """Vectors of small whole numbers: every product is exact in float32, and many tie."""
+    random = np.random.default_rng(seed)
+    return EmbeddingsRun(
+        *(
+            Embeddings(first + random.permutation(count), random.integers(-3, 4, (count, width)).astype(np.float32))
+            for count, first in ((n_images, 1_000), (n_captions, 5_000))
+        )
+    )
+
+
+def sides_of_run(run, direction):
+    sides = {"i": run.images, "t": run.captions}
+    return sides[direction[0]], sides[direction[-1]]
+
+
+def random_judgments(run, direction, seed=0, **options):
+    """One to eight positives of every query, itself left out."""
+    random = np.random.default_rng(seed)
+    queries, gallery = (side.ids for side in sides_of_run(run, direction))
+    pairs = [
+        (query, item)
+        for query in queries
+        for item in random.choice(gallery, size=random.integers(1, 9), replace=False)
+        if item != query
+    ]
+    rows, items = np.array(pairs).T
+    within = direction in ("t2t", "i2i")
+    return Judgments.from_pairs(np.unique(rows), gallery, rows, items, without_self=within, **options)
+
+
+def by_sorting(run, judgments, direction):
+    """Ranks, ties and gallery size of every query."""
+    asked, ranked_side = sides_of_run(run, direction)
+    rows, columns = ({item: place for place, item in enumerate(side.ids.tolist())} for side in (asked, ranked_side))
+    products = asked.vectors.astype(np.float64) @ ranked_side.vectors.astype(np.float64).T
+    found = []
+    for query, positives in oracles.positives_of(judgments).items():
+        scores = {item: products[rows[query], columns[item]] for item in oracles.gallery_of(judgments, query)}
+        ranked = oracles.ranking(scores, positives)
+        found.append((oracles.positive_ranks(ranked, positives), oracles.ties(scores, positives), len(scores)))
+    return found
+
+
+def by_query(ranks):
+    """The same of ranks that were computed."""
+    rows = np.split(ranks.ranks, ranks.indptr[1:-1])
+    return [
+        (row.tolist(), int(tied), int(size)) for row, tied, size in zip(rows, ranks.ties, ranks.n_gallery, strict=True)
+    ]
