@@ -124,7 +124,7 @@ def helped(monkeypatch, capsys):
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_run():
     """Random vectors for the ids of a library's split; equal seeds give equal runs."""
 

@@ -33,7 +33,6 @@ def chances_of(images, captions):
 
 
 EVERY = ("recall_at_k", "mrr_at_k", "mrr", "mean_rank", "median_rank", "r_precision", "map_at_r", "rsum")
-GRADED = ("ndcg_at_k", "entail_at_k", "pmrp", "pmrp_at_50")
 
 
 @pytest.mark.parametrize("name", ["co_captions", "coco_5k", "cxc", "cxc_rated", "eccv_caption", "entailment"])

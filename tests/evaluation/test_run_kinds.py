@@ -120,21 +120,6 @@ def test_coco_1k_asked_for_by_name_refuses_them(options, ten_of_every_fold, samp
         ce.evaluate(ten_of_every_fold, data_dir=sample_library, confidence=None, **options)
 
 
-@pytest.mark.reference
-def test_scores_of_whole_numbers_give_the_same_report_on_the_real_ids(real_library):
-    """Exact in float32, with many ties, folds included."""
-    random = np.random.default_rng(0)
-    images = real_library.images("test")["image_id"].to_numpy()
-    captions = real_library.captions("test")["caption_id"].to_numpy()
-    sides = [Embeddings(ids, random.integers(-9, 10, (ids.size, 8))) for ids in (images, captions)]
-    matrix = sides[0].vectors @ sides[1].vectors.T
-    tasks = ["coco_1k", "coco_5k", "cxc/i2t", "cxc/t2i", "cxc/sits", "eccv_caption"]
-    options = {"tasks": tasks, "data_dir": real_library, "confidence": None}
-    expected = ce.evaluate(EmbeddingsRun(*sides), similarity="dot", **options)
-    assert sum(row.ties for row in expected.results) > 0
-    assert rows(ce.evaluate(ScoresRun(images, captions, matrix), **options)) == rows(expected)
-
-
 @pytest.mark.parametrize("kind", ["scores", "rankings"])
 @pytest.mark.parametrize(
     "option", [{"similarity": "nonsense"}, {"similarity": "cosine"}, {"device": "x"}, {"block_size": 7}]
