@@ -14,7 +14,7 @@ import numpy as np
 import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, ReportRefused, UnknownName
 from cxc_eccv.evaluation import report_from_json
-from cxc_eccv.evaluation.report_schema import ROUNDING
+from cxc_eccv.evaluation.report_files import ROUNDING
 from cxc_eccv.hub.leaderboard import SPLIT
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task

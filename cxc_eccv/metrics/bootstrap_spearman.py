@@ -60,12 +60,7 @@ def bootstrap_spearman(pairs: RatedPairs, similarities: FloatArray, n_samples: i
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedPairs:
-    """Ratings and similarities of P rated pairs as dense integer codes; equal codes are ties.
-
-    Attributes:
-        codes: (P, 2) codes from 0, of the rating and of the similarity.
-        n_levels: number of distinct ratings and similarities, at least 2.
-    """
+    """Ratings and similarities of P rated pairs as dense integer codes; equal codes are ties."""
 
     codes: NDArray[np.int32]
     n_levels: tuple[int, int]
@@ -81,11 +76,7 @@ class CodedPairs:
         return cls(np.stack([ratings, scores], axis=1, dtype=np.int32, casting="same_kind"), (n_ratings, n_scores))
 
     def spearman(self, batches: Iterable[IntArray]) -> FloatArray:
-        """Spearman's rho of the chosen rows of each sample: Pearson's correlation of their average ranks.
-
-        Batches are (S, n) rows; while one is correlated the next is drawn. Rows may occur more than once; values that
-        are all equal in a sample are a DataError for ratings, a MalformedRun for similarities.
-        """
+        """Spearman's rho of the chosen rows of each sample: Pearson's correlation of their average ranks."""
         found: list[Future[FloatArray]] = []
         with ThreadPoolExecutor(1) as other:
             for rows in batches:
@@ -128,22 +119,7 @@ def _constant(sample: int, n_rows: int, *, ratings: bool) -> CxcEccvError:
 
 
 def query_draws(pairs: RatedPairs, n_samples: int = 1000, seed: int = 0) -> Iterator[IntArray]:
-    """Rows of the rated pairs that each sample correlates.
-
-    A sample takes half of the queries (rounded down) without replacement and, uniformly, one of each query's rows.
-    The draws depend on the seed and the set of pairs, not on the order of the rows.
-
-    Yields ``n_samples`` arrays (Q // 2,) of row positions for P pairs of Q queries, by numpy's PCG64 generator.
-
-    Raises:
-        DataError: fewer than 4 queries.
-        InvalidOption: ``n_samples`` or ``seed`` is not a whole number, or too small.
-
-    Example:
-        >>> pairs = RatedPairs(np.array([1, 1, 2, 3, 4]), np.array([7, 8, 9, 9, 7]), np.zeros(5))
-        >>> [rows.size for rows in query_draws(pairs, n_samples=3)]
-        [2, 2, 2]
-    """
+    """Rows of the rated pairs that each sample correlates."""
     return itertools.chain.from_iterable(_draw_batches(pairs, n_samples, seed))
 
 

@@ -10,12 +10,7 @@ __all__ = ["add_event", "count_chances"]
 
 
 def add_event(chances: FloatArray, probability: FloatArray) -> FloatArray:
-    """(..., N) chances of 0 to N - 1 events, with one more event of (...) probability; more than N - 1 cannot be told.
-
-    Example:
-        >>> add_event(np.array([1.0, 0.0, 0.0]), np.array(0.25)).tolist()
-        [0.75, 0.25, 0.0]
-    """
+    """(..., N) chances of 0 to N - 1 events, with one more event of (...) probability; more than N - 1 cannot be told."""
     happens = chances * probability[..., None]
     after = chances - happens
     after[..., 1:] += happens[..., :-1]
@@ -23,12 +18,7 @@ def add_event(chances: FloatArray, probability: FloatArray) -> FloatArray:
 
 
 def count_chances(probabilities: FloatArray) -> FloatArray:
-    """(..., M + 1) chances that 0 to M of (..., M) independent events happen (Poisson binomial distribution).
-
-    Example:
-        >>> count_chances(np.array([0.5, 0.5])).tolist()
-        [0.25, 0.5, 0.25]
-    """
+    """(..., M + 1) chances that 0 to M of (..., M) independent events happen (Poisson binomial distribution)."""
     chances = np.zeros((*probabilities.shape[:-1], probabilities.shape[-1] + 1))
     chances[..., 0] = 1
     for place in range(probabilities.shape[-1]):

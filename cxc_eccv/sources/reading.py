@@ -25,8 +25,7 @@ from cxc_eccv.parquet import read_parquet
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.expansion import RATIO, refuse_expansion
 from cxc_eccv.types.npy import array_of_npy
-from cxc_eccv.types.shapes import Shape, check_shape
-from cxc_eccv.types.strict_json import JsonFault, decode_json, scan_json
+from cxc_eccv.types.strict_json import JsonFault, Shape, check_shape, decode_json, scan_json
 from cxc_eccv.writing import unshield
 
 __all__ = [

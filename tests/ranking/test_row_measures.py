@@ -5,10 +5,12 @@ import oracles
 import pytest
 from row_measures import plausible_hits
 
+from cxc_eccv import kernels
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.rank import top_k
+from cxc_eccv.ranking.readers.columns import BestOfColumns
 from cxc_eccv.ranking.readers.rows import PlausibleRows, TopRows
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.types import Embeddings, Judgments
@@ -207,3 +209,12 @@ def test_an_error_in_a_reader_ends_the_pass(monkeypatch):
     monkeypatch.setattr(TopRows, "read", fail)
     with pytest.raises(ArithmeticError, match="on purpose"):
         top_k(run, qrels, "i2t", 3, block_size=1)
+
+
+@pytest.mark.skipif(not kernels.COMPILED, reason="no compiler was at hand when the package was installed")
+def test_a_gallery_without_a_row_in_the_sample_is_kept_whole():
+    best = BestOfColumns(np.array([2, 0]), np.zeros((3, 2), np.float32), np.zeros(0, np.int64), 3)
+    best.read(np.arange(8, dtype=np.float32).reshape(4, 2), np.array([5, -1, 6, 7]))
+    assert best.complete
+    assert best.sizes(np.array([0, 1])).tolist() == [3, 0]
+    assert [table.tolist() for table in best.lists(np.array([0]))] == [[[0, 4, 6]], [[5, 6, 7]]]

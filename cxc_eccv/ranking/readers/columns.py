@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cxc_eccv import kernels
 from cxc_eccv.kernels import column_counts, pair_products
 from cxc_eccv.ranking.counts import Counts, ScoresTooAlike
-from cxc_eccv.ranking.readers.rows import GROUPS_PER_DEPTH, RowReader, score_at_depth
+from cxc_eccv.ranking.readers.rows import RowReader
 from cxc_eccv.ranking.scan import workers
 from cxc_eccv.types import IntArray, positions_of
 
@@ -131,82 +131,15 @@ def brackets(
     return low, np.nextafter((centre + reach).astype(np.float32), np.float32(np.inf))
 
 
-GROWTH = 1.5
-MOST_PER_BEST = 8
-RADIX_SORTED = 2**16
 SAMPLE = 1024
 SLACK = 5
 MOST_KEPT = 25_000_000
 SHARE = 64
-QUERIES_AT_ONCE = 1024
-DEEP_AT_ONCE = 64
+"""A reader is shallow that looks at no more than this fraction of its gallery."""
+QUERIES_AT_ONCE = 64
 
 
 class BestOfColumns:
-    """Keeps every score of a column that is among its best ``depth``, ties at the end included."""
-
-    def __init__(self, depth: int, asked: NDArray[np.bool_]) -> None:
-        self._depth = depth
-        self._lowest = np.where(asked, -np.inf, np.inf).astype(np.float32)
-        self._found: list[tuple[IntArray, IntArray, NDArray[np.float32]]] = []
-        self._size, self._kept = 0, 0
-        self._lock = Lock()
-
-    def read(self, block: NDArray[np.float32], places: IntArray) -> None:
-        """Read a (B, width) block of rows, which are called ``places`` in the result; several at once, in any order."""
-        reached = block >= self._bound(block)
-        if self._size + np.count_nonzero(reached) > MOST_PER_BEST * self._depth * self._lowest.size:
-            raise ScoresTooAlike
-        rows, columns = np.divmod(np.flatnonzero(reached), block.shape[1])
-        scores = block[rows, columns]
-        with self._lock:
-            self._found.append((columns, places[rows], scores))
-            self._size += rows.size
-            if self._size > GROWTH * self._kept:
-                self._drop_low()
-
-    def lists(self) -> tuple[NDArray[np.float32], IntArray]:
-        """(width, C) scores of each column, filled up with minus infinity, and (width, C) places, with -1."""
-        columns, within, scores, places = self._by_column()
-        shape = self._lowest.size, int(within.max(initial=0)) + 1
-        table, names = np.full(shape, -np.inf, dtype=np.float32), np.full(shape, -1)
-        table[columns, within], names[columns, within] = scores, places
-        keep = table >= score_at_depth(table, min(self._depth, shape[1]))[:, None]
-        return np.where(keep, table, np.float32(-np.inf)), np.where(keep, names, -1)
-
-    def _bound(self, block: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(width,) scores that are no better than the last of each column's best."""
-        n_groups = GROUPS_PER_DEPTH * self._depth
-        size = len(block) // n_groups
-        if not size or not np.isneginf(self._lowest).any():
-            return self._lowest
-        # So many rows of this block alone reach the bound.
-        best = block[: n_groups * size].reshape(n_groups, size, -1).max(axis=1)
-        reached = np.partition(best, n_groups - self._depth, axis=0)[n_groups - self._depth]
-        return np.asarray(np.maximum(self._lowest, reached))
-
-    def _drop_low(self) -> None:
-        columns, within, scores, places = self._by_column()
-        table = np.full((self._lowest.size, int(within.max(initial=0)) + 1), -np.inf, dtype=np.float32)
-        table[columns, within] = scores
-        if table.shape[1] >= self._depth:
-            self._lowest = np.maximum(self._lowest, score_at_depth(table, self._depth))
-        kept = scores >= self._lowest[columns]
-        self._found = [(columns[kept], places[kept], scores[kept])]
-        self._size = self._kept = int(np.count_nonzero(kept))
-
-    def _by_column(self) -> tuple[IntArray, IntArray, NDArray[np.float32], IntArray]:
-        """All that was found, by column: its column, its number within the column, its score and its place."""
-        columns, places, scores = (np.concatenate(parts) for parts in zip(*self._found, strict=True))
-        keys = columns.astype(np.uint16) if self._lowest.size <= RADIX_SORTED else columns
-        order = np.argsort(keys, kind="stable")
-        counts = np.bincount(columns, minlength=self._lowest.size)
-        columns = columns[order]
-        within = np.arange(columns.size) - (np.cumsum(counts) - counts)[columns]
-        return columns, within, scores[order], places[order]
-
-
-class DeepColumns:
     """Keeps every score of a column that is among its best so many, however many: what reaches a bound.
 
     The bound is guessed from a ``sample`` of rows so that it is too high once in millions of columns; whether all were
@@ -257,8 +190,8 @@ class DeepColumns:
 
 
 def can_read_columns(reader: RowReader) -> bool:
-    """Whether what a reader looks at can be kept for it while blocks of rows go by."""
-    return _is_shallow(reader) or (kernels.COMPILED and reader.deepest is None)
+    """Whether what a reader looks at can be kept for it while blocks of rows go by; compiled only."""
+    return kernels.COMPILED and (reader.deepest is None or _is_shallow(reader))
 
 
 def _is_shallow(reader: RowReader) -> bool:
@@ -266,7 +199,11 @@ def _is_shallow(reader: RowReader) -> bool:
 
 
 class ColumnReaders:
-    """Lets readers that pass :func:`can_read_columns` read columns instead of rows."""
+    """Lets readers that pass :func:`can_read_columns` read columns instead of rows.
+
+    ``columns`` are the places of the queries ``column_ids``; ``score_rows`` gives about the scores of some rows.
+    ScoresTooAlike is raised where readers look at more than can be kept.
+    """
 
     def __init__(
         self,
@@ -278,63 +215,48 @@ class ColumnReaders:
         score_rows: Callable[[IntArray], NDArray[np.float32]],
     ) -> None:
         self._column_ids, self._columns = column_ids, columns
+        self._groups: list[tuple[list[RowReader], IntArray, BestOfColumns]] = []
+        if not readers:
+            return
         galleries: dict[object, list[RowReader]] = {}
         for reader in readers:
             alike = reader.gallery_ids.tobytes() if _is_shallow(reader) else reader
             galleries.setdefault(alike, []).append(reader)
-        drawn = np.random.default_rng(0).permutation(row_ids.size)[:SAMPLE] if readers and kernels.COMPILED else None
-        sample = None if drawn is None else score_rows(drawn)
-        self._groups: list[tuple[list[RowReader], IntArray, BestOfColumns | DeepColumns]] = []
+        drawn = np.random.default_rng(0).permutation(row_ids.size)[:SAMPLE]
+        sample = score_rows(drawn)
         for group in galleries.values():
             places, known = positions_of(row_ids, group[0].gallery_ids)
             depths = np.zeros(width, dtype=np.int64)
             for reader in group:
                 own = self._columns_of(reader)
                 depths[own] = np.maximum(depths[own], reader.needs)
-            best: BestOfColumns | DeepColumns
-            if sample is None or drawn is None:
-                best = BestOfColumns(max(reader.deepest or 0 for reader in group), depths > 0)
-            else:
-                best = DeepColumns(depths, sample, np.flatnonzero(known[drawn]), int(np.count_nonzero(known)))
+            best = BestOfColumns(depths, sample, np.flatnonzero(known[drawn]), int(np.count_nonzero(known)))
             self._groups.append((group, np.where(known, places, -1), best))
 
     def read(self, block: NDArray[np.float32], start: int) -> None:
         """Read a block of rows, of which ``start`` is the first; raises ScoresTooAlike before any reader has read."""
         for _, items, best in self._groups:
-            own = items[start : start + len(block)]
-            inside = own >= 0
-            if isinstance(best, DeepColumns):
-                best.read(block, own)
-            elif inside.any():
-                best.read(block if inside.all() else block[inside], own[inside])
+            best.read(block, items[start : start + len(block)])
 
     def finish(self) -> None:
         """Hand out the best items, after the last block; where not all were kept, ScoresTooAlike before any is."""
-        if not all(best.complete for _, _, best in self._groups if isinstance(best, DeepColumns)):
+        if not all(best.complete for _, _, best in self._groups):
             raise ScoresTooAlike
         for readers, _, best in self._groups:
-            if isinstance(best, DeepColumns):
-                for reader in readers:
-                    self._hand_out_deep(reader, best)
-                continue
-            scores, items = best.lists()
             for reader in readers:
-                columns = self._columns_of(reader)
-                for start in range(0, columns.size, QUERIES_AT_ONCE):
-                    own = columns[start : start + QUERIES_AT_ONCE]
-                    reader.take(np.arange(start, start + own.size), scores[own], items[own])
+                self._hand_out(reader, best)
 
-    def _hand_out_deep(self, reader: RowReader, best: DeepColumns) -> None:
+    def _hand_out(self, reader: RowReader, best: BestOfColumns) -> None:
         """Few queries at a time, of about as many items each."""
         columns = self._columns_of(reader)
         order = np.argsort(best.sizes(columns))
 
-        def hand_out(start: int) -> None:
-            queries = order[start : start + DEEP_AT_ONCE]
+        def take(start: int) -> None:
+            queries = order[start : start + QUERIES_AT_ONCE]
             reader.take(queries, *best.lists(columns[queries]))
 
         with ThreadPoolExecutor(workers()) as pool:
-            list(pool.map(hand_out, range(0, columns.size, DEEP_AT_ONCE)))
+            list(pool.map(take, range(0, columns.size, QUERIES_AT_ONCE)))
 
     def _columns_of(self, reader: RowReader) -> IntArray:
         return self._columns[positions_of(reader.query_ids, self._column_ids)[0]]

@@ -57,7 +57,7 @@ from cxc_eccv.studies.asking.quality.sheets import Checks, accept, judge_sheets,
 from cxc_eccv.studies.asking.questions import CANDIDATES_A_SHEET, Question, build_sheets
 from cxc_eccv.studies.asking.schemes import Scheme, schemes
 from cxc_eccv.types import IntArray
-from cxc_eccv.types.shapes import COUNT, TEXT, WHOLE
+from cxc_eccv.types.strict_json import COUNT, TEXT, WHOLE
 from cxc_eccv.writing import locked, refuse_unwritable, replaced_file, write_json
 
 __all__ = ["CARD", "LABELS", "PROJECT", "Project", "compare_labels"]

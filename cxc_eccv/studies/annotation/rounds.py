@@ -34,8 +34,7 @@ from cxc_eccv.studies.asking.exchange import formats
 from cxc_eccv.studies.asking.questionnaire import questionnaire_id
 from cxc_eccv.studies.asking.questions import QUESTIONS, Question, sheets_from_table, sheets_to_table
 from cxc_eccv.studies.asking.schemes import Scheme
-from cxc_eccv.types.shapes import COUNT, MAPPING, OR_NOTHING, TEXT, Each, Shape
-from cxc_eccv.types.strict_json import decode_json
+from cxc_eccv.types.strict_json import COUNT, MAPPING, OR_NOTHING, TEXT, Each, Shape, decode_json
 from cxc_eccv.writing import replaced_file, replaced_folder, write_json
 
 __all__ = [

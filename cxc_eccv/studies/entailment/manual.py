@@ -30,7 +30,7 @@ from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.tables import Table
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import IntArray, Judgments, Result, TopK, check_whole, positions_of
-from cxc_eccv.types.shapes import MAPPING, TEXT, WHOLE
+from cxc_eccv.types.strict_json import MAPPING, TEXT, WHOLE
 from cxc_eccv.writing import ROW_FORMATS, refuse_unwritable, write_json, write_rows
 
 __all__ = ["ManualScores", "export_pairs", "score_answers"]
