@@ -10,7 +10,7 @@ __all__ = ["add_event", "count_chances"]
 
 
 def add_event(chances: FloatArray, probability: FloatArray) -> FloatArray:
-    """(..., N) chances of 0 to N - 1 events, with one more event of (...) probability; more than N - 1 cannot be told."""
+    """(..., N) chances of 0 to N - 1 events, with one more event of (...) probability; more are not told."""
     happens = chances * probability[..., None]
     after = chances - happens
     after[..., 1:] += happens[..., :-1]

@@ -27,10 +27,10 @@ def good(sample_library):
 
 
 @pytest.mark.parametrize("case", BAD_INPUTS.values(), ids=NAMES)
-def test_it_is_refused_by_name_and_with_a_remedy(case, good, sample_library, tmp_path):
+def test_it_is_refused_by_name_and_with_a_remedy(case, good, report_of, tmp_path):
     path = case.write(good, tmp_path)
     with pytest.raises(CxcEccvError) as caught:
-        ce.evaluate(ce.load_run(path), data_dir=sample_library, **case.options)
+        report_of(ce.load_run(path), **case.options)
     assert type(caught.value).__name__ == case.error
     for word in case.words:
         assert word in str(caught.value)
@@ -57,7 +57,7 @@ def test_every_error_the_page_names_exists():
         assert issubclass(getattr(errors, name), CxcEccvError)
 
 
-def test_good_forms_are_accepted(good, sample_library, tmp_path):
+def test_good_forms_are_accepted(good, report_of, tmp_path):
     """The unspoilt files work, so that each case above fails for its own reason."""
     unspoilt = [
         npz(lambda arrays: None),
@@ -67,7 +67,7 @@ def test_good_forms_are_accepted(good, sample_library, tmp_path):
         trec("{query} Q0 {item} 2 -2 run"),
     ]
     for write in unspoilt:
-        report = ce.evaluate(ce.load_run(write(good, tmp_path)), data_dir=sample_library, confidence=None)
+        report = report_of(ce.load_run(write(good, tmp_path)), confidence=None)
         assert 0 <= report.scores["coco_5k/t2i/recall_at_10"] <= 1
 
 
@@ -108,9 +108,9 @@ def test_arrays_and_dicts_are_checked_like_files(make, words):
 
 
 @pytest.mark.parametrize("thing", ["run.npz", np.eye(2), {"i2t": {1: [2]}}, None])
-def test_what_is_no_run_is_refused(thing, sample_library):
+def test_what_is_no_run_is_refused(thing, report_of):
     with pytest.raises(MalformedRun, match="is no run; read a file with load_run"):
-        ce.evaluate(thing, data_dir=sample_library)
+        report_of(thing)
 
 
 def test_no_pickle_is_ever_run(tmp_path):
@@ -194,7 +194,7 @@ def test_items_of_other_splits_are_known(good, sample_library):
     assert report.provenance["run"]["images"]["outside_the_tasks"] == len(others)
 
 
-def test_equal_scores_in_a_trec_run_are_ties_too(good, sample_library, tmp_path):
+def test_equal_scores_in_a_trec_run_are_ties_too(good, sample_library, report_of, tmp_path):
     """pytrec_eval gives 100% when the ids of the positives sort last."""
     owners = dict(zip(good.captions, sample_library.captions("test")["image_id"].to_pylist(), strict=True))
     lines = []
@@ -204,6 +204,6 @@ def test_equal_scores_in_a_trec_run_are_ties_too(good, sample_library, tmp_path)
     path = tmp_path / "flat.run"
     path.write_text("\n".join(lines))
     with pytest.warns(UserWarning, match="300 of 300 queries are decided by ties"):
-        report = ce.evaluate(ce.load_run(path, direction="t2i"), "coco_5k/t2i", data_dir=sample_library)
+        report = report_of(ce.load_run(path, direction="t2i"), "coco_5k/t2i")
     assert report.scores["coco_5k/t2i/recall_at_10"] == 0
     assert report.scores["coco_5k/t2i/median_rank"] == 60

@@ -36,11 +36,11 @@ EVERY = ("recall_at_k", "mrr_at_k", "mrr", "mean_rank", "median_rank", "r_precis
 
 
 @pytest.mark.parametrize("name", ["co_captions", "coco_5k", "cxc", "cxc_rated", "eccv_caption", "entailment"])
-def test_the_usual_number_lies_between_its_bounds_in_every_task(run, sample_library, name):
+def test_the_usual_number_lies_between_its_bounds_in_every_task(run, report_of, name):
     asked = ["entail_at_k"] if name == "entailment" else [*EVERY, "ndcg_at_k"]
-    plain = ce.evaluate(run, name, metrics=asked, data_dir=sample_library, confidence=None)
+    plain = report_of(run, name, metrics=asked, confidence=None)
     options = {"bounds": True, "probabilities": chances_of}
-    report = ce.evaluate(run, name, metrics=asked, data_dir=sample_library, confidence=None, **options)
+    report = report_of(run, name, metrics=asked, confidence=None, **options)
     assert report.scores == plain.scores
     assert all(row.bounds is None for row in plain.results)
     for row in report.results:
@@ -53,8 +53,8 @@ def test_the_usual_number_lies_between_its_bounds_in_every_task(run, sample_libr
             assert bounds.expected is None, row.key
 
 
-def test_what_has_no_unjudged_pairs_says_so(run, sample_library):
-    report = ce.evaluate(run, ["plausible_match", "cxc/sts"], data_dir=sample_library, confidence=None, bounds=True)
+def test_what_has_no_unjudged_pairs_says_so(run, report_of):
+    report = report_of(run, ["plausible_match", "cxc/sts"], confidence=None, bounds=True)
     for row in report.results:
         if row.task == "plausible_match":
             assert (row.bounds.low, row.bounds.high, row.bounds.unjudged) == (row.value, row.value, 0)
@@ -62,9 +62,9 @@ def test_what_has_no_unjudged_pairs_says_so(run, sample_library):
             assert row.bounds is None
 
 
-def test_a_pair_rated_below_the_threshold_is_known(run, sample_library):
+def test_a_pair_rated_below_the_threshold_is_known(run, sample_library, report_of):
     """CxC's raters turned pairs down that COCO's links leave open: the same lists, fewer unjudged pairs."""
-    report = ce.evaluate(run, ["coco_5k", "cxc"], data_dir=sample_library, confidence=None, bounds=True)
+    report = report_of(run, ["coco_5k", "cxc"], confidence=None, bounds=True)
     found = {row.key: row.bounds for row in report.results}
     rated_down = {}
     queries, items = judged_pairs(sample_library, "test", "t2i", ["coco", "cxc"])
@@ -80,10 +80,8 @@ def test_a_pair_rated_below_the_threshold_is_known(run, sample_library):
     assert wide.unjudged - narrow.unjudged == fewer
 
 
-def test_rsum_is_bounded_by_the_sums_of_its_recalls(run, sample_library):
-    report = ce.evaluate(
-        run, "coco_5k", data_dir=sample_library, confidence=None, bounds=True, probabilities=chances_of
-    )
+def test_rsum_is_bounded_by_the_sums_of_its_recalls(run, report_of):
+    report = report_of(run, "coco_5k", confidence=None, bounds=True, probabilities=chances_of)
     rows = {row.key: row.bounds for row in report.results}
     recalls = [bounds for key, bounds in rows.items() if "recall" in key]
     rsum = rows["coco_5k/rsum"]
@@ -131,8 +129,8 @@ def test_short_rankings_have_the_bounds_that_they_are_deep_enough_for(run, sampl
     assert not any("bounds" in key for key in shallower.skipped)
 
 
-def test_a_part_of_the_split_has_bounds_of_its_own(run, sample_library):
-    report = ce.evaluate(run, "cxc", data_dir=sample_library, confidence=None, bounds=True, limit=8)
+def test_a_part_of_the_split_has_bounds_of_its_own(run, report_of):
+    report = report_of(run, "cxc", confidence=None, bounds=True, limit=8)
     bounds = next(row.bounds for row in report.results if row.key == "cxc/t2i/median_rank")
     assert bounds.retrieved == 8 * 5 * 8
 
@@ -171,10 +169,10 @@ def test_the_classifier_that_judges_gives_expected_values(run, sample_library):
     assert all(row.bounds.low <= row.value <= row.bounds.high for row in left_out.results)
 
 
-def test_reports_without_bounds_are_as_they_were_and_those_with_them_are_read_back(run, sample_library, tmp_path):
-    plain = ce.evaluate(run, "coco_5k", data_dir=sample_library)
+def test_reports_without_bounds_are_as_they_were_and_those_with_them_are_read_back(run, report_of, tmp_path):
+    plain = report_of(run, "coco_5k")
     assert "bounds" not in report_to_json(plain)
-    report = ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities=chances_of)
+    report = report_of(run, "coco_5k", bounds=True, probabilities=chances_of)
     text = report_to_json(report)
     assert report_to_json(report_from_json(text)) == text
     assert report_from_json(text).results == report.results
@@ -189,8 +187,8 @@ def test_reports_without_bounds_are_as_they_were_and_those_with_them_are_read_ba
     assert "bounds_high" not in plain.to_pandas()
 
 
-def test_bounds_are_shown_wherever_the_number_is(run, sample_library, tmp_path):
-    report = ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities=chances_of)
+def test_bounds_are_shown_wherever_the_number_is(run, report_of, tmp_path):
+    report = report_of(run, "coco_5k", bounds=True, probabilities=chances_of)
     row = report.results[0]
     low, high, expected = (f"{100 * getattr(row.bounds, name):.1f}" for name in ("low", "high", "expected"))
     share = f"{100 * row.bounds.share:.1f}%"
@@ -202,14 +200,14 @@ def test_bounds_are_shown_wherever_the_number_is(run, sample_library, tmp_path):
         assert f"{low} to {high} ({expected})" in page
         assert f"{share} unjudged" in page
         assert BOUNDS in page
-    plain = str(ce.evaluate(run, "coco_5k", data_dir=sample_library))
+    plain = str(report_of(run, "coco_5k"))
     assert "bounds" not in plain
-    complete = ce.evaluate(run, "plausible_match", data_dir=sample_library, bounds=True)
+    complete = report_of(run, "plausible_match", bounds=True)
     assert "all pairs\N{NO-BREAK SPACE}judged" in str(complete)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
-def test_probabilities_come_from_a_file(run, sample_library, tmp_path, ending):
+def test_probabilities_come_from_a_file(run, report_of, tmp_path, ending):
     images, captions = np.meshgrid(run.images.ids, run.captions.ids, indexing="ij")
     table = pa.table(
         {
@@ -221,8 +219,8 @@ def test_probabilities_come_from_a_file(run, sample_library, tmp_path, ending):
     path = tmp_path / f"p.{ending}"
     if ending == "parquet":
         pq.write_table(table, path)
-        given = ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities=path)
-        expected = ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities=chances_of)
+        given = report_of(run, "coco_5k", bounds=True, probabilities=path)
+        expected = report_of(run, "coco_5k", bounds=True, probabilities=chances_of)
         assert given.results == expected.results
     elif ending == "csv":
         pyarrow.csv.write_csv(table, path)
@@ -255,26 +253,26 @@ def test_a_file_with_what_is_no_probability_or_label_is_named_with_row_and_value
         ),
     ],
 )
-def test_tables_of_probabilities_are_checked(run, sample_library, table, message):
+def test_tables_of_probabilities_are_checked(run, report_of, table, message):
     with pytest.raises(DataError, match=message):
-        ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities=pa.table(table))
+        report_of(run, "coco_5k", bounds=True, probabilities=pa.table(table))
 
 
 @pytest.mark.parametrize("option", [{"bounds_depth": 10}, {"probabilities": chances_of}])
-def test_what_is_for_bounds_asks_for_bounds(run, sample_library, option):
+def test_what_is_for_bounds_asks_for_bounds(run, report_of, option):
     with pytest.raises(InvalidOption, match="ask for bounds too"):
-        ce.evaluate(run, "coco_5k", data_dir=sample_library, **option)
+        report_of(run, "coco_5k", **option)
 
 
-def test_other_probabilities_are_refused(run, sample_library):
+def test_other_probabilities_are_refused(run, report_of):
     with pytest.raises(InvalidOption, match="probabilities are dict: give a function"):
-        ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, probabilities={})
+        report_of(run, "coco_5k", bounds=True, probabilities={})
 
 
 @pytest.mark.parametrize("depth", [0, -1, 2.5, "many"])
-def test_a_depth_is_a_whole_number(run, sample_library, depth):
+def test_a_depth_is_a_whole_number(run, report_of, depth):
     with pytest.raises(InvalidOption, match="bounds_depth"):
-        ce.evaluate(run, "coco_5k", data_dir=sample_library, bounds=True, bounds_depth=depth)
+        report_of(run, "coco_5k", bounds=True, bounds_depth=depth)
 
 
 def test_bounds_of_a_metric_do_not_depend_on_which_others_are_asked_for(run, sample_library):

@@ -76,17 +76,17 @@ ABSENT = ("coco_1k", "flickr8k", "flickr30k")  # from the sample
         for d in one.directions
     ],
 )
-def test_values_equal_slow_loops(sample_library, name, direction, make_run):
+def test_values_equal_slow_loops(sample_library, report_of, name, direction, make_run):
     run = make_run(sample_library, seed=7)
     wanted = ["recall_at_k", "median_rank", "mean_rank", "mrr", "r_precision", "map_at_r"]
-    found = evaluate(run, f"{name}/{direction}", metrics=wanted, data_dir=sample_library, confidence=None).scores
+    found = report_of(run, f"{name}/{direction}", metrics=wanted, confidence=None).scores
     slow = slow_scores(run, sample_library, name, direction)
     assert {key.rpartition("/")[2] for key in found} == slow.keys() - {"best"}
     for key, value in found.items():
         assert value == pytest.approx(slow[key.rpartition("/")[2]], abs=1e-12), key
 
 
-def test_a_perfect_model_gets_everything(sample_library):
+def test_a_perfect_model_gets_everything(sample_library, report_of):
     images = sample_library.images("test")["image_id"].to_numpy()
     captions = sample_library.captions("test")
     one_hot = np.eye(images.size)
@@ -94,7 +94,7 @@ def test_a_perfect_model_gets_everything(sample_library):
     vectors = one_hot[np.argsort(images)[owner]]
     run = EmbeddingsRun(Embeddings(images, one_hot), Embeddings(captions["caption_id"].to_numpy(), vectors))
     with warnings.catch_warnings(action="ignore"):
-        scores = evaluate(run, "coco_5k", data_dir=sample_library, confidence=None).scores
+        scores = report_of(run, "coco_5k", confidence=None).scores
     assert {key: value for key, value in scores.items() if "recall" in key} == dict.fromkeys(
         (f"coco_5k/{d}/recall_at_{k}" for d in ("i2t", "t2i") for k in (1, 5, 10)), 1.0
     )
@@ -111,14 +111,14 @@ def test_rsum_of_coco_5k_is_the_sum_of_its_six_recalls(report):
     assert report.scores["coco_5k/rsum"] == pytest.approx(100 * sum(recalls), rel=1e-12)
 
 
-def test_co_captions_are_those_of_one_image_and_the_query_is_not_ranked(sample_library):
+def test_co_captions_are_those_of_one_image_and_the_query_is_not_ranked(sample_library, report_of):
     """Text vectors of two captions of one image point the same way but for captions 2 and 3, which swap images."""
     captions = sample_library.captions("test")
     ids, images = captions["caption_id"].to_numpy(), captions["image_id"].to_numpy()
     vectors = np.eye(ids.size)[np.unique(images, return_inverse=True)[1]]
     first, other = 0, int(np.flatnonzero(images != images[0])[0])
     vectors[[first, other]] = vectors[[other, first]]
-    scores = evaluate(EmbeddingsRun(None, Embeddings(ids, vectors)), "co_captions", data_dir=sample_library).scores
+    scores = report_of(EmbeddingsRun(None, Embeddings(ids, vectors)), "co_captions").scores
     hits = ids.size - 2  # of the others, those whose image lost a caption tie with the one that came instead
     moved = int((images == images[first]).sum() + (images == images[other]).sum() - 2)
     assert scores["co_captions/t2t/recall_at_1"] == pytest.approx((hits - moved) / ids.size)
@@ -126,27 +126,25 @@ def test_co_captions_are_those_of_one_image_and_the_query_is_not_ranked(sample_l
     assert list(tasks()["co_captions"].directions) == ["t2t"]
 
 
-def test_intervals_hold_their_value_and_are_seeded(report, sample_library, make_run):
+def test_intervals_hold_their_value_and_are_seeded(report, sample_library, report_of, make_run):
     for result in report.results:
         if result.metric == "bootstrap_spearman_std":
             assert result.low is result.high is None
         else:
             assert result.low <= result.value <= result.high
-    again = evaluate(make_run(sample_library), data_dir=sample_library)
+    again = report_of(make_run(sample_library))
     assert again == report
-    other = evaluate(make_run(sample_library), "cxc/t2i", data_dir=sample_library, seed=1)
+    other = report_of(make_run(sample_library), "cxc/t2i", seed=1)
     by_key = {result.key: result for result in report.results}
     assert [one.value for one in other.results] == [by_key[one.key].value for one in other.results]
     assert [one.low for one in other.results] != [by_key[one.key].low for one in other.results]
 
 
-def test_a_wider_confidence_gives_wider_intervals(sample_library, make_run):
+def test_a_wider_confidence_gives_wider_intervals(sample_library, report_of, make_run):
     run = make_run(sample_library)
-    narrow, wide = (
-        evaluate(run, "cxc/t2i", data_dir=sample_library, confidence=level).results[0] for level in (0.5, 0.99)
-    )
+    narrow, wide = (report_of(run, "cxc/t2i", confidence=level).results[0] for level in (0.5, 0.99))
     assert wide.low < narrow.low < narrow.high < wide.high
-    assert evaluate(run, "cxc/t2i", data_dir=sample_library, confidence=None).results[0].low is None
+    assert report_of(run, "cxc/t2i", confidence=None).results[0].low is None
 
 
 def test_coco_1k_says_why_it_does_not_apply_to_the_sample(report):
@@ -154,25 +152,25 @@ def test_coco_1k_says_why_it_does_not_apply_to_the_sample(report):
     assert not any(key.startswith("coco_1k") for key in report.scores)
 
 
-def test_a_text_only_file_runs_what_it_can(sample_library, make_run):
+def test_a_text_only_file_runs_what_it_can(sample_library, report_of, make_run):
     run = make_run(sample_library)
-    report = evaluate(EmbeddingsRun(None, run.captions), data_dir=sample_library)
+    report = report_of(EmbeddingsRun(None, run.captions))
     assert {result.key.rpartition("/")[0] for result in report.results} == {"co_captions/t2t", "cxc/t2t", "cxc/sts"}
     assert report.skipped["cxc/i2i"] == report.skipped["eccv_caption/t2i"] == "the run has no images"
 
 
-def test_eccv_caption_has_no_validation_split(sample_library, make_run):
-    report = evaluate(make_run(sample_library, split="validation"), split="validation", data_dir=sample_library)
+def test_eccv_caption_has_no_validation_split(sample_library, report_of, make_run):
+    report = report_of(make_run(sample_library, split="validation"), split="validation")
     assert report.skipped["eccv_caption/i2t"] == "eccv_caption has no validation split, only test"
     assert "cxc/i2i/recall_at_1" in report.scores
 
 
-def test_a_task_named_and_impossible_is_an_error(sample_library, make_run):
+def test_a_task_named_and_impossible_is_an_error(sample_library, report_of, make_run):
     run = EmbeddingsRun(None, make_run(sample_library).captions)
     with pytest.raises(InvalidOption, match="coco_5k cannot be computed: the run has no images"):
-        evaluate(run, ["cxc", "coco_5k"], data_dir=sample_library)
+        report_of(run, ["cxc", "coco_5k"])
     with pytest.raises(InvalidOption, match="60 and 300"):
-        evaluate(make_run(sample_library), "coco_1k", data_dir=sample_library)
+        report_of(make_run(sample_library), "coco_1k")
 
 
 def test_absent_data_is_skipped_unless_named(tmp_path, monkeypatch):
@@ -186,13 +184,13 @@ def test_absent_data_is_skipped_unless_named(tmp_path, monkeypatch):
         evaluate(run, "cxc/t2t", data_dir=library)
 
 
-def test_a_run_that_lacks_items_is_refused(sample_library, make_run):
+def test_a_run_that_lacks_items_is_refused(sample_library, report_of, make_run):
     run = make_run(sample_library)
     short = EmbeddingsRun(run.images, Embeddings(run.captions.ids[1:], run.captions.vectors[1:]))
     with pytest.raises(MissingIds, match="lacks 1 of 300 captions"):
-        evaluate(short, data_dir=sample_library)
+        report_of(short)
     with pytest.raises(MissingIds, match="another split"):
-        evaluate(run, "cxc", split="validation", data_dir=sample_library)
+        report_of(run, "cxc", split="validation")
 
 
 @pytest.mark.parametrize(
@@ -217,33 +215,33 @@ def test_a_run_that_lacks_items_is_refused(sample_library, make_run):
         ({"metrics": ["ndcg_at_0"], "tasks": "cxc"}, InvalidOption, "whole number of at least 1"),
     ],
 )
-def test_options_out_of_range_are_refused(sample_library, options, error, words, make_run):
+def test_options_out_of_range_are_refused(sample_library, report_of, options, error, words, make_run):
     with pytest.raises(error, match=words):
-        evaluate(make_run(sample_library), data_dir=sample_library, **options)
+        report_of(make_run(sample_library), **options)
 
 
-def test_metrics_may_carry_their_depth(sample_library, make_run):
-    report = evaluate(make_run(sample_library), "cxc/t2t", metrics=["recall_at_20", "mrr"], data_dir=sample_library)
+def test_metrics_may_carry_their_depth(sample_library, report_of, make_run):
+    report = report_of(make_run(sample_library), "cxc/t2t", metrics=["recall_at_20", "mrr"])
     assert [result.key for result in report.results] == ["cxc/t2t/recall_at_20", "cxc/t2t/mrr"]
     assert report.results[0].parameters == {"k": 20}
 
 
-def test_equal_scores_are_legal_score_near_zero_and_warn(sample_library, make_run):
+def test_equal_scores_are_legal_score_near_zero_and_warn(sample_library, report_of, make_run):
     run = make_run(sample_library)
     constant = EmbeddingsRun(*(Embeddings(side.ids, np.ones_like(side.vectors)) for side in (run.images, run.captions)))
     with pytest.warns(UserWarning, match="60 of 60 queries are decided by ties"):
-        report = evaluate(constant, "coco_5k/i2t", data_dir=sample_library)
+        report = report_of(constant, "coco_5k/i2t")
     assert report.scores["coco_5k/i2t/recall_at_10"] == 0
     assert report.scores["coco_5k/i2t/median_rank"] == 296
     assert report.results[0].ties == 60
 
 
-def test_provenance_tells_data_run_and_options(sample_library, tmp_path, make_run):
+def test_provenance_tells_data_run_and_options(sample_library, report_of, tmp_path, make_run):
     run = make_run(sample_library)
     other = sample_library.captions("validation")["caption_id"][0].as_py()
     more = Embeddings(np.append(run.captions.ids, other), np.vstack([run.captions.vectors, np.ones((1, 16))]))
     save_embeddings(tmp_path / "model.npz", EmbeddingsRun(run.images, more))
-    facts = evaluate(load_embeddings(tmp_path / "model.npz"), "cxc", data_dir=sample_library, seed=5).provenance
+    facts = report_of(load_embeddings(tmp_path / "model.npz"), "cxc", seed=5).provenance
     assert facts["package"] == {"name": "cxc_eccv", "version": cxc_eccv.__version__}
     assert facts["data"]["edition"] == "sample"
     assert facts["data"]["fingerprint"] == sample_library.fingerprint()
@@ -300,12 +298,12 @@ def test_coco_1k_folds_hold_a_thousand_images_with_their_captions(real_library, 
     np.testing.assert_array_equal(judgments.gallery_folds, np.repeat(np.arange(5), 5000))
 
 
-def test_ranks_of_any_origin_make_a_report(sample_library, make_run):
+def test_ranks_of_any_origin_make_a_report(sample_library, report_of, make_run):
     from cxc_eccv.ranking import positive_ranks
 
     run = make_run(sample_library)
     judgments = task("cxc").judgments(sample_library, "test", "t2t")
     ranks = positive_ranks(run, judgments, "t2t")
     report = report_of_ranks({"cxc/t2t": (judgments, ranks)}, sample_library, "test", model="mine")
-    assert report.scores == evaluate(run, "cxc/t2t", data_dir=sample_library).scores
+    assert report.scores == report_of(run, "cxc/t2t").scores
     assert report.provenance["model"] == "mine"

@@ -5,7 +5,6 @@ import pytest
 
 from cxc_eccv.errors import InvalidOption, MissingIds, RunTooShallow, UnknownIds, raise_all
 from cxc_eccv.evaluation import calls as from_run
-from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.measure import find_unknown_ids, measure
 from cxc_eccv.evaluation.needs import Ranks
 from cxc_eccv.evaluation.select import select
@@ -96,11 +95,11 @@ def sides(library):
 @pytest.mark.usefixtures("no_pass")
 @pytest.mark.parametrize("tasks", ["all", "coco_5k", ["cxc/i2t", "cxc/t2i"]])
 @pytest.mark.parametrize("kind", KINDS)
-def test_missing_and_unknown_items_of_both_sides_are_told_at_once(sample_library, kind, tasks):
+def test_missing_and_unknown_items_of_both_sides_are_told_at_once(sample_library, report_of, kind, tasks):
     images, captions = sides(sample_library)
     run = KINDS[kind]([*images[2:], 10**9], [*captions[3:], 10**9 + 1])
     with pytest.raises(MissingIds) as told:
-        evaluate(run, tasks, data_dir=sample_library)
+        report_of(run, tasks)
     missing = "lacks the rankings of {} of {} queries" if kind == "rankings" else "lacks {} of {} "
     lines = str(told.value).splitlines()
     assert len(lines) == 4
@@ -112,18 +111,18 @@ def test_missing_and_unknown_items_of_both_sides_are_told_at_once(sample_library
 
 @pytest.mark.usefixtures("no_pass")
 @pytest.mark.parametrize("kind", KINDS)
-def test_unknown_items_alone_are_told_before_the_pass(sample_library, kind):
+def test_unknown_items_alone_are_told_before_the_pass(sample_library, report_of, kind):
     images, captions = sides(sample_library)
     with pytest.raises(UnknownIds, match="1 of 61 images are unknown to the data, the first: 1000000000"):
-        evaluate(KINDS[kind]([*images, 10**9], captions), "cxc", data_dir=sample_library)
+        report_of(KINDS[kind]([*images, 10**9], captions), "cxc")
 
 
 @pytest.mark.usefixtures("no_pass")
-def test_every_task_that_cannot_be_computed_is_told_before_the_pass(sample_library):
+def test_every_task_that_cannot_be_computed_is_told_before_the_pass(sample_library, report_of):
     images, captions = sides(sample_library)
     run = RankingsRun.from_dicts(i2t={int(image): captions[:1] for image in images})
     with pytest.raises(InvalidOption) as told:
-        evaluate(run, ["coco_1k", "cxc/t2t", "plausible_match", "eccv_caption"], data_dir=sample_library)
+        report_of(run, ["coco_1k", "cxc/t2t", "plausible_match", "eccv_caption"])
     lines = str(told.value).splitlines()
     assert [line.partition(" cannot be computed")[0] for line in lines] == ["coco_1k", "cxc", "plausible_match"]
     assert "cuts 5,000 images" in lines[0]
@@ -133,15 +132,15 @@ def test_every_task_that_cannot_be_computed_is_told_before_the_pass(sample_libra
 
 @pytest.mark.usefixtures("no_pass")
 @pytest.mark.parametrize("metric", ["recall_at_5", "map_at_r", "ndcg_at_k", "pmrp", "entail_at_5"])
-def test_every_metric_that_looks_too_deep_is_told_before_the_pass(sample_library, metric):
+def test_every_metric_that_looks_too_deep_is_told_before_the_pass(sample_library, report_of, metric):
     images, captions = sides(sample_library)
     run = RankingsRun.from_dicts(i2t={int(image): captions[:4] for image in images})
     with pytest.raises(RunTooShallow, match=r"(looks at the top|needs \d+ ranked items)"):
-        evaluate(run, data_dir=sample_library, metrics=[metric])
+        report_of(run, metrics=[metric])
 
 
 @pytest.mark.usefixtures("no_pass")
-def test_folds_need_whole_rankings_before_the_pass(sample_library, monkeypatch):
+def test_folds_need_whole_rankings_before_the_pass(sample_library, report_of, monkeypatch):
     coco_1k = task("coco_1k")
     monkeypatch.setattr("cxc_eccv.tasks.coco_1k.IMAGES", 60)
     monkeypatch.setattr("cxc_eccv.tasks.coco_1k.CAPTIONS", 300)
@@ -149,7 +148,7 @@ def test_folds_need_whole_rankings_before_the_pass(sample_library, monkeypatch):
     images, captions = sides(sample_library)
     run = RankingsRun.from_dicts(i2t={int(image): captions[:50] for image in images})
     with pytest.raises(RunTooShallow, match="coco_1k cannot be computed: folds are cut out of rankings"):
-        evaluate(run, ["coco_1k", "coco_5k"], data_dir=sample_library)
+        report_of(run, ["coco_1k", "coco_5k"])
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5, 10, 60])

@@ -21,8 +21,8 @@ def run(make_run, sample_library):
 
 
 @pytest.fixture
-def report(run, sample_library):
-    return ce.evaluate(run, data_dir=sample_library, per_query=True)
+def report(run, report_of):
+    return report_of(run, per_query=True)
 
 
 def by_key(table):
@@ -59,19 +59,17 @@ def test_best_ranks_and_the_image_behind_each_query(report, run, sample_library)
     assert report.per_query.schema.field("query_id").type == pa.int64()
 
 
-def test_a_best_rank_that_is_unknown_is_null(run, sample_library):
+def test_a_best_rank_that_is_unknown_is_null(run, report_of):
     lists = {image: run.captions.ids[:10].tolist() for image in run.images.ids.tolist()}
     metrics = ["recall_at_10"]
-    report = ce.evaluate(
-        RankingsRun.from_dicts(i2t=lists), "coco_5k/i2t", metrics=metrics, data_dir=sample_library, per_query=True
-    )
+    report = report_of(RankingsRun.from_dicts(i2t=lists), "coco_5k/i2t", metrics=metrics, per_query=True)
     ranks = report.per_query["best_rank"].to_pylist()
     assert sum(rank is not None for rank in ranks) == 2  # ten captions belong to two images
     assert [rank is not None for rank in ranks] == [value == 1 for value in report.per_query["value"].to_pylist()]
 
 
-def test_per_query_values_are_kept_on_request_only(run, sample_library):
-    report = ce.evaluate(run, "coco_5k", data_dir=sample_library)
+def test_per_query_values_are_kept_on_request_only(run, sample_library, report_of):
+    report = report_of(run, "coco_5k")
     assert report.per_query is None
     judgments = task("coco_5k").judgments(sample_library, "test", "i2t")
     ranked = {"coco_5k/i2t": (judgments, positive_ranks(run, judgments, "i2t"))}
@@ -80,8 +78,8 @@ def test_per_query_values_are_kept_on_request_only(run, sample_library):
     assert kept.results == tuple(row for row in report.results if row.direction == "i2t")
 
 
-def test_hidden_metrics_are_not_kept(run, sample_library):
-    table = ce.evaluate(run, "coco_5k", metrics=["mrr"], data_dir=sample_library, per_query=True).per_query
+def test_hidden_metrics_are_not_kept(run, report_of):
+    table = report_of(run, "coco_5k", metrics=["mrr"], per_query=True).per_query
     assert set(table["metric"].to_pylist()) == {"mrr"}
 
 
@@ -114,9 +112,9 @@ def test_wilsons_interval_is_scipys(found):
         assert wilson(values, confidence) == (expected.low, expected.high)
 
 
-def test_intervals_by_image_take_the_images_behind_the_captions(run, sample_library):
+def test_intervals_by_image_take_the_images_behind_the_captions(run, report_of):
     captions, images = (
-        {row.key: row for row in ce.evaluate(run, "coco_5k", data_dir=sample_library, intervals=kind).results}
+        {row.key: row for row in report_of(run, "coco_5k", intervals=kind).results}
         for kind in ("binomial", "binomial_images")
     )
     wider, same = "coco_5k/t2i/recall_at_10", "coco_5k/i2t/recall_at_10"
@@ -142,28 +140,26 @@ def test_binomial_intervals_are_wilsons_for_recall_and_the_bootstrap_elsewhere(r
             assert row == bootstrap[key]
 
 
-def test_no_intervals(run, sample_library):
+def test_no_intervals(run, report_of):
     for options in ({"intervals": "none"}, {"confidence": None}):
-        report = ce.evaluate(run, ["coco_5k", "cxc/sts"], data_dir=sample_library, **options)
+        report = report_of(run, ["coco_5k", "cxc/sts"], **options)
         assert all(row.low is row.high is None for row in report.results)
         assert (report.provenance["confidence"], report.provenance["intervals"]) == (None, "none")
 
 
-def test_the_kind_of_intervals_is_recorded(run, sample_library):
-    report = ce.evaluate(run, "coco_5k", data_dir=sample_library, intervals="binomial", confidence=0.9, seed=4)
+def test_the_kind_of_intervals_is_recorded(run, report_of):
+    report = report_of(run, "coco_5k", intervals="binomial", confidence=0.9, seed=4)
     facts = report.provenance
     assert (facts["intervals"], facts["confidence"], facts["seed"]) == ("binomial", 0.9, 4)
 
 
-def test_a_metric_that_is_named_twice_is_reported_once(run, sample_library):
-    report = ce.evaluate(
-        run, "coco_5k", data_dir=sample_library, metrics=["rsum", "recall_at_1", "rsum", "recall_at_1"]
-    )
+def test_a_metric_that_is_named_twice_is_reported_once(run, report_of):
+    report = report_of(run, "coco_5k", metrics=["rsum", "recall_at_1", "rsum", "recall_at_1"])
     keys = [row.key for row in report.results]
     assert keys == ["coco_5k/i2t/recall_at_1", "coco_5k/t2i/recall_at_1", "coco_5k/rsum"]
 
 
 @pytest.mark.parametrize("tasks", ["all", "entailment"])
-def test_a_depth_of_no_items_is_the_one_thing_that_is_told(run, sample_library, tasks):
+def test_a_depth_of_no_items_is_the_one_thing_that_is_told(run, report_of, tasks):
     with pytest.raises(InvalidOption, match=r"^the top k of a ranking: k is 0, expected a whole number of at least 1$"):
-        ce.evaluate(run, tasks, data_dir=sample_library, metrics=["entail_at_0"])
+        report_of(run, tasks, metrics=["entail_at_0"])

@@ -40,10 +40,10 @@ def run(make_run, sample_library):
 
 @pytest.mark.parametrize("split", ["validation", "test"])
 @pytest.mark.parametrize("kind", DIRECTION_OF)
-def test_correlations_are_those_of_the_metrics(make_run, sample_library, kind, split):
+def test_correlations_are_those_of_the_metrics(make_run, sample_library, report_of, kind, split):
     run = make_run(sample_library, split=split)
     metrics = ["bootstrap_spearman", "spearman_all_pairs"]
-    report = ce.evaluate(run, f"cxc/{kind}", metrics=metrics, split=split, data_dir=sample_library, seed=5)
+    report = report_of(run, f"cxc/{kind}", metrics=metrics, split=split, seed=5)
     pairs = rated_pairs(sample_library, split, kind)
     similarities = pair_similarities(run, DIRECTION_OF[kind], pairs)
     samples = bootstrap_spearman(pairs, similarities, seed=5)
@@ -58,29 +58,29 @@ def test_correlations_are_those_of_the_metrics(make_run, sample_library, kind, s
     assert mean.parameters == {"n_samples": 1000}
 
 
-def test_each_kind_of_pairs_needs_its_modalities(run, sample_library):
-    text = ce.evaluate(EmbeddingsRun(None, run.captions), "cxc", data_dir=sample_library)
-    image = ce.evaluate(EmbeddingsRun(run.images, None), "cxc", data_dir=sample_library)
+def test_each_kind_of_pairs_needs_its_modalities(run, report_of):
+    text = report_of(EmbeddingsRun(None, run.captions), "cxc")
+    image = report_of(EmbeddingsRun(run.images, None), "cxc")
     assert {row.direction for row in text.results} == {"t2t", "sts"}
     assert {row.direction for row in image.results} == {"i2i", "sis"}
     assert text.skipped["cxc/sits"] == "the run has no images"
     assert image.skipped["cxc/sits"] == "the run has no captions"
 
 
-def test_scores_tell_how_similar_images_and_captions_are(run, sample_library):
+def test_scores_tell_how_similar_images_and_captions_are(run, report_of):
     scores = ScoresRun(run.images.ids, run.captions.ids, run.images.vectors.astype(float) @ run.captions.vectors.T)
-    report = ce.evaluate(scores, "cxc/sits", data_dir=sample_library)
-    vectors = ce.evaluate(run, "cxc/sits", data_dir=sample_library, similarity="dot")
+    report = report_of(scores, "cxc/sits")
+    vectors = report_of(run, "cxc/sits", similarity="dot")
     assert report.scores == pytest.approx(vectors.scores, abs=1e-12)
     rankings = RankingsRun.from_dicts(i2t=dict.fromkeys(run.images.ids.tolist(), run.captions.ids.tolist()))
     with pytest.raises(InvalidOption, match="rankings do not tell how similar rated pairs are"):
-        ce.evaluate(rankings, "cxc/sits", data_dir=sample_library)
+        report_of(rankings, "cxc/sits")
 
 
 @pytest.mark.filterwarnings("ignore:.*decided by ties:UserWarning")
-def test_equal_similarities_have_no_correlation_and_the_rest_is_reported(run, sample_library):
+def test_equal_similarities_have_no_correlation_and_the_rest_is_reported(run, report_of):
     constant = EmbeddingsRun(*(Embeddings(side.ids, np.ones_like(side.vectors)) for side in (run.images, run.captions)))
-    report = ce.evaluate(constant, data_dir=sample_library)
+    report = report_of(constant)
     assert re.search("similarities are all 1.0", report.skipped["cxc/sts/bootstrap_spearman"])
     assert not any("spearman" in key for key in report.scores)
     assert report.scores["entailment/i2t/entail_at_1"] == 0
@@ -91,21 +91,21 @@ def test_equal_similarities_have_no_correlation_and_the_rest_is_reported(run, sa
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
-def test_plausible_matches_are_those_of_the_metrics(make_run, sample_library, split):
+def test_plausible_matches_are_those_of_the_metrics(make_run, sample_library, report_of, split):
     run = make_run(sample_library, split=split)
-    report = ce.evaluate(run, "plausible_match", split=split, data_dir=sample_library)
+    report = report_of(run, "plausible_match", split=split)
     looks = (0, None), (1, None), (2, None), (0, 50)
     for direction in ("i2t", "t2i"):
         hits = plausible_hits(run, category_matches(sample_library, split, direction), direction, looks)
         assert report.scores[f"plausible_match/{direction}/pmrp"] == pmrp(hits).mean()
         assert report.scores[f"plausible_match/{direction}/pmrp_at_50"] == pmrp_at_50(hits).mean()
-    one = ce.evaluate(run, "plausible_match/t2i", metrics=["pmrp_at_50"], split=split, data_dir=sample_library)
+    one = report_of(run, "plausible_match/t2i", metrics=["pmrp_at_50"], split=split)
     assert one.scores == {key: report.scores[key] for key in one.scores}
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])
-def test_ndcg_is_there_on_request_with_its_coverage(run, sample_library, direction):
-    report = ce.evaluate(run, f"cxc/{direction}", metrics=["ndcg_at_k", "ndcg_at_3"], data_dir=sample_library)
+def test_ndcg_is_there_on_request_with_its_coverage(run, sample_library, report_of, direction):
+    report = report_of(run, f"cxc/{direction}", metrics=["ndcg_at_k", "ndcg_at_3"])
     qrels = cxc_ratings(sample_library, "test", direction)
     for row, k in zip(report.results, (10, 3), strict=True):
         top = top_k(run, qrels, direction, k)
@@ -120,11 +120,11 @@ def test_ndcg_is_there_on_request_with_its_coverage(run, sample_library, directi
         assert row.low < row.value < row.high
 
 
-def test_entailment_states_policy_and_coverage(run, sample_library):
+def test_entailment_states_policy_and_coverage(run, sample_library, report_of):
     labels = entailment_labels(sample_library, "test")
     top = top_k(run, labels, "i2t", 10)
     for policy in ("not_entailed", "leave_out"):
-        report = ce.evaluate(run, "entailment", data_dir=sample_library, unjudged=policy)
+        report = report_of(run, "entailment", unjudged=policy)
         assert [row.key for row in report.results] == [f"entailment/i2t/entail_at_{k}" for k in (1, 5, 10, 30)]
         for row in report.results:
             assert row.parameters["unjudged"] == policy
@@ -170,8 +170,8 @@ def test_a_classifier_and_the_table_of_its_labels_give_the_same(run, sample_libr
             ce.evaluate(run, unjudged=broken, **options)
 
 
-def test_metrics_that_fit_some_tasks_skip_the_others(run, sample_library):
-    report = ce.evaluate(run, metrics=["pmrp", "ndcg_at_5"], data_dir=sample_library)
+def test_metrics_that_fit_some_tasks_skip_the_others(run, report_of):
+    report = report_of(run, metrics=["pmrp", "ndcg_at_5"])
     assert {row.task for row in report.results} == {"cxc", "plausible_match"}
     assert report.skipped["coco_5k"] == "none of the metrics pmrp, ndcg_at_5 is defined for coco_5k"
     assert report.skipped["cxc/sts"] == "none of the metrics asked for is defined for cxc/sts"
@@ -194,8 +194,8 @@ def test_a_run_is_asked_for_the_collection_that_it_is_about(tmp_path, run):
         ce.evaluate(run, "flickr30k", data_dir=library)
 
 
-def test_flickr30k_is_not_fetched_unless_it_is_named(run, sample_library):
-    report = ce.evaluate(run, data_dir=sample_library, confidence=None)
+def test_flickr30k_is_not_fetched_unless_it_is_named(run, report_of):
+    report = report_of(run, confidence=None)
     assert report.skipped["flickr30k"] == "Flickr30k is not on this machine; name the task to fetch it"
     assert report.skipped["flickr8k"] == "Flickr8k is not on this machine; name the task to fetch it"
 
@@ -260,9 +260,9 @@ def test_every_need_that_a_metric_may_declare_has_its_class():
 
 
 @pytest.mark.usefixtures("new_need")
-def test_a_new_need_is_a_class_and_its_name(run, sample_library):
+def test_a_new_need_is_a_class_and_its_name(run, report_of):
     """Selected, checked, measured, scored with an interval, and kept by query, in no other place than its own."""
-    report = ce.evaluate(run, ["lengths", "coco_5k"], data_dir=sample_library, per_query=True)
+    report = report_of(run, ["lengths", "coco_5k"], per_query=True)
     rows = {row.key: row for row in report.results}
     squares = np.linalg.norm(run.captions.vectors, axis=1) ** 2
     row = rows["lengths/t2i/squared_length"]
@@ -271,14 +271,10 @@ def test_a_new_need_is_a_class_and_its_name(run, sample_library):
     assert row.n_queries == squares.size
     kept = report.per_query.to_pandas().query("task == 'lengths' and direction == 't2i'")
     assert kept["value"].to_numpy() == pytest.approx(squares, rel=1e-6)
-    alone = ce.evaluate(run, "coco_5k", data_dir=sample_library)
+    alone = report_of(run, "coco_5k")
     assert [rows[row.key] for row in alone.results] == list(alone.results)
     scores = ScoresRun(run.images.ids, run.captions.ids, run.images.vectors @ run.captions.vectors.T)
     with pytest.raises(InvalidOption, match="lengths cannot be computed: scores have no lengths"):
-        ce.evaluate(scores, "lengths", data_dir=sample_library)
+        report_of(scores, "lengths")
     with pytest.raises(MissingIds, match="lacks 1 of 300 captions"):
-        ce.evaluate(
-            EmbeddingsRun(run.images, Embeddings(run.captions.ids[1:], run.captions.vectors[1:])),
-            "lengths",
-            data_dir=sample_library,
-        )
+        report_of(EmbeddingsRun(run.images, Embeddings(run.captions.ids[1:], run.captions.vectors[1:])), "lengths")

@@ -94,10 +94,10 @@ def half(sample_library):
     return images, captions | set(content.caption_ids[5::31].tolist())
 
 
-def test_a_part_scores_as_a_world_without_the_rest(sample_library, half, tmp_path):
+def test_a_part_scores_as_a_world_without_the_rest(sample_library, report_of, half, tmp_path):
     part = without(near_run(sample_library, noise=2), *half)
     world = write_world(tmp_path / "world", *half)
-    restricted = evaluate(part, metrics=METRICS, data_dir=sample_library, allow_missing=True)
+    restricted = report_of(part, metrics=METRICS, allow_missing=True)
     whole = evaluate(part, metrics=METRICS, data_dir=world)
     assert len(restricted.results) > 80
     assert restricted.results == whole.results
@@ -127,11 +127,11 @@ def slow_values(run, library, name, direction, out):
 
 
 @pytest.mark.parametrize("name", ["coco_5k", "cxc", "cxc_rated", "eccv_caption", "co_captions"])
-def test_missing_images_leave_every_caption_in_the_galleries(sample_library, name):
+def test_missing_images_leave_every_caption_in_the_galleries(sample_library, report_of, name):
     out = set(sample_library.karpathy("test").image_ids[3::7].tolist())
     run = without(near_run(sample_library, noise=2), images=out)
     metrics = ["recall_at_5", "map_at_r"]
-    report = evaluate(run, name, metrics=metrics, data_dir=sample_library, allow_missing=True)
+    report = report_of(run, name, metrics=metrics, allow_missing=True)
     assert list(report.provenance["restriction"])[:2] == ["allow_missing", "images"]
     for direction in task(name).directions:
         slow = slow_values(run, sample_library, name, direction, out)
@@ -140,16 +140,16 @@ def test_missing_images_leave_every_caption_in_the_galleries(sample_library, nam
         assert {row.n_queries for row in report.results if row.direction == direction} == {len(slow)}
 
 
-def test_texts_alone_score_the_same_without_images(sample_library):
+def test_texts_alone_score_the_same_without_images(sample_library, report_of):
     run = near_run(sample_library)
-    part = evaluate(without(run, images=run.images.ids[:9]), "co_captions", data_dir=sample_library, allow_missing=True)
-    assert part.results == evaluate(run, "co_captions", data_dir=sample_library).results
+    part = report_of(without(run, images=run.images.ids[:9]), "co_captions", allow_missing=True)
+    assert part.results == report_of(run, "co_captions").results
 
 
-def test_rated_pairs_with_both_sides_left(sample_library):
+def test_rated_pairs_with_both_sides_left(sample_library, report_of):
     out = set(sample_library.karpathy("test").image_ids[::3].tolist())
     run = without(near_run(sample_library), images=out)
-    report = evaluate(run, "cxc/sis", metrics=["spearman_all_pairs"], data_dir=sample_library, allow_missing=True)
+    report = report_of(run, "cxc/sis", metrics=["spearman_all_pairs"], allow_missing=True)
     pairs = task("cxc").judged("rated_pairs", sample_library, "test", "sis")
     vectors = dict(zip(run.images.ids.tolist(), run.images.vectors, strict=True))
     rows = [
@@ -186,86 +186,84 @@ def test_gains_of_zero_keep_no_query():
     assert (rest.query_ids.tolist(), rest.gains.tolist()) == ([1], [1.0])
 
 
-def test_a_limit_keeps_the_first_images_and_their_captions(sample_library):
+def test_a_limit_keeps_the_first_images_and_their_captions(sample_library, report_of):
     run, content = near_run(sample_library), sample_library.karpathy("test")
     first = np.sort(content.image_ids)[:20]
     images = np.setdiff1d(content.image_ids, first)
     captions = content.caption_ids[np.isin(content.caption_image_ids, images)]
-    report = evaluate(run, data_dir=sample_library, limit=20)
+    report = report_of(run, limit=20)
     facts = report.provenance["restriction"]
     assert facts["images"] == {"used": 20, "of": 60}
     assert facts["captions"] == {"used": 100, "of": 300}
     part = without(run, images, captions)
-    assert report.results == evaluate(part, data_dir=sample_library, allow_missing=True).results
-    assert report.results == evaluate(part, data_dir=sample_library, limit=20).results
+    assert report.results == report_of(part, allow_missing=True).results
+    assert report.results == report_of(part, limit=20).results
     assert report.name == "20 of 60 images"
 
 
-def test_a_limit_that_leaves_nothing_out_is_none(sample_library):
+def test_a_limit_that_leaves_nothing_out_is_none(sample_library, report_of):
     run = near_run(sample_library)
-    assert evaluate(run, data_dir=sample_library, limit=60) == evaluate(run, data_dir=sample_library)
+    assert report_of(run, limit=60) == report_of(run)
     with pytest.raises(InvalidOption, match="limit is 0, expected a whole number of at least 1"):
-        evaluate(run, data_dir=sample_library, limit=0)
+        report_of(run, limit=0)
 
 
-def test_what_too_few_items_cannot_tell_is_skipped_with_the_reason(sample_library):
-    report = evaluate(near_run(sample_library), data_dir=sample_library, limit=3)
+def test_what_too_few_items_cannot_tell_is_skipped_with_the_reason(sample_library, report_of):
+    report = report_of(near_run(sample_library), limit=3)
     assert report.skipped["cxc/i2i"] == "nothing that it judges is in the part of the split that is scored"
     assert "needs 4" in report.skipped["cxc/sits/bootstrap_spearman"]
     with pytest.raises(InvalidOption, match="cxc cannot be computed: nothing that it judges"):
-        evaluate(near_run(sample_library), "cxc/i2i", data_dir=sample_library, limit=3)
+        report_of(near_run(sample_library), "cxc/i2i", limit=3)
 
 
-def test_missing_items_are_refused_unless_allowed(sample_library):
+def test_missing_items_are_refused_unless_allowed(sample_library, report_of):
     run = near_run(sample_library)
     with pytest.raises(MissingIds, match="--allow-missing"):
-        evaluate(without(run, images=run.images.ids[:3]), data_dir=sample_library)
+        report_of(without(run, images=run.images.ids[:3]))
     with pytest.raises(MissingIds):  # of those that the limit keeps
-        evaluate(without(run, images=[run.images.ids.min()]), data_dir=sample_library, limit=20)
+        report_of(without(run, images=[run.images.ids.min()]), limit=20)
 
 
-def test_scores_and_rankings(sample_library):
+def test_scores_and_rankings(sample_library, report_of):
     run = near_run(sample_library)
     scores = run.images.vectors @ run.captions.vectors.T
     out = run.images.ids[::6]
     kept = ~np.isin(run.images.ids, out)
     part = ScoresRun(run.images.ids[kept], run.captions.ids, scores[kept])
-    report = evaluate(part, "coco_5k", data_dir=sample_library, allow_missing=True)
-    vectors = evaluate(
-        without(run, images=out), "coco_5k", data_dir=sample_library, similarity="dot", allow_missing=True
-    )
+    report = report_of(part, "coco_5k", allow_missing=True)
+    vectors = report_of(without(run, images=out), "coco_5k", similarity="dot", allow_missing=True)
     assert report.results == vectors.results
     lists = {int(i): run.captions.ids[np.argsort(-row)] for i, row in zip(run.images.ids, scores, strict=True)}
     ranked = RankingsRun.from_dicts(i2t=lists)
-    limited = evaluate(ranked, "coco_5k/i2t", data_dir=sample_library, limit=20)
+    limited = report_of(ranked, "coco_5k/i2t", limit=20)
     assert limited.scores == {
         key: value
-        for key, value in evaluate(run, "coco_5k", data_dir=sample_library, similarity="dot", limit=20).scores.items()
+        for key, value in report_of(run, "coco_5k", similarity="dot", limit=20).scores.items()
         if "/i2t/" in key
     }
     with pytest.raises(InvalidOption, match="rankings do not tell what they lack"):
-        evaluate(ranked, data_dir=sample_library, allow_missing=True)
+        report_of(ranked, allow_missing=True)
 
 
-def test_images_that_encode_left_out_are_counted(sample_library, tmp_path):
+def test_images_that_encode_left_out_are_counted(sample_library, report_of, tmp_path):
     run = near_run(sample_library)
     out = run.images.ids[:2].tolist()
     save_embeddings(path := tmp_path / "run.npz", without(run, images=out))
     with pytest.raises(MissingIds):
-        evaluate(load_run(path), data_dir=sample_library)
+        report_of(load_run(path))
     write_record(path, {"skipped": {str(number): "no image" for number in out}})
-    report = evaluate(load_run(path), data_dir=sample_library)
+    report = report_of(load_run(path))
     assert report.restriction == "58 of 60 images (without 2 that could not be read)"
-    assert report.results == evaluate(without(run, images=out), data_dir=sample_library, allow_missing=True).results
+    assert report.results == report_of(without(run, images=out), allow_missing=True).results
     # Those of another file, and those that the run has after all, are not left out.
     save_embeddings(path, without(run, images=out[:1]))
     with pytest.raises(MissingIds):
-        evaluate(load_run(path), data_dir=sample_library)
+        report_of(load_run(path))
     write_record(path, {"skipped": {str(number): "no image" for number in out}})
-    assert evaluate(load_run(path), data_dir=sample_library).restriction.startswith("59 of 60 images")
+    assert report_of(load_run(path)).restriction.startswith("59 of 60 images")
     save_embeddings(path, run)
     write_record(path, {"skipped": {str(number): "no image" for number in out}})
-    assert "restriction" not in evaluate(load_run(path), data_dir=sample_library).provenance
+    assert "restriction" not in report_of(load_run(path)).provenance
 
 
 def test_every_form_says_so(sample_library, capsys):

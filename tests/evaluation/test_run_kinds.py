@@ -41,9 +41,9 @@ def rows(report: Report, without=()):
     return {row.key: dataclasses.astuple(row) for row in report.results if not row.key.startswith(without)}
 
 
-def test_a_score_matrix_gives_the_report_of_its_embeddings(forms, sample_library):
-    expected = ce.evaluate(forms["embeddings"], data_dir=sample_library)
-    report = ce.evaluate(forms["scores"], data_dir=sample_library)
+def test_a_score_matrix_gives_the_report_of_its_embeddings(forms, report_of):
+    expected = report_of(forms["embeddings"])
+    report = report_of(forms["scores"])
     assert rows(report) == rows(expected, ("co_captions", "cxc/t2t", "cxc/i2i", "cxc/sts", "cxc/sis"))
     assert len(rows(report)) > 20
     assert report.skipped["cxc/t2t"] == "scores of images with captions do not rank t2t"
@@ -52,10 +52,10 @@ def test_a_score_matrix_gives_the_report_of_its_embeddings(forms, sample_library
     assert report.provenance["similarity_from"] is None
 
 
-def test_whole_rankings_give_the_report_of_their_embeddings(forms, sample_library):
+def test_whole_rankings_give_the_report_of_their_embeddings(forms, report_of):
     """Intervals, counts and all four directions included; the query stands in its own text-text ranking."""
-    expected = ce.evaluate(forms["embeddings"], data_dir=sample_library)
-    report = ce.evaluate(forms["rankings"], data_dir=sample_library)
+    expected = report_of(forms["embeddings"])
+    report = report_of(forms["rankings"])
     rated = ("cxc/sts", "cxc/sis", "cxc/sits")
     assert rows(report) == rows(expected, rated)
     reasons = dict.fromkeys(rated, "rankings do not tell how similar rated pairs are")
@@ -64,17 +64,17 @@ def test_whole_rankings_give_the_report_of_their_embeddings(forms, sample_librar
     assert report.skipped == expected.skipped | reasons
 
 
-def test_one_direction_is_enough(forms, sample_library):
+def test_one_direction_is_enough(forms, report_of):
     run = RankingsRun({"t2i": forms["rankings"].lists["t2i"]})
-    report = ce.evaluate(run, data_dir=sample_library, confidence=None)
+    report = report_of(run, confidence=None)
     assert {row.direction for row in report.results} == {"t2i"}
     assert report.skipped["eccv_caption/i2t"] == "the run has no i2t rankings"
     with pytest.raises(InvalidOption, match="eccv_caption cannot be computed: the run has no i2t rankings"):
-        ce.evaluate(run, "eccv_caption/i2t", data_dir=sample_library)
+        report_of(run, "eccv_caption/i2t")
 
 
 @pytest.mark.parametrize("depth", [1, 5, 40, 59])
-def test_a_shorter_ranking_gives_equal_values_or_none(forms, sample_library, depth):
+def test_a_shorter_ranking_gives_equal_values_or_none(forms, report_of, depth):
     lists = {
         direction: {
             query: row[:depth].tolist()
@@ -82,8 +82,8 @@ def test_a_shorter_ranking_gives_equal_values_or_none(forms, sample_library, dep
         }
         for direction, one in forms["rankings"].lists.items()
     }
-    whole = ce.evaluate(forms["rankings"], data_dir=sample_library, confidence=None)
-    short = ce.evaluate(RankingsRun.from_dicts(**lists), data_dir=sample_library, confidence=None)
+    whole = report_of(forms["rankings"], confidence=None)
+    short = report_of(RankingsRun.from_dicts(**lists), confidence=None)
     assert short.scores.items() <= whole.scores.items()
     left_out = whole.scores.keys() - short.scores.keys()
     assert left_out == short.skipped.keys() - whole.skipped.keys()
@@ -103,9 +103,9 @@ def ten_of_every_fold(sample_library, monkeypatch):
     return RankingsRun.from_dicts(t2i=dict.fromkeys(captions.tolist(), images[np.arange(images.size) % 12 < 10]))
 
 
-def test_coco_1k_needs_whole_rankings(ten_of_every_fold, sample_library):
+def test_coco_1k_needs_whole_rankings(ten_of_every_fold, report_of):
     """Even lists that hold ten items of each fold are left out, as how many they hold is chance."""
-    report = ce.evaluate(ten_of_every_fold, data_dir=sample_library, confidence=None)
+    report = report_of(ten_of_every_fold, confidence=None)
     assert "holds 10 of the 12 items of its fold" in report.skipped["coco_1k/t2i/recall_at_1"]
     assert report.skipped["coco_1k/rsum"].startswith("needs i2t and t2i/recall_at_1")
     assert "coco_5k/t2i/recall_at_10" in report.scores
@@ -115,21 +115,21 @@ def test_coco_1k_needs_whole_rankings(ten_of_every_fold, sample_library):
 @pytest.mark.parametrize(
     "options", [{"tasks": "coco_1k"}, {"tasks": ["coco_1k", "coco_5k"]}, {"metrics": ["recall_at_1"]}]
 )
-def test_coco_1k_asked_for_by_name_refuses_them(options, ten_of_every_fold, sample_library):
+def test_coco_1k_asked_for_by_name_refuses_them(options, ten_of_every_fold, report_of):
     with pytest.raises(RunTooShallow, match=r"holds 10 of the 12 items of its fold.*Rank the whole gallery"):
-        ce.evaluate(ten_of_every_fold, data_dir=sample_library, confidence=None, **options)
+        report_of(ten_of_every_fold, confidence=None, **options)
 
 
 @pytest.mark.parametrize("kind", ["scores", "rankings"])
 @pytest.mark.parametrize(
     "option", [{"similarity": "nonsense"}, {"similarity": "cosine"}, {"device": "x"}, {"block_size": 7}]
 )
-def test_options_of_embeddings_are_refused_elsewhere(forms, sample_library, kind, option):
+def test_options_of_embeddings_are_refused_elsewhere(forms, report_of, kind, option):
     name, value = next(iter(option.items()))
     words = rf"{name}={value!r} is for embeddings, and this run has {kind}; leave it out"
     run = forms[kind]
     with pytest.raises(InvalidOption, match=words):
-        ce.evaluate(run, data_dir=sample_library, **option)
+        report_of(run, **option)
     qrels = Judgments.from_pairs(
         run.ids("images")[:1], run.ids("captions"), run.ids("images")[:1], run.ids("captions")[:1]
     )
@@ -149,16 +149,16 @@ def test_rated_pairs_of_scores_have_no_similarity_to_choose(forms):
 @pytest.mark.parametrize(
     ("option", "error"), [({"similarity": "l2"}, UnknownName), ({"device": "abacus"}, InvalidOption)]
 )
-def test_unknown_options_of_embeddings_are_refused_before_any_task(forms, sample_library, tasks, option, error):
+def test_unknown_options_of_embeddings_are_refused_before_any_task(forms, report_of, tasks, option, error):
     with pytest.raises(error, match=r"l2|abacus"):
-        ce.evaluate(forms["embeddings"], tasks, data_dir=sample_library, **option)
+        report_of(forms["embeddings"], tasks, **option)
 
 
-def test_scores_that_float32_would_drop_keep_their_order(forms, sample_library):
+def test_scores_that_float32_would_drop_keep_their_order(forms, report_of):
     whole = forms["scores"]
     small = dataclasses.replace(whole, scores=whole.scores * 2.0**-200)
-    report = ce.evaluate(small, data_dir=sample_library)
-    assert rows(report) == rows(ce.evaluate(whole, data_dir=sample_library))
+    report = report_of(small)
+    assert rows(report) == rows(report_of(whole))
 
 
 @pytest.mark.parametrize(
@@ -186,12 +186,12 @@ def test_the_run_says_its_similarity_and_the_caller_overrides_it(forms, sample_l
     assert report.scores != other.scores
 
 
-def test_a_zero_vector_gives_no_number(forms, sample_library):
+def test_a_zero_vector_gives_no_number(forms, report_of):
     plain = forms["embeddings"].captions
     vectors = plain.vectors.copy()
     vectors[[3, 5]] = 0
     run = EmbeddingsRun(None, Embeddings(plain.ids, vectors))
     for tasks in ("all", "cxc/t2t", "cxc/sts"):
         with pytest.raises(MalformedRun, match="captions have the zero vector, which has no direction"):
-            ce.evaluate(run, tasks, data_dir=sample_library)
-    assert ce.evaluate(run, data_dir=sample_library, similarity="dot", confidence=None).scores
+            report_of(run, tasks)
+    assert report_of(run, similarity="dot", confidence=None).scores
