@@ -51,11 +51,6 @@ def test_map_at_r_is_at_most_r_precision(ranks):
     assert np.all(map_at_r(ranks) <= r_precision(ranks) + 1e-15)
 
 
-@given(ranks=strategies.ranks(), k=st.integers(1, 50))
-def test_recall_grows_with_k(ranks, k):
-    assert np.all(recall_at_k(ranks, k) <= recall_at_k(ranks, k + 1))
-
-
 @pytest.mark.parametrize("name", RANKED)
 @given(ranks=strategies.ranks())
 def test_values_are_one_per_query_and_within_the_declared_bounds(name, ranks):

@@ -120,21 +120,6 @@ def test_folds_where_a_query_is_left_out_of_its_own_ranking():
     assert set(expected.n_gallery.tolist()) == {ITEMS // 2 - 1}
 
 
-def test_a_query_is_left_out_of_its_own_ranking():
-    _, ids, vectors, _ = judged(seed=3)
-    asking = np.arange(0, ITEMS, 40)
-    qrels = Judgments.from_pairs(
-        ids[asking],
-        ids,
-        np.tile(ids[asking], 2),
-        np.append(ids[asking + 1], ids[(asking + 40) % ITEMS]),
-        without_self=True,
-    )
-    expected = positive_ranks(EmbeddingsRun(None, Embeddings(ids, vectors)), qrels, "t2t", similarity="dot")
-    own = Embeddings(ids[asking], vectors[asking])
-    assert_equal_ranks(in_shards(own, ids, vectors, qrels, (0, 2_000, ITEMS)), expected)
-
-
 def test_shards_that_overlap_or_leave_gaps_are_refused():
     queries, ids, vectors, qrels = judged()
     gallery = LargeGallery(queries, qrels, Embeddings(ids, vectors))
