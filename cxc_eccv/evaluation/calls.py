@@ -18,7 +18,7 @@ from cxc_eccv.evaluation.needs import AnyRanks, Ranks
 from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report, name_model
 from cxc_eccv.evaluation.select import Part, plan_of, select
 from cxc_eccv.evaluation.settings import Probabilities, Settings, Unjudged, check_split
-from cxc_eccv.ranking.scan import one_blas_thread
+from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
 from cxc_eccv.sources.library import Library

@@ -44,7 +44,8 @@ def measure(
         for need in needs:
             if reading := [*need.readers, *(() if bounds is None else bounds.readers(need))]:
                 readers.setdefault(need.direction, []).extend(reading)
-        ranked = add_altered(seen, {part.task.altered for part in parts_of_view} - {""}, similarity)
+        altered = {part.task.altered for part in parts_of_view} - {""}
+        ranked = add_altered(seen, altered, similarity) if altered else seen
         ranks = ranks_of_run(ranked, judgments, readers=readers, similarity=similarity, **options)
         for need in needs:
             need.learn(seen, ranks, similarity)

@@ -22,8 +22,7 @@ from cxc_eccv.evaluation.report_files import per_query_table
 from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Judge, Settings
 from cxc_eccv.ranking.device import torch_on
-from cxc_eccv.ranking.scan import one_blas_thread, workers
-from cxc_eccv.ranking.scores import refuse_embedding_options, similarity_of
+from cxc_eccv.ranking.scores import one_blas_thread, refuse_embedding_options, similarity_of, workers
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.checks import check_name
 from cxc_eccv.sources.library import Library
@@ -202,9 +201,10 @@ def describe_run(run: Run, parts: Iterable[Part]) -> dict[str, Any]:
 
 def name_model(run: Run, name: str | None) -> dict[str, str]:
     """The entry ``model`` of the provenance: the name given, else what the run says, else none."""
-    check_name("evaluate", name, InvalidOption)
-    chosen = run.model if name is None else name
-    return {} if chosen is None else {"model": chosen}
+    if name is not None:
+        check_name("evaluate", name, InvalidOption)
+        return {"model": name}
+    return {} if run.model is None else {"model": run.model}
 
 
 def choose_similarity(

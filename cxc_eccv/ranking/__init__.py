@@ -15,8 +15,8 @@ higher, by the tie rule: an item that ties with a positive counts as ranked abov
 :mod:`~cxc_eccv.ranking.counts`.
 
 - :mod:`~cxc_eccv.ranking.rank` is the front door; it merges the judgments of a direction and chooses how to count it.
-- :mod:`~cxc_eccv.ranking.scan` is the only loop: fill a block, let it be read by the thread that filled it, go on.
-- :mod:`~cxc_eccv.ranking.scores` are the sources, each something that fills rows ``start`` to ``stop``.
+- :mod:`~cxc_eccv.ranking.scores` are the sources, each something that fills rows ``start`` to ``stop``, and the only
+  loop: fill a block, let it be read by the thread that filled it, go on.
 - ``readers`` learn from blocks, beside the counts of positives whose query is a row: counts of those whose query is a
   column (a *bracket* holds a pair's score until it is known); the best of rows and of columns; plausible matches.
 - :mod:`~cxc_eccv.ranking.shared_product` counts what one product can serve twice. Where too many scores are alike for

@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import DataError, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.kernels import row_counts
 from cxc_eccv.ranking.counts import Counts, MergedJudgments, rank_positives
-from cxc_eccv.ranking.scan import Options, one_blas_thread, scan, workers
 from cxc_eccv.ranking.scores import (
     ALIGNMENT,
+    Options,
     first_twins,
+    one_blas_thread,
     prepare,
     refuse_extremes,
     refuse_zero_vectors,
     row_hashes,
+    scan,
+    workers,
 )
 from cxc_eccv.runs.embeddings import SIMILARITIES
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, positions_of

@@ -16,17 +16,19 @@ from cxc_eccv.ranking.counts import CountRows, Counts, MergedJudgments, RowPairs
 from cxc_eccv.ranking.device import DeviceProduct, full_precision, torch_on
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, read_rankings
 from cxc_eccv.ranking.readers import RowReader, TopRows, can_read_columns
-from cxc_eccv.ranking.scan import Options, Scores, scan
 from cxc_eccv.ranking.scores import (
     GivenScores,
     Layout,
+    Options,
     Product,
     ScoreRows,
+    Scores,
     places_of,
     prepare_side,
     refuse_embedding_options,
     refuse_extremes,
     refuse_zero_vectors,
+    scan,
     similarity_of,
 )
 from cxc_eccv.ranking.shared_product import count_both, count_within

@@ -16,8 +16,17 @@ from numpy.typing import NDArray
 from cxc_eccv.kernels import row_counts
 from cxc_eccv.ranking.counts import Counts, MergedJudgments, RowPairs, ScoresTooAlike
 from cxc_eccv.ranking.readers import ColumnPairs, ColumnReaders, RowReader, brackets
-from cxc_eccv.ranking.scan import BLOCK_BYTES, Options, scan
-from cxc_eccv.ranking.scores import ALIGNMENT, Layout, Product, first_twins, prepare_side, refuse_extremes
+from cxc_eccv.ranking.scores import (
+    ALIGNMENT,
+    BLOCK_BYTES,
+    Layout,
+    Options,
+    Product,
+    first_twins,
+    prepare_side,
+    refuse_extremes,
+    scan,
+)
 from cxc_eccv.runs.embeddings import EmbeddingsRun
 from cxc_eccv.types import IntArray, positions_of, sides_of
 from cxc_eccv.types.ids import distinct_of

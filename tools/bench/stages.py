@@ -38,15 +38,15 @@ WRAPPED = {
         "ranking.readers.columns:ColumnReaders.__init__",
         "ranking.readers.columns:ColumnReaders.read",
         "ranking.readers.columns:ColumnReaders.finish",
-        "ranking.readers.columns:DeepColumns.lists",
+        "ranking.readers.columns:BestOfColumns.lists",
     ),
     "counts to ranks": ("ranking.rank:rank_positives",),
     "judgments": ("evaluation.calls:select", "ranking.counts:MergedJudgments.of"),
     "checks of the run": ("evaluation.calls:find_faults", "evaluation.calls:describe_run"),
     "bootstrap": (
-        "statistics.bootstrap:ClusterBootstrap.__init__",
-        "statistics.bootstrap:ClusterBootstrap.means",
-        "statistics.bootstrap:ClusterBootstrap.medians",
+        "statistics.intervals:ClusterBootstrap.__init__",
+        "statistics.intervals:ClusterBootstrap.means",
+        "statistics.intervals:ClusterBootstrap.medians",
         "statistics.intervals:interval",
     ),
     "correlations": (
@@ -55,7 +55,7 @@ WRAPPED = {
     ),
     "report": ("evaluation.calls:make_report",),
     "imports of tasks and metrics": ("evaluation.select:task", "evaluation.select:tasks", "evaluation.select:plan_of"),
-    "libraries of threads found": ("ranking.scan:_libraries",),
+    "libraries of threads found": ("ranking.scores:_libraries",),
     "values of queries": ("evaluation.needs.ranks:Ranks.score", "evaluation.needs.rows:TopItems.score"),
 }
 """Stage to functions, each ``module:name`` as it is called; time in an inner stage is the inner one's alone."""

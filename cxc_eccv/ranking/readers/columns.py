@@ -17,7 +17,7 @@ from cxc_eccv import kernels
 from cxc_eccv.kernels import column_counts, pair_products
 from cxc_eccv.ranking.counts import Counts, ScoresTooAlike
 from cxc_eccv.ranking.readers.rows import RowReader
-from cxc_eccv.ranking.scan import workers
+from cxc_eccv.ranking.scores import workers
 from cxc_eccv.types import IntArray, positions_of
 
 PAIRS_AT_ONCE = 4096

@@ -35,8 +35,7 @@ from cxc_eccv.encoding.distributed.shards import (
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.ranking.rank import top_k as rank_top
-from cxc_eccv.ranking.scan import one_blas_thread
-from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of, to_unit_length
+from cxc_eccv.ranking.scores import one_blas_thread, refuse_zero_vectors, similarity_of, to_unit_length
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs

@@ -17,7 +17,7 @@ from cxc_eccv.evaluation.select import Selection, select
 from cxc_eccv.ranking import ranks_of_run
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings
 from cxc_eccv.ranking.readers import TopRows
-from cxc_eccv.ranking.scan import one_blas_thread
+from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray, check_whole
