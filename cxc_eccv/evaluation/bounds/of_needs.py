@@ -23,7 +23,6 @@ from cxc_eccv.evaluation.needs import (
     Need,
     OtherScores,
     Ranks,
-    StoppingReader,
     TopItems,
     Variant,
 )
@@ -86,7 +85,7 @@ class _Top(ABC):
     def __init__(self, depth: int) -> None:
         self.depth = depth
         self.unbounded: dict[str, str] = {}
-        self.readers: list[StoppingReader] = []
+        self.readers: list[TopRows] = []
         self._probabilities: FloatArray | None = None
 
     @abstractmethod
@@ -130,7 +129,7 @@ class _TopOfRanks(_Top):
             held = run.depths(need.direction)[rows_of(run, need.direction, need.query_ids)]
             deepest = min(deepest, int(held.min()))
         self._top = TopOfKnown(need.judged, known, deepest)
-        self.readers = [StoppingReader(reader) for reader in self._top.readers]
+        self.readers = self._top.readers
         needed = {variant.label: min(self.looks_at(variant), self._top.largest) for variant in need.variants}
         self.unbounded = {
             label: f"bounds look at the top {items}, but the rankings hold {deepest} items; ask for bounds_depth="
@@ -179,7 +178,7 @@ class _TopOfItems(_Top):
         self._further: TopRows | None = None
         if any("k" not in variant.parameters for variant in need.variants):
             self._further = TopRows(need.judged, int(need.judged.n_relevant.max()) + depth)
-            self.readers = [StoppingReader(self._further)]
+            self.readers = [self._further]
 
     @property
     def _top(self) -> TopK:

@@ -12,7 +12,7 @@ from typing import Any
 from cxc_eccv.evaluation.needs.need import AnyRanks, Need, OtherScores, QueryValues, Scored, Variant
 from cxc_eccv.evaluation.needs.pairs import ComparedScores, PairSimilarities
 from cxc_eccv.evaluation.needs.ranks import Alterations, Ranks
-from cxc_eccv.evaluation.needs.rows import MatchCounts, StoppingReader, TopItems
+from cxc_eccv.evaluation.needs.rows import MatchCounts, TopItems
 
 __all__ = [
     "NEEDS",
@@ -24,7 +24,6 @@ __all__ = [
     "QueryValues",
     "Ranks",
     "Scored",
-    "StoppingReader",
     "TopItems",
     "Variant",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,47 +22,12 @@ from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
 
 
-class StoppingReader:
-    """A reader that stops where rankings end too early, and remembers why."""
-
-    def __init__(self, rows: TopRows | PlausibleRows) -> None:
-        self.query_ids, self.gallery_ids = rows.query_ids, rows.gallery_ids
-        self.without_self, self.deepest, self.attach = rows.without_self, rows.deepest, rows.attach
-        self.error: RunTooShallow | None = None
-        self.rows = rows
-
-    def read(self, block: NDArray[Any], start: int) -> None:
-        """Take a block of scores."""
-        self._unless_too_short(self.rows.read, block, start)
-
-    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Take the best items of some queries."""
-        self._unless_too_short(self.rows.take, queries, scores, items)
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has stopped."""
-        return self.error is not None
-
-    @property
-    def needs(self) -> IntArray:
-        """(Q,) items that it takes of every query."""
-        return self.rows.needs
-
-    def _unless_too_short(self, read: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - as it takes them
-        if self.error is None:
-            try:
-                read(*arguments)
-            except RunTooShallow as error:
-                self.error = error
-
-
 class _FromRows(Need[Judged]):
     """What a reader learns from the rows of the score matrix, all at once or not at all."""
 
-    def _read_with(self, rows: TopRows | PlausibleRows) -> None:
-        self.query_ids, self.gallery_ids, self.reader = rows.query_ids, rows.gallery_ids, StoppingReader(rows)
-        self.readers = (self.reader,)
+    def _read_with(self, reader: TopRows | PlausibleRows) -> None:
+        self.query_ids, self.gallery_ids, self.reader = reader.query_ids, reader.gallery_ids, reader
+        self.readers = (reader,)
 
     @classmethod
     def build(cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], run: Run) -> list[Need[Judged]]:
@@ -78,7 +43,7 @@ class _FromRows(Need[Judged]):
         if not short.size:
             return {}
         first = short[0]
-        error = too_shallow(self.query_ids[first], needed[first], held[first], self.reader.rows.reason)
+        error = too_shallow(self.query_ids[first], needed[first], held[first], self.reader.reason)
         return dict.fromkeys((variant.label for variant in self.variants), error)
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:

@@ -5,7 +5,7 @@ Each knows the rows and columns it needs. What stands at a depth of a row is fou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -147,22 +147,65 @@ def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], Int
     return values, places
 
 
-class TopRows:
+class DeepReader:
+    """A reader that stops where rankings end too early; who asks for its result then gets the error."""
+
+    without_self = False
+    deepest: int | None
+
+    def __init__(self, query_ids: IntArray, gallery_ids: IntArray) -> None:
+        self.query_ids, self.gallery_ids = query_ids, gallery_ids
+        self.error: RunTooShallow | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has stopped."""
+        return self.error is not None
+
+    def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
+        """Learn the layout."""
+        self._own = OwnRows(self.query_ids, self.gallery_ids, row_ids, item_ids, columns, width)
+
+    def read(self, block: NDArray[Any], start: int) -> None:
+        """Read a block of rows, of which ``start`` is the first."""
+        self._unless_too_short(self._read, block, start)
+
+    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
+        """Read the best items of queries."""
+        self._unless_too_short(self._take, queries, scores, items)
+
+    def _read(self, block: NDArray[Any], start: int) -> None:
+        raise NotImplementedError
+
+    def _take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
+        raise NotImplementedError
+
+    def _unless_too_short(self, read: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - as it takes them
+        if self.error is None:
+            try:
+                read(*arguments)
+            except RunTooShallow as error:
+                self.error = error
+
+    def _refuse_too_short(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+class TopRows(DeepReader):
     """Reads the top K of every query under the pessimistic order.
 
     Scores go down. Of items with equal scores judged ones without gain stand first, then those that were not judged,
     then the others from the lowest gain, where no gains are given the positives last; equal ones among these by id.
     """
 
-    ended = False
-
     def __init__(self, judgments: Judgments, depth: int) -> None:
         check_whole("the top k of a ranking: k", depth)
-        self.query_ids, self.gallery_ids = judgments.query_ids, judgments.gallery_ids
+        super().__init__(judgments.query_ids, judgments.gallery_ids)
         self.without_self = judgments.without_self
         in_own_gallery = positions_of(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)
         self.depth = min(depth, self.gallery_ids.size - int(in_own_gallery.any()))
-        self.deepest: int | None = self.depth
+        self.deepest = self.depth
         size = self.gallery_ids.size
         self._judged = judgments.rows * size + judgments.indices  # ascending
         gains = np.ones(self._judged.size) if judgments.gains is None else judgments.gains
@@ -173,18 +216,12 @@ class TopRows:
         self._scores = np.zeros(shape)  # scores of a matrix may be float64, which tie in float32
         self._cut = np.zeros(self.query_ids.size, dtype=np.int64)
 
-    def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
-        """Learn the layout."""
-        self._own = OwnRows(self.query_ids, self.gallery_ids, row_ids, item_ids, columns, width)
-
-    def read(self, block: NDArray[Any], start: int) -> None:
-        """Read a block of rows, of which ``start`` is the first."""
+    def _read(self, block: NDArray[Any], start: int) -> None:
         for queries, scores in self._own.strips(block, start):
             best, columns = best_candidates(scores, self.depth)
-            self.take(queries, best, self._own.items[columns])
+            self._take(queries, best, self._own.items[columns])
 
-    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Read the best items of queries, and refuse too few."""
+    def _take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
         depths = np.full(queries.size, self.depth)
         lowest = score_at_depth(scores, self.depth)
         refuse_shallow(self.query_ids[queries], scores, lowest, depths, self.reason)
@@ -204,6 +241,7 @@ class TopRows:
     @property
     def result(self) -> TopK:
         """The best items, after all blocks were read."""
+        self._refuse_too_short()
         return TopK(self.query_ids, self._ids, self._scores, self._cut)
 
     def _keep(
@@ -235,32 +273,28 @@ class TopRows:
         return np.asarray(codes * size + self._order_of_ids[items])
 
 
-class BestRows:
+class BestRows(DeepReader):
     """Reads the best score of every query among some items."""
 
-    without_self = False
-    ended = False
     deepest: int | None = 1
 
     def __init__(self, query_ids: IntArray, gallery_ids: IntArray) -> None:
-        self.query_ids, self.gallery_ids = query_ids, gallery_ids
+        super().__init__(query_ids, gallery_ids)
         self._best = np.full(query_ids.size, -np.inf)
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
         """Learn the layout."""
-        self._own = OwnRows(self.query_ids, self.gallery_ids, row_ids, item_ids, columns, width)
+        super().attach(row_ids, item_ids, columns, width)
         own = np.flatnonzero(self._own.items >= 0)
         # Items that are ranked alike stand together: few runs of columns, which no copy is made of.
         self._runs = [(run[0], run[-1] + 1) for run in np.split(own, np.flatnonzero(np.diff(own) > 1) + 1)]
 
-    def read(self, block: NDArray[Any], start: int) -> None:
-        """Read a block of rows, of which ``start`` is the first."""
+    def _read(self, block: NDArray[Any], start: int) -> None:
         queries, rows = self._own.rows(block, start)
         best = np.max([block[:, first:stop].max(axis=1) for first, stop in self._runs], axis=0)
         self._best[queries] = best[rows]
 
-    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Read the best items of queries."""
+    def _take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
         self._best[queries] = scores.max(axis=1)
 
     @property
@@ -278,19 +312,17 @@ FEW = 64
 """Of looks at no more than this fraction of the items, only the items looked at are compared."""
 
 
-class PlausibleRows:
+class PlausibleRows(DeepReader):
     """Counts the matches among the top R of every query at several looks.
 
     A ranking is never sorted and its matches are never listed: a row's score at depth R is selected, and the matches
     that reach it are counted. Items that tie there fill the room that is left, those that are no matches first.
     """
 
-    without_self = False
     reason = "for its plausible matches"
-    ended = False
 
     def __init__(self, matches: CategoryMatches, looks: Sequence[Look]) -> None:
-        self.query_ids, self.gallery_ids = matches.query_ids, matches.gallery_ids
+        super().__init__(matches.query_ids, matches.gallery_ids)
         self.looks, self._matches = tuple(looks), matches
         self._n_matches = _count_matching(matches, [zeta for zeta, _ in self.looks])
         self._hits = np.zeros_like(self._n_matches)
@@ -298,25 +330,19 @@ class PlausibleRows:
         cuts = self._cuts
         self.deepest = max(cuts) if max(cuts) * FEW <= self.gallery_ids.size else None
 
-    def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
-        """Learn the layout."""
-        self._own = OwnRows(self.query_ids, self.gallery_ids, row_ids, item_ids, columns, width)
-
-    def read(self, block: NDArray[Any], start: int) -> None:
-        """Read a block of rows, of which ``start`` is the first."""
+    def _read(self, block: NDArray[Any], start: int) -> None:
         if counts_matches(block, self._matches.distances, len(self.looks)):
             queries, rows = self._own.rows(block, start)
             self._count(queries, block, rows, self._own.items)
         elif self.deepest is None:
             for queries, scores in self._own.strips(block, start, blank=False):
-                self.take(queries, scores, self._own.items)
+                self._take(queries, scores, self._own.items)
         else:
             for queries, scores in self._own.strips(block, start):
                 best, columns = best_candidates(scores, self.deepest)
-                self.take(queries, best, self._own.items[columns])
+                self._take(queries, best, self._own.items[columns])
 
-    def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Read the best items of queries."""
+    def _take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
         self._count(queries, scores, np.arange(queries.size), items)
 
     def _count(self, queries: IntArray, scores: NDArray[Any], rows: IntArray, items: IntArray) -> None:
@@ -343,6 +369,7 @@ class PlausibleRows:
     @property
     def result(self) -> PlausibleHits:
         """The counts, after all blocks were read."""
+        self._refuse_too_short()
         return PlausibleHits(self.query_ids, self.looks, self._n_matches, self._hits, self._ties)
 
 
