@@ -28,8 +28,8 @@ class Plan:
     """The metrics of one task."""
 
     task: Task
-    parts: Mapping[str, tuple[Variant, ...]]
-    strict: bool
+    parts: Mapping[str, tuple[Variant, ...]]  # by direction or kind of rated pairs; those over all of them under ""
+    strict: bool  # the user named the metrics, so that each must be computed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class Part:
     """One part of one task: its metrics, and what they are computed from."""
 
     plan: Plan
-    name: str
+    name: str  # empty for all directions together
     needs: tuple[Need[Any], ...]
 
     @property
@@ -71,7 +71,7 @@ class Restriction:
 
     images: IntArray
     captions: IntArray
-    facts: dict[str, Any]
+    facts: dict[str, Any]  # empty where nothing is left out
 
     def apply(self, judged: Judged, direction: str) -> Judged:
         """What is left of the judgments of a direction, possibly no query."""
@@ -88,10 +88,10 @@ class Selection:
     """What is computed."""
 
     parts: list[Part]
-    skipped: dict[str, str]
-    refused: list[CxcEccvError]
+    skipped: dict[str, str]  # key to reason
+    refused: list[CxcEccvError]  # why tasks that were named cannot be computed at all
     restriction: Restriction
-    sources: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()  # of labels, in place of those of the tasks
 
 
 def select(

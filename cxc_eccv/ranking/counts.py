@@ -40,15 +40,15 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergedJudgments:
-    """Judgments over a common set of queries and gallery items."""
+    """Judgments over a common set of Q queries and N gallery items, in S segments, with P distinct positive pairs."""
 
     query_ids: IntArray
     gallery_ids: IntArray
-    segments: IntArray
-    queries: IntArray
-    items: IntArray
+    segments: IntArray  # (N,) of each gallery item, from 0
+    queries: IntArray  # (P,) places in query_ids, ascending
+    items: IntArray  # (P,) places in gallery_ids
     without_self: bool
-    shares: dict[str, Share]
+    shares: dict[str, Share]  # by task
 
     @property
     def n_segments(self) -> int:

@@ -44,7 +44,7 @@ class Options:
     """How scores are computed and walked through."""
 
     similarity: str = "cosine"
-    block_size: int | None = None
+    block_size: int | None = None  # rows that one thread scores at once; None for about 80 MB in all threads together
     progress: bool = False
     device: str | None = None
 

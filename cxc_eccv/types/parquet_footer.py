@@ -32,10 +32,10 @@ TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range
 class Chunk(NamedTuple):
     """What one column has in one row group."""
 
-    path: str
-    width: int | None
+    path: str  # names from the column to the values, as votes.list.element
+    width: int | None  # bytes of a value, None for texts
     values: int
-    unpacked: int
+    unpacked: int  # bytes of its pages when they are unpacked
 
 
 def read_footer(path: Path) -> list[Chunk]:

@@ -23,13 +23,13 @@ Flags = NDArray[np.bool_]
 class Retrieved:
     """The top D of every query, and what is known of it."""
 
-    ranks: PositiveRanks
-    ids: IntArray
-    unjudged: Flags
-    above: IntArray
-    ends: IntArray
-    lowest: IntArray
-    depth: int
+    ranks: PositiveRanks  # of the known positives
+    ids: IntArray  # (Q, D), best first
+    unjudged: Flags  # (Q, D)
+    above: IntArray  # (Q, D) known positives that score higher, of unjudged items
+    ends: IntArray  # (Q, D) place of the last retrieved item that scores the same
+    lowest: IntArray  # (Q, D) rank of the last item that scores the same and is no known positive, retrieved or not
+    depth: int  # of a metric without K; D may be more, for another metric at K
 
     def within(self, k: int | None) -> Flags:
         """(Q, D) the unjudged items that a metric at K looks at, or any other one."""
