@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.evaluation.needs import QueryValues, Scored
+from cxc_eccv.evaluation.needs import Scored
 from cxc_eccv.registry import metric_variants
 from cxc_eccv.sources.reading import shown
 from cxc_eccv.types import Bounds, Report, Result
@@ -109,28 +109,22 @@ def per_query_table(scored: Sequence[Scored]) -> pa.Table:
     ``best_rank`` is that of the query's best positive, null where none was found or no positives are ranked;
     ``cluster`` the image behind the query, by which intervals resample.
     """
-    batches = [_make_rows(row, row.queries) for row in scored if row.queries is not None]
+    batches = []
+    for row in scored:
+        if (queries := row.queries) is None:
+            continue
+        once = pa.array(np.zeros(queries.ids.size, dtype=np.int32))
+        named = (row.result.task, row.result.direction, row.result.metric)
+        names = [pa.DictionaryArray.from_arrays(once, [name]) for name in named]
+        best = pa.nulls(queries.ids.size, pa.int64()) if queries.best_ranks is None else queries.best_ranks
+        columns = [pa.array(queries.ids), *names, pa.array(queries.values), best, pa.array(row.images)]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=PER_QUERY_SCHEMA))
     return pa.Table.from_batches(batches, schema=PER_QUERY_SCHEMA)
 
 
-def _make_rows(scored: Scored, queries: QueryValues) -> pa.RecordBatch:
-    result, size = scored.result, queries.ids.size
-    best = pa.nulls(size, pa.int64()) if queries.best_ranks is None else queries.best_ranks
-    names = [_repeat(name, size) for name in (result.task, result.direction, result.metric)]
-    columns = [pa.array(queries.ids), *names, pa.array(queries.values), best, pa.array(scored.images)]
-    return pa.RecordBatch.from_arrays(columns, schema=PER_QUERY_SCHEMA)
-
-
-def _repeat(name: str, size: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(size, dtype=np.int32)), [name])
-
-
 SCHEMA = 1
-
 ROUNDING = 1e-9
-
 EDITED = "; the file was edited. Evaluate again."
-
 
 RESULT: Mapping[str, Kind] = {
     **dict.fromkeys(("key", "task", "direction", "metric"), TEXT),
