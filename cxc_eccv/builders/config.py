@@ -19,8 +19,6 @@ from cxc_eccv.sources.library import Library
 if TYPE_CHECKING:
     import datasets  # a report looks up texts as rows do, and needs nothing of it
 
-__all__ = ["DEFAULT_CONFIG", "BuildOptions", "DatasetConfig", "Rows", "Sentences", "dataset_configs", "select_configs"]
-
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:

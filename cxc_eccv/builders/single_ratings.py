@@ -18,10 +18,7 @@ RATING_FIELDS = {
 
 
 def with_single_ratings(columns: dict[str, object], library: Library, kind: str, split: str) -> Rows:
-    """Rows of CxC in the order of its table, and the number and standard deviation of the single ratings behind each.
-
-    ``rating_count`` and ``rating_std`` are null where the single ratings are not at hand.
-    """
+    """Rows of CxC with the number and standard deviation of the single ratings behind each, null where not at hand."""
     table, single = library.cxc(kind, split), library.annotators(kind, split)
     if single is None:
         unknown = {name: pa.nulls(table.num_rows, feature.pa_type) for name, feature in RATING_FEATURES.items()}

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import Catalog, fingerprint_files
 from cxc_eccv.sources.download import catalog_of, fetch, locate, offline_reason, sha256_of, where_from
-from cxc_eccv.sources.label_files import find_label_files
 from cxc_eccv.sources.parsed import parse
 from cxc_eccv.sources.readers import (
     KINDS,
@@ -25,6 +24,7 @@ from cxc_eccv.sources.readers import (
     KarpathySplit,
     LabelFile,
     MinedPairs,
+    find_label_files,
     fold_restval,
     invalid_items,
     read_aligned,
@@ -44,8 +44,6 @@ from cxc_eccv.sources.readers import (
 from cxc_eccv.sources.reading import read_ids
 from cxc_eccv.splits import RAW_SPLIT
 from cxc_eccv.types import IntArray, positions_of
-
-__all__ = ["COCO_IMAGES", "Library"]
 
 COCO_IMAGES = "http://images.cocodataset.org"
 """Where COCO's images are, by folder and file name."""

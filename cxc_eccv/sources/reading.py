@@ -29,34 +29,6 @@ from cxc_eccv.types.shapes import Shape, check_shape
 from cxc_eccv.types.strict_json import JsonFault, decode_json, scan_json
 from cxc_eccv.writing import unshield
 
-__all__ = [
-    "Expected",
-    "Fingerprint",
-    "check_content",
-    "fingerprint",
-    "first_duplicate",
-    "integer",
-    "parse_ids",
-    "parse_json",
-    "parse_metadata",
-    "parse_number",
-    "read_bytes",
-    "read_csv",
-    "read_ids",
-    "read_json",
-    "read_json_lines",
-    "read_lines",
-    "read_records",
-    "read_rows",
-    "read_table",
-    "read_text",
-    "require_keys",
-    "sha256_of",
-    "shown",
-    "text",
-    "verify",
-]
-
 BLOCK = 1 << 20
 
 UNSETTLED = 2_000_000_000
@@ -234,11 +206,7 @@ CUT = " (the file seems to be cut off)"
 
 
 def read_records(path: Path) -> Iterator[Any]:
-    """The elements of a file that is one JSON list, one after the other and as strictly as :func:`read_json`.
-
-    A few blocks of the file are in memory at a time, however many there are. Parsers for streams would take a key given
-    twice; decoding element by element with json's own scanner is as quick.
-    """
+    """The elements of a file that is one JSON list, one after the other and as strictly as :func:`read_json`."""
     blocks = _text_blocks(path)
     text = _take(blocks, HEAD)
     start, number, ended = _skip_space(text, 0), 0, False
@@ -339,12 +307,7 @@ def integer(path: Path, place: str, value: object, least: int = 0) -> int:
 
 
 def parse_number(cell: str) -> int | str:
-    """The whole number from 0 on that a cell of CSV shows, or the cell where it shows none of 64 bits.
-
-    Example:
-        >>> parse_number("12"), parse_number("-1"), len(parse_number("9" * 5000))
-        (12, '-1', 5000)
-    """
+    """The whole number from 0 on that a cell of CSV shows, or the cell where it shows none of 64 bits."""
     return int(cell) if cell.isascii() and cell.isdigit() and len(cell) < 19 else cell
 
 
@@ -356,12 +319,7 @@ def text(path: Path, place: str, value: object) -> str:
 
 
 def shown(value: object) -> str:
-    r"""A value as an error shows it: on one line, and not all of a long one.
-
-    Example:
-        >>> shown("a\nb"), shown(10**50), shown([1] * 1000)[-9:]
-        ("'a\\nb'", 'a number of more than 40 digits', ', 1, 1, …')
-    """
+    r"""A value as an error shows it: on one line, and not all of a long one."""
     if type(value) is int and abs(value) > 10**40:
         return "a number of more than 40 digits"
     try:
@@ -372,11 +330,7 @@ def shown(value: object) -> str:
 
 
 def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> pa.Table:
-    """The file as a table of strings; row ``i`` of it is line ``i + 2`` of the file.
-
-    Its header holds at least ``columns``; between two cells stands the separator, one sign. A quoted cell stands on one
-    line: a quote that is never closed would else swallow the rows after it.
-    """
+    """The file as a table of strings; row ``i`` of it is line ``i + 2`` of the file."""
     lines = enumerate(read_lines(path), start=1)
     header, *rows = (_cells(path, number, line, separator) for number, line in lines)
     for number, name in enumerate(header):
@@ -446,12 +400,7 @@ def read_ids(path: Path) -> IntArray:
 
 
 def first_duplicate(values: IntArray) -> int | None:
-    """Position of the first value that occurred before, or None.
-
-    Example:
-        >>> first_duplicate(np.array([5, 3, 5, 3])), first_duplicate(np.array([5, 3]))
-        (2, None)
-    """
+    """Position of the first value that occurred before, or None."""
     again = np.ones(values.size, dtype=bool)
     again[np.unique(values, return_index=True)[1]] = False
     return int(np.argmax(again)) if again.any() else None

@@ -29,7 +29,7 @@ from cxc_eccv.builders.writing.shards import conform, portable_schema, row_group
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.library import Library
-from cxc_eccv.splits import SPLITS
+from cxc_eccv.splits import SPLIT_NAMES, SPLITS
 from cxc_eccv.writing import replaced_folder
 
 FILES_MISSING = "its raw files are not at hand"
@@ -135,7 +135,7 @@ def _choose_splits(wanted: Sequence[str] | None, library: Library) -> list[str]:
     """The splits to build, in their usual order; all at hand for None, and ``val`` stands for ``validation``."""
     if wanted is None:
         return list(library.splits)
-    names = ["validation" if split == "val" else split for split in wanted]
+    names = [SPLIT_NAMES.get(split, split) for split in wanted]
     for name in names:
         library.karpathy(name)  # raises where no split has this name, or the raw files at hand do not hold it
     return [split for split in SPLITS if split in names]
@@ -187,10 +187,7 @@ def _build_split(
     split: str,
     library: Library,
 ) -> Iterator[Outcome]:
-    """Write the Parquet files of every config that can have this split, one after the other.
-
-    A config whose raw file is absent, or that has no row, is left out and said so; any other error ends the build.
-    """
+    """Write the Parquet files of every config that can have this split, one after the other."""
     for config in configs:
         if split not in config.splits:
             continue
@@ -252,10 +249,7 @@ def _require_rows(outcomes: Sequence[Outcome], named: Sequence[DatasetConfig]) -
 
 
 def _require_brought(library: Library, splits: Sequence[str], sources: Collection[str] | None = None) -> None:
-    """Refuse a file of labels that the user brought and the build does not take; before it, going by its split.
-
-    Of several files of labels of one name some may be of splits that are not asked for.
-    """
+    """Refuse a file of labels that the user brought and the build does not take; before it, going by its split."""
     mined = [(key, key, path, pairs.split) for key, (path, pairs) in library.mined_files.items()]
     labels = [(key, found.name, found.path, found.split) for key, found in library.label_files.items()]
     brought = [*mined, *labels]

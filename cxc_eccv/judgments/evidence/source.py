@@ -41,26 +41,16 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What one source says of ordered pairs.
+    """What one source says of ordered pairs."""
 
-    Attributes:
-        queries, items: (P,) ids.
-        positive: (P,) bool, the source's verdict.
-        ratings: (P,) float64, or NaN where the source does not grade.
-        reverse: (P,) the rating of the same pair given in the other order (SIS), or NaN.
-        left_out: rule to the number of raw judgments that it left out.
-        rule: what makes it say positive, in words; the source's own where the evidence does not say.
-        source: name of who says so; :func:`cxc_eccv.judgments.evidence.gather` fills it in.
-    """
-
-    queries: IntArray
+    queries: IntArray  # (P,) ids
     items: IntArray
     positive: NDArray[np.bool_]
-    ratings: FloatArray
-    reverse: FloatArray
-    left_out: Mapping[str, int]
-    rule: str = ""
-    source: str = ""
+    ratings: FloatArray  # NaN where the source does not grade
+    reverse: FloatArray  # of the same pair in the other order (SIS), or NaN
+    left_out: Mapping[str, int]  # rule to the number of raw judgments that it left out
+    rule: str = ""  # what makes it say positive; the source's own where empty
+    source: str = ""  # who says so; gather fills it in
 
     @classmethod
     def of(
@@ -142,11 +132,7 @@ LABEL_FILES = 45
 
 
 def sources_of(library: Library) -> Mapping[str, Source]:
-    """The declared sources of labels and the label files that a library was opened with, in the order of all sources.
-
-    Raises:
-        DataError: a label file bears the name of a declared source.
-    """
+    """The declared sources of labels and the label files that a library was opened with, in their order."""
     taken = [name for name in library.label_names if name in label_sources()]
     if taken:
         raise DataError(

@@ -70,12 +70,10 @@ def _find_listed(path: Path, records: Sequence[Mapping[str, Any]], name: str, id
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instances:
-    """What people annotated in images, one annotation after the other.
+    """What people annotated in images: tables of ``IMAGE_SCHEMA``, sizes in pixels, and of ``ANNOTATION_SCHEMA``.
 
-    ``images`` has ``image_id``, ``width`` and ``height`` in pixels of all that were annotated. ``annotations`` has
-    ``image_id``, the annotators' word ``name``, the ``synset`` where the file names one, whether a ``group`` of unknown
-    number is meant, why it is ``left_out`` where it takes no part, and the box ``x``, ``y``, ``width`` and ``height``
-    in pixels from the top left. Sizes and boxes are null where the file has category sets alone.
+    Of an annotation ``name`` is the annotators' word, ``group`` says that a number unknown of them is meant,
+    ``left_out`` why it takes no part; its box begins at the top left. Sizes and boxes are null in category sets.
     """
 
     images: pa.Table
@@ -131,10 +129,7 @@ def read_size(path: Path, place: str, image: Mapping[str, Any]) -> tuple[int, in
 
 
 def read_box(path: Path, place: str, values: object) -> tuple[float, ...]:
-    """Left and upper edge, width and height: any finite numbers, for real files have boxes beyond all edges.
-
-    Whoever calls it decides what becomes of a width or height below 0.
-    """
+    """Left and upper edge, width and height: any finite numbers, for real files have boxes beyond all edges."""
     numbers: list[Any] = values if isinstance(values, list) else []
     if len(numbers) != 4 or not all(type(side) in (int, float) and abs(side) < LARGEST_SIDE for side in numbers):
         raise MalformedSource(path, place, shown(values), "a box of four finite numbers: x, y, width and height")

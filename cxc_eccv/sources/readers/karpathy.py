@@ -32,17 +32,11 @@ FLICKR8K_LINE = re.compile(r"(?P<photo>\d{1,15})_[0-9a-f]+\.jpg(?:\.1)?#(?P<numb
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KarpathySplit:
-    """Images and captions of one split, in the order of the raw file.
+    """Images and captions of one split, in the order of the raw file."""
 
-    Attributes:
-        images: ``image_id``, ``file_name``, ``folder`` (``val2014``; empty for Flickr).
-        captions: ``caption_id``, ``image_id``, ``text`` exactly as in the file, blanks and line breaks kept.
-        cut_caption_ids: captions beyond the limit per image, which are in no table.
-    """
-
-    images: pa.Table
-    captions: pa.Table
-    cut_caption_ids: IntArray
+    images: pa.Table  # of IMAGE_SCHEMA; the folder is val2014 or its like, empty for Flickr
+    captions: pa.Table  # of CAPTION_SCHEMA; texts are exactly as in the file
+    cut_caption_ids: IntArray  # beyond the limit per image, and in no table
 
     @property
     def image_ids(self) -> IntArray:
@@ -158,8 +152,7 @@ def _check_unique(paths: Sequence[Path], splits: Mapping[str, KarpathySplit]) ->
 def read_flickr8k(path: Path) -> pa.Table:
     """``caption_id``, ``image_id`` int64 and ``text`` of the token file, in its order.
 
-    Its lines are ``<photo>_<secret>.jpg#<position>``, a tab, and the text as its author wrote it. An image's id is its
-    Flickr photo number, as in Flickr30k; a caption's is ten times that number plus its position.
+    An image's id is its Flickr photo number, a caption's ten times that number plus its position.
     """
     rows = []
     for number, line in enumerate(read_lines(path), start=1):
@@ -177,10 +170,7 @@ def read_flickr8k(path: Path) -> pa.Table:
 
 
 def split_flickr8k(captions: pa.Table, lists: Mapping[str, Path]) -> dict[str, KarpathySplit]:
-    """The images and captions of each split, in the order of its list: a file of image names, one a line.
-
-    ``captions`` are of :func:`read_flickr8k`; an image without captions, or in two splits, is refused.
-    """
+    """The images and captions of each split, in the order of its list: a file of image names, one a line."""
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     known, listed = set(owners.tolist()), set[int]()
     found = {}

@@ -13,11 +13,7 @@ from cxc_eccv.sources.reading import read_json, require_keys, shown, text
 
 
 def read_rococo(path: Path, content: KarpathySplit) -> pa.Table:
-    """``caption_id``, ``image_id``, ``original``, ``altered``: a row for every caption of a split, in its order.
-
-    The first five captions of an image are the split's own, byte for byte, the last five what was made of these; a
-    sixth original caption may stand between.
-    """
+    """``caption_id``, ``image_id``, ``original``, ``altered``: a row for every caption of a split, in its order."""
     images, captions = content.images, content.captions
     entries = read_json(path)
     if not isinstance(entries, list) or len(entries) != images.num_rows:

@@ -28,11 +28,7 @@ FILE_NAME = re.compile(r"([0-9]{12})\.jpg")
 
 
 def read_sugarcrepe(path: Path) -> pa.Table:
-    """The items of one part, in the order of its file: ``{"0": {"filename", "caption", "negative_caption"}}``.
-
-    Texts are exactly as in the file, blanks and line breaks at their ends kept. ``item_id`` is the key, which rises
-    from item to item and may leave numbers out.
-    """
+    """The items of one part, in the order of its file: ``{"0": {"filename", "caption", "negative_caption"}}``."""
     data = read_json(path)
     if not isinstance(data, dict) or not data:
         raise MalformedSource(path, "", shown(data), 'an object {"0": {"filename", "caption", "negative_caption"}}')
