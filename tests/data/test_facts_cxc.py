@@ -29,10 +29,6 @@ def test_rows_means_and_positives(real_library, kind, split):
     assert int((rating >= getattr(Thresholds(), kind)).sum()) == positives
 
 
-def test_all_files_together(real_library):
-    assert sum(real_library.cxc(kind, split).num_rows for kind, split in TOTALS) == 267_095
-
-
 def test_first_middle_and_last_row(real_library):
     table = real_library.cxc("sts", "test")
     assert table.slice(0, 1).to_pylist()[0] == {
@@ -46,14 +42,6 @@ def test_first_middle_and_last_row(real_library):
         (648388, 431431, 1.8),
         (346617, 302572, 4.99),
     ]
-
-
-@pytest.mark.parametrize(("split", "original", "other"), [("validation", 24_962, 12_292), ("test", 24_971, 10_614)])
-def test_sits_positives_by_method(real_library, split, original, other):
-    table = real_library.cxc("sits", split)
-    method, rating = np.array(table["sampling_method"].to_pylist()), np.asarray(table["rating"])
-    assert int(((method == "c2i_original") & (rating >= 3)).sum()) == original
-    assert int(((method == "c2i_intrasim") & (rating >= 3)).sum()) == other
 
 
 @pytest.mark.parametrize(("split", "reversed_rows"), [("validation", 4_506), ("test", 5_726)])

@@ -1,7 +1,6 @@
 """The task annotated: its numbers by a plain loop over the label files, and where nothing is heard of it."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import oracles
@@ -15,11 +14,8 @@ from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import report_to_json
 from cxc_eccv.judgments.qrels import label_degrees, merged_qrels
-from cxc_eccv.ranking.rank import top_k
-from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Judgments
 
 pytestmark = pytest.mark.thorough
 
@@ -301,11 +297,3 @@ def test_a_page_of_it_can_be_saved_and_read_back(run, library, tmp_path):
         assert "Annotated" in page
     facts = json.loads((tmp_path / "out" / "report.json").read_text())["provenance"]["label_files"]["mine"]
     assert {"version", "scheme", "rule", "people", "sha256"} == set(facts)
-
-
-def test_the_top_is_read_as_deep_as_the_largest_r(run, library):
-    own = task("annotated").judged("top_k", library, "test", "i2t")
-    assert isinstance(own, Judgments)
-    top = top_k(run, own, "i2t", int(own.n_relevant.max()))
-    deeper = top_k(run, replace(own), "i2t", int(own.n_relevant.max()) + 9)
-    assert np.array_equal(deeper.ids[:, : top.depth], top.ids)
