@@ -34,11 +34,9 @@ TAGS = ("image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-captio
 LICENCE_FILE = "LICENSE.md"
 """Beside a card, with the terms; of files in a repository the Hub links to no other name than this and LICENSE."""
 
-BUILT = "cxc_eccv_data"
-"""The folder that the documentation builds and loads."""
+BUILT = "cxc_eccv_data"  # The folder that the documentation builds and loads
 
-URL = ":/?#&=%~+,;@!$'*"
-"""What stays as it is in an address; a parenthesis would end the link."""
+URL = ":/?#&=%~+,;@!$'*"  # What stays as it is in an address; a parenthesis would end the link
 
 IMAGE_FIELD = "the photograph, null where its file was not found"
 

@@ -33,8 +33,7 @@ MISSING = ("error", "null", "drop")
 COCO_NAME = re.compile(r"(COCO_(?:train|val)2014_)?([0-9]{12}\.jpg)")
 """An image of COCO has one name in the release of 2014 and another in that of 2017."""
 
-IMAGES_AT_ONCE = 100
-"""Rows whose photographs are read at once, about 16 MB."""
+IMAGES_AT_ONCE = 100  # Rows whose photographs are read at once, about 16 MB
 
 
 class ImageFolder:

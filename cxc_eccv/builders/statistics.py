@@ -17,8 +17,7 @@ from cxc_eccv.types import FloatArray
 GROUP_COLUMNS = ("direction", "sampling_method")
 """Columns whose values are told apart: averaging over them would mix unlike things."""
 
-MOST_VALUES = 12
-"""A column with more distinct values than this is free text or an id."""
+MOST_VALUES = 12  # A column with more distinct values than this is free text or an id
 
 MOST_BINS = 10
 
@@ -119,8 +118,7 @@ def _numbers(values: FloatArray) -> dict[str, Any]:
     return found | {"histogram": bins}
 
 
-SplitStatistics = Mapping[str, Mapping[str, Any]]
-"""Split name to what :func:`split_statistics` gives."""
+SplitStatistics = Mapping[str, Mapping[str, Any]]  # Split name to what :func:`split_statistics` gives
 
 
 def fields_table(features: datasets.Features, fields: Mapping[str, str]) -> str:

@@ -16,7 +16,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.judgments.evidence import KIND, Evidence, Thresholds, gather, item_ids, labels_of_file, sources_of
+from cxc_eccv.judgments.evidence import (
+    KIND,
+    Evidence,
+    Thresholds,
+    gather,
+    item_ids,
+    labels_of_file,
+    number_pairs,
+    sources_of,
+)
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import FloatArray, IntArray, Judgments, RatedPairs, positions_of
@@ -87,8 +96,7 @@ def merge_evidence(
     """Merge evidence, oldest source first; a source that appears twice says positive where either part does."""
     if policy not in POLICIES:
         raise UnknownName("policy", policy, POLICIES)
-    places = [(positions_of(said.queries, query_ids)[0], positions_of(said.items, gallery_ids)[0]) for said in found]
-    keys = [rows * gallery_ids.size + columns for rows, columns in places]
+    keys = [number_pairs(evidence.queries, evidence.items, query_ids, gallery_ids) for evidence in found]
     pairs, merged = np.unique(np.concatenate([np.empty(0, np.int64), *keys]), return_inverse=True)
     places_of_pairs = np.split(merged, np.cumsum([key.size for key in keys])[:-1])
     rules = {evidence.source: evidence.rule for evidence in found}
@@ -253,8 +261,7 @@ def label_degrees(library: Library, split: str, direction: str) -> Judgments:
     images, captions, gains, positive = (np.asarray(table[name]) for name in columns)
     query_ids, gallery_ids = item_ids(library, split, direction)
     queries, items = (images, captions) if direction == "i2t" else (captions, images)
-    numbers = positions_of(queries, query_ids)[0] * gallery_ids.size + positions_of(items, gallery_ids)[0]
-    pairs, places = np.unique(numbers, return_inverse=True)
+    pairs, places = np.unique(number_pairs(queries, items, query_ids, gallery_ids), return_inverse=True)
     degrees = np.zeros(pairs.size)
     np.maximum.at(degrees, places, np.where(positive, gains, 0.0))
     rows = pairs // gallery_ids.size

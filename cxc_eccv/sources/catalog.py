@@ -113,8 +113,7 @@ def _parse_record(kind: type[Record], file: Path, place: str, table: object, inh
     return kind(**values)
 
 
-OFFICIAL = "official"
-"""Edition of the data as its authors published it."""
+OFFICIAL = "official"  # Edition of the data as its authors published it
 
 OFFICIAL_FILE = Path(__file__).with_name("catalog.toml")
 

@@ -38,22 +38,18 @@ RECORDS: dict[str, Callable[..., object]] = {
 }
 """What readers return, beside tables, arrays, tuples and mappings; a result of another type is not kept."""
 
-SMALLEST = 1 << 16
-"""Bytes of raw files below which parsing is as quick as looking for what was parsed."""
+SMALLEST = 1 << 16  # Bytes of raw files below which parsing is as quick as looking for what was parsed
 
-KEPT = 100
-"""Entries that stay when another is written, the latest ones: three times what all data of one edition needs."""
+KEPT = 100  # Entries that stay when another is written, the latest ones: three times what all data of one edition needs
 
-LONGEST_WRITE = 3600.0
-"""Seconds after which a draft is one that a killed process left."""
+LONGEST_WRITE = 3600.0  # Seconds after which a draft is one that a killed process left
 
 DIGEST_SIZE = 32
 
 FAULTS = (OSError, RuntimeError, TypeError, ValueError, MalformedSource, pa.ArrowException)
 """What may hinder looking and keeping: no matter for the reader, or told better by it."""
 
-FORM = 1
-"""Of the entries; another number wherever :func:`_outline` or the files change."""
+FORM = 1  # Of the entries; another number wherever :func:`_outline` or the files change
 
 
 def parse(reader: Callable[..., Content], files: Path | Sequence[Path], *arguments: str) -> Content:

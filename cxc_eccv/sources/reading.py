@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import HashMismatch, MalformedSource
 from cxc_eccv.parquet import read_parquet
@@ -31,8 +32,7 @@ from cxc_eccv.writing import unshield
 
 BLOCK = 1 << 20
 
-UNSETTLED = 2_000_000_000
-"""Nanoseconds within which a file system may give two changes of a file the same time."""
+UNSETTLED = 2_000_000_000  # Nanoseconds within which a file system may give two changes of a file the same time
 
 
 class Fingerprint(NamedTuple):
@@ -196,8 +196,7 @@ def parse_metadata(path: Path, table: pa.Table, key: bytes, expected: str) -> di
     return require_keys(path, "metadata", facts, ())
 
 
-HEAD = 1 << 16
-"""Characters within which a list begins."""
+HEAD = 1 << 16  # Characters within which a list begins
 
 LARGEST_RECORD = 1 << 26
 """Characters to look for the end of one element in; a broken one would else be all the rest of the file."""
@@ -381,11 +380,7 @@ def parse_ids(path: Path, column: pa.ChunkedArray, name: str, pattern: str, expe
 
 def read_ids(path: Path) -> IntArray:
     """(N,) unique int64 ids from 0 on of an ``.npy`` file, which holds nothing after them."""
-    data = read_bytes(path)
-    try:
-        array = array_of_npy(io.BytesIO(data), len(data))
-    except ValueError as error:
-        raise MalformedSource(path, "", str(error), "an npy file of integers") from None
+    array = read_array(path, "integers")
     if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
         found = f"{array.dtype} of shape {array.shape}"
         raise MalformedSource(path, "", found, "integers of shape (N,), N > 0")
@@ -393,10 +388,24 @@ def read_ids(path: Path) -> IntArray:
     if beyond.size:
         raise MalformedSource(path, f"position {beyond[0]}", f"id {array[beyond[0]]}", "ids from 0 to 2^63 - 1")
     ids = array.astype(np.int64)
+    require_distinct(path, ids, "position {}", "id")
+    return ids
+
+
+def read_array(path: Path, what: str) -> NDArray[Any]:
+    """The array of an ``.npy`` file of ``what``, which holds nothing after it."""
+    data = read_bytes(path)
+    try:
+        return array_of_npy(io.BytesIO(data), len(data))
+    except ValueError as error:
+        raise MalformedSource(path, "", str(error), f"an npy file of {what}") from None
+
+
+def require_distinct(path: Path, ids: IntArray, place: str, what: str) -> None:
+    """Refuse an id that occurred before; ``place`` has a gap for its position."""
     twice = first_duplicate(ids)
     if twice is not None:
-        raise MalformedSource(path, f"position {twice}", f"id {ids[twice]} a second time", "every id once")
-    return ids
+        raise MalformedSource(path, place.format(twice), f"{what} {ids[twice]} a second time", f"every {what} once")
 
 
 def first_duplicate(values: IntArray) -> int | None:

@@ -23,11 +23,9 @@ from cxc_eccv.types import Embeddings, FloatArray
 
 Vectors = NDArray[np.float32]
 
-Encoder = Callable[[Sequence[str]], Vectors]
-"""N texts to (N, D) vectors."""
+Encoder = Callable[[Sequence[str]], Vectors]  # N texts to (N, D) vectors
 
-GRADES = {"stsb": (0, 5), "sick": (1, 5)}
-"""Task with a classifier to its lowest and highest grade."""
+GRADES = {"stsb": (0, 5), "sick": (1, 5)}  # Task with a classifier to its lowest and highest grade
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 ITERATIONS = 100

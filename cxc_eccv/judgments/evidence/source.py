@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
+from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, positions_of
 
-KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}
-"""Direction to the CxC ratings that judge it."""
+KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}  # Direction to the CxC ratings that judge it
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +114,11 @@ def item_ids(library: Library, split: str, direction: str) -> tuple[IntArray, In
     return ids[direction[0]], ids[direction[2]]
 
 
+def number_pairs(queries: IntArray, items: IntArray, query_ids: IntArray, gallery_ids: IntArray) -> IntArray:
+    """(P,) a number for each pair of ids, that of its place in a matrix of all queries by all items."""
+    return positions_of(queries, query_ids)[0] * gallery_ids.size + positions_of(items, gallery_ids)[0]
+
+
 @cache
 def label_sources() -> Mapping[str, Source]:
     """Every source of labels by name, from the oldest and most general to the latest and most specific."""
@@ -127,8 +131,7 @@ def official_sources() -> Mapping[str, Source]:
     return {name: source for name, source in label_sources().items() if source.official}
 
 
-LABEL_FILES = 45
-"""Place of label files among the sources: after the declared ones of people, before what machines say."""
+LABEL_FILES = 45  # Place of label files among the sources: after the declared ones of people, before what machines say
 
 
 def sources_of(library: Library) -> Mapping[str, Source]:

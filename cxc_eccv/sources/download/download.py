@@ -111,18 +111,15 @@ def _verify_part(part: Path, expected: Expected, remedy: str) -> None:
         raise
 
 
-LARGEST = 2 << 30
-"""Most bytes of a file whose size the catalog does not know: several times the largest one it lists."""
+LARGEST = 2 << 30  # Most bytes of a file whose size the catalog does not know: several times the largest one it lists
 
 ATTEMPTS = 4
 
-PAUSE = 1.0
-"""Seconds before the second attempt; doubled before each further one."""
+PAUSE = 1.0  # Seconds before the second attempt; doubled before each further one
 
 LONGEST_PAUSE = 60.0
 
-TIMEOUT = 30.0
-"""Seconds without a byte after which a connection counts as broken."""
+TIMEOUT = 30.0  # Seconds without a byte after which a connection counts as broken
 
 PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.readers.karpathy import CAPTIONS_PER_IMAGE
-from cxc_eccv.sources.reading import first_duplicate, read_bytes, read_json, shown, text
-from cxc_eccv.types.npy import array_of_npy
+from cxc_eccv.sources.reading import read_array, read_json, require_distinct, shown, text
 
 STEM = re.compile("COCO_val2014_([0-9]{12})")
 FILE_NAME = re.compile(r"(?:COCO_(val2014)_)?([0-9]{12})\.jpg")
@@ -39,20 +37,16 @@ def read_refined_captions(path: Path) -> pa.Table:
 
 def read_image_pool(path: Path) -> pa.Table:
     """``image_id``, ``file_name``, ``folder`` of an ``.npy`` file of file names, in its order."""
-    data = read_bytes(path)
-    try:
-        names = array_of_npy(io.BytesIO(data), len(data))
-    except ValueError as error:
-        raise MalformedSource(path, "", str(error), "an npy file of file names") from None
+    names = read_array(path, "file names")
     if names.ndim != 1 or names.dtype.kind != "U" or not names.size:
         raise MalformedSource(path, "", f"{names.dtype} of shape {names.shape}", "texts of shape (N,), N > 0")
-    found = [FILE_NAME.fullmatch(name) for name in names.tolist()]
-    if None in found:
-        place = found.index(None)
-        raise MalformedSource(path, f"position {place}", shown(str(names[place])), "a file name of COCO")
-    ids = np.array([int(named[2]) for named in found if named], dtype=np.int64)
-    twice = first_duplicate(ids)
-    if twice is not None:
-        raise MalformedSource(path, f"position {twice}", f"image {ids[twice]} a second time", "every image once")
-    folders = [named[1] or "unlabeled2017" for named in found if named]
+    matches = []
+    for place, name in enumerate(names.tolist()):
+        match = FILE_NAME.fullmatch(name)
+        if match is None:
+            raise MalformedSource(path, f"position {place}", shown(name), "a file name of COCO")
+        matches.append(match)
+    ids = np.array([int(match[2]) for match in matches], dtype=np.int64)
+    require_distinct(path, ids, "position {}", "image")
+    folders = [match[1] or "unlabeled2017" for match in matches]
     return pa.table({"image_id": ids, "file_name": names.tolist(), "folder": folders})

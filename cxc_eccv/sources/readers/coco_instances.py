@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
+from cxc_eccv.sources.reading import integer, read_json, require_distinct, require_keys, shown, text
 from cxc_eccv.types import IntArray, positions_of
 
 NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
@@ -136,8 +136,7 @@ def read_box(path: Path, place: str, values: object) -> tuple[float, ...]:
     return tuple(map(float, numbers))
 
 
-LARGEST_SIDE = 1e9
-"""Pixels that no image has; what is larger, infinite or not a number is no coordinate."""
+LARGEST_SIDE = 1e9  # Pixels that no image has; what is larger, infinite or not a number is no coordinate
 
 
 def table_of(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.Table:
@@ -160,9 +159,7 @@ def _load(path: Path) -> Any:  # noqa: ANN401 - pycocotools is untyped
                 integer(path, f"{place}.{name}", record[name])
     for key in NUMBERS:
         ids = np.array([record["id"] for record in data[key]], dtype=np.int64)
-        twice = first_duplicate(ids)
-        if twice is not None:
-            raise MalformedSource(path, f"{key}[{twice}]", f"id {ids[twice]} a second time", "every id once")
+        require_distinct(path, ids, f"{key}[{{}}]", "id")
     for position, category in enumerate(data["categories"]):
         place = f"categories[{position}]"
         text(path, f"{place}.name", require_keys(path, place, category, ("name",))["name"])

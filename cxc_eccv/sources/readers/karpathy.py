@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,7 @@ from cxc_eccv.sources.reading import first_duplicate, integer, read_json, read_l
 from cxc_eccv.splits import SPLIT_OF_RAW, SPLITS
 from cxc_eccv.types import IntArray
 
-CAPTIONS_PER_IMAGE = 5
-"""The field cuts the sixth and seventh captions of some images; 25,000 remain in val and in test."""
+CAPTIONS_PER_IMAGE = 5  # The field cuts the sixth and seventh captions of some images; 25,000 remain in val and in test
 
 IMAGE_SCHEMA = pa.schema([("image_id", pa.int64()), ("file_name", pa.string()), ("folder", pa.string())])
 CAPTION_SCHEMA = pa.schema([("caption_id", pa.int64()), ("image_id", pa.int64()), ("text", pa.string())])
@@ -171,27 +170,23 @@ def read_flickr8k(path: Path) -> pa.Table:
 
 def split_flickr8k(captions: pa.Table, lists: Mapping[str, Path]) -> dict[str, KarpathySplit]:
     """The images and captions of each split, in the order of its list: a file of image names, one a line."""
-    owners = np.asarray(captions["image_id"], dtype=np.int64)
-    known, listed = set(owners.tolist()), set[int]()
-    found = {}
+    rows_of: dict[int, list[int]] = {}
+    for row, owner in enumerate(captions["image_id"].to_pylist()):
+        rows_of.setdefault(owner, []).append(row)
+    splits, listed = {}, set[int]()
     for split, path in lists.items():
         names = read_lines(path)
-        ids = _list_images(path, names, known, listed)
-        order = np.argsort(ids)
-        # Rows of the captions by the place of their image in the list, and within an image as they come.
-        place = np.full(owners.size, -1)
-        inside = np.isin(owners, ids)
-        place[inside] = order[np.searchsorted(ids[order], owners[inside])]
-        rows = np.flatnonzero(inside)[np.argsort(place[inside], kind="stable")]
-        found[split] = KarpathySplit(
+        ids = _list_images(path, names, rows_of, listed)
+        rows = [row for image_id in ids for row in rows_of[image_id]]
+        splits[split] = KarpathySplit(
             pa.Table.from_arrays([pa.array(ids), pa.array(names), pa.array([""] * len(names))], schema=IMAGE_SCHEMA),
             captions.take(pa.array(rows)).cast(CAPTION_SCHEMA),
             np.empty(0, dtype=np.int64),
         )
-    return found
+    return splits
 
 
-def _list_images(path: Path, names: list[str], known: set[int], listed: set[int]) -> IntArray:
+def _list_images(path: Path, names: list[str], known: Collection[int], listed: set[int]) -> list[int]:
     """Photo numbers of a list, which are added to those ``listed`` before."""
     ids = []
     for number, name in enumerate(names, start=1):
@@ -202,4 +197,4 @@ def _list_images(path: Path, names: list[str], known: set[int], listed: set[int]
             raise MalformedSource(path, f"line {number}", found, "every image of Flickr8k.token.txt once, by file name")
         ids.append(photo)
         listed.add(photo)
-    return np.array(ids, dtype=np.int64)
+    return ids

@@ -48,8 +48,7 @@ MINED_SCHEMA = pa.schema(
 )
 """``score`` is the rule's probability of being entailed; ``rank``, from 1, counts captions of other images alone."""
 
-LABELS_FACTS = MINED_FACTS = b"cxc_eccv"
-"""Metadata key of the facts, in JSON."""
+LABELS_FACTS = MINED_FACTS = b"cxc_eccv"  # Metadata key of the facts, in JSON
 
 LABELS_FORMAT = MINED_FORMAT = 1
 
@@ -70,8 +69,7 @@ LABEL_FACTS: Mapping[str, type] = {
 CONSTANT: Mapping[str, Any] = {"schema": LABELS_FORMAT, "kind": "labels", "collection": "coco"}
 """Facts that are the same in every file of labels; the writer adds them."""
 
-TERMS = {"licence": str, "citation": str}
-"""Facts that a file of labels need not have."""
+TERMS = {"licence": str, "citation": str}  # Facts that a file of labels need not have
 
 TOLD = ("version", "scheme", "rule", "people", "licence")
 

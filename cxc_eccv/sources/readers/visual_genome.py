@@ -19,8 +19,7 @@ from cxc_eccv.sources.readers.coco_instances import (
 )
 from cxc_eccv.sources.reading import integer, read_records, require_keys, shown
 
-BATCH = 100_000
-"""Objects held as Python's at a time: before that they are bytes of a file, after it columns of a table."""
+BATCH = 100_000  # Objects held as Python's at a time: before that they are bytes of a file, after it columns of a table
 
 SECOND = "object of a second image of Visual Genome that is the same one of COCO's"
 COPY = "object with the id of another one of its image"
