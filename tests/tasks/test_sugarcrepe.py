@@ -273,17 +273,6 @@ def test_intervals_draw_the_images_of_all_parts_together(items, sample_library):
     assert (rows[MEAN].low, rows[MEAN].high) == pytest.approx(bounds, rel=1e-9)
 
 
-def test_items_of_one_image_stay_together(items, sample_library):
-    """Fifty copies of an image's item would make an interval over items too narrow; over images it stays."""
-    table = ce.evaluate(run_of(items), data_dir=sample_library, per_query=True).per_query
-    for part, own in items.items():
-        rows = table.filter(np.asarray(table["direction"]) == part)
-        assert rows["cluster"].to_pylist() == [image for image, _, _ in own]
-        assert len(set(rows["query_id"].to_pylist())) == len(own)
-    numbers = table.filter(np.asarray(table["direction"]) == "swap_obj")["query_id"].to_pylist()
-    assert 3 not in numbers, "the number that its file leaves out"
-
-
 def test_too_few_images_have_no_interval():
     with pytest.raises(DataError, match="1 of 40 images have queries: too few for an interval"):
         ClusterBootstrap(np.array([7]), Draws(seed=0), among=np.arange(40))
