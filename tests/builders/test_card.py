@@ -1,9 +1,9 @@
 """Cards: valid front matter, statistics that a slow loop confirms, and committed files that are up to date."""
 
 import json
+import runpy
 import shutil
 import statistics as slow
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -40,11 +40,24 @@ def committed():
     return json.loads((COMMITTED / "statistics.json").read_text(encoding="utf-8"))
 
 
-def generate(*arguments, folder=COMMITTED, **environment):
-    command = [sys.executable, str(ROOT / "tools" / "generate_dataset_cards.py"), "--folder", str(folder), *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(ROOT), **environment}
-    )
+@pytest.fixture
+def generate(monkeypatch, capsys):
+    """Runs the tool that writes the cards; gives its exit status and what it says of a fault."""
+    main = runpy.run_path(str(ROOT / "tools" / "generate_dataset_cards.py"))["main"]
+
+    def run(*arguments, folder=COMMITTED, data=""):
+        monkeypatch.setenv("CXC_ECCV_DATA", str(data))
+        monkeypatch.setenv("NLTK_DATA", "")
+        monkeypatch.delenv("NLTK_DATA")  # the tool sets it
+        monkeypatch.setattr(sys, "argv", ["generate_dataset_cards.py", "--folder", str(folder), *arguments])
+        status = 0
+        try:
+            main()
+        except SystemExit as ended:
+            status = ended.code
+        return status, capsys.readouterr().err
+
+    return run
 
 
 def test_captions_come_first_then_the_alphabet():
@@ -134,40 +147,35 @@ def test_a_config_without_statistics_says_so():
     assert DatasetInfosDict.from_dataset_card_data(card.data)["sts"].features == dataset_configs()["sts"].features
 
 
-def test_the_committed_cards_are_up_to_date_without_the_data():
-    checked = generate("--check")
-    assert checked.returncode == 0, checked.stderr
+def test_the_committed_cards_are_up_to_date_without_the_data(generate):
+    assert generate("--check") == (0, "")
 
 
-def test_the_committed_statistics_are_those_of_the_data(real_library):
-    checked = generate("--check", CXC_ECCV_DATA=str(real_library.data_dir))
-    assert checked.returncode == 0, checked.stderr
+def test_the_committed_statistics_are_those_of_the_data(real_library, generate):
+    assert generate("--check", data=real_library.data_dir) == (0, "")
 
 
 @pytest.mark.slow
-def test_the_committed_statistics_of_tagged_configs_are_those_of_the_data(real_library):
-    checked = generate("--check", "--tagged", CXC_ECCV_DATA=str(real_library.data_dir))
-    assert checked.returncode == 0, checked.stderr
+def test_the_committed_statistics_of_tagged_configs_are_those_of_the_data(real_library, generate):
+    assert generate("--check", "--tagged", data=real_library.data_dir) == (0, "")
 
 
-def test_stale_and_foreign_cards_are_found_and_mended(tmp_path):
+def test_stale_and_foreign_cards_are_found_and_mended(tmp_path, generate):
     folder = tmp_path / "cards"
     shutil.copytree(COMMITTED, folder)
     (folder / "sts.md").write_text("edited by hand")
     (folder / "gone.md").write_text("a config that is no more")
-    checked = generate("--check", folder=folder)
-    assert checked.returncode == 1
-    assert "sts.md, gone.md" in checked.stderr
-    assert generate(folder=folder).returncode == 0
+    status, told = generate("--check", folder=folder)
+    assert (status, "sts.md, gone.md" in told) == (1, True)
+    assert generate(folder=folder) == (0, "")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
         path.name: path.read_bytes() for path in COMMITTED.iterdir()
     }
 
 
-def test_cards_are_never_computed_from_another_edition():
-    refused = generate("--check", CXC_ECCV_DATA="sample")
-    assert refused.returncode == 2
-    assert "CXC_ECCV_DATA holds 'sample'" in refused.stderr
+def test_cards_are_never_computed_from_another_edition(generate):
+    status, told = generate("--check", data="sample")
+    assert (status, "CXC_ECCV_DATA holds 'sample'" in told) == (2, True)
 
 
 @pytest.mark.parametrize("value", ["a|b", r"a\|b", markdown_text("a|b")])
@@ -179,10 +187,9 @@ def test_a_fence_is_longer_than_any_within():
     assert fence("a\n````\nb", "text") == "`````text\na\n````\nb\n`````"
 
 
-def test_cards_need_statistics(tmp_path):
-    refused = generate(folder=tmp_path)
-    assert refused.returncode == 2
-    assert "Set CXC_ECCV_DATA" in refused.stderr
+def test_cards_need_statistics(tmp_path, generate):
+    status, told = generate(folder=tmp_path)
+    assert (status, "Set CXC_ECCV_DATA" in told) == (2, True)
 
 
 HOSTILE = r"""

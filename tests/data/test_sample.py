@@ -5,9 +5,8 @@ import doctest
 import importlib
 import io
 import json
+import runpy
 import shutil
-import subprocess
-import sys
 import tomllib
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -251,17 +250,27 @@ def test_the_truth_is_what_labels_of_every_kind_say_in_part(images, images_of_te
         assert sum(row["label"] != (row["hypothesis_id"] in truth[row["image_id"]]) for row in rows) == wrong
 
 
-def make_sample(folder, *arguments):
-    command = [sys.executable, TOOLS / "make_sample.py", *arguments, "--output", folder]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.fixture
+def make_sample(monkeypatch, capsys):
+    """Runs the generator; gives its exit status and what it says of faults."""
+    monkeypatch.syspath_prepend(TOOLS)
+    main = runpy.run_path(str(TOOLS / "make_sample.py"))["main"]
+
+    def run(folder, *arguments):
+        try:
+            status = main([*arguments, "--output", str(folder)])
+        except SystemExit as ended:
+            status = ended.code
+        return status, capsys.readouterr().err
+
+    return run
 
 
-def test_the_generator_makes_the_committed_folder():
-    done = make_sample(SAMPLE, "--check")
-    assert (done.returncode, done.stderr) == (0, "")
+def test_the_generator_makes_the_committed_folder(make_sample):
+    assert make_sample(SAMPLE, "--check") == (0, "")
 
 
-def test_the_check_lists_what_differs_and_forgives_another_jpeg_encoder(tmp_path):
+def test_the_check_lists_what_differs_and_forgives_another_jpeg_encoder(tmp_path, make_sample):
     folder = tmp_path / "sample"
     shutil.copytree(SAMPLE, folder)
     encoded, repainted, lost, *_ = sorted((folder / "coco" / "images").iterdir())
@@ -273,9 +282,9 @@ def test_the_check_lists_what_differs_and_forgives_another_jpeg_encoder(tmp_path
     (folder / "notes.txt").write_text("stray")
     with (folder / "cxc" / "sts_val.csv").open("a") as file:
         file.write("\n")
-    done = make_sample(folder, "--check")
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[:-1] == [
+    status, told = make_sample(folder, "--check")
+    assert status == 1
+    assert told.splitlines()[:-1] == [
         "notes.txt: superfluous",
         f"coco/images/{repainted.name}: different",
         f"coco/images/{lost.name}: missing",
@@ -283,11 +292,10 @@ def test_the_check_lists_what_differs_and_forgives_another_jpeg_encoder(tmp_path
     ]
 
 
-def test_the_generator_leaves_a_foreign_folder_alone(tmp_path):
+def test_the_generator_leaves_a_foreign_folder_alone(tmp_path, make_sample):
     (tmp_path / "thesis.txt").write_text("years of work")
-    done = make_sample(tmp_path)
-    assert done.returncode == 2
-    assert "is not empty and no sample" in done.stderr
+    status, told = make_sample(tmp_path)
+    assert (status, "is not empty and no sample" in told) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
