@@ -23,7 +23,7 @@ from cxc_eccv.builders.markdown import cell, fence
 from cxc_eccv.builders.statistics import split_statistics, statistics_tables
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.builders.writing.shards import conform
-from cxc_eccv.errors import DataError, UnknownName
+from cxc_eccv.errors import UnknownName
 from cxc_eccv.shown import markdown_text
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.download import mirror_folder
@@ -228,15 +228,6 @@ def test_what_a_mirrors_catalog_and_files_say_is_shown_as_text(tmp_path):
         assert forbidden not in html
     assert 'href="https://example.org/a%28b%29%20c"' in html
     assert "free | **bold** &lt;b&gt; # Heading `code`" in html
-
-
-def test_a_sampling_method_that_is_no_label_is_refused(tmp_path):
-    folder = Path(shutil.copytree(mirror_folder("sample"), tmp_path / "mirror"))
-    ratings = folder / "cxc" / "sts_test.csv"
-    ratings.write_text(ratings.read_text().replace("c2c_isim", "mine"))
-    options = BuildOptions(allow_modified=True)
-    with pytest.raises(DataError, match=r"sts/test, column 'sampling_method': 'mine' is not one of its labels, c2c_"):
-        build_folder(tmp_path / "out", configs=["sts"], data_dir=folder, options=options, progress=False)
 
 
 def test_statistics_show_values_as_text():

@@ -44,12 +44,6 @@ def put(folder, path, data=CONTENT):
     return target
 
 
-def test_a_mirror_file_is_verified_and_returned(tmp_path):
-    folder = mirror(tmp_path / "data")
-    path = put(folder, "cxc/sts_val.csv")
-    assert fetch("sts_val", folder) == locate("sts_val", str(folder)) == path
-
-
 def test_the_variable_names_the_mirror_and_the_option_wins(tmp_path, monkeypatch):
     one, two = mirror(tmp_path / "one"), mirror(tmp_path / "two")
     first, second = put(one, "cxc/sts_val.csv"), put(two, "cxc/sts_val.csv")
