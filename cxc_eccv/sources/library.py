@@ -17,9 +17,9 @@ from cxc_eccv.sources.catalog import Catalog, fingerprint_files
 from cxc_eccv.sources.download import catalog_of, fetch, locate, offline_reason, sha256_of, where_from
 from cxc_eccv.sources.parsed import parse
 from cxc_eccv.sources.readers import CategorySets, EntailmentPairs, Instances, KarpathySplit, LabelFile, MinedPairs
-from cxc_eccv.sources.reading import read_ids
+from cxc_eccv.sources.reading import read_ids, require_known
 from cxc_eccv.splits import RAW_SPLIT
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types import IntArray
 
 COCO_IMAGES = "http://images.cocodataset.org"  # Where COCO's images are, by folder and file name
 
@@ -397,11 +397,7 @@ class Library:
                 f"{remedy}."
             )
         for name, ids in (("image_id", content.image_ids), ("caption_id", content.caption_ids)):
-            own = np.asarray(table[name])
-            known = positions_of(own, ids)[1]
-            if not known.all():
-                row = int(np.flatnonzero(~known)[0])
-                raise MalformedSource(path, f"row {row}", f"{name} {own[row]}", f"an id of the {split} split")
+            require_known(path, np.asarray(table[name]), ids, "row {row}", name, f"an id of the {split} split")
 
     def _own_file(self, name: str, path: Path) -> Path:
         """A file of the user's own, noted under ``name`` as one that was read."""
@@ -471,12 +467,8 @@ class Library:
         path = self._path(f"{kind}_{RAW_SPLIT[split]}")
         table = parse(readers.read_ratings, path, kind)
         for side, (name, modality) in zip(("left_id", "right_id"), readers.KINDS[kind], strict=True):
-            ids = np.asarray(table[side])
-            known = positions_of(ids, self._ids(modality, split))[1]
-            if not known.all():
-                row = int(np.flatnonzero(~known)[0])
-                expected = f"a {modality} of the {split} split"
-                raise MalformedSource(path, f"line {row + 2}, column {name!r}", f"unknown id {ids[row]}", expected)
+            place, expected = f"line {{line}}, column {name!r}", f"a {modality} of the {split} split"
+            require_known(path, np.asarray(table[side]), self._ids(modality, split), place, "unknown id", expected)
         return table
 
     def _read_positives(self, labels: str, direction: str) -> pa.Table:
@@ -484,15 +476,11 @@ class Library:
         path = self._path(f"{labels}_{names[0]}_to_{names[1]}")
         table = parse(readers.read_positives, path)
         for column, modality in zip(("query_id", "item_id"), names, strict=True):
-            ids = np.asarray(table[column])
             known = self._ids(modality, "test")
             if column == "item_id" and modality == "caption":
                 known = np.concatenate([known, self.karpathy("test").cut_caption_ids, readers.UNREACHABLE_CAPTIONS])
-            bad = ids[~positions_of(ids, np.unique(known))[1]]
-            if bad.size:
-                raise MalformedSource(
-                    path, column, f"unknown {modality} id {bad[0]}", f"a {modality} of the test split"
-                )
+            what, expected = f"unknown {modality} id", f"a {modality} of the test split"
+            require_known(path, np.asarray(table[column]), np.unique(known), column, what, expected)
         return table
 
     def _coco_files(self, split: str) -> list[Path]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import HashMismatch, MalformedSource
 from cxc_eccv.parquet import read_parquet
-from cxc_eccv.types import IntArray
+from cxc_eccv.types import IntArray, positions_of
 from cxc_eccv.types.expansion import RATIO, refuse_expansion
 from cxc_eccv.types.npy import array_of_npy
 from cxc_eccv.types.shapes import Shape, check_shape
@@ -406,6 +406,15 @@ def require_distinct(path: Path, ids: IntArray, place: str, what: str) -> None:
     twice = first_duplicate(ids)
     if twice is not None:
         raise MalformedSource(path, place.format(twice), f"{what} {ids[twice]} a second time", f"every {what} once")
+
+
+def require_known(path: Path, ids: IntArray, known: IntArray, place: str, what: str, expected: str) -> IntArray:
+    """Positions of ids among the known ones; ``place`` has a gap for the row, or for the line, of one that is none."""
+    positions, found = positions_of(ids, known)
+    if not found.all():
+        row = int(np.flatnonzero(~found)[0])
+        raise MalformedSource(path, place.format(row=row, line=row + 2), f"{what} {ids[row]}", expected)
+    return positions
 
 
 def first_duplicate(values: IntArray) -> int | None:

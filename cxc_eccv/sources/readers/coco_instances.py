@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import integer, read_json, require_distinct, require_keys, shown, text
+from cxc_eccv.sources.reading import integer, read_json, require_distinct, require_keys, require_known, shown, text
 from cxc_eccv.types import IntArray, positions_of
 
 NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
@@ -61,11 +61,8 @@ def read_category_sets(path: Path) -> CategorySets:
 
 def _find_listed(path: Path, records: Sequence[Mapping[str, Any]], name: str, ids: IntArray) -> IntArray:
     """Positions among ``ids`` of what annotations name, all of which must be there."""
-    rows, known = positions_of([record[name] for record in records], ids)
-    if not known.all():
-        first = int(np.flatnonzero(~known)[0])
-        raise MalformedSource(path, f"annotations[{first}]", f"unlisted {name} {records[first][name]}", "a listed one")
-    return rows
+    listed = np.array([record[name] for record in records], dtype=np.int64)
+    return require_known(path, listed, ids, "annotations[{row}]", f"unlisted {name}", "a listed one")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
