@@ -74,33 +74,6 @@ def test_a_slow_loop_over_the_raw_files_gives_the_same(content, sample_library):
     assert 0.2 < expected["coco_fg/t2i/recall_at_1"] < 0.9, "a model that neither fails nor is perfect"
 
 
-def test_plain_products_give_the_same_on_the_real_files(real_library):
-    content = coco_fg.content(real_library, "test")
-    run = run_of(content, noise=1.2)
-    report = ce.evaluate(run, "coco_fg", data_dir=real_library)
-    unit = [
-        own / np.linalg.norm(own, axis=1, keepdims=True)
-        for own in (run.images.vectors, run.further["coco_fg_embeddings"])
-    ]
-    images, captions = unit[0].astype(float), unit[1].astype(float)
-    columns = np.searchsorted(run.images.ids, content.caption_image_ids, sorter=np.argsort(run.images.ids))
-    columns = np.argsort(run.images.ids)[columns]
-    asked, places = np.unique(columns, return_inverse=True)
-    own = (captions * images[columns]).sum(axis=1)
-    best = np.full(asked.size, -np.inf)
-    np.maximum.at(best, places, own)
-    ranks, above = np.zeros(len(captions), int), np.zeros(asked.size, int)
-    for rows in np.array_split(np.arange(len(captions)), 10):  # whole matrices would take six gigabytes
-        scores = captions[rows] @ images.T
-        ranks[rows] = (scores >= own[rows, None] - 1e-12).sum(axis=1)
-        others = scores[:, asked] >= best - 1e-12
-        others[np.arange(rows.size), places[rows]] = False
-        above += others.sum(axis=0)
-    for k in CUTS:
-        assert report.scores[f"coco_fg/t2i/recall_at_{k}"] == pytest.approx(np.mean(ranks <= k), abs=1e-12)
-        assert report.scores[f"coco_fg/i2t/recall_at_{k}"] == pytest.approx(np.mean(above < k), abs=1e-12)
-
-
 def test_facts_of_the_real_files(real_library):
     content, own = coco_fg.content(real_library, "test"), real_library.karpathy("test")
     assert (content.images.num_rows, content.captions.num_rows) == (31_244, 25_000)
