@@ -152,26 +152,48 @@ def test_a_file_that_another_process_brought_meanwhile_is_verified(site, known_h
     assert site.requests == []
 
 
+REST = f"bytes={HALF}-"
+STALE = BODY[:HALF].replace(b"\x00", b"\x01")
+WAYS = {
+    **{
+        name: ([fault, fault, whole()], b"", ["", "", ""], [1, 2])
+        for name, fault in {"500": status(500), "503": status(503), "429": status(429), "hang up": hang_up}.items()
+    },
+    "other pauses": ([status(429, Retry_After="7"), status(503, Retry_After="86400"), whole()], b"", [""] * 3, [7, 60]),
+    "resumed": ([cut_short, ranged()], b"", ["", REST], [1]),
+    "a server without ranges": ([cut_short, whole()], b"", ["", REST], [1]),
+    "unsatisfiable": ([cut_short, status(416), whole()], b"", ["", REST, ""], [1, 2]),
+    "another range": ([cut_short, status(206, Content_Range="bytes 7-8/9"), whole()], b"", ["", REST, ""], [1, 2]),
+    "a complete part": ([status(404)], BODY, [], []),
+    "a part of another version": ([ranged(), whole()], STALE, [REST, ""], []),
+    "a longer part": ([whole()], BODY + b"more", [""], []),
+}
+"""Answers of the server, what lies in the cache, the ranges that are asked for, and the pauses."""
+
+
+@pytest.mark.parametrize(("answers", "part", "requests", "pauses"), WAYS.values(), ids=WAYS)
+def test_a_file_arrives_whole(site, answers, part, requests, pauses):
+    """Of a compressed transfer, offsets and lengths would be those of other bytes."""
+    site.serve(*answers)
+    if part:
+        site.put_part(part)
+    assert site.fetch().read_bytes() == BODY
+    assert (site.requests, site.pauses, site.left()) == (requests, pauses, ["cxc/sts_val.csv"])
+    assert site.server.encodings <= {"identity"}
+
+
+def test_a_body_cut_short_starts_again_where_no_hash_would_notice_a_wrong_continuation(site):
+    site.serve(cut_short, whole(), known_hash=False)
+    assert site.fetch().read_bytes() == BODY
+    assert site.requests == ["", ""]
+
+
 def test_progress_goes_to_standard_error(site, capsys):
     site.serve(whole())
     fetch("sts_val", site.folder)
     shown = capsys.readouterr()
     assert "100%" in shown.err
     assert shown.out == ""
-
-
-@pytest.mark.parametrize("fault", [status(500), status(503), status(429), hang_up])
-def test_passing_faults_are_retried_with_growing_pauses(site, fault):
-    site.serve(fault, fault, whole())
-    assert site.fetch().read_bytes() == BODY
-    assert len(site.requests) == 3
-    assert site.pauses == [1.0, 2.0]
-
-
-def test_the_server_may_ask_for_another_pause(site):
-    site.serve(status(429, Retry_After="7"), status(503, Retry_After="86400"), whole())
-    site.fetch()
-    assert site.pauses == [7.0, 60.0]
 
 
 @pytest.mark.parametrize("code", [404, 403, 410])
@@ -199,25 +221,6 @@ def test_a_server_that_is_not_there_gives_up(site):
     assert site.left() == []
 
 
-@pytest.mark.parametrize(
-    ("answers", "known_hash", "requests"),
-    [
-        ([ranged()], True, ["", f"bytes={HALF}-"]),
-        ([whole()], True, ["", f"bytes={HALF}-"]),
-        ([status(416), whole()], True, ["", f"bytes={HALF}-", ""]),
-        ([status(206, Content_Range="bytes 7-8/9"), whole()], True, ["", f"bytes={HALF}-", ""]),
-        ([whole()], False, ["", ""]),
-    ],
-    ids=["ranged", "whole", "unsatisfiable", "another range", "no hash that would notice a wrong continuation"],
-)
-def test_a_body_cut_short_is_resumed_or_starts_again(site, answers, known_hash, requests):
-    """Of a compressed transfer, offsets and lengths would be those of other bytes."""
-    site.serve(cut_short, *answers, known_hash=known_hash)
-    assert site.fetch().read_bytes() == BODY
-    assert site.requests == requests
-    assert site.server.encodings == {"identity"}
-
-
 def test_a_body_cut_short_is_noticed_whatever_the_http_library(site, monkeypatch):
     lenient = property(lambda self: False, lambda self, value: None)
     monkeypatch.setattr(urllib3.response.HTTPResponse, "enforce_content_length", lenient, raising=False)
@@ -225,21 +228,6 @@ def test_a_body_cut_short_is_noticed_whatever_the_http_library(site, monkeypatch
     with pytest.raises(DownloadFailed, match="the body ended after 524,288 of 1,048,576 bytes"):
         site.fetch()
     assert site.left() == []
-
-
-def test_a_complete_part_needs_no_request(site):
-    site.serve(status(404))
-    site.put_part(BODY)
-    assert site.fetch().read_bytes() == BODY
-    assert site.requests == []
-
-
-@pytest.mark.parametrize("stale", [BODY[:HALF].replace(b"\x00", b"\x01"), BODY + b"more"])
-def test_a_part_of_another_version_is_given_up(site, stale):
-    site.serve(lambda handler: (ranged() if len(site.requests) == 1 and len(stale) < len(BODY) else whole())(handler))
-    site.put_part(stale)
-    assert site.fetch().read_bytes() == BODY
-    assert site.left() == ["cxc/sts_val.csv"]
 
 
 def test_another_file_than_the_catalogs_is_refused(site):
