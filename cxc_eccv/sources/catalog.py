@@ -166,10 +166,6 @@ class Catalog:
             if expected is not None and files[name] != expected
         }
 
-    def bibtex(self, group: str) -> str:
-        """BibTeX of all papers of a group, its own paper first."""
-        return "\n\n".join(self.citations[key] for key in self.group(group).citations)
-
 
 def load_catalog(path: str | Path | None = None, *, base: Catalog | None = None) -> Catalog:
     """Read and check a catalog, the official one unless a TOML file in its form is named.

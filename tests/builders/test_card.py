@@ -17,7 +17,7 @@ from huggingface_hub import DatasetCard
 from markdown_it import MarkdownIt
 from sample_configs import sample_configs
 
-from cxc_eccv.builders.cards import config_card
+from cxc_eccv.builders.cards import config_card, size_category
 from cxc_eccv.builders.config import BuildOptions, dataset_configs, select_configs
 from cxc_eccv.builders.markdown import cell, fence
 from cxc_eccv.builders.statistics import split_statistics, statistics_tables
@@ -176,6 +176,11 @@ def test_stale_and_foreign_cards_are_found_and_mended(tmp_path, generate):
 def test_cards_are_never_computed_from_another_edition(generate):
     status, told = generate("--check", data="sample")
     assert (status, "CXC_ECCV_DATA holds 'sample'" in told) == (2, True)
+
+
+def test_sizes_are_those_of_the_hub():
+    sizes = {999: "n<1K", 1_000: "1K<n<10K", 46_424: "10K<n<100K", 10**8: "n>100M"}
+    assert {n_rows: size_category(n_rows) for n_rows in sizes} == sizes
 
 
 @pytest.mark.parametrize("value", ["a|b", r"a\|b", markdown_text("a|b")])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cxc_eccv import __version__
+from cxc_eccv.builders.cards import bibtex
 from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import load_catalog
 
@@ -131,7 +132,7 @@ def test_every_citation_is_bibtex_under_its_own_key():
 
 
 def test_bibtex_of_a_group_opens_with_its_own_paper():
-    text = load_catalog().bibtex("flickr30k")
+    text = bibtex(["flickr30k"], load_catalog())
     assert text.startswith("@article{young2014image,")
     assert "@inproceedings{karpathy2015deep," in text
 

@@ -160,6 +160,7 @@ WAYS = {
         for name, fault in {"500": status(500), "503": status(503), "429": status(429), "hang up": hang_up}.items()
     },
     "other pauses": ([status(429, Retry_After="7"), status(503, Retry_After="86400"), whole()], b"", [""] * 3, [7, 60]),
+    "redirected": ([status(302, Location="/elsewhere"), whole()], b"", ["", ""], []),
     "resumed": ([cut_short, ranged()], b"", ["", REST], [1]),
     "a server without ranges": ([cut_short, whole()], b"", ["", REST], [1]),
     "unsatisfiable": ([cut_short, status(416), whole()], b"", ["", REST, ""], [1, 2]),
