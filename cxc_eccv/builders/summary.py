@@ -18,12 +18,12 @@ class Provenance:
     """What something was built from."""
 
     edition: str
-    data_version: str
+    data_version: str  # of the catalog
     package_version: str
-    fingerprint: str
-    sources: Mapping[str, str]
-    modified: Mapping[str, Mapping[str, str]]
-    labels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    fingerprint: str  # over the sources
+    sources: Mapping[str, str]  # catalog name to sha256 of every raw file read
+    modified: Mapping[str, Mapping[str, str]]  # those that are not the catalog's, to expected and found sha256
+    labels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # label files, to what they say of themselves
 
 
 @dataclass(frozen=True, slots=True)

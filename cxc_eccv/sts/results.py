@@ -17,13 +17,13 @@ HEADER = ("", "pairs", "Pearson", "interval", "Spearman", "not scored")
 class Row:
     """One line of a task's table."""
 
-    name: str
-    pearson: float
+    name: str  # subtask or aggregate: mean, weighted_mean, all, cosine, classifier
+    pearson: float  # in [-1, 1]
     spearman: float
-    pairs: int
-    low: float | None = None
+    pairs: int  # scored ones
+    low: float | None = None  # interval of ``pearson``; None for means of correlations
     high: float | None = None
-    unscored: int = 0
+    unscored: int = 0  # rows of the file without a human score, which were left out
 
 
 @dataclass(frozen=True, slots=True, eq=False)

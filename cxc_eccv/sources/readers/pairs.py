@@ -22,29 +22,23 @@ from cxc_eccv.sources.reading import parse_metadata, read_table, shown
 from cxc_eccv.splits import SPLITS
 from cxc_eccv.writing import replaced_file
 
-LABELS_SCHEMA = pa.schema(
-    [
-        pa.field("image_id", pa.int64(), nullable=False),
-        pa.field("caption_id", pa.int64(), nullable=False),
-        pa.field("gain", pa.float64(), nullable=False),
-        pa.field("positive", pa.bool_(), nullable=False),
-        pa.field("answers", pa.int32(), nullable=False),
-    ]
+
+def _whole_rows(**types: pa.DataType) -> pa.Schema:
+    """A schema of columns without nulls."""
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
+
+
+LABELS_SCHEMA = _whole_rows(
+    image_id=pa.int64(), caption_id=pa.int64(), gain=pa.float64(), positive=pa.bool_(), answers=pa.int32()
 )
 """``gain`` is in [0, 1], above 0 where ``positive`` and below 1 elsewhere; ``answers`` counts people who answered."""
 
-NAMES = pa.dictionary(pa.int32(), pa.string())
-
-MINED_SCHEMA = pa.schema(
-    [
-        pa.field("image_id", pa.int64(), nullable=False),
-        pa.field("caption_id", pa.int64(), nullable=False),
-        pa.field("score", pa.float32(), nullable=False),
-        pa.field("rank", pa.int32(), nullable=False),
-        pa.field("classifier", NAMES, nullable=False),
-        pa.field("retriever", NAMES, nullable=False),
-        pa.field("rule", NAMES, nullable=False),
-    ]
+MINED_SCHEMA = _whole_rows(
+    image_id=pa.int64(),
+    caption_id=pa.int64(),
+    score=pa.float32(),
+    rank=pa.int32(),
+    **dict.fromkeys(("classifier", "retriever", "rule"), pa.dictionary(pa.int32(), pa.string())),
 )
 """``score`` is the rule's probability of being entailed; ``rank``, from 1, counts captions of other images alone."""
 
@@ -54,13 +48,7 @@ LABELS_FORMAT = MINED_FORMAT = 1
 
 LABEL_FACTS: Mapping[str, type] = {
     "schema": int,
-    "kind": str,
-    "name": str,
-    "version": str,
-    "collection": str,
-    "split": str,
-    "rule": str,
-    "scheme": str,
+    **dict.fromkeys(("kind", "name", "version", "collection", "split", "rule", "scheme"), str),
     "people": int,
     "models": list,
     "data": dict,
@@ -75,12 +63,8 @@ TOLD = ("version", "scheme", "rule", "people", "licence")
 
 PAIR_FACTS: Mapping[str, type] = {
     "schema": int,
-    "collection": str,
-    "split": str,
-    "classifier": dict,
-    "retriever": dict,
-    "rule": dict,
-    "data": dict,
+    **dict.fromkeys(("collection", "split"), str),
+    **dict.fromkeys(("classifier", "retriever", "rule", "data"), dict),
 }
 
 COLLECTIONS = ("coco", "flickr30k")
