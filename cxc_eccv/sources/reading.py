@@ -213,7 +213,10 @@ CUT = " (the file seems to be cut off)"
 
 
 def read_records(path: Path) -> Iterator[Any]:
-    """The elements of a file that is one JSON list, one after the other and as strictly as :func:`read_json`."""
+    """The elements of a file that is one JSON list, one after the other and as strictly as :func:`read_json`.
+
+    A few blocks of the file are in memory at a time. Parsers for streams would take a key given twice.
+    """
     blocks = _text_blocks(path)
     text = _take(blocks, HEAD)
     start, number, ended = _skip_space(text, 0), 0, False
@@ -288,10 +291,10 @@ def _refuse(path: Path, prefix: str, place: str, found: str, expected: str) -> M
     return MalformedSource(path, ", ".join(filter(None, [prefix, place])), found, expected)
 
 
-def check_content(path: Path, value: object, shape: Shape, place: str = "") -> None:
+def check_content(path: Path, value: object, shape: Shape) -> None:
     """Refuse JSON content that has not the shape that is given."""
     try:
-        check_shape(value, shape, place)
+        check_shape(value, shape)
     except JsonFault as fault:
         raise MalformedSource(path, fault.place, fault.found, fault.expected) from None
 
