@@ -24,29 +24,6 @@ from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 
-__all__ = [
-    "AUTHORS",
-    "BUILT",
-    "IMAGE_FIELD",
-    "LANGUAGE",
-    "LICENCE_FILE",
-    "TAGS",
-    "TEMPLATES",
-    "TITLE",
-    "bibtex",
-    "citations",
-    "config_card",
-    "config_sections",
-    "dataset_info",
-    "folder_card",
-    "licence_file",
-    "licences",
-    "point_examples",
-    "size_category",
-    "sources_of",
-    "terms",
-]
-
 TEMPLATES = Path(__file__).parent / "templates"
 
 TITLE = "CxC, ECCV Caption and entailment labels"
@@ -57,11 +34,9 @@ TAGS = ("image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-captio
 LICENCE_FILE = "LICENSE.md"
 """Beside a card, with the terms; of files in a repository the Hub links to no other name than this and LICENSE."""
 
-BUILT = "cxc_eccv_data"
-"""The folder that the documentation builds and loads."""
+BUILT = "cxc_eccv_data"  # The folder that the documentation builds and loads
 
-URL = ":/?#&=%~+,;@!$'*"
-"""What stays as it is in an address; a parenthesis would end the link."""
+URL = ":/?#&=%~+,;@!$'*"  # What stays as it is in an address; a parenthesis would end the link
 
 IMAGE_FIELD = "the photograph, null where its file was not found"
 
@@ -76,11 +51,7 @@ SIZES = (
 
 
 def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: Catalog) -> DatasetCard:
-    """The card of one config.
-
-    ``statistics`` holds ``edition``, ``data_version``, ``fingerprint`` and ``configs``: config name to split name to
-    what ``split_statistics`` gives; a config that is not in it gets a card without statistics.
-    """
+    """The card of one config; without statistics where ``statistics["configs"]`` lacks it."""
     splits = statistics["configs"].get(config.name, {})
     sizes = {split: (found["rows"], found["num_bytes"]) for split, found in splits.items()}
     groups = sources_of([config])
@@ -191,11 +162,7 @@ def dataset_info(
 def _front_matter(
     title: str, infos: Sequence[Mapping[str, Any]], modified: Mapping[str, Mapping[str, str]] | None = None
 ) -> DatasetCardData:
-    """``configs`` with the files of every split, and ``dataset_info`` with features and sizes.
-
-    Without the features older releases of ``datasets`` cannot read what newer ones write. ``modified_data`` lists raw
-    files that are not the catalog's.
-    """
+    """Features are among it: without them older releases of ``datasets`` cannot read what newer ones write."""
     names = [info["config_name"] for info in infos]
     default = DEFAULT_CONFIG if DEFAULT_CONFIG in names else names[0]
     n_rows = sum(split["num_examples"] for info in infos for split in info.get("splits", ()))
@@ -222,12 +189,7 @@ def _front_matter(
 
 
 def size_category(n_rows: int) -> str:
-    """What the Hub calls a dataset of so many rows.
-
-    Example:
-        >>> size_category(999), size_category(46_424)
-        ('n<1K', '10K<n<100K')
-    """
+    """What the Hub calls a dataset of so many rows."""
     return next((name for bound, name in SIZES if n_rows < bound), "n>100M")
 
 
@@ -246,10 +208,7 @@ def config_sections(
     path: str | None,
     level: str,
 ) -> str:
-    """What, how collected, fields, statistics, defects and example of one config, as Markdown under ``level`` headings.
-
-    The example loads ``path``, or the folder that the card is in; ``splits`` are split name to statistics, if computed.
-    """
+    """One config's part of a card, as Markdown; the example loads ``path``, or the folder that the card is in."""
     described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
     blocks = [config.description, f"{level} How it was collected", config.collection]
     blocks += [f"{level} Fields", fields_table(features, described), f"{level} Statistics"]
@@ -315,10 +274,7 @@ PHOTOGRAPHS = (
 def licence_file(
     configs: Sequence[DatasetConfig], catalog: Catalog, used: Iterable[str] | None = None, *, images: bool = False
 ) -> str:
-    """The text of ``LICENSE.md``: which config holds data of which sources, and their terms.
-
-    ``used`` is as of :func:`licences`; ``images`` says whether photographs are embedded.
-    """
+    """The text of ``LICENSE.md``: which config holds data of which sources, and their terms."""
     groups = sources_of(configs)
     rows = [
         (markdown_text(catalog.group(name).title), ", ".join(f"`{one.name}`" for one in configs if name in one.sources))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,8 +18,6 @@ from cxc_eccv.sources.library import Library
 
 if TYPE_CHECKING:
     import datasets  # a report looks up texts as rows do, and needs nothing of it
-
-__all__ = ["DEFAULT_CONFIG", "BuildOptions", "DatasetConfig", "Rows", "Sentences", "dataset_configs", "select_configs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +121,14 @@ class DatasetConfig:
     example: str = "print(dataset[0])"
     sentences: Sentences | None = None
     made_with: Callable[[BuildOptions], Mapping[str, str]] | None = None
+
+
+def columns(**described: tuple[Any, str]) -> dict[str, Any]:
+    """What a config says of its columns, from the feature and the meaning of each."""
+    import datasets
+
+    features = datasets.Features({name: feature for name, (feature, _) in described.items()})
+    return {"features": features, "fields": {name: meaning for name, (_, meaning) in described.items()}}
 
 
 DEFAULT_CONFIG = "captions"

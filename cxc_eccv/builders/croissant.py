@@ -18,8 +18,6 @@ from cxc_eccv.builders.cards import AUTHORS, IMAGE_FIELD, LANGUAGE, TAGS, TEMPLA
 from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 
-__all__ = ["CROISSANT", "croissant_text"]
-
 CROISSANT = "croissant.json"
 
 CONTEXT = json.loads((TEMPLATES / "croissant_context.json").read_text(encoding="utf-8"))
@@ -40,10 +38,7 @@ Json = dict[str, Any]
 
 
 def croissant_text(summary: BuildSummary, catalog: Catalog) -> str:
-    """The text of ``croissant.json``: the files with their hashes, every config as a record set, and the RAI fields.
-
-    Addresses of files are relative to the folder, and no time is in it: the same build gives the same bytes.
-    """
+    """The text of ``croissant.json``: the files with their hashes, every config as a record set, and the RAI fields."""
     configs = [parts[0].config for parts in summary.configs.values()]
     groups = sources_of(configs)
     content = {

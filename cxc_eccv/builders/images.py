@@ -17,8 +17,6 @@ from PIL import Image
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.download import image_folder
 
-__all__ = ["ImageFolder", "attach_images", "embed_images"]
-
 if TYPE_CHECKING:
     import datasets
 
@@ -35,15 +33,11 @@ MISSING = ("error", "null", "drop")
 COCO_NAME = re.compile(r"(COCO_(?:train|val)2014_)?([0-9]{12}\.jpg)")
 """An image of COCO has one name in the release of 2014 and another in that of 2017."""
 
-IMAGES_AT_ONCE = 100
-"""Rows whose photographs are read at once, about 16 MB."""
+IMAGES_AT_ONCE = 100  # Rows whose photographs are read at once, about 16 MB
 
 
 class ImageFolder:
-    """Files below an existing folder, found by name at any depth; links are followed.
-
-    An image of COCO is found under the name that it has in the other release, too.
-    """
+    """Files below an existing folder, found by name at any depth; links are followed."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = image_folder(folder)
@@ -83,10 +77,7 @@ def _names_of(file_name: str) -> tuple[str, ...]:
 
 
 def embed_images(table: pa.Table, folder: ImageFolder, schema: pa.Schema) -> Iterator[pa.Table]:
-    """``table`` in slices of 100 rows with the images of its column ``file_name``; null where a file is missing.
-
-    The image column is the last field of ``schema``, whose others are those of ``table``.
-    """
+    """``table`` in slices of 100 rows with the images of its column ``file_name``; null where a file is missing."""
     with ThreadPoolExecutor() as threads:
         for start in range(0, table.num_rows, IMAGES_AT_ONCE):
             rows = table.slice(start, IMAGES_AT_ONCE)

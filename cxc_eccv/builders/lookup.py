@@ -57,12 +57,7 @@ def nullable(values: NDArray[np.float64]) -> pa.Array:
 
 
 def subset_lists(flags: NDArray[np.bool_], names: Sequence[str]) -> pa.Array:
-    """Per row, the names whose flag is set.
-
-    Example:
-        >>> subset_lists(np.array([[True, True], [False, True]]), ("coco", "cxc")).to_pylist()
-        [['coco', 'cxc'], ['cxc']]
-    """
+    """Per row, the names whose flag is set."""
     n_names = len(names)
     every = [[name for bit, name in enumerate(names) if code >> bit & 1] for code in range(2**n_names)]
     codes = flags @ (1 << np.arange(n_names)) if n_names else np.zeros(flags.shape[0], dtype=np.int64)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["cell", "fence", "table"]
-
 
 def fence(value: str, language: str) -> str:
     """A code block, whose fence is longer than any within."""
@@ -16,14 +14,7 @@ def fence(value: str, language: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table; numbers are aligned right and grouped by thousands.
-
-    Example:
-        >>> print(table(["split", "rows"], [["test", 44045]]))
-        | split | rows |
-        |---|---:|
-        | test | 44,045 |
-    """
+    """A Markdown table; numbers are aligned right and grouped by thousands."""
     lines = [list(row) for row in rows]
     numeric = [
         bool(lines) and all(isinstance(line[column], int | float | None) for line in lines)
@@ -35,12 +26,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def cell(value: object) -> str:
-    r"""One cell's text; a bar is escaped where it is not yet, None is empty.
-
-    Example:
-        >>> cell(1234567), cell(2.5), cell(None), cell("a|b")
-        ('1,234,567', '2.5', '', 'a\\|b')
-    """
+    r"""One cell's text; a bar is escaped where it is not yet, None is empty."""
     if value is None:
         return ""
     if isinstance(value, int):

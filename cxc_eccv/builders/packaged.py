@@ -22,8 +22,7 @@ from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.download import catalog_of, locate, sha256_of
 from cxc_eccv.sources.library import Library
-
-__all__ = ["CxcEccv", "CxcEccvConfig", "cache_key", "load"]
+from cxc_eccv.splits import SPLIT_NAMES
 
 
 @dataclass
@@ -40,11 +39,7 @@ class CxcEccvConfig(datasets.BuilderConfig):  # type: ignore[misc] # datasets is
 
 
 class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is untyped
-    """Builder of every config, which takes a mirror folder or ``sample`` as ``data_dir``, and ``options``.
-
-    Caches are told apart by content: an edited raw file, another option or another release of this package never
-    meets an old cache, and no two configs share one.
-    """
+    """Builder of every config, which takes a mirror folder or ``sample`` as ``data_dir``, and ``options``."""
 
     BUILDER_CONFIG_CLASS = CxcEccvConfig
     BUILDER_CONFIGS = [  # noqa: RUF012 - the name and kind that datasets looks for
@@ -190,7 +185,7 @@ def _spell_out(split: str, builder: CxcEccv) -> str:
     parts, known = [], builder.splits_at_hand()
     for part in str(split).split("+"):
         name, bracket, rest = part.strip().partition("[")
-        name = "validation" if name == "val" else name
+        name = SPLIT_NAMES.get(name, name)
         if name in dataset_configs()[builder.config.name].splits:
             builder.library.karpathy(name)  # raises where the raw files do not hold it
         elif name != "all":

@@ -9,22 +9,20 @@ from datasets import Value
 from cxc_eccv.builders.config import Rows
 from cxc_eccv.sources.library import Library
 
-RATING_FEATURES = {"rating_count": Value("int64"), "rating_std": Value("float64")}
-
-RATING_FIELDS = {
-    "rating_count": "number of single ratings, null where the file of them is not at hand",
-    "rating_std": "their standard deviation (over all of them, so 0 for one), null where the file is not at hand",
+RATING_COLUMNS = {
+    "rating_count": (Value("int64"), "number of single ratings, null where the file of them is not at hand"),
+    "rating_std": (
+        Value("float64"),
+        "their standard deviation (over all of them, so 0 for one), null where the file is not at hand",
+    ),
 }
 
 
 def with_single_ratings(columns: dict[str, object], library: Library, kind: str, split: str) -> Rows:
-    """Rows of CxC in the order of its table, and the number and standard deviation of the single ratings behind each.
-
-    ``rating_count`` and ``rating_std`` are null where the single ratings are not at hand.
-    """
+    """Rows of CxC with the number and standard deviation of the single ratings behind each, null where not at hand."""
     table, single = library.cxc(kind, split), library.annotators(kind, split)
     if single is None:
-        unknown = {name: pa.nulls(table.num_rows, feature.pa_type) for name, feature in RATING_FEATURES.items()}
+        unknown = {name: pa.nulls(table.num_rows, feature.pa_type) for name, (feature, _) in RATING_COLUMNS.items()}
         return Rows(pa.table(columns | unknown))
     pairs = np.concatenate([np.stack([part["left_id"], part["right_id"]], axis=1) for part in (table, single)])
     places = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)

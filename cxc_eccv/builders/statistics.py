@@ -14,13 +14,10 @@ from cxc_eccv.builders.markdown import table
 from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.types import FloatArray
 
-__all__ = ["fields_table", "left_out_table", "made_with_line", "split_statistics", "statistics_tables"]
-
 GROUP_COLUMNS = ("direction", "sampling_method")
 """Columns whose values are told apart: averaging over them would mix unlike things."""
 
-MOST_VALUES = 12
-"""A column with more distinct values than this is free text or an id."""
+MOST_VALUES = 12  # A column with more distinct values than this is free text or an id
 
 MOST_BINS = 10
 
@@ -28,17 +25,9 @@ MOST_BINS = 10
 def split_statistics(
     table: pa.Table, split: str, left_out: Mapping[str, int], made_with: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Rows per group, and per column what its type allows to say.
+    """Rows per group, and per column what its type allows to say; ids and free text are left out.
 
-    A list column tells its items in all and the minimum, median and maximum per row; a float column mean, extremes
-    and a histogram with bins one unit wide; a flag, in a list of records too, how often it is true; a class label or a
-    short string how often each value occurs. Ids and free text are left out, and so is a column that only repeats the
-    split. The group is the value of ``direction`` or ``sampling_method``, or empty where the table has neither.
-
-    Example:
-        >>> table = pa.table({"direction": ["i2t", "i2t", "t2i"], "positives": [[1], [1, 2, 3], [4]]})
-        >>> split_statistics(table, "test", {})["groups"]["i2t"]
-        {'rows': 2, 'columns': {'positives': {'items': 4, 'min': 1, 'median': 2.0, 'max': 3}}}
+    The group is the value of ``direction`` or ``sampling_method``, or empty where the table has neither.
     """
     num_bytes, table = table.nbytes, _name_labels(table)
     light = _light_columns(table, split)
@@ -129,8 +118,7 @@ def _numbers(values: FloatArray) -> dict[str, Any]:
     return found | {"histogram": bins}
 
 
-SplitStatistics = Mapping[str, Mapping[str, Any]]
-"""Split name to what :func:`split_statistics` gives."""
+SplitStatistics = Mapping[str, Mapping[str, Any]]  # Split name to what :func:`split_statistics` gives
 
 
 def fields_table(features: datasets.Features, fields: Mapping[str, str]) -> str:

@@ -12,29 +12,18 @@ import datasets
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig
 
-__all__ = ["BuildSummary", "NotBuilt", "Provenance", "Shards", "SplitSummary"]
-
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What something was built from.
-
-    Attributes:
-        edition, data_version: of the catalog: ``official``, ``sample``, or the name of a mirror folder's own.
-        package_version: version of this package.
-        fingerprint: hex sha256 over ``sources``, as :meth:`Library.fingerprint` gives it.
-        sources: catalog name to sha256 of every raw file read.
-        modified: those of them that are not the catalog's, to ``expected`` and ``found`` sha256.
-        labels: those of them that are label files, to what these say of themselves.
-    """
+    """What something was built from."""
 
     edition: str
-    data_version: str
+    data_version: str  # of the catalog
     package_version: str
-    fingerprint: str
-    sources: Mapping[str, str]
-    modified: Mapping[str, Mapping[str, str]]
-    labels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    fingerprint: str  # over the sources
+    sources: Mapping[str, str]  # catalog name to sha256 of every raw file read
+    modified: Mapping[str, Mapping[str, str]]  # those that are not the catalog's, to expected and found sha256
+    labels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # label files, to what they say of themselves
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,25 +11,19 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 
-__all__ = ["CategoryMatches", "Look", "PlausibleHits", "category_distances", "category_matches", "with_categories"]
-
-
 CLASSES_AT_ONCE = 512
 WORD = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoryMatches:
-    """Plausible matches at every zeta: images of equal category sets are one class, and classes have (C, C) distances.
-
-    ``query_classes`` and ``gallery_classes`` are the class of the image of each of (Q,) queries and (N,) items.
-    """
+    """Plausible matches at every zeta: images of equal category sets are one class, and classes have distances."""
 
     query_ids: IntArray
     gallery_ids: IntArray
-    query_classes: IntArray
-    gallery_classes: IntArray
-    distances: NDArray[np.unsignedinteger]
+    query_classes: IntArray  # (Q,), of a query's image
+    gallery_classes: IntArray  # (N,)
+    distances: NDArray[np.unsignedinteger]  # (C, C)
 
     @classmethod
     def of(
@@ -115,9 +109,6 @@ class PlausibleHits:
         hits: (Q, L) matches among the top.
         ties: (Q,) items at the end of some look that tie with a match, where the tie rule decided.
 
-    Raises:
-        MalformedRun: no query, or counts that cannot be: no match in the gallery, other than 0 to R hits.
-
     Example:
         >>> hits = PlausibleHits(np.array([5]), ((0, 50),), np.array([[60]]), np.array([[20]]), np.array([0]))
         >>> hits.precision(0, 50).tolist()
@@ -142,11 +133,7 @@ class PlausibleHits:
             )
 
     def precision(self, zeta: int, cut: int | None = None) -> FloatArray:
-        """(Q,) fraction of the items of one look that match.
-
-        Raises:
-            InvalidOption: it is not among the looks.
-        """
+        """(Q,) fraction of the items of one look that match."""
         if (zeta, cut) not in self.looks:
             raise InvalidOption(f"matches at zeta {zeta}, cut {cut} were not counted, only {self.looks}")
         column = self.looks.index((zeta, cut))

@@ -23,34 +23,13 @@ from cxc_eccv.judgments.evidence import (
     gather,
     item_ids,
     labels_of_file,
+    number_pairs,
     sources_of,
 )
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.types import FloatArray, IntArray, Judgments, RatedPairs, positions_of
 from cxc_eccv.types.ids import distinct_of
-
-__all__ = [
-    "POLICIES",
-    "MergedPairs",
-    "coco_links",
-    "cxc_rated",
-    "cxc_ratings",
-    "eccv_caption",
-    "entailed_pairs",
-    "entailment_labels",
-    "flickr8k_links",
-    "flickr30k_entailment_labels",
-    "flickr30k_label_conflicts",
-    "flickr30k_links",
-    "judged_pairs",
-    "label_conflicts",
-    "label_pairs",
-    "merge",
-    "merge_evidence",
-    "merged_qrels",
-    "rated_pairs",
-]
 
 POLICIES = ("union", "strict", "override")
 
@@ -59,33 +38,21 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergedPairs:
-    """Every judged (query, item) pair of a direction once, by query and item in Karpathy order.
-
-    Attributes:
-        query_ids, gallery_ids: all items of the direction.
-        queries, items: (P,) positions in them.
-        sources: names of the S sources consulted that judge this direction.
-        judged, said_positive: (P, S) whether each source judged the pair, and its verdict.
-        ratings: (P,) CxC rating of (query, item), or NaN; for image-image ``reverse`` is that of (item, query).
-        positive: (P,) the verdict under the policy.
-        conflict: (P,) sources contradict each other, or the two SIS ratings fall on different sides.
-        rules: what makes a source say positive, one text per source.
-        left_out: rule to the number of raw judgments that are in no row.
-    """
+    """Every judged (query, item) pair of a direction once, by query and item in Karpathy order."""
 
     query_ids: IntArray
     gallery_ids: IntArray
-    queries: IntArray
-    items: IntArray
-    sources: tuple[str, ...]
-    judged: BoolArray
-    said_positive: BoolArray
-    ratings: FloatArray
-    reverse: FloatArray
-    positive: BoolArray
-    conflict: BoolArray
-    rules: tuple[str, ...]
-    left_out: dict[str, int]
+    queries: IntArray  # (P,) positions in query_ids
+    items: IntArray  # (P,) positions in gallery_ids
+    sources: tuple[str, ...]  # the S sources that judge this direction
+    judged: BoolArray  # (P, S)
+    said_positive: BoolArray  # (P, S)
+    ratings: FloatArray  # (P,) of CxC, or NaN
+    reverse: FloatArray  # (P,) of (item, query) where both are images, or NaN
+    positive: BoolArray  # (P,) the verdict under the policy
+    conflict: BoolArray  # (P,) sources contradict each other, or the two SIS ratings fall on different sides
+    rules: tuple[str, ...]  # what makes a source say positive, one text per source
+    left_out: dict[str, int]  # rule to the number of raw judgments that are in no row
 
 
 def merge(
@@ -99,11 +66,9 @@ def merge(
 ) -> MergedPairs:
     """Merge what the sources, all that a library has unless some are named, say of a direction.
 
-    Policies: under ``union`` a pair is positive where any source says so; under ``strict`` where one says so and none
-    contradicts; under ``override`` the latest source that judged the pair decides, in the order of
-    :func:`cxc_eccv.judgments.evidence.label_sources`: coco, cxc, eccv, entailment, then the label files that the
-    library was opened with. Weak positives (mined), which a library has that was opened with a file of them, are of
-    pairs that none of these judges.
+    Under ``union`` a pair is positive where any source says so; under ``strict`` where one says so and none
+    contradicts; under ``override`` the latest source that judged the pair decides: coco, cxc, eccv, entailment, then
+    the library's label files. Weak positives (mined) are of pairs that none of these judges.
     """
     known = sources_of(library)
     asked = known if sources is None else sources
@@ -131,8 +96,7 @@ def merge_evidence(
     """Merge evidence, oldest source first; a source that appears twice says positive where either part does."""
     if policy not in POLICIES:
         raise UnknownName("policy", policy, POLICIES)
-    places = [(positions_of(said.queries, query_ids)[0], positions_of(said.items, gallery_ids)[0]) for said in found]
-    keys = [rows * gallery_ids.size + columns for rows, columns in places]
+    keys = [number_pairs(evidence.queries, evidence.items, query_ids, gallery_ids) for evidence in found]
     pairs, merged = np.unique(np.concatenate([np.empty(0, np.int64), *keys]), return_inverse=True)
     places_of_pairs = np.split(merged, np.cumsum([key.size for key in keys])[:-1])
     rules = {evidence.source: evidence.rule for evidence in found}
@@ -185,8 +149,7 @@ def _conflict(
 def judged_pairs(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
     """(P,) ids of queries and of items that some of the sources judged, whatever they said; none without a source.
 
-    Sources that list positives alone, as COCO and ECCV Caption do, judged what they list: which other pairs ECCV
-    Caption's annotators saw and turned down was not published.
+    COCO and ECCV Caption judged what they list: which pairs their annotators turned down was not published.
     """
     if not sources:
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -279,11 +242,9 @@ def eccv_caption(library: Library, direction: str) -> Judgments:
 
 
 def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
-    """Every pair that CxC rated, with its rating of 0 to 5 as gain.
+    """Every pair that CxC rated, with its rating of 0 to 5 as gain, the higher one of an image pair rated twice.
 
-    An image pair that was rated in both orders has the higher of the two, as for being positive. Pairs that were not
-    rated are not judged, original links among them: of captions of one image only some pairs were rated. A query
-    without a rating above 0 is left out.
+    Pairs that were not rated are not judged, original links among them; a query without a rating above 0 is left out.
     """
     pairs = merge(library, split, direction, sources=("cxc",))
     gains = np.fmax(pairs.ratings, pairs.reverse)
@@ -294,18 +255,13 @@ def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
 
 
 def label_degrees(library: Library, split: str, direction: str) -> Judgments:
-    """Every pair that a label file of the library judges, with its gain, from 0 to 1, as its degree of being positive.
-
-    Where a file calls a pair no positive its gain is 0; of several files the highest gain counts, as under ``union``
-    one of them suffices for a positive. A query without a positive is left out.
-    """
+    """Every pair that label files judge, with the highest gain as its degree; 0 where they call it no positive."""
     tables = [found.table for name in library.label_names if (found := library.labels(name, split)) is not None]
     table, columns = pa.concat_tables(tables), ("image_id", "caption_id", "gain", "positive")
     images, captions, gains, positive = (np.asarray(table[name]) for name in columns)
     query_ids, gallery_ids = item_ids(library, split, direction)
     queries, items = (images, captions) if direction == "i2t" else (captions, images)
-    numbers = positions_of(queries, query_ids)[0] * gallery_ids.size + positions_of(items, gallery_ids)[0]
-    pairs, places = np.unique(numbers, return_inverse=True)
+    pairs, places = np.unique(number_pairs(queries, items, query_ids, gallery_ids), return_inverse=True)
     degrees = np.zeros(pairs.size)
     np.maximum.at(degrees, places, np.where(positive, gains, 0.0))
     rows = pairs // gallery_ids.size
@@ -317,9 +273,7 @@ def label_degrees(library: Library, split: str, direction: str) -> Judgments:
 def entailment_labels(library: Library, split: str) -> Judgments:
     """Labels of image queries: 1 for ground-truth captions and for entailed ones, 0 for those judged not to be.
 
-    Where a file of entailment labels labels a pair, that decides, as in the multi-modal entailment paper. Of other
-    pairs, entailed is what SITS rates 3 or higher or ECCV Caption verified in either direction. An image's original
-    captions stay 1 in any case; :func:`label_conflicts` counts what was contradicted.
+    Where a file of entailment labels labels a pair, that decides; an image's original captions stay 1 in any case.
     """
     pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
     return label_pairs(truth, pairs.queries, pairs.items, pairs.positive)
@@ -334,10 +288,7 @@ def flickr30k_entailment_labels(library: Library, split: str) -> Judgments:
 
 
 def flickr30k_label_conflicts(library: Library, split: str) -> dict[str, dict[str, Any]]:
-    """How often a file of entailment labels contradicts the original links, which stay 1; empty without such a file.
-
-    And which of its labels are of no pair of the split: Flickr30k is no dataset config, whose manifest would say it.
-    """
+    """How often a file of entailment labels contradicts the original links, which stay 1; empty without such a file."""
     pairs, content = library.flickr30k_entailment(split), library.flickr30k(split)
     if pairs is None:
         return {}
@@ -359,10 +310,7 @@ def label_pairs(truth: Judgments, queries: IntArray, items: IntArray, labels: Bo
 
 
 def label_conflicts(library: Library, split: str) -> dict[str, dict[str, int]]:
-    """How often a file of entailment labels contradicts what else judges its pairs; empty without such a file.
-
-    Where CxC or ECCV Caption says otherwise, the label decides; original links labelled 0 stay 1.
-    """
+    """How often a file of entailment labels contradicts what else judges its pairs; empty without such a file."""
     if gather(library, split, "i2t", "entailment", Thresholds()) is None:
         return {}
     pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
@@ -385,9 +333,8 @@ def entailed_pairs(
 ) -> MergedPairs:
     """(image, caption) pairs with an entailment label: CxC SITS binarised, ECCV positives of both directions, labels.
 
-    As in the multi-modal entailment paper: an annotation of the pair itself decides, whatever the other sources say
-    (``conflict`` marks where they differ); graded sets are binarised at 3. Original COCO links are no evidence here.
-    The policy, as of :func:`cxc_eccv.judgments.qrels.merge`, is for pairs without an annotation.
+    As in the multi-modal entailment paper, an annotation of the pair itself decides, whatever the other sources say;
+    ``policy`` is for pairs without one. Original COCO links are no evidence here.
     """
     limits = thresholds or Thresholds()
     found = [gather(library, split, "i2t", source, limits) for source in ("cxc", "eccv", "entailment")]
@@ -400,7 +347,7 @@ def entailed_pairs(
     return replace(pairs, positive=np.where(annotated, says, pairs.positive))
 
 
-def _own_labels(pairs: MergedPairs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _own_labels(pairs: MergedPairs) -> tuple[BoolArray, BoolArray]:
     """(P,) bool twice: whether a file of entailment labels labels the pair, and whether it says entailed."""
     if "entailment" not in pairs.sources:
         return np.zeros_like(pairs.positive), np.zeros_like(pairs.positive)
@@ -424,11 +371,7 @@ def _with_gains(
 
 
 def rated_pairs(library: Library, split: str, kind: str) -> RatedPairs:
-    """All pairs rated with each query, in both orders.
-
-    Queries are captions for STS, images for SIS and for SITS: the published standard deviations of the bootstrap
-    follow 12,500 sampled queries for STS and 2,500 for the other two.
-    """
+    """All pairs rated with each query, in both orders."""
     table = library.cxc(kind, split)
     left, right, ratings = (np.asarray(table[name]) for name in ("left_id", "right_id", "rating"))
     if kind == "sits":

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 
 from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
 
-__all__ = ["OFFICIAL", "Archive", "Catalog", "Entry", "Group", "fingerprint_files", "load_catalog"]
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -41,32 +39,21 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One raw file.
-
-    Attributes:
-        path: place in a mirror folder and in the download cache; a mirror may hold ``path + ".gz"`` instead.
-        url: official address, that of the archive for a member; None for derived and user-provided files.
-        sha256: of the original bytes, 64 hexadecimal digits; None where none is published.
-        size: original bytes.
-        licence, citation: the group's terms and first paper, unless the file has its own.
-        archive, member: key of the archive that holds the file, and the file's name in it.
-        optional: nothing that is built by default needs the file.
-        derived_from: names of the entries this file was made from.
-    """
+    """One raw file."""
 
     name: str
     group: str
-    path: str
+    path: str  # in the download cache and in a mirror folder, which may hold it with .gz instead
     title: str
-    url: str | None = None
-    sha256: str | None = None
-    size: int | None = None
-    licence: str = ""
-    citation: str = ""
-    archive: str | None = None
-    member: str | None = None
-    optional: bool = False
-    derived_from: tuple[str, ...] = ()
+    url: str | None = None  # that of the archive for a member; None for derived and user-provided files
+    sha256: str | None = None  # None where none is published
+    size: int | None = None  # in bytes, as it was published
+    licence: str = ""  # the group's, unless the file has its own
+    citation: str = ""  # likewise
+    archive: str | None = None  # key of the archive that holds the file
+    member: str | None = None  # its name there
+    optional: bool = False  # nothing that is built by default needs it
+    derived_from: tuple[str, ...] = ()  # names of entries
 
 
 Record = TypeVar("Record", Group, Archive, Entry)
@@ -126,22 +113,19 @@ def _parse_record(kind: type[Record], file: Path, place: str, table: object, inh
     return kind(**values)
 
 
-OFFICIAL = "official"
-"""Edition of the data as its authors published it."""
+OFFICIAL = "official"  # Edition of the data as its authors published it
 
 OFFICIAL_FILE = Path(__file__).with_name("catalog.toml")
 
-Source = TypeVar("Source", Group, Archive)
+INHERITED = ("group", "path", "title", "licence", "citation", "optional")
+"""What an entry of a mirror folder's own catalog takes from the official one; never address, hash and size."""
 
 SECTIONS = ("edition", "version", "groups", "archives", "citations", "entries")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalog:
-    """All raw files of one edition of the data: records by key, in the order of the file; citations are BibTeX.
-
-    The edition is ``official``, or the name that a mirror folder's own catalog gives itself (``sample``).
-    """
+    """All raw files of one edition of the data: records by key, in the order of the file; citations are BibTeX."""
 
     edition: str
     version: str
@@ -174,10 +158,7 @@ class Catalog:
         return tuple(entry for entry in self if entry.group == group.name)
 
     def modified(self, files: Mapping[str, str]) -> dict[str, dict[str, str]]:
-        """``expected`` and ``found`` hash of those files, given with the hash of what was read, that are not ours.
-
-        Of a file without a published hash, or of none of the catalog's, nothing can be said.
-        """
+        """``expected`` and ``found`` hash of those files, given with the hash of what was read, that are not ours."""
         known = {name: self.entry(name).sha256 for name in sorted(files) if name in self}
         return {
             name: {"expected": expected, "found": files[name]}
@@ -185,22 +166,12 @@ class Catalog:
             if expected is not None and files[name] != expected
         }
 
-    def bibtex(self, group: str) -> str:
-        """BibTeX of all papers of a group, its own paper first."""
-        return "\n\n".join(self.citations[key] for key in self.group(group).citations)
-
 
 def load_catalog(path: str | Path | None = None, *, base: Catalog | None = None) -> Catalog:
     """Read and check a catalog, the official one unless a TOML file in its form is named.
 
-    A mirror folder's own catalog builds on the official one as its ``base``. It may then list a subset, and leave out
-    ``version``, groups, and ``group``, ``path``, ``title``, ``licence``, ``citation`` and ``optional`` of entries that
-    the base has. Addresses, hashes and sizes are never inherited by an entry it lists; entries it does not list stay
-    as in the base.
-
-    Example:
-        >>> len(load_catalog().entries), load_catalog().version
-        (94, '1.0.0')
+    A mirror folder's own catalog builds on the official one as its ``base``: it may list a subset, and leave out
+    ``version``, groups, and of entries that the base has what is inherited. Those it does not list stay as in the base.
     """
     file = OFFICIAL_FILE if path is None else Path(path)
     if not file.is_file():
@@ -218,13 +189,11 @@ def _parse(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
         if key not in SECTIONS:
             raise MalformedSource(file, "", f"the unknown key {key!r}", f"one of {', '.join(SECTIONS)}")
     base = base or Catalog("", "", {}, {}, {}, {})
-    groups = _parse_records(Group, file, document, "groups", base.groups)
-    archives = _parse_records(Archive, file, document, "archives", base.archives)
+    groups = {**base.groups, **_parse_records(Group, file, document, "groups")}
+    archives = {**base.archives, **_parse_records(Archive, file, document, "archives")}
     texts = {key: _text(file, f"citations.{key}", text) for key, text in _section(file, document, "citations")}
-    listed = {}
-    for name, table in _section(file, document, "entries"):
-        entry = _parse_record(Entry, file, f"entries.{name}", table, _inherit(name, base))
-        listed[name] = _complete(file, entry, groups, archives)
+    own = _parse_records(Entry, file, document, "entries", base.entries)
+    listed = {name: _complete(file, entry, groups, archives) for name, entry in own.items()}
     catalog = Catalog(
         edition=_text(file, "edition", document.get("edition")),
         version=_text(file, "version", document.get("version", base.version)),
@@ -238,11 +207,14 @@ def _parse(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
 
 
 def _parse_records(
-    kind: type[Source], file: Path, document: dict[str, Any], section: str, known: Mapping[str, Source]
-) -> dict[str, Source]:
-    tables = _section(file, document, section)
-    own = {name: _parse_record(kind, file, f"{section}.{name}", table, {"name": name}) for name, table in tables}
-    return {**known, **own}
+    kind: type[Record], file: Path, document: dict[str, Any], section: str, base: Mapping[str, Entry] | None = None
+) -> dict[str, Record]:
+    records = {}
+    for name, table in _section(file, document, section):
+        known = base.get(name) if base else None
+        inherited = {key: getattr(known, key) for key in INHERITED} if known else {}
+        records[name] = _parse_record(kind, file, f"{section}.{name}", table, {"name": name} | inherited)
+    return records
 
 
 def _section(file: Path, document: dict[str, Any], key: str) -> Iterable[tuple[str, object]]:
@@ -256,12 +228,6 @@ def _text(file: Path, place: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise MalformedSource(file, place, "nothing" if value is None else repr(value), "text")
     return value
-
-
-def _inherit(name: str, base: Catalog) -> dict[str, object]:
-    fields = ("group", "path", "title", "licence", "citation", "optional")
-    entry = base.entries.get(name)
-    return {"name": name} | ({key: getattr(entry, key) for key in fields} if entry else {})
 
 
 def _complete(file: Path, entry: Entry, groups: Mapping[str, Group], archives: Mapping[str, Archive]) -> Entry:

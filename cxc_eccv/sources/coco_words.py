@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
-__all__ = ["ANIMALS", "NO_CATEGORY", "load_category_words", "words_for_living"]
-
 NO_CATEGORY = ""
 """Key of phrases that hold a category's name and name none, such as ``bus stop``."""
 
@@ -17,10 +15,7 @@ ANIMALS = ("bear", "bird", "cat", "cow", "dog", "elephant", "giraffe", "horse", 
 
 @cache
 def load_category_words() -> Mapping[str, tuple[str, ...]]:
-    """Category to its words and phrases in the singular and in lower case, its own name first.
-
-    Words that several categories share (``bike``) stand with each of them.
-    """
+    """Category to its words and phrases in the singular and in lower case, its own name first."""
     text = resources.files("cxc_eccv.sources").joinpath("coco_words.csv").read_text(encoding="utf-8")
     table = {}
     for row in csv.DictReader(text.splitlines()):

@@ -12,43 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
+from cxc_eccv.sources import readers
 from cxc_eccv.sources.catalog import Catalog, fingerprint_files
 from cxc_eccv.sources.download import catalog_of, fetch, locate, offline_reason, sha256_of, where_from
-from cxc_eccv.sources.label_files import find_label_files
 from cxc_eccv.sources.parsed import parse
-from cxc_eccv.sources.readers import (
-    KINDS,
-    UNREACHABLE_CAPTIONS,
-    CategorySets,
-    EntailmentPairs,
-    Instances,
-    KarpathySplit,
-    LabelFile,
-    MinedPairs,
-    fold_restval,
-    invalid_items,
-    read_aligned,
-    read_annotators,
-    read_category_sets,
-    read_entailment,
-    read_flickr8k,
-    read_instances,
-    read_karpathy,
-    read_mined,
-    read_positives,
-    read_ratings,
-    read_rococo,
-    read_visual_genome,
-    split_flickr8k,
-)
-from cxc_eccv.sources.reading import read_ids
+from cxc_eccv.sources.readers import CategorySets, EntailmentPairs, Instances, KarpathySplit, LabelFile, MinedPairs
+from cxc_eccv.sources.reading import read_ids, require_known
 from cxc_eccv.splits import RAW_SPLIT
-from cxc_eccv.types import IntArray, positions_of
+from cxc_eccv.types import IntArray
 
-__all__ = ["COCO_IMAGES", "Library"]
-
-COCO_IMAGES = "http://images.cocodataset.org"
-"""Where COCO's images are, by folder and file name."""
+COCO_IMAGES = "http://images.cocodataset.org"  # Where COCO's images are, by folder and file name
 
 Content = TypeVar("Content")
 
@@ -155,7 +128,7 @@ class Library:
 
     def flickr8k(self) -> pa.Table:
         """``caption_id``, ``image_id``, ``text`` of all of Flickr8k."""
-        return self.once("flickr8k", lambda: parse(read_flickr8k, self._path("flickr8k_tokens")))
+        return self.once("flickr8k", lambda: parse(readers.read_flickr8k, self._path("flickr8k_tokens")))
 
     @property
     def has_flickr8k(self) -> bool:
@@ -170,7 +143,9 @@ class Library:
         """
         splits = self.once(
             "flickr8k splits",
-            lambda: split_flickr8k(self.flickr8k(), {part: self._path(name) for part, name in FLICKR8K_LISTS.items()}),
+            lambda: readers.split_flickr8k(
+                self.flickr8k(), {part: self._path(name) for part, name in FLICKR8K_LISTS.items()}
+            ),
         )
         if split not in splits:
             raise DataError(f"split {split!r} is not one of Flickr8k, which has {', '.join(splits)}")
@@ -191,7 +166,7 @@ class Library:
             ``left_id``, ``right_id``, ``rating``: one row per rating.
         """
         name = f"{kind}_{RAW_SPLIT[split]}_raw"
-        return self._users_own(name, lambda path: parse(read_annotators, path, kind))
+        return self._users_own(name, lambda path: parse(readers.read_annotators, path, kind))
 
     def eccv(self, labels: str, direction: str) -> pa.Table:
         """One of the six files of ECCV Caption: ``query_id``, ``item_id``.
@@ -216,7 +191,9 @@ class Library:
         Args:
             kind: ``same_concept``, ``diff_concept``, ``rand_voca`` or ``danger``.
         """
-        return self.once(("rococo", kind), lambda: read_rococo(self._path(f"rococo_{kind}"), self.karpathy("test")))
+        return self.once(
+            ("rococo", kind), lambda: readers.read_rococo(self._path(f"rococo_{kind}"), self.karpathy("test"))
+        )
 
     def instances(self, split: str, path: Path | None = None) -> Instances:
         """Annotations of COCO's images, with boxes where the full files are at hand, as category sets where only those.
@@ -226,7 +203,7 @@ class Library:
             path: a file of the user's own, to be read in their place.
         """
         paths = self._coco_files(split) if path is None else [self._own_file("instances", path)]
-        parts = [self.once(("instances", file), partial(parse, read_instances, file)) for file in paths]
+        parts = [self.once(("instances", file), partial(parse, readers.read_instances, file)) for file in paths]
         images, annotations = ([getattr(part, name) for part in parts] for name in ("images", "annotations"))
         return Instances(pa.concat_tables(images), pa.concat_tables(annotations))
 
@@ -234,15 +211,15 @@ class Library:
         """Objects in those images of Visual Genome that COCO has too, by COCO's ids; the user's own files go first."""
         own = {"visual_genome_objects": objects, "visual_genome_image_data": image_data}
         files = [self._own_file(name, path) if path else self._path(name) for name, path in own.items()]
-        return self.once(("visual_genome", *files), lambda: parse(read_visual_genome, files))
+        return self.once(("visual_genome", *files), lambda: parse(readers.read_visual_genome, files))
 
     def entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a split, or None: they were never released."""
-        return self._users_own(f"entailment_{RAW_SPLIT[split]}", partial(parse, read_entailment))
+        return self._users_own(f"entailment_{RAW_SPLIT[split]}", partial(parse, readers.read_entailment))
 
     def flickr30k_entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a Flickr30k split, or None."""
-        return self._users_own(f"entailment_f30k_{RAW_SPLIT[split]}", partial(parse, read_entailment))
+        return self._users_own(f"entailment_f30k_{RAW_SPLIT[split]}", partial(parse, readers.read_entailment))
 
     def mined(self, split: str, collection: str = "coco") -> MinedPairs | None:
         """The weak positives of a split, or None where the library was opened without a file of them.
@@ -308,11 +285,11 @@ class Library:
     def simplifications(self) -> pa.Table:
         """``normal``, ``simple``: sentences of English Wikipedia and their simplifications."""
         names = ("simplification_normal", "simplification_simple")
-        return self.once("simplifications", lambda: parse(read_aligned, [self._path(name) for name in names]))
+        return self.once("simplifications", lambda: parse(readers.read_aligned, [self._path(name) for name in names]))
 
     def invalid_ids(self, kind: str) -> IntArray:
         """Ids of the ``caption`` or ``image`` items that ECCV Caption removed as invalid."""
-        table = self.once("invalid", invalid_items)
+        table = self.once("invalid", readers.invalid_items)
         return np.array([row["id"] for row in table.to_pylist() if row["kind"] == kind], dtype=np.int64)
 
     def read(self, name: str, reader: Callable[[Path], Content]) -> Content:
@@ -327,6 +304,7 @@ class Library:
             DataError: the file is missing, modified or malformed.
 
         Example:
+            >>> from cxc_eccv.sources.readers import read_positives
             >>> Library("sample").read("eccv_image_to_caption", read_positives).column_names
             ['query_id', 'item_id']
         """
@@ -378,7 +356,7 @@ class Library:
     def _read_mined(self) -> dict[tuple[str, str], tuple[Path, MinedPairs]]:
         found: dict[tuple[str, str], tuple[Path, MinedPairs]] = {}
         for path in self._mined:
-            pairs = read_mined(path)
+            pairs = readers.read_mined(path)
             part = pairs.collection, pairs.split
             if part in found:
                 raise DataError(f"{found[part][0]} and {path} both hold weak positives of {pairs.split}: name one")
@@ -391,7 +369,7 @@ class Library:
     def _read_labels(self) -> dict[str, dict[str, LabelFile]]:
         files: dict[str, dict[str, LabelFile]] = {}
         for named in self._labels:
-            for found in find_label_files(named, offline=self.offline_reason):
+            for found in readers.find_label_files(named, offline=self.offline_reason):
                 of_splits = files.setdefault(found.name, {})
                 if found.split in of_splits:
                     raise DataError(
@@ -419,11 +397,7 @@ class Library:
                 f"{remedy}."
             )
         for name, ids in (("image_id", content.image_ids), ("caption_id", content.caption_ids)):
-            own = np.asarray(table[name])
-            known = positions_of(own, ids)[1]
-            if not known.all():
-                row = int(np.flatnonzero(~known)[0])
-                raise MalformedSource(path, f"row {row}", f"{name} {own[row]}", f"an id of the {split} split")
+            require_known(path, np.asarray(table[name]), ids, "row {row}", name, f"an id of the {split} split")
 
     def _own_file(self, name: str, path: Path) -> Path:
         """A file of the user's own, noted under ``name`` as one that was read."""
@@ -475,11 +449,15 @@ class Library:
         )
 
     def _karpathy(self) -> dict[str, KarpathySplit]:
-        splits = self.once("karpathy", lambda: parse(read_karpathy, self._split_files("karpathy_coco", "karpathy")))
-        return self.once("folded", lambda: fold_restval(splits)) if self.restval_in_train else splits
+        splits = self.once(
+            "karpathy", lambda: parse(readers.read_karpathy, self._split_files("karpathy_coco", "karpathy"))
+        )
+        return self.once("folded", lambda: readers.fold_restval(splits)) if self.restval_in_train else splits
 
     def _flickr30k(self) -> dict[str, KarpathySplit]:
-        return self.once("flickr30k", lambda: parse(read_karpathy, self._split_files("flickr30k", "karpathy_f30k")))
+        return self.once(
+            "flickr30k", lambda: parse(readers.read_karpathy, self._split_files("flickr30k", "karpathy_f30k"))
+        )
 
     def _ids(self, modality: str, split: str) -> IntArray:
         content = self.karpathy(split)
@@ -487,30 +465,22 @@ class Library:
 
     def _read_ratings(self, kind: str, split: str) -> pa.Table:
         path = self._path(f"{kind}_{RAW_SPLIT[split]}")
-        table = parse(read_ratings, path, kind)
-        for side, (name, modality) in zip(("left_id", "right_id"), KINDS[kind], strict=True):
-            ids = np.asarray(table[side])
-            known = positions_of(ids, self._ids(modality, split))[1]
-            if not known.all():
-                row = int(np.flatnonzero(~known)[0])
-                expected = f"a {modality} of the {split} split"
-                raise MalformedSource(path, f"line {row + 2}, column {name!r}", f"unknown id {ids[row]}", expected)
+        table = parse(readers.read_ratings, path, kind)
+        for side, (name, modality) in zip(("left_id", "right_id"), readers.KINDS[kind], strict=True):
+            place, expected = f"line {{line}}, column {name!r}", f"a {modality} of the {split} split"
+            require_known(path, np.asarray(table[side]), self._ids(modality, split), place, "unknown id", expected)
         return table
 
     def _read_positives(self, labels: str, direction: str) -> pa.Table:
         names = ("image", "caption") if direction == "i2t" else ("caption", "image")
         path = self._path(f"{labels}_{names[0]}_to_{names[1]}")
-        table = parse(read_positives, path)
+        table = parse(readers.read_positives, path)
         for column, modality in zip(("query_id", "item_id"), names, strict=True):
-            ids = np.asarray(table[column])
             known = self._ids(modality, "test")
             if column == "item_id" and modality == "caption":
-                known = np.concatenate([known, self.karpathy("test").cut_caption_ids, UNREACHABLE_CAPTIONS])
-            bad = ids[~positions_of(ids, np.unique(known))[1]]
-            if bad.size:
-                raise MalformedSource(
-                    path, column, f"unknown {modality} id {bad[0]}", f"a {modality} of the test split"
-                )
+                known = np.concatenate([known, self.karpathy("test").cut_caption_ids, readers.UNREACHABLE_CAPTIONS])
+            what, expected = f"unknown {modality} id", f"a {modality} of the test split"
+            require_known(path, np.asarray(table[column]), np.unique(known), column, what, expected)
         return table
 
     def _coco_files(self, split: str) -> list[Path]:
@@ -524,7 +494,7 @@ class Library:
     def _read_categories(self, split: str) -> CategorySets:
         images, paths = self.karpathy(split), self._coco_files(split)
         try:
-            return CategorySets.join([parse(read_category_sets, path) for path in paths]).of(images.image_ids)
+            return CategorySets.join([parse(readers.read_category_sets, path) for path in paths]).of(images.image_ids)
         except KeyError as error:
             files = ", ".join(map(str, paths))
             raise MalformedSource(files, "images", f"no image {error}", f"every image of the {split} split") from None

@@ -30,44 +30,30 @@ from cxc_eccv.sources import readers
 from cxc_eccv.sources.download import tables_folder
 from cxc_eccv.sources.reading import fingerprint
 
-__all__ = ["parse"]
-
 Content = TypeVar("Content")
 
-KINDS = (
-    readers.CategorySets,
-    readers.EntailmentPairs,
-    readers.Instances,
-    readers.KarpathySplit,
-    readers.SentencePairs,
-)
-RECORDS: dict[str, Callable[..., object]] = {kind.__name__: kind for kind in KINDS}
+RECORDS: dict[str, Callable[..., object]] = {
+    name: getattr(readers, name)
+    for name in ("CategorySets", "EntailmentPairs", "Instances", "KarpathySplit", "SentencePairs")
+}
 """What readers return, beside tables, arrays, tuples and mappings; a result of another type is not kept."""
 
-SMALLEST = 1 << 16
-"""Bytes of raw files below which parsing is as quick as looking for what was parsed."""
+SMALLEST = 1 << 16  # Bytes of raw files below which parsing is as quick as looking for what was parsed
 
-KEPT = 100
-"""Entries that stay when another is written, the latest ones: three times what all data of one edition needs."""
+KEPT = 100  # Entries that stay when another is written, the latest ones: three times what all data of one edition needs
 
-LONGEST_WRITE = 3600.0
-"""Seconds after which a draft is one that a killed process left."""
+LONGEST_WRITE = 3600.0  # Seconds after which a draft is one that a killed process left
 
 DIGEST_SIZE = 32
 
 FAULTS = (OSError, RuntimeError, TypeError, ValueError, MalformedSource, pa.ArrowException)
 """What may hinder looking and keeping: no matter for the reader, or told better by it."""
 
-FORM = 1
-"""Of the entries; another number wherever :func:`_outline` or the files change."""
+FORM = 1  # Of the entries; another number wherever :func:`_outline` or the files change
 
 
 def parse(reader: Callable[..., Content], files: Path | Sequence[Path], *arguments: str) -> Content:
-    """``reader(files, *arguments)``, taken from the kept tables where they hold it, and kept there where they do not.
-
-    Only a reader of this package is remembered, for the source code of others may be anywhere. What a reader refuses
-    is never kept.
-    """
+    """``reader(files, *arguments)``, from the kept tables or kept there: only readers of this package are known."""
     paths = [files] if isinstance(files, Path) else list(files)
     entry = None
     with suppress(*FAULTS):
@@ -167,7 +153,7 @@ def _outline(value: object, tables: list[pa.Table]) -> object:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         tables.append(pa.table({"values": value.reshape(-1)}))
         return {"array": len(tables) - 1, "shape": value.shape}
-    if is_dataclass(value) and type(value) in KINDS:
+    if is_dataclass(value) and type(value).__name__ in RECORDS:
         parts = {field.name: _outline(getattr(value, field.name), tables) for field in fields(value)}
         return {"record": type(value).__name__, "parts": parts}
     if isinstance(value, Mapping):

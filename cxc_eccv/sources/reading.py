@@ -19,47 +19,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import HashMismatch, MalformedSource
 from cxc_eccv.parquet import read_parquet
-from cxc_eccv.types import IntArray
+from cxc_eccv.types import IntArray, positions_of
 from cxc_eccv.types.expansion import RATIO, refuse_expansion
 from cxc_eccv.types.npy import array_of_npy
 from cxc_eccv.types.strict_json import JsonFault, Shape, check_shape, decode_json, scan_json
 from cxc_eccv.writing import unshield
 
-__all__ = [
-    "Expected",
-    "Fingerprint",
-    "check_content",
-    "fingerprint",
-    "first_duplicate",
-    "integer",
-    "parse_ids",
-    "parse_json",
-    "parse_metadata",
-    "parse_number",
-    "read_bytes",
-    "read_csv",
-    "read_ids",
-    "read_json",
-    "read_json_lines",
-    "read_lines",
-    "read_records",
-    "read_rows",
-    "read_table",
-    "read_text",
-    "require_keys",
-    "sha256_of",
-    "shown",
-    "text",
-    "verify",
-]
-
 BLOCK = 1 << 20
 
-UNSETTLED = 2_000_000_000
-"""Nanoseconds within which a file system may give two changes of a file the same time."""
+UNSETTLED = 2_000_000_000  # Nanoseconds within which a file system may give two changes of a file the same time
 
 
 class Fingerprint(NamedTuple):
@@ -181,6 +153,14 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON holds anything
     return parse_json(read_text(path), path)
 
 
+def read_object(path: Path, expected: str) -> dict[str, Any]:
+    """The file's JSON object, which is not empty."""
+    data = read_json(path)
+    if not isinstance(data, dict) or not data:
+        raise MalformedSource(path, "", shown(data), expected)
+    return data
+
+
 def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noqa: ANN401 - JSON holds anything
     """The JSON value of a text that is ``path``, or that line of it, as strictly as :func:`read_json`."""
     prefix = "" if line is None else f"line {line}"
@@ -223,8 +203,7 @@ def parse_metadata(path: Path, table: pa.Table, key: bytes, expected: str) -> di
     return require_keys(path, "metadata", facts, ())
 
 
-HEAD = 1 << 16
-"""Characters within which a list begins."""
+HEAD = 1 << 16  # Characters within which a list begins
 
 LARGEST_RECORD = 1 << 26
 """Characters to look for the end of one element in; a broken one would else be all the rest of the file."""
@@ -235,8 +214,7 @@ CUT = " (the file seems to be cut off)"
 def read_records(path: Path) -> Iterator[Any]:
     """The elements of a file that is one JSON list, one after the other and as strictly as :func:`read_json`.
 
-    A few blocks of the file are in memory at a time, however many there are. Parsers for streams would take a key given
-    twice; decoding element by element with json's own scanner is as quick.
+    A few blocks of the file are in memory at a time. Parsers for streams would take a key given twice.
     """
     blocks = _text_blocks(path)
     text = _take(blocks, HEAD)
@@ -312,10 +290,10 @@ def _refuse(path: Path, prefix: str, place: str, found: str, expected: str) -> M
     return MalformedSource(path, ", ".join(filter(None, [prefix, place])), found, expected)
 
 
-def check_content(path: Path, value: object, shape: Shape, place: str = "") -> None:
+def check_content(path: Path, value: object, shape: Shape) -> None:
     """Refuse JSON content that has not the shape that is given."""
     try:
-        check_shape(value, shape, place)
+        check_shape(value, shape)
     except JsonFault as fault:
         raise MalformedSource(path, fault.place, fault.found, fault.expected) from None
 
@@ -338,12 +316,7 @@ def integer(path: Path, place: str, value: object, least: int = 0) -> int:
 
 
 def parse_number(cell: str) -> int | str:
-    """The whole number from 0 on that a cell of CSV shows, or the cell where it shows none of 64 bits.
-
-    Example:
-        >>> parse_number("12"), parse_number("-1"), len(parse_number("9" * 5000))
-        (12, '-1', 5000)
-    """
+    """The whole number from 0 on that a cell of CSV shows, or the cell where it shows none of 64 bits."""
     return int(cell) if cell.isascii() and cell.isdigit() and len(cell) < 19 else cell
 
 
@@ -355,12 +328,7 @@ def text(path: Path, place: str, value: object) -> str:
 
 
 def shown(value: object) -> str:
-    r"""A value as an error shows it: on one line, and not all of a long one.
-
-    Example:
-        >>> shown("a\nb"), shown(10**50), shown([1] * 1000)[-9:]
-        ("'a\\nb'", 'a number of more than 40 digits', ', 1, 1, …')
-    """
+    r"""A value as an error shows it: on one line, and not all of a long one."""
     if type(value) is int and abs(value) > 10**40:
         return "a number of more than 40 digits"
     try:
@@ -371,11 +339,7 @@ def shown(value: object) -> str:
 
 
 def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> pa.Table:
-    """The file as a table of strings; row ``i`` of it is line ``i + 2`` of the file.
-
-    Its header holds at least ``columns``; between two cells stands the separator, one sign. A quoted cell stands on one
-    line: a quote that is never closed would else swallow the rows after it.
-    """
+    """The file as a table of strings; row ``i`` of it is line ``i + 2`` of the file."""
     lines = enumerate(read_lines(path), start=1)
     header, *rows = (_cells(path, number, line, separator) for number, line in lines)
     for number, name in enumerate(header):
@@ -426,11 +390,7 @@ def parse_ids(path: Path, column: pa.ChunkedArray, name: str, pattern: str, expe
 
 def read_ids(path: Path) -> IntArray:
     """(N,) unique int64 ids from 0 on of an ``.npy`` file, which holds nothing after them."""
-    data = read_bytes(path)
-    try:
-        array = array_of_npy(io.BytesIO(data), len(data))
-    except ValueError as error:
-        raise MalformedSource(path, "", str(error), "an npy file of integers") from None
+    array = read_array(path, "integers")
     if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
         found = f"{array.dtype} of shape {array.shape}"
         raise MalformedSource(path, "", found, "integers of shape (N,), N > 0")
@@ -438,19 +398,37 @@ def read_ids(path: Path) -> IntArray:
     if beyond.size:
         raise MalformedSource(path, f"position {beyond[0]}", f"id {array[beyond[0]]}", "ids from 0 to 2^63 - 1")
     ids = array.astype(np.int64)
-    twice = first_duplicate(ids)
-    if twice is not None:
-        raise MalformedSource(path, f"position {twice}", f"id {ids[twice]} a second time", "every id once")
+    require_distinct(path, ids, "position {}", "id")
     return ids
 
 
-def first_duplicate(values: IntArray) -> int | None:
-    """Position of the first value that occurred before, or None.
+def read_array(path: Path, what: str) -> NDArray[Any]:
+    """The array of an ``.npy`` file of ``what``, which holds nothing after it."""
+    data = read_bytes(path)
+    try:
+        return array_of_npy(io.BytesIO(data), len(data))
+    except ValueError as error:
+        raise MalformedSource(path, "", str(error), f"an npy file of {what}") from None
 
-    Example:
-        >>> first_duplicate(np.array([5, 3, 5, 3])), first_duplicate(np.array([5, 3]))
-        (2, None)
-    """
+
+def require_distinct(path: Path, ids: IntArray, place: str, what: str) -> None:
+    """Refuse an id that occurred before; ``place`` has a gap for its position."""
+    twice = first_duplicate(ids)
+    if twice is not None:
+        raise MalformedSource(path, place.format(twice), f"{what} {ids[twice]} a second time", f"every {what} once")
+
+
+def require_known(path: Path, ids: IntArray, known: IntArray, place: str, what: str, expected: str) -> IntArray:
+    """Positions of ids among the known ones; ``place`` has a gap for the row, or for the line, of one that is none."""
+    positions, found = positions_of(ids, known)
+    if not found.all():
+        row = int(np.flatnonzero(~found)[0])
+        raise MalformedSource(path, place.format(row=row, line=row + 2), f"{what} {ids[row]}", expected)
+    return positions
+
+
+def first_duplicate(values: IntArray) -> int | None:
+    """Position of the first value that occurred before, or None."""
     again = np.ones(values.size, dtype=bool)
     again[np.unique(values, return_index=True)[1]] = False
     return int(np.argmax(again)) if again.any() else None

@@ -16,17 +16,12 @@ import numpy as np
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
 from cxc_eccv.types import FloatArray
 
-__all__ = ["VERSION", "find_synset", "load_wordnet", "path_similarity", "similarity_matrix"]
-
 VERSION = "3.0"
 """What nltk calls ``wordnet``; later editions have names of their own, and other numbers in the names of synsets."""
 
 
 def load_wordnet() -> Any:  # noqa: ANN401 - nltk is untyped
-    """WordNet 3.0 by nltk's ``WordNetCorpusReader``, opened once, from ``NLTK_DATA`` or where nltk looks besides.
-
-    SourceMissing says how to get nltk or WordNet, MalformedSource that what is there is damaged or another edition.
-    """
+    """WordNet 3.0 by nltk's ``WordNetCorpusReader``, opened once, from ``NLTK_DATA`` or where nltk looks besides."""
     try:
         import nltk.data  # imported late: whoever asks for no concepts does without
     except ModuleNotFoundError as error:
@@ -98,16 +93,7 @@ def find_synset(name: str) -> Any:  # noqa: ANN401 - nltk is untyped
 
 @cache
 def path_similarity(one: str, other: str) -> float:
-    r"""WordNet's path similarity of two synsets, by name: in (0, 1], and 1 for the same synset.
-
-    .. math:: ps(u, v) = \frac{1}{1 + d(u, v)}
-
-    where d is the number of steps from one to the other over their nearest common hypernym. What is no noun has no
-    common one at times: as in nltk, a root is then thought above all.
-
-    References:
-        Fellbaum, WordNet: An Electronic Lexical Database, 1998; nltk's ``Synset.path_similarity``.
-    """
+    r"""WordNet's path similarity of two synsets, by name: in (0, 1], and 1 for the same synset."""
     return float(find_synset(one).path_similarity(find_synset(other)))
 
 

@@ -21,15 +21,11 @@ from cxc_eccv.sts.results import Row, StsReport
 from cxc_eccv.sts.tasks import SUBTASKS, subtask_pairs, supervised_pairs, task_names, task_texts
 from cxc_eccv.types import Embeddings, FloatArray
 
-__all__ = ["Encoder", "FittedPerTask", "evaluate_sts"]
-
 Vectors = NDArray[np.float32]
 
-Encoder = Callable[[Sequence[str]], Vectors]
-"""N texts to (N, D) vectors."""
+Encoder = Callable[[Sequence[str]], Vectors]  # N texts to (N, D) vectors
 
-GRADES = {"stsb": (0, 5), "sick": (1, 5)}
-"""Task with a classifier to its lowest and highest grade."""
+GRADES = {"stsb": (0, 5), "sick": (1, 5)}  # Task with a classifier to its lowest and highest grade
 
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 ITERATIONS = 100
@@ -37,13 +33,7 @@ ITERATIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class FittedPerTask:
-    """A text encoder that has to be fitted first: on the distinct sentences of each task, without their scores.
-
-    So a task's figures do not depend on the tasks asked for beside it.
-
-    Attributes:
-        fit: sentences to an encoder.
-    """
+    """A text encoder that has to be fitted first: on the distinct sentences of each task, without their scores."""
 
     fit: Callable[[Sequence[str]], Encoder]
 
@@ -155,11 +145,7 @@ def cosines(left: Vectors, right: Vectors) -> FloatArray:
 
 
 def correlate(name: str, predicted: FloatArray, scores: FloatArray, confidence: float = 0.95, unscored: int = 0) -> Row:
-    """How well (N,) predictions of a model agree with (N,) scores of people.
-
-    Raises:
-        MalformedRun: predictions that are not finite, or all equal: they have no correlation.
-    """
+    """How well (N,) predictions of a model agree with (N,) scores of people."""
     if not np.isfinite(predicted).all():
         raise MalformedRun("the model gave similarities that are NaN or infinite")
     if np.ptp(predicted) == 0:
@@ -178,18 +164,7 @@ def pair_features(left: Vectors, right: Vectors) -> Vectors:
 
 
 def grade_distribution(scores: FloatArray, lowest: int, highest: int) -> FloatArray:
-    """(N, grades) probabilities over whole grades whose expected value is the score.
-
-    A score between two grades is shared between them: 3.6 is 0.4 of grade 3 and 0.6 of grade 4.
-
-    References:
-        Tai, Socher and Manning, Improved semantic representations from tree-structured long short-term memory
-        networks, ACL 2015, arXiv:1503.00075, equation 16.
-
-    Example:
-        >>> grade_distribution(np.array([3.6, 5.0]), 1, 5).round(2).tolist()
-        [[0.0, 0.0, 0.4, 0.6, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]]
-    """
+    """(N, grades) probabilities over whole grades whose expected value is the score (arXiv:1503.00075, equation 16)."""
     grades = np.arange(lowest, highest + 1)
     return np.asarray(np.clip(1 - np.abs(scores[:, None] - grades), 0, 1))
 
@@ -198,23 +173,13 @@ def grade_distribution(scores: FloatArray, lowest: int, highest: int) -> FloatAr
 class GradeClassifier:
     """Softmax over grades from a linear layer; the prediction is the expected grade.
 
-    SentEval trains the same layer by Adam on squared errors of the probabilities and stops early on the development
-    part. Here the layer minimises the cross-entropy to the same targets plus an L2 penalty, which has one minimum and
-    needs no seed; the penalty is the one with the highest Pearson correlation on the development part.
-
-    Attributes:
-        weights: (F + 1, grades), the last row the bias.
-        scales: (F,) root mean square of each feature block in training.
-        lowest: the lowest grade.
-        penalty: the one selected.
-
-    References:
-        Conneau and Kiela, SentEval: An evaluation toolkit for universal sentence representations, LREC 2018,
-        arXiv:1803.05449.
+    SentEval (arXiv:1803.05449) trains the same layer by Adam on squared errors and stops early on the development part.
+    Here it minimises the cross-entropy to the same targets plus an L2 penalty, which has one minimum and needs no seed;
+    the penalty is the one with the highest Pearson correlation on the development part.
     """
 
-    weights: FloatArray
-    scales: Vectors
+    weights: FloatArray  # (F + 1, grades), the last row the bias
+    scales: Vectors  # (F,) root mean square of each block of features in training
     lowest: int
     penalty: float
 

@@ -9,41 +9,26 @@ from typing import Any
 
 from cxc_eccv.shown import markdown_text
 
-__all__ = ["Row", "StsReport", "modified_lines", "table_rows", "to_json", "to_markdown"]
-
 TITLES = {"stsb": "STS Benchmark", "sick": "SICK relatedness", "sts": "STS 2012-2016 together"}
 HEADER = ("", "pairs", "Pearson", "interval", "Spearman", "not scored")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a task's table.
+    """One line of a task's table."""
 
-    Attributes:
-        name: subtask or aggregate: ``mean``, ``weighted_mean``, ``all``, ``cosine``, ``classifier``.
-        pearson, spearman: correlations in [-1, 1].
-        pairs: scored pairs.
-        low, high: interval of ``pearson``; None for means of correlations.
-        unscored: rows of the file without a human score, which were left out.
-    """
-
-    name: str
-    pearson: float
+    name: str  # subtask or aggregate: mean, weighted_mean, all, cosine, classifier
+    pearson: float  # in [-1, 1]
     spearman: float
-    pairs: int
-    low: float | None = None
+    pairs: int  # scored ones
+    low: float | None = None  # interval of ``pearson``; None for means of correlations
     high: float | None = None
-    unscored: int = 0
+    unscored: int = 0  # rows of the file without a human score, which were left out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StsReport:
-    """All tasks of one model.
-
-    Attributes:
-        tasks: task to its rows.
-        provenance: model, data, versions.
-    """
+    """All tasks of one model."""
 
     tasks: Mapping[str, Sequence[Row]]
     provenance: Mapping[str, object]
@@ -59,12 +44,7 @@ def title(task: str) -> str:
 
 
 def table_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Cells of a table, correlations times 100 as in the field's papers.
-
-    Example:
-        >>> table_rows([Row("headlines", 0.634, 0.62, 750, 0.589, 0.675)])
-        [('headlines', '750', '63.4', '58.9 to 67.5', '62.0', '')]
-    """
+    """Cells of a table, correlations times 100 as in the field's papers."""
     return [
         (
             row.name.replace("_", " "),

@@ -11,8 +11,6 @@ from cxc_eccv.errors import UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SentencePairs, read_semeval, read_sick, read_stsb
 
-__all__ = ["SPLITS", "SUBTASKS", "TASKS", "subtask_pairs", "supervised_pairs", "task_names", "task_texts"]
-
 SUBTASKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "sts2012": ("msrpar", "msrvid", "smteuroparl", "onwn", "smtnews"),
@@ -42,10 +40,7 @@ def task_names(names: Iterable[str] | None) -> list[str]:
 
 
 def subtask_pairs(library: Library, task: str, subtask: str) -> SentencePairs:
-    """The scored pairs of a subtask of STS 2012-2016.
-
-    MSRvid of 2012 comes from the STS Benchmark, which holds its 750 test pairs; the joined files lack it.
-    """
+    """The scored pairs of a subtask of STS 2012-2016."""
     if (task, subtask) != ("sts2012", "msrvid"):
         return library.read(f"{task}_{subtask}", read_semeval)
     parts = [library.read(name, read_stsb).of("MSRvid", "2012test") for name in SPLITS["stsb"]]

@@ -1,8 +1,8 @@
-"""CxC: retrieval within and across modalities, and correlation with the human ratings."""
+"""CxC: retrieval within and across modalities, correlation with the ratings; and as eccv_caption counts it."""
 
 from functools import partial
 
-from cxc_eccv.judgments.qrels import cxc_ratings, merged_qrels, rated_pairs
+from cxc_eccv.judgments.qrels import cxc_rated, cxc_ratings, merged_qrels, rated_pairs
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import DIRECTIONS
 
@@ -28,3 +28,24 @@ TASK = Task(
     graded={direction: partial(cxc_ratings, direction=direction) for direction in DIRECTIONS},
     rated={kind: partial(rated_pairs, kind=kind) for kind in ("sts", "sis", "sits")},
 )
+
+RATED = Task(
+    name="cxc_rated",
+    title="CxC rated",
+    description=(
+        "Image-text retrieval with the pairs rated 3 or higher in Crisscrossed Captions as the only positives, as the "
+        "eccv_caption package computes its CxC recall. An original COCO link rated under 3 is not positive; a caption "
+        "without a positive is no query."
+    ),
+    directions={direction: partial(cxc_rated, direction=direction) for direction in ("i2t", "t2i")},
+    splits=("validation", "test"),
+    metrics=("recall_at_k",),
+    main_metric="recall_at_1",
+    citation="Chun et al., ECCV 2022, arXiv:2204.03359; Parekh et al., EACL 2021, arXiv:2004.15020",
+    licence="free use for any purpose; acknowledgement of Google LLC is appreciated",
+    sources=("karpathy", "cxc"),
+    label_sources=("cxc",),
+    config="sits",
+)
+
+TASKS = (RATED,)

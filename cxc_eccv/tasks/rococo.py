@@ -20,17 +20,7 @@ CHANGE = {
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """Which originals are positives.
-
-    Attributes:
-        suffix: of the task's name.
-        title: of the task's title.
-        judgments: the positives among the originals.
-        rule: what makes an original positive, as a sentence.
-        groups: of the catalog that have the labels.
-        sources: the sources of labels.
-        citation: besides RoCOCO's.
-    """
+    """Which originals are positives."""
 
     suffix: str
     title: str

@@ -16,8 +16,6 @@ from cxc_eccv.sources.readers import SUGARCREPE_PARTS, KarpathySplit
 from cxc_eccv.types import DIRECTIONS, Comparisons, Judgments, RatedPairs
 from cxc_eccv.types.altered import ALTERATIONS
 
-__all__ = ["COCO", "FLICKR8K", "FLICKR30K", "RATED_DIRECTIONS", "Collection", "NotApplicable", "Task", "direction_of"]
-
 Judged = Judgments | CategoryMatches | Comparisons
 JudgmentsOf = Callable[[Library, str], Judgments]
 MatchesOf = Callable[[Library, str], CategoryMatches]
@@ -32,27 +30,13 @@ COMPARED_DIRECTIONS = dict.fromkeys(SUGARCREPE_PARTS, "i2t")
 
 
 def direction_of(part: str) -> str:
-    """From which modality to which a part of a task goes; most are named after it.
-
-    Example:
-        >>> direction_of("t2i"), direction_of("sis"), direction_of("swap_obj")
-        ('t2i', 'i2i', 'i2t')
-    """
+    """From which modality to which a part of a task goes; most are named after it."""
     return (RATED_DIRECTIONS | COMPARED_DIRECTIONS).get(part, part)
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A data set's images and captions.
-
-    Attributes:
-        name: what messages call it.
-        content: its images and captions for a library and a split.
-        splits: the splits that a library has of it.
-        at_hand: whether a library has it without a download; one that has not is read only for a task that was named.
-        arrays: how names of further arrays begin in a run about it. Where given, they alone tell whether a run is, and
-            the collection is scored whole, never on a part of the split.
-    """
+    """A data set's images and captions."""
 
     name: str
     content: Callable[[Library, str], KarpathySplit]

@@ -2,9 +2,13 @@
 
 import hashlib
 import json
+import os
+import pickle
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import datasets
 import pyarrow as pa
@@ -20,8 +24,17 @@ from sample_configs import sample_configs
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, dataset_configs
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.builders.writing.shards import conform
-from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName, WriteFailed
+from cxc_eccv.errors import (
+    DataError,
+    HashMismatch,
+    InvalidOption,
+    MalformedSource,
+    SourceMissing,
+    UnknownName,
+    WriteFailed,
+)
 from cxc_eccv.sources.catalog import load_catalog
+from cxc_eccv.sources.download import mirror_folder
 
 pytestmark = pytest.mark.thorough
 
@@ -207,12 +220,6 @@ def test_a_wrong_request_is_refused_and_leaves_nothing(tmp_path, case):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_rows_that_break_their_declaration_are_refused(tmp_path):
-    broken = declare("captions", {"image_id": Value("int64")}, captions_rows, ("test",))
-    with pytest.raises(DataError, match="captions/test: the rows have the columns"):
-        build(tmp_path / "data", configs=[broken])
-
-
 @pytest.fixture
 def photographs(tmp_path, sample_library):
     folder = tmp_path / "photographs" / "val2014"
@@ -304,12 +311,49 @@ def test_a_killed_build_leaves_the_previous_one(tmp_path):
     assert "sis/test-00000-of-00001.parquet" in contents(tmp_path / "data")
 
 
-def test_the_real_data_is_built_whole(tmp_path, real_library):
-    summary = build(tmp_path / "data", splits=["val", "test"], data_dir=real_library.data_dir)
-    n_rows = {(part.config.name, part.split): part.shards.num_rows for part in summary.splits}
-    assert (n_rows[("sts", "validation")], n_rows[("sts", "test")]) == (44_009, 44_045)
-    assert (n_rows[("sis", "validation")], n_rows[("sis", "test")]) == (42_767, 46_719)
-    assert (n_rows[("sits", "validation")], n_rows[("sits", "test")]) == (44_722, 44_833)
-    assert n_rows[("eccv_caption", "test")] == 1_261 + 1_332
-    assert (n_rows[("captions", "validation")], n_rows[("captions", "test")]) == (5_000, 5_000)
-    assert summary.left_out[("plausible_match", "test", "images without any category")] == 48
+UNGUARDED = """
+import sys
+from cxc_eccv.builders.config import BuildOptions
+from cxc_eccv.builders.writing.folder import build_folder
+build_folder(sys.argv[1], configs=["sts"], data_dir="sample", num_proc=2, progress=False)
+"""
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    return Path(shutil.copytree(mirror_folder("sample"), tmp_path / "mirror"))
+
+
+def test_an_error_of_another_process_is_raised_here(tmp_path, mirror):
+    with (mirror / "cxc" / "sts_test.csv").open("a") as file:
+        file.write("no rating\n")
+    options = BuildOptions(allow_modified=True)
+    with pytest.raises(MalformedSource, match=r"sts_test\.csv"):
+        build_folder(tmp_path / "data", configs=["sts"], data_dir=mirror, num_proc=2, options=options, progress=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["mirror"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MalformedSource("a.csv", "line 7", "score 7.2", "a number"),
+        UnknownName("config", "stss", ["sts"]),
+        HashMismatch("a.csv: found 7 bytes, expected 9"),
+        DataError("no"),
+    ],
+)
+def test_every_kind_of_error_survives_the_way(error):
+    arrived = pickle.loads(pickle.dumps(error))
+    assert type(arrived) is type(error)
+    assert (str(arrived), vars(arrived)) == (str(error), vars(error))
+
+
+def test_a_script_without_its_guard_is_told(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    command = [sys.executable, str(script), str(tmp_path / "data")]
+    settings = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=settings)
+    assert done.returncode == 1
+    assert 'outside of `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from datasets import load_dataset
 from label_files import random_pairs, write_label_file
 
 import cxc_eccv as ce
@@ -93,12 +92,6 @@ def test_the_card_names_the_terms_of_the_labels(file):
     assert "of 3 people; licence `cc-by-nc-4.0`; sha256" in (
         cards._labels_line("labels_mine_test", told | {"licence": "cc-by-nc-4.0"}, "0")
     )
-
-
-def test_the_built_folder_loads(tmp_path, file):
-    build(tmp_path / "built", file)
-    rows = load_dataset(str(tmp_path / "built"), "retrieval", split="test", cache_dir=str(tmp_path / "cache"))
-    assert judged_by(rows.to_list(), "mine")
 
 
 def test_a_dataset_that_is_loaded_from_raw_files_takes_them_too(tmp_path, file):

@@ -41,11 +41,6 @@ def test_files_together_hold_the_rows_in_order(tmp_path, monkeypatch):
         assert part.num_row_groups == 1
 
 
-def test_a_small_file_has_one_row_group(tmp_path):
-    written = write(tmp_path / "a", shards.conform(rows(25_000), FEATURES, "demo/test"))
-    assert [pq.ParquetFile(tmp_path / "a" / name).num_row_groups for name in written.files] == [1]
-
-
 def test_a_group_larger_than_a_file_gets_its_own(tmp_path):
     group = pa.table({"n": range(100)})
     tmp_path.joinpath("a").mkdir()

@@ -14,34 +14,24 @@ from cxc_eccv.sources.readers.entailment import read_entailment
 from cxc_eccv.sources.reading import read_ids, read_json
 
 
-@pytest.mark.parametrize("split", ["validation", "test"])
-def test_images_and_captions(real_library, split):
-    content = real_library.karpathy(split)
-    assert (content.images.num_rows, content.captions.num_rows) == (5_000, 25_000)
-    assert set(Counter(content.caption_image_ids.tolist()).values()) == {5}
-
-
-def test_first_image_and_its_captions(real_library):
-    content = real_library.karpathy("test")
+def test_images_and_captions(real_library):
+    for split in ("validation", "test"):
+        content = real_library.karpathy(split)
+        assert (content.images.num_rows, content.captions.num_rows) == (5_000, 25_000)
+        assert set(Counter(content.caption_image_ids.tolist()).values()) == {5}
     assert content.images["file_name"][0].as_py() == "COCO_val2014_000000391895.jpg"
     assert content.caption_ids[:5].tolist() == [770337, 771687, 772707, 776154, 781998]
     # The trailing blank is COCO's.
     assert content.captions["text"][0].as_py() == "A man with a red helmet on a small moped on a dirt road. "
-
-
-def test_line_breaks_are_kept(real_library):
-    texts = real_library.captions("test")["text"].to_pylist()
-    assert sum("\n" in text for text in texts) > 0
+    assert any("\n" in text for text in content.captions["text"].to_pylist())
 
 
 def test_identical_captions_of_different_images(real_library):
-    groups: dict[str, set[int]] = {}
-    members: Counter[str] = Counter()
+    groups: dict[str, list[int]] = {}
     for row in real_library.captions("test").to_pylist():
-        groups.setdefault(row["text"], set()).add(row["image_id"])
-        members[row["text"]] += 1
-    shared = [text for text, images in groups.items() if len(images) > 1]
-    assert (len(shared), sum(members[text] for text in shared)) == (109, 261)
+        groups.setdefault(row["text"], []).append(row["image_id"])
+    shared = [images for images in groups.values() if len(set(images)) > 1]
+    assert (len(shared), sum(map(len, shared))) == (109, 261)
 
 
 @pytest.mark.parametrize(
@@ -73,18 +63,12 @@ def test_plausible_matches(real_library, direction, largest):
 def test_plausible_matches_equal_a_slow_loop(real_library):
     sets = real_library.categories("test")
     vectors = {int(i): frozenset(np.flatnonzero(row)) for i, row in zip(sets.image_ids, sets.present, strict=True)}
-    owner = dict(
-        zip(
-            real_library.karpathy("test").caption_ids.tolist(),
-            real_library.karpathy("test").caption_image_ids.tolist(),
-            strict=True,
-        )
-    )
-    matches = category_matches(real_library, "test", "i2t")
-    for zeta in (0, 1, 2, 3):
+    content, matches = real_library.karpathy("test"), category_matches(real_library, "test", "i2t")
+    owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+    for zeta in (0, 2):
         qrels = listed_matches(matches, zeta)
         np.testing.assert_array_equal(qrels.n_positives, count_matches(matches, zeta))
-        for row in (0, 17, 4_951):
+        for row in (0, 4_951):
             query = int(qrels.query_ids[row])
             expected = [c for c in owner if vectors[owner[c]] and len(vectors[owner[c]] ^ vectors[query]) <= zeta]
             positives = qrels.gallery_ids[qrels.indices[qrels.indptr[row] : qrels.indptr[row + 1]]]

@@ -5,7 +5,6 @@ from pathlib import Path
 import datasets
 import pytest
 
-from cxc_eccv.builders.images import attach_images
 from cxc_eccv.builders.writing.folder import build_folder
 
 
@@ -33,12 +32,3 @@ def test_all_43_embed_byte_for_byte_and_load(photographs, real_library, tmp_path
         stored |= {row["file_name"]: row["image"]["bytes"] for row in raw}
     assert stored == {path.name: path.read_bytes() for path in photographs.glob("*.jpg")}
     assert len(stored) == 43
-
-
-def test_all_43_attach_to_a_build_without_images(photographs, real_library, tmp_path):
-    build_folder(tmp_path / "data", configs=["captions"], data_dir=real_library.data_dir, progress=False)
-    loaded = datasets.load_dataset(str(tmp_path / "data"), cache_dir=str(tmp_path / "cache"))
-    with pytest.warns(UserWarning, match="of 5000 rows have no image"):
-        attached = attach_images(loaded, photographs, missing="drop")
-    assert {split: len(rows) for split, rows in attached.items()} == {"validation": 22, "test": 21}
-    assert attached["test"][0]["image"].mode in {"RGB", "L"}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tiny_world import TinyWorld, caption
+from tiny_world import TinyWorld
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, match_hypotheses
@@ -183,13 +183,3 @@ def test_category_distances_equal_set_differences():
     sets = [set(np.flatnonzero(row)) for row in present]
     expected = [[len(a ^ b) for b in sets] for a in sets]
     assert category_distances(present).tolist() == expected
-
-
-def test_ratings_per_annotator_are_read_when_the_user_has_them(world):
-    library = world.write()
-    assert library.annotators("sts", "test") is None
-    rows = "".join(f"{caption(11)},{caption(21)},{rating},m\n" for rating in (4, 5))
-    (world.folder / "cxc/sts_test_raw.csv").write_text(f"caption1,caption2,score,sampling_method\n{rows}")
-    assert library.annotators("sts", "test").to_pylist() == [
-        {"left_id": 11, "right_id": 21, "rating": rating} for rating in (4.0, 5.0)
-    ]

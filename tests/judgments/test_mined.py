@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from label_files import write_label_file
+from mined_files import write_mined
 
 import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
@@ -16,41 +18,12 @@ from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.judgments.evidence import label_sources, official_sources
 from cxc_eccv.judgments.qrels import entailed_pairs, merge
-from cxc_eccv.parquet import write_parquet
 from cxc_eccv.registry import tasks
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import MINED_FACTS, MINED_SCHEMA, read_mined
+from cxc_eccv.sources.readers import MINED_FACTS, read_mined
 from cxc_eccv.tasks.task import NotApplicable
 
 RULE = "mined pairs that an official source judges"
-
-
-def facts_of(content, split, /, **others):
-    facts = {
-        "schema": 1,
-        "collection": "coco",
-        "split": split,
-        "classifier": {"name": "a classifier", "fingerprint": "1"},
-        "retriever": {"name": "a retriever", "fingerprint": "2"},
-        "rule": {"top_k": 2, "threshold": 0.9},
-        "data": {"edition": "sample", "content": content.fingerprint, "images": 60, "captions": 300},
-    }
-    return facts | others
-
-
-def table_of(pairs, facts, **columns):
-    images, captions = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    texts = {
-        name: pa.DictionaryArray.from_arrays(np.zeros(len(pairs), np.int32), pa.array([name]))
-        for name in ("classifier", "retriever", "rule")
-    }
-    given = {
-        "image_id": images,
-        "caption_id": captions,
-        "score": np.full(len(pairs), 0.95, np.float32),
-        "rank": np.arange(1, len(pairs) + 1, dtype=np.int32),
-    }
-    return pa.table(given | texts | columns, schema=MINED_SCHEMA.with_metadata({MINED_FACTS: json.dumps(facts)}))
 
 
 def some_pairs(content, number=6):
@@ -62,32 +35,22 @@ def some_pairs(content, number=6):
     return [(image, first[images[(row + 2) % len(images)]]) for row, image in enumerate(images)][:number]
 
 
-def test_a_flipped_bit_is_found_or_changes_nothing(sample_library, tmp_path):
-    content = sample_library.karpathy("train")
-    table = table_of(some_pairs(content, 40), facts_of(content, "train"))
-    path, refused = tmp_path / "mined.parquet", 0
-    write_parquet(table, path)
-    written = path.read_bytes()
-    for place in range(0, len(written), 31):
-        path.write_bytes(written[:place] + bytes([written[place] ^ 4]) + written[place + 1 :])
-        try:
-            assert read_mined(path).table.equals(table), place
-        except MalformedSource:
-            refused += 1
-    assert refused > len(written) / 31 / 2
-
-
 @pytest.fixture
 def mined(tmp_path, sample_library):
     """Writes a file of pairs of a split."""
 
-    def write(split="train", pairs=None, name="weak.parquet", **others):
-        content = sample_library.karpathy(split)
-        facts = facts_of(content, split, **others)
-        pq.write_table(table_of(some_pairs(content) if pairs is None else pairs, facts), tmp_path / name)
-        return tmp_path / name
+    def write(split="train", pairs=None, name="weak.parquet", **facts):
+        chosen = some_pairs(sample_library.karpathy(split)) if pairs is None else pairs
+        return Path(write_mined(tmp_path / name, sample_library, split, chosen, **facts))
 
     return write
+
+
+def change_facts(file, **facts):
+    table = pq.read_table(file)
+    whole = json.loads(table.schema.metadata[MINED_FACTS]) | facts
+    pq.write_table(table.replace_schema_metadata({MINED_FACTS: json.dumps(whole)}), file)
+    return file
 
 
 def rows_of(config, split, library, options=BuildOptions()):  # noqa: B008 - frozen
@@ -218,27 +181,29 @@ def test_two_files_of_one_split_are_refused(mined):
         ({}, {"classifier": "a name"}, "metadata, classifier"),
     ],
 )
-def test_a_malformed_file_is_refused(tmp_path, sample_library, columns, others, told):
-    content = sample_library.karpathy("train")
-    table = table_of(some_pairs(content, 2), facts_of(content, "train", **others), **columns)
-    pq.write_table(table, tmp_path / "weak.parquet")
+def test_a_malformed_file_is_refused(mined, sample_library, columns, others, told):
+    file = change_facts(mined(pairs=some_pairs(sample_library.karpathy("train"), 2)), **others)
+    table = pq.read_table(file)
+    for name, values in columns.items():
+        table = table.set_column(table.column_names.index(name), name, pa.array(values))
+    pq.write_table(table, file)
     with pytest.raises(MalformedSource, match=told):
-        read_mined(tmp_path / "weak.parquet")
+        read_mined(file)
 
 
 def test_a_dataset_takes_no_weak_positives_of_flickr30k(mined):
     with pytest.raises(InvalidOption, match="weak positives of flickr30k train: datasets are of COCO alone"):
-        rows_of("pairs", "train", Library("sample", mined=[mined(collection="flickr30k")]))
+        rows_of("pairs", "train", Library("sample", mined=[change_facts(mined(), collection="flickr30k")]))
 
 
-def test_what_is_no_file_of_weak_positives_is_refused(tmp_path, sample_library):
-    content, path = sample_library.karpathy("train"), tmp_path / "weak.parquet"
+def test_what_is_no_file_of_weak_positives_is_refused(mined, tmp_path):
+    path = tmp_path / "weak.parquet"
     with pytest.raises(SourceMissing, match=r"weak\.parquet: there is no such file .* cxc-eccv mine"):
         read_mined(path)
     path.write_bytes(b"PAR1 nothing")
     with pytest.raises(MalformedSource, match="as cxc-eccv mine writes them"):
         read_mined(path)
-    table = table_of(some_pairs(content), facts_of(content, "train"))
+    table = pq.read_table(mined())
     pq.write_table(table.replace_schema_metadata(None), path)
     with pytest.raises(MalformedSource, match="expected how it was mined"):
         read_mined(path)
@@ -293,10 +258,7 @@ def test_a_file_that_no_row_takes_is_refused(kind, of_split, options, reason, mi
 
 @pytest.mark.parametrize("split", ["nosuch", "val", ""])
 def test_a_file_of_no_split_is_refused(mined, split):
-    facts = json.loads(pq.read_schema(mined()).metadata[MINED_FACTS]) | {"split": split}
-    file = mined()
-    table = pq.read_table(file)
-    pq.write_table(table.replace_schema_metadata({MINED_FACTS: json.dumps(facts)}), file)
+    file = change_facts(mined(), split=split)
     with pytest.raises(MalformedSource, match=f"metadata, split: found '{split}', expected one of train, restval, val"):
         build_folder(file.with_name("out"), options=BuildOptions(mined=(str(file),)), data_dir="sample", progress=False)
 

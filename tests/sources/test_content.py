@@ -1,12 +1,9 @@
 """Reading through gzip, fingerprints, and what verification says."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,7 +16,7 @@ from cxc_eccv.sources.reading import Expected, fingerprint, read_bytes, sha256_o
 
 @pytest.mark.thorough
 @given(st.binary(max_size=200))
-def test_plain_and_gzipped_twins_have_one_content(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_plain_and_gzipped_twins_have_one_content(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("twins")
     plain, twin = folder / "a.csv", folder / "a.csv.gz"
     plain.write_bytes(data)
@@ -29,21 +26,21 @@ def test_plain_and_gzipped_twins_have_one_content(tmp_path_factory: pytest.TempP
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:20] + b"\x00\x00" + data[22:]])
-def test_a_damaged_gzip_file_is_malformed(tmp_path: Path, damage: object) -> None:
+def test_a_damaged_gzip_file_is_malformed(tmp_path, damage):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(damage(gzip.compress(bytes(range(256)) * 4)))
     with pytest.raises(MalformedSource, match=r"a\.csv\.gz: found incomplete or damaged data"):
         read_bytes(path)
 
 
-def test_text_named_gz_is_malformed(tmp_path: Path) -> None:
+def test_text_named_gz_is_malformed(tmp_path):
     path = tmp_path / "a.csv.gz"
     path.write_text("plain")
     with pytest.raises(MalformedSource, match="expected a complete gzip file"):
         sha256_of(path)
 
 
-def test_a_file_is_hashed_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_hashed_once_until_it_changes(tmp_path, monkeypatch):
     reads = []
     blocks = reading._blocks
     monkeypatch.setattr(reading, "UNSETTLED", -1)
@@ -71,7 +68,7 @@ def test_a_change_that_keeps_size_and_time_is_noticed(tmp_path, monkeypatch, uns
     assert sha256_of(path) == hashlib.sha256(b"two").hexdigest()
 
 
-def test_verification_checks_the_size_before_it_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verification_checks_the_size_before_it_hashes(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_bytes(b"12345")
     monkeypatch.setattr(reading, "_blocks", lambda path: pytest.fail("hashed"))
@@ -82,7 +79,7 @@ def test_verification_checks_the_size_before_it_hashes(tmp_path: Path, monkeypat
     verify(path, Expected(None), "")
 
 
-def test_verification_of_a_gzipped_twin_counts_original_bytes(tmp_path: Path) -> None:
+def test_verification_of_a_gzipped_twin_counts_original_bytes(tmp_path):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"12345"))
     digest = hashlib.sha256(b"12345").hexdigest()

@@ -1,7 +1,5 @@
 """Downloads against a local server that fails on purpose: faults, resuming, two processes, archives, pins."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -10,8 +8,6 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -32,15 +28,13 @@ ROOT = Path(__file__).parents[2]
 class Handler(BaseHTTPRequestHandler):
     """Answers the n-th request by the n-th step of the script, the last step ever after."""
 
-    server: Server
-
-    def do_GET(self) -> None:
+    def do_GET(self):
         self.server.requests.append(self.headers.get("Range", ""))
         self.server.encodings.add(self.headers.get("Accept-Encoding", ""))
         script = self.server.script
         script[min(len(self.server.requests), len(script)) - 1](self)
 
-    def answer(self, status: int, body: bytes, length: int | None = None, **headers: str) -> None:
+    def answer(self, status, body, length=None, **headers):
         self.send_response(status)
         self.send_header("Content-Length", str(len(body) if length is None else length))
         for name, value in headers.items():
@@ -48,91 +42,72 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         pass
 
 
 class Server(ThreadingHTTPServer):
-    requests: list[str]
-    encodings: set[str]
-    script: list[Callable[[Handler], None]]
-
-    def handle_error(self, *_: object) -> None:
+    def handle_error(self, *_):
         pass
 
 
-def whole(body: bytes = BODY) -> Callable[[Handler], None]:
+def whole(body=BODY):
     return lambda handler: handler.answer(200, body)
 
 
-def ranged(body: bytes = BODY) -> Callable[[Handler], None]:
-    def step(handler: Handler) -> None:
+def ranged(body=BODY):
+    def step(handler):
         start = int(handler.headers["Range"].removeprefix("bytes=").removesuffix("-"))
         handler.answer(206, body[start:], Content_Range=f"bytes {start}-{len(body) - 1}/{len(body)}")
 
     return step
 
 
-def status(code: int, **headers: str) -> Callable[[Handler], None]:
+def status(code, **headers):
     return lambda handler: handler.answer(code, b"no", **headers)
 
 
-def cut_short(handler: Handler) -> None:
+def cut_short(handler):
     handler.answer(200, BODY[:HALF], length=len(BODY))
 
 
-def hang_up(handler: Handler) -> None:
+def hang_up(handler):
     handler.connection.close()
 
 
-@dataclass
 class Site:
     """A server and a mirror folder whose catalog sends ``sts_val`` there."""
 
-    server: Server
-    folder: Path
-    cache: Path
-    pauses: list[float] = field(default_factory=list)
+    def __init__(self, server, place):
+        self.server, self.folder, self.cache = server, place / "data", place / "cache"
+        self.folder.mkdir()
+        self.address, self.requests = f"http://127.0.0.1:{server.server_port}", server.requests
+        self.target, self.part = (self.cache / "cxc" / name for name in ("sts_val.csv", "sts_val.csv.part"))
+        self.pauses = []
 
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}"
-
-    @property
-    def requests(self) -> list[str]:
-        return self.server.requests
-
-    @property
-    def target(self) -> Path:
-        return self.cache / "cxc" / "sts_val.csv"
-
-    @property
-    def part(self) -> Path:
-        return self.cache / "cxc" / "sts_val.csv.part"
-
-    def serve(self, *script: Callable[[Handler], None], known_hash: bool = True) -> None:
+    def serve(self, *script, known_hash=True):
         self.server.script = list(script)
         digest = f'sha256 = "{SHA256}"\nsize = {len(BODY)}\n' if known_hash else ""
         self.catalog(f'[entries.sts_val]\nurl = "{self.address}/sts_val.csv"\n{digest}')
 
-    def catalog(self, entries: str) -> None:
+    def catalog(self, entries):
         (self.folder / "catalog.toml").write_text(f'edition = "official"\n{entries}', encoding="utf-8")
 
-    def fetch(self, name: str = "sts_val") -> Path:
+    def fetch(self, name="sts_val"):
         return fetch(name, self.folder, progress=False)
 
-    def put_part(self, data: bytes) -> None:
+    def put_part(self, data):
         self.part.parent.mkdir(parents=True)
         self.part.write_bytes(data)
 
-    def left(self) -> list[str]:
+    def left(self):
         """Files of the cache, the locks aside."""
         files = (path for path in self.cache.rglob("*") if path.is_file() and ".locks" not in path.parts)
         return sorted(path.relative_to(self.cache).as_posix() for path in files)
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(tmp_path, monkeypatch):
     for name in ("CXC_ECCV_DATA", "CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
@@ -141,8 +116,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     server.requests, server.encodings, server.script = [], set(), [status(404)]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    (tmp_path / "data").mkdir()
-    site = Site(server, tmp_path / "data", tmp_path / "cache")
+    site = Site(server, tmp_path)
     monkeypatch.setattr(transfer.time, "sleep", site.pauses.append)
     yield site
     server.shutdown()
@@ -150,7 +124,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     thread.join()
 
 
-def test_a_file_is_downloaded_once_and_verified(site: Site) -> None:
+def test_a_file_is_downloaded_once_and_verified(site):
     site.serve(whole())
     assert site.fetch() == site.fetch() == locate("sts_val", site.folder) == site.target
     assert site.target.read_bytes() == BODY
@@ -158,22 +132,13 @@ def test_a_file_is_downloaded_once_and_verified(site: Site) -> None:
     assert site.left() == ["cxc/sts_val.csv"]
 
 
-def test_bytes_are_asked_for_as_they_are(site: Site) -> None:
-    """Of a compressed transfer, offsets and lengths would be those of other bytes."""
-    site.serve(cut_short, ranged())
-    site.fetch()
-    assert site.server.encodings == {"identity"}
-
-
 @pytest.mark.parametrize("known_hash", [True, False])
-def test_a_file_that_another_process_brought_meanwhile_is_verified(
-    site: Site, known_hash: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_another_process_brought_meanwhile_is_verified(site, known_hash, monkeypatch):
     """Between the look for the file and the lock somebody else puts one there."""
     site.serve(status(404), known_hash=known_hash)
     enter = download_module.FileLock.__enter__
 
-    def entered(lock: download_module.FileLock) -> download_module.FileLock:
+    def entered(lock):
         site.target.write_bytes(theirs)
         return enter(lock)
 
@@ -187,7 +152,44 @@ def test_a_file_that_another_process_brought_meanwhile_is_verified(
     assert site.requests == []
 
 
-def test_progress_goes_to_standard_error(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+REST = f"bytes={HALF}-"
+STALE = BODY[:HALF].replace(b"\x00", b"\x01")
+WAYS = {
+    **{
+        name: ([fault, fault, whole()], b"", ["", "", ""], [1, 2])
+        for name, fault in {"500": status(500), "503": status(503), "429": status(429), "hang up": hang_up}.items()
+    },
+    "other pauses": ([status(429, Retry_After="7"), status(503, Retry_After="86400"), whole()], b"", [""] * 3, [7, 60]),
+    "redirected": ([status(302, Location="/elsewhere"), whole()], b"", ["", ""], []),
+    "resumed": ([cut_short, ranged()], b"", ["", REST], [1]),
+    "a server without ranges": ([cut_short, whole()], b"", ["", REST], [1]),
+    "unsatisfiable": ([cut_short, status(416), whole()], b"", ["", REST, ""], [1, 2]),
+    "another range": ([cut_short, status(206, Content_Range="bytes 7-8/9"), whole()], b"", ["", REST, ""], [1, 2]),
+    "a complete part": ([status(404)], BODY, [], []),
+    "a part of another version": ([ranged(), whole()], STALE, [REST, ""], []),
+    "a longer part": ([whole()], BODY + b"more", [""], []),
+}
+"""Answers of the server, what lies in the cache, the ranges that are asked for, and the pauses."""
+
+
+@pytest.mark.parametrize(("answers", "part", "requests", "pauses"), WAYS.values(), ids=WAYS)
+def test_a_file_arrives_whole(site, answers, part, requests, pauses):
+    """Of a compressed transfer, offsets and lengths would be those of other bytes."""
+    site.serve(*answers)
+    if part:
+        site.put_part(part)
+    assert site.fetch().read_bytes() == BODY
+    assert (site.requests, site.pauses, site.left()) == (requests, pauses, ["cxc/sts_val.csv"])
+    assert site.server.encodings <= {"identity"}
+
+
+def test_a_body_cut_short_starts_again_where_no_hash_would_notice_a_wrong_continuation(site):
+    site.serve(cut_short, whole(), known_hash=False)
+    assert site.fetch().read_bytes() == BODY
+    assert site.requests == ["", ""]
+
+
+def test_progress_goes_to_standard_error(site, capsys):
     site.serve(whole())
     fetch("sts_val", site.folder)
     shown = capsys.readouterr()
@@ -195,22 +197,8 @@ def test_progress_goes_to_standard_error(site: Site, capsys: pytest.CaptureFixtu
     assert shown.out == ""
 
 
-@pytest.mark.parametrize("fault", [status(500), status(503), status(429), hang_up])
-def test_passing_faults_are_retried_with_growing_pauses(site: Site, fault: Callable[[Handler], None]) -> None:
-    site.serve(fault, fault, whole())
-    assert site.fetch().read_bytes() == BODY
-    assert len(site.requests) == 3
-    assert site.pauses == [1.0, 2.0]
-
-
-def test_the_server_may_ask_for_another_pause(site: Site) -> None:
-    site.serve(status(429, Retry_After="7"), status(503, Retry_After="86400"), whole())
-    site.fetch()
-    assert site.pauses == [7.0, 60.0]
-
-
 @pytest.mark.parametrize("code", [404, 403, 410])
-def test_a_refusal_is_final(site: Site, code: int) -> None:
+def test_a_refusal_is_final(site, code):
     site.serve(status(code))
     with pytest.raises(DownloadFailed) as caught:
         site.fetch()
@@ -219,14 +207,14 @@ def test_a_refusal_is_final(site: Site, code: int) -> None:
     assert (len(site.requests), site.pauses, site.left()) == (1, [], [])
 
 
-def test_lasting_faults_give_up(site: Site) -> None:
+def test_lasting_faults_give_up(site):
     site.serve(status(502))
     with pytest.raises(DownloadFailed, match="4 attempts to download it failed, the last with: 502 Server Error"):
         site.fetch()
     assert (len(site.requests), site.pauses) == (4, [1.0, 2.0, 4.0])
 
 
-def test_a_server_that_is_not_there_gives_up(site: Site) -> None:
+def test_a_server_that_is_not_there_gives_up(site):
     site.serve()
     site.catalog('[entries.sts_val]\nurl = "http://127.0.0.1:9/sts_val.csv"\n')
     with pytest.raises(DownloadFailed, match="4 attempts to download it failed"):
@@ -234,19 +222,7 @@ def test_a_server_that_is_not_there_gives_up(site: Site) -> None:
     assert site.left() == []
 
 
-def test_a_body_cut_short_is_resumed(site: Site) -> None:
-    site.serve(cut_short, ranged())
-    assert site.fetch().read_bytes() == BODY
-    assert site.requests == ["", f"bytes={HALF}-"]
-
-
-def test_a_body_cut_short_starts_again_where_no_hash_would_notice_a_wrong_continuation(site: Site) -> None:
-    site.serve(cut_short, whole(), known_hash=False)
-    assert site.fetch().read_bytes() == BODY
-    assert site.requests == ["", ""]
-
-
-def test_a_body_cut_short_is_noticed_whatever_the_http_library(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_cut_short_is_noticed_whatever_the_http_library(site, monkeypatch):
     lenient = property(lambda self: False, lambda self, value: None)
     monkeypatch.setattr(urllib3.response.HTTPResponse, "enforce_content_length", lenient, raising=False)
     site.serve(cut_short, known_hash=False)
@@ -255,47 +231,14 @@ def test_a_body_cut_short_is_noticed_whatever_the_http_library(site: Site, monke
     assert site.left() == []
 
 
-def test_a_server_without_ranges_sends_all_of_it(site: Site) -> None:
-    site.serve(cut_short, whole())
-    assert site.fetch().read_bytes() == BODY
-    assert site.requests == ["", f"bytes={HALF}-"]
-
-
-@pytest.mark.parametrize("fault", [status(416), status(206, Content_Range="bytes 7-8/9")])
-def test_a_range_the_server_cannot_serve_starts_again(site: Site, fault: Callable[[Handler], None]) -> None:
-    site.serve(cut_short, fault, whole())
-    assert site.fetch().read_bytes() == BODY
-    assert site.requests == ["", f"bytes={HALF}-", ""]
-
-
-def test_a_complete_part_needs_no_request(site: Site) -> None:
-    site.serve(status(404))
-    site.put_part(BODY)
-    assert site.fetch().read_bytes() == BODY
-    assert site.requests == []
-
-
-@pytest.mark.parametrize("stale", [BODY[:HALF].replace(b"\x00", b"\x01"), BODY + b"more"])
-def test_a_part_of_another_version_is_given_up(site: Site, stale: bytes) -> None:
-    site.serve(lambda handler: (ranged() if len(site.requests) == 1 and len(stale) < len(BODY) else whole())(handler))
-    site.put_part(stale)
-    assert site.fetch().read_bytes() == BODY
-    assert site.left() == ["cxc/sts_val.csv"]
-
-
-def test_another_file_than_the_catalogs_is_refused(site: Site) -> None:
+def test_another_file_than_the_catalogs_is_refused(site):
     site.serve(whole(BODY[::-1]))
     with pytest.raises(HashMismatch, match=f"expected {SHA256}. {site.address}/sts_val.csv delivered it"):
         site.fetch()
     assert (len(site.requests), site.left()) == (1, [])
 
 
-def test_redirects_are_followed(site: Site) -> None:
-    site.serve(status(302, Location="/elsewhere"), whole())
-    assert site.fetch().read_bytes() == BODY
-
-
-def test_a_cache_that_cannot_be_written_is_named(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_named(site, monkeypatch):
     site.serve(whole())
     blocked = site.folder / "catalog.toml" / "cache"
     monkeypatch.setenv("CXC_ECCV_CACHE", str(blocked))
@@ -305,7 +248,7 @@ def test_a_cache_that_cannot_be_written_is_named(site: Site, monkeypatch: pytest
 
 @pytest.mark.parametrize("link", [os.symlink, os.link, lambda _other, path: os.mkfifo(path)])
 @pytest.mark.parametrize("known_hash", [True, False])
-def test_nothing_is_written_through_a_link(site: Site, link: Callable[[Path, Path], None], known_hash: bool) -> None:
+def test_nothing_is_written_through_a_link(site, link, known_hash):
     site.serve(whole(), known_hash=known_hash)
     other = site.folder / "thesis.tex"
     other.write_text("do not touch")
@@ -317,7 +260,7 @@ def test_nothing_is_written_through_a_link(site: Site, link: Callable[[Path, Pat
     assert os.path.lexists(site.part)
 
 
-def test_the_record_of_a_hash_and_an_extracted_member_go_through_no_link(site: Site) -> None:
+def test_the_record_of_a_hash_and_an_extracted_member_go_through_no_link(site):
     other = site.folder / "thesis.tex"
     other.write_text("do not touch")
     serve_archive(site, bundle(two=BODY), {"two": BODY})
@@ -340,11 +283,11 @@ def test_the_record_of_a_hash_and_an_extracted_member_go_through_no_link(site: S
 
 
 @pytest.mark.parametrize("known_hash", [True, False])
-def test_a_body_larger_than_the_file_is_cut_off(site: Site, known_hash: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_larger_than_the_file_is_cut_off(site, known_hash, monkeypatch):
     monkeypatch.setattr(transfer, "LARGEST", len(BODY))
     sent = []
 
-    def endless(handler: Handler) -> None:
+    def endless(handler):
         handler.send_response(200)
         handler.end_headers()
         while len(sent) < 1000:
@@ -359,13 +302,13 @@ def test_a_body_larger_than_the_file_is_cut_off(site: Site, known_hash: bool, mo
     assert len(sent) < 1000
 
 
-def test_a_body_as_large_as_allowed_arrives(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_as_large_as_allowed_arrives(site, monkeypatch):
     monkeypatch.setattr(transfer, "LARGEST", len(BODY))
     site.serve(whole(), known_hash=False)
     assert site.fetch().read_bytes() == BODY
 
 
-def test_a_member_that_unpacks_to_more_than_allowed_is_cut_off(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_that_unpacks_to_more_than_allowed_is_cut_off(site, monkeypatch):
     monkeypatch.setattr(transfer, "LARGEST", 1 << 20)
     serve_archive(site, bundle(two=b"0" * (3 << 20)), {"two": BODY})
     with pytest.raises(DownloadFailed, match="larger than it should be"):
@@ -374,7 +317,7 @@ def test_a_member_that_unpacks_to_more_than_allowed_is_cut_off(site: Site, monke
 
 
 @pytest.mark.parametrize("record", [b"", b"  \n", b"0" * 63 + b"\n", b"\xff" * 64])
-def test_a_damaged_record_of_a_hash_is_an_error(site: Site, record: bytes) -> None:
+def test_a_damaged_record_of_a_hash_is_an_error(site, record):
     site.serve(whole(), known_hash=False)
     site.fetch()
     site.target.with_name("sts_val.csv.sha256").write_bytes(record)
@@ -382,17 +325,17 @@ def test_a_damaged_record_of_a_hash_is_an_error(site: Site, record: bytes) -> No
         site.fetch()
 
 
-def start(site: Site) -> subprocess.Popen[bytes]:
+def start(site):
     call = f"fetch('sts_val', {str(site.folder)!r}, progress=False)"
     code = f"from cxc_eccv.sources.download import fetch; print({call})"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE)
 
 
-def test_a_killed_download_leaves_only_a_part_and_is_resumed(site: Site) -> None:
+def test_a_killed_download_leaves_only_a_part_and_is_resumed(site):
     halted = threading.Event()
 
-    def stall(handler: Handler) -> None:
+    def stall(handler):
         handler.answer(200, BODY[:HALF], length=len(BODY))
         halted.wait(30)
 
@@ -411,8 +354,8 @@ def test_a_killed_download_leaves_only_a_part_and_is_resumed(site: Site) -> None
 
 
 @pytest.mark.thorough
-def test_two_processes_download_once(site: Site) -> None:
-    def slow(handler: Handler) -> None:
+def test_two_processes_download_once(site):
+    def slow(handler):
         handler.answer(200, BODY[:HALF], length=len(BODY))
         threading.Event().wait(1.0)
         handler.wfile.write(BODY[HALF:])
@@ -426,7 +369,7 @@ def test_two_processes_download_once(site: Site) -> None:
     assert site.target.read_bytes() == BODY
 
 
-def test_a_file_without_published_hash_is_pinned_when_it_arrives(site: Site) -> None:
+def test_a_file_without_published_hash_is_pinned_when_it_arrives(site):
     site.serve(whole(), known_hash=False)
     site.fetch()
     assert site.left() == ["cxc/sts_val.csv", "cxc/sts_val.csv.sha256"]
@@ -437,7 +380,7 @@ def test_a_file_without_published_hash_is_pinned_when_it_arrives(site: Site) -> 
     assert site.left() == ["cxc/sts_val.csv.sha256"]
 
 
-def bundle(**members: bytes) -> bytes:
+def bundle(**members):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
@@ -445,7 +388,7 @@ def bundle(**members: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def serve_archive(site: Site, data: bytes, members: dict[str, bytes], sha256: str = "") -> None:
+def serve_archive(site, data, members, sha256=""):
     site.server.script = [whole(data)]
     lines = [f'[archives.z]\nurl = "{site.address}/z.zip"\npath = "archives/z.zip"']
     for name, content in members.items():
@@ -457,7 +400,7 @@ def serve_archive(site: Site, data: bytes, members: dict[str, bytes], sha256: st
     site.catalog("\n".join(lines))
 
 
-def test_an_archive_is_downloaded_once_for_all_its_members(site: Site) -> None:
+def test_an_archive_is_downloaded_once_for_all_its_members(site):
     members = {"one": b"[1]", "two": BODY}
     serve_archive(site, bundle(**members), members)
     assert [site.fetch(name).read_bytes() for name in members] == [b"[1]", BODY]
@@ -465,36 +408,36 @@ def test_an_archive_is_downloaded_once_for_all_its_members(site: Site) -> None:
     assert site.left() == ["archives/z.zip", "archives/z.zip.sha256", "cxc/one.json", "cxc/two.json"]
 
 
-def test_an_archive_without_the_member_says_what_it_holds(site: Site) -> None:
+def test_an_archive_without_the_member_says_what_it_holds(site):
     serve_archive(site, bundle(one=b"[1]"), {"two": b"[2]"})
     with pytest.raises(MalformedSource, match=r"z\.zip: found members inner/one\.json, expected a member 'inner/two"):
         site.fetch("two")
     assert site.left() == ["archives/z.zip", "archives/z.zip.sha256"]
 
 
-def test_a_member_with_another_hash_is_refused(site: Site) -> None:
+def test_a_member_with_another_hash_is_refused(site):
     serve_archive(site, bundle(one=b"[1]"), {"one": b"[1]"}, sha256="0" * 64)
     with pytest.raises(HashMismatch, match=r"It is the member 'inner/one\.json' of .*z\.zip"):
         site.fetch("one")
     assert site.left() == ["archives/z.zip", "archives/z.zip.sha256"]
 
 
-def changed(data: bytes, place: bytes, offset: int, value: bytes) -> bytes:
+def changed(data, place, offset, value):
     start = data.index(place) + offset
     return data[:start] + value + data[start + len(value) :]
 
 
-def other_compression(number: int) -> Callable[[bytes], bytes]:
+def other_compression(number):
     """The archive, said to be compressed otherwise in both of its headers."""
     method = number.to_bytes(2, "little")
     return lambda data: changed(changed(data, b"PK\x01\x02", 10, method), b"PK\x03\x04", 8, method)
 
 
-def locked(data: bytes) -> bytes:
+def locked(data):
     return changed(changed(data, b"PK\x01\x02", 8, b"\1"), b"PK\x03\x04", 6, b"\1")
 
 
-def flipped(data: bytes) -> bytes:
+def flipped(data):
     return data[:200] + bytes([data[200] ^ 1]) + data[201:]
 
 
@@ -510,7 +453,7 @@ def flipped(data: bytes) -> bytes:
     ],
     ids=["page", "cut", "flipped", "lzma", "unknown", "locked"],
 )
-def test_a_damaged_archive_is_deleted(site: Site, damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_archive_is_deleted(site, damage):
     serve_archive(site, damage(bundle(two=os.urandom(1000))), {"two": BODY})
     with pytest.raises(DownloadFailed, match="the downloaded archive was damaged"):
         site.fetch("two")

@@ -1,12 +1,9 @@
 """Mirror folders, editions, offline behaviour and states; nothing here touches the network."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -21,18 +18,18 @@ CONTENT = b"caption1,caption2,agg_score,sampling_method\n"
 
 
 @pytest.fixture(autouse=True)
-def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def isolated(tmp_path, monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("the network was used"))
 
 
-def listing(name: str, data: bytes = CONTENT) -> str:
+def listing(name, data=CONTENT):
     return f'[entries.{name}]\nsha256 = "{hashlib.sha256(data).hexdigest()}"\nsize = {len(data)}\n'
 
 
-def mirror(folder: Path, edition: str = "official", names: tuple[str, ...] = ("sts_val",)) -> Path:
+def mirror(folder, edition="official", names=("sts_val",)):
     """A mirror folder whose catalog describes CONTENT under the given names; it holds none of the files."""
     folder.mkdir(parents=True, exist_ok=True)
     text = f'edition = "{edition}"\n' + "".join(listing(name) for name in names)
@@ -40,20 +37,14 @@ def mirror(folder: Path, edition: str = "official", names: tuple[str, ...] = ("s
     return folder
 
 
-def put(folder: Path, path: str, data: bytes = CONTENT) -> Path:
+def put(folder, path, data=CONTENT):
     target = folder / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(data)
     return target
 
 
-def test_a_mirror_file_is_verified_and_returned(tmp_path: Path) -> None:
-    folder = mirror(tmp_path / "data")
-    path = put(folder, "cxc/sts_val.csv")
-    assert fetch("sts_val", folder) == locate("sts_val", str(folder)) == path
-
-
-def test_the_variable_names_the_mirror_and_the_option_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_names_the_mirror_and_the_option_wins(tmp_path, monkeypatch):
     one, two = mirror(tmp_path / "one"), mirror(tmp_path / "two")
     first, second = put(one, "cxc/sts_val.csv"), put(two, "cxc/sts_val.csv")
     monkeypatch.setenv("CXC_ECCV_DATA", str(one))
@@ -61,7 +52,7 @@ def test_the_variable_names_the_mirror_and_the_option_wins(tmp_path: Path, monke
     assert fetch("sts_val", two) == second
 
 
-def test_a_gzipped_twin_serves_and_the_plain_file_wins(tmp_path: Path) -> None:
+def test_a_gzipped_twin_serves_and_the_plain_file_wins(tmp_path):
     folder = mirror(tmp_path / "data")
     twin = put(folder, "cxc/sts_val.csv.gz", gzip.compress(CONTENT))
     assert fetch("sts_val", folder) == twin
@@ -80,7 +71,7 @@ def test_a_gzipped_twin_serves_and_the_plain_file_wins(tmp_path: Path) -> None:
         (CONTENT.upper(), f"expected {hashlib.sha256(CONTENT).hexdigest()}"),
     ],
 )
-def test_an_altered_mirror_file_is_refused_unless_allowed(tmp_path: Path, data: bytes, message: str) -> None:
+def test_an_altered_mirror_file_is_refused_unless_allowed(tmp_path, data, message):
     folder = mirror(tmp_path / "data")
     path = put(folder, "cxc/sts_val.csv", data)
     for call in (fetch, locate):
@@ -93,7 +84,7 @@ def test_an_altered_mirror_file_is_refused_unless_allowed(tmp_path: Path, data: 
         assert call("sts_val", folder, allow_modified=True) == path
 
 
-def test_the_official_catalog_rules_a_mirror_without_its_own(tmp_path: Path) -> None:
+def test_the_official_catalog_rules_a_mirror_without_its_own(tmp_path):
     path = put(tmp_path / "data", "cxc/sts_val.csv")
     with pytest.raises(HashMismatch, match="is truncated: found 44 bytes, expected 3,092,201") as caught:
         fetch("sts_val", tmp_path / "data")
@@ -101,13 +92,13 @@ def test_the_official_catalog_rules_a_mirror_without_its_own(tmp_path: Path) -> 
     assert fetch("sts_val", tmp_path / "data", allow_modified=True) == path
 
 
-def test_a_mirror_file_without_published_hash_is_accepted_and_the_mirror_left_alone(tmp_path: Path) -> None:
+def test_a_mirror_file_without_published_hash_is_accepted_and_the_mirror_left_alone(tmp_path):
     path = put(tmp_path / "data", "coco/dataset_coco.json", b"{}")
     assert fetch("karpathy_coco", tmp_path / "data") == path
     assert [item.name for item in path.parent.iterdir()] == ["dataset_coco.json"]
 
 
-def test_a_mirror_that_lacks_the_file_falls_back_to_the_cache(tmp_path: Path) -> None:
+def test_a_mirror_that_lacks_the_file_falls_back_to_the_cache(tmp_path):
     folder = mirror(tmp_path / "data")
     cached = put(tmp_path / "cache", "cxc/sts_val.csv")
     assert fetch("sts_val", folder) == cached
@@ -116,7 +107,7 @@ def test_a_mirror_that_lacks_the_file_falls_back_to_the_cache(tmp_path: Path) ->
         fetch("sts_val", folder, allow_modified=True)
 
 
-def test_another_edition_never_mixes_with_the_cache_or_a_download(tmp_path: Path) -> None:
+def test_another_edition_never_mixes_with_the_cache_or_a_download(tmp_path):
     folder = mirror(tmp_path / "data", "mine", ("sts_val", "sts_test"))
     path = put(folder, "cxc/sts_val.csv")
     put(tmp_path / "cache", "cxc/sts_test.csv")
@@ -128,7 +119,7 @@ def test_another_edition_never_mixes_with_the_cache_or_a_download(tmp_path: Path
             fetch(name, folder)
 
 
-def test_the_sample_is_found_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sample_is_found_whole(monkeypatch):
     catalog = catalog_of("sample")
     assert catalog.edition == "sample"
     held = [entry.name for entry in catalog if locate(entry.name, "sample")]
@@ -145,9 +136,7 @@ def test_the_sample_is_found_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"HF_HUB_OFFLINE": "true"}, None, "HF_HUB_OFFLINE=true"),
     ],
 )
-def test_offline_says_where_to_get_the_file_and_where_to_put_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], option: bool | None, reason: str
-) -> None:
+def test_offline_says_where_to_get_the_file_and_where_to_put_it(tmp_path, monkeypatch, variables, option, reason):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "data").mkdir()
@@ -169,14 +158,14 @@ def test_offline_says_where_to_get_the_file_and_where_to_put_it(
         ("entailment_val", ["it is the user's own file", "entailment/entailment_val.jsonl"]),
     ],
 )
-def test_what_is_missing_is_explained_in_its_own_way(name: str, parts: list[str]) -> None:
+def test_what_is_missing_is_explained_in_its_own_way(name, parts):
     with pytest.raises(SourceMissing) as caught:
         fetch(name, offline=True)
     for part in parts:
         assert part in str(caught.value)
 
 
-def test_unknown_names_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_names_and_folders(tmp_path, monkeypatch):
     with pytest.raises(UnknownName, match="did you mean 'sits_val'"):
         fetch("sits_vall")
     with pytest.raises(InvalidOption, match=r"data_dir \(--data-dir\): .*absent' is not a folder"):
@@ -186,7 +175,7 @@ def test_unknown_names_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         locate("sits_val")
 
 
-def test_states(tmp_path: Path) -> None:
+def test_states(tmp_path):
     folder, alone = tmp_path / "data", mirror(tmp_path / "alone", "mine")
     put(folder, "cxc/sts_val.csv.gz")
     put(tmp_path / "cache", "cxc/sts_test.csv")
@@ -203,7 +192,7 @@ def test_states(tmp_path: Path) -> None:
     assert state(catalog.entry("sts_test"), alone) == "not in edition"
 
 
-def test_a_cached_file_without_published_hash_is_pinned_at_first_use(tmp_path: Path) -> None:
+def test_a_cached_file_without_published_hash_is_pinned_at_first_use(tmp_path):
     path = put(tmp_path / "cache", "coco/dataset_coco.json", b"{}")
     assert locate("karpathy_coco") == path
     record = path.with_name("dataset_coco.json.sha256")
@@ -214,7 +203,7 @@ def test_a_cached_file_without_published_hash_is_pinned_at_first_use(tmp_path: P
 
 
 @pytest.mark.skipif(MIRROR in {"", "sample"}, reason="CXC_ECCV_DATA names no mirror of the real data")
-def test_every_file_of_the_real_mirror_is_what_the_catalog_says() -> None:
+def test_every_file_of_the_real_mirror_is_what_the_catalog_says():
     found = {entry.name: entry for entry in catalog_of(MIRROR) if locate(entry.name, MIRROR)}
     assert {"sts_val", "sits_test", "eccv_image_to_caption", "karpathy_test", "pcme_coco_train_ids"} <= found.keys()
     for name, entry in found.items():

@@ -5,13 +5,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.packaged import load
 from cxc_eccv.builders.writing.folder import build_folder
-from cxc_eccv.cli.app import app
 from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
@@ -59,21 +57,6 @@ def test_library_build_and_load_say_the_same(mirror, tmp_path):
         f"  put it at: {mirror / 'coco' / 'dataset_coco.json'} (or the same with .gz)",
         "Name the mirror folder with --data-dir or CXC_ECCV_DATA.",
     ]
-
-
-def test_the_command_line_says_it_too(mirror, tmp_path):
-    words = [
-        "build",
-        "--splits",
-        "train",
-        "--data-dir",
-        str(mirror),
-        "--allow-modified",
-        "--output",
-        str(tmp_path / "o"),
-    ]
-    result = CliRunner().invoke(app, words)
-    assert MISSING in str(result.exception)
 
 
 def test_evaluation_says_it_for_a_split_of_its_own(mirror, make_run):

@@ -1,7 +1,6 @@
 """The task annotated: its numbers by a plain loop over the label files, and where nothing is heard of it."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import oracles
@@ -14,12 +13,8 @@ from cxc_eccv.comparison import ScoredReport
 from cxc_eccv.comparison.pairing import check_comparable
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import report_to_json
-from cxc_eccv.judgments.qrels import label_degrees, merged_qrels
-from cxc_eccv.ranking.rank import top_k
-from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import Judgments
 
 pytestmark = pytest.mark.thorough
 
@@ -211,28 +206,6 @@ def test_equations_e1_to_e4_from_answers_to_the_report(sample_library, tmp_path)
     assert {name: report.scores[f"annotated/i2t/{name}"] for name in expected} == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("direction", ["i2t", "t2i"])
-def test_positives_and_degrees_tell_of_the_same_queries(library, direction):
-    positives = merged_qrels(library, "test", direction, sources=library.label_names)
-    degrees = label_degrees(library, "test", direction)
-    assert np.array_equal(positives.query_ids, degrees.query_ids)
-    assert np.array_equal(positives.n_positives, degrees.n_relevant)
-    own = degrees.gains > 0
-    assert np.array_equal(positives.indices, degrees.indices[own])
-    assert (degrees.gains == 0).any()
-
-
-def test_with_gains_of_one_graded_numbers_are_the_others(run, sample_library, tmp_path):
-    pairs, gains = random_pairs(sample_library, number=400)
-    labels = write_label_file(tmp_path / "mine.parquet", sample_library, pairs, np.sign(gains))
-    scores = ce.evaluate(run, "annotated", data_dir=Library("sample", labels=[labels]), **QUIET).scores
-    for direction in ("i2t", "t2i"):
-        for name in ("recall_at_1", "recall_at_5", "recall_at_10", "r_precision"):
-            assert scores[f"annotated/{direction}/graded_{name}"] == pytest.approx(
-                scores[f"annotated/{direction}/{name}"]
-            )
-
-
 def test_without_label_files_no_report_mentions_it(run, sample_library, library):
     without = ce.evaluate(run, data_dir=Library("sample"), seed=3)
     text = report_to_json(without)
@@ -301,11 +274,3 @@ def test_a_page_of_it_can_be_saved_and_read_back(run, library, tmp_path):
         assert "Annotated" in page
     facts = json.loads((tmp_path / "out" / "report.json").read_text())["provenance"]["label_files"]["mine"]
     assert {"version", "scheme", "rule", "people", "sha256"} == set(facts)
-
-
-def test_the_top_is_read_as_deep_as_the_largest_r(run, library):
-    own = task("annotated").judged("top_k", library, "test", "i2t")
-    assert isinstance(own, Judgments)
-    top = top_k(run, own, "i2t", int(own.n_relevant.max()))
-    deeper = top_k(run, replace(own), "i2t", int(own.n_relevant.max()) + 9)
-    assert np.array_equal(deeper.ids[:, : top.depth], top.ids)

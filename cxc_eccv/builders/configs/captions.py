@@ -2,10 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
-from datasets import ClassLabel, Features, Value
+from datasets import ClassLabel, Value
 
 from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
 from cxc_eccv.sources.library import COCO_IMAGES, Library
 from cxc_eccv.splits import SPLITS
 
@@ -56,26 +56,18 @@ CONFIG = DatasetConfig(
     collection="Images and captions are MS-COCO's; the splits are those of Karpathy and Li (2015). The sixth and "
     "seventh captions that some images have are cut, as in every published evaluation. Categories are those with "
     "at least one instance annotation, crowd regions included.",
-    features=Features(
-        {
-            "image_id": Value("int64"),
-            "file_name": Value("string"),
-            "coco_url": Value("string"),
-            "split": ClassLabel(names=list(SPLITS)),
-            "captions": [{"id": Value("int64"), "text": Value("string"), "invalid": Value("bool")}],
-            "categories": [Value("string")],
-            "invalid": Value("bool"),
-        }
+    **columns(
+        image_id=(Value("int64"), "COCO image id"),
+        file_name=(Value("string"), "COCO 2014 file name"),
+        coco_url=(Value("string"), "address of the image at COCO; null in the embedded sample"),
+        split=(ClassLabel(names=list(SPLITS)), "`train`, `restval`, `validation` or `test`"),
+        captions=(
+            [{"id": Value("int64"), "text": Value("string"), "invalid": Value("bool")}],
+            "caption id, text, and whether ECCV Caption lists it as invalid",
+        ),
+        categories=([Value("string")], "names of the object categories present; empty where COCO has no instance"),
+        invalid=(Value("bool"), "ECCV Caption lists the image as invalid"),
     ),
-    fields={
-        "image_id": "COCO image id",
-        "file_name": "COCO 2014 file name",
-        "coco_url": "address of the image at COCO; null in the embedded sample",
-        "split": "`train`, `restval`, `validation` or `test`",
-        "captions": "caption id, text, and whether ECCV Caption lists it as invalid",
-        "categories": "names of the object categories present; empty where COCO has no instance",
-        "invalid": "ECCV Caption lists the image as invalid",
-    },
     splits=SPLITS,
     rows=rows,
     sources=("karpathy", "coco_instances", "eccv_caption"),

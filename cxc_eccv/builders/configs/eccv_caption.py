@@ -2,10 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
-from datasets import ClassLabel, Features, Value
+from datasets import ClassLabel, Value
 
 from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
 from cxc_eccv.judgments.evidence import item_ids
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import CROSS_MODAL, positions_of
@@ -44,24 +44,17 @@ CONFIG = DatasetConfig(
     "separate judgments, with pairs in common.",
     collection="ECCV Caption (Chun et al., 2022): five retrieval models proposed the top matches, crowd workers "
     "verified them, invalid items were removed.",
-    features=Features(
-        {
-            "query_id": Value("int64"),
-            "direction": ClassLabel(names=list(CROSS_MODAL)),
-            "query_caption": Value("string"),
-            "query_file_name": Value("string"),
-            "positives": [Value("int64")],
-            "unreachable": [Value("int64")],
-        }
+    **columns(
+        query_id=(Value("int64"), "COCO image id (`i2t`) or caption id (`t2i`)"),
+        direction=(ClassLabel(names=list(CROSS_MODAL)), "`i2t` or `t2i`"),
+        query_caption=(Value("string"), "the query's text, for `t2i`"),
+        query_file_name=(Value("string"), "the query's file name, for `i2t`"),
+        positives=(
+            [Value("int64")],
+            "caption ids (`i2t`) or image ids (`t2i`), unreachable ones included; R is their number",
+        ),
+        unreachable=([Value("int64")], "those of the positives that are outside the gallery"),
     ),
-    fields={
-        "query_id": "COCO image id (`i2t`) or caption id (`t2i`)",
-        "direction": "`i2t` or `t2i`",
-        "query_caption": "the query's text, for `t2i`",
-        "query_file_name": "the query's file name, for `i2t`",
-        "positives": "caption ids (`i2t`) or image ids (`t2i`), unreachable ones included; R is their number",
-        "unreachable": "those of the positives that are outside the gallery",
-    },
     splits=("test",),
     rows=rows,
     sources=("eccv_caption", "karpathy"),

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
-from datasets import ClassLabel, Features, Value
+from datasets import ClassLabel, Value
 
 from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
 from cxc_eccv.judgments.evidence import match_hypotheses
 from cxc_eccv.judgments.qrels import entailed_pairs
 from cxc_eccv.sources.library import Library
@@ -62,34 +62,19 @@ CONFIG = DatasetConfig(
     "one; it decides on the pairs it labels, as the paper takes a pair's own annotation, and `conflict` marks where "
     "another source differs. Of the other pairs, labels are derived from judgments that exist: CxC SITS binarised at "
     "3, as the paper does for graded sets, and ECCV Caption positives of both directions.",
-    features=Features(
-        {
-            "image_id": Value("int64"),
-            "file_name": Value("string"),
-            "premise": [Value("string")],
-            "hypothesis_id": Value("int64"),
-            "hypothesis": Value("string"),
-            "label": ClassLabel(names=list(LABELS)),
-            "sources": [Value("string")],
-            "rules": [Value("string")],
-            "rating": Value("float64"),
-            "votes": [Value("string")],
-            "conflict": Value("bool"),
-        }
+    **columns(
+        image_id=(Value("int64"), "COCO image id"),
+        file_name=(Value("string"), "its file name"),
+        premise=([Value("string")], "the image's own captions"),
+        hypothesis_id=(Value("int64"), "COCO id of the caption"),
+        hypothesis=(Value("string"), "its text"),
+        label=(ClassLabel(names=list(LABELS)), "whether the image entails the caption"),
+        sources=([Value("string")], "which of `cxc`, `eccv`, `entailment` judged the pair"),
+        rules=([Value("string")], "what says that it is positive"),
+        rating=(Value("float64"), "CxC SITS rating, null where unrated"),
+        votes=([Value("string")], "annotators' votes, where the user's file has them"),
+        conflict=(Value("bool"), "sources contradict each other"),
     ),
-    fields={
-        "image_id": "COCO image id",
-        "file_name": "its file name",
-        "premise": "the image's own captions",
-        "hypothesis_id": "COCO id of the caption",
-        "hypothesis": "its text",
-        "label": "whether the image entails the caption",
-        "sources": "which of `cxc`, `eccv`, `entailment` judged the pair",
-        "rules": "what says that it is positive",
-        "rating": "CxC SITS rating, null where unrated",
-        "votes": "annotators' votes, where the user's file has them",
-        "conflict": "sources contradict each other",
-    },
     splits=("validation", "test"),
     rows=rows,
     sources=("cxc", "eccv_caption", "entailment", "karpathy"),

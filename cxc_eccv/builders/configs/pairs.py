@@ -2,10 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
-from datasets import Features, Value
+from datasets import Value
 
 from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.sources.library import Library
@@ -48,24 +48,16 @@ CONFIG = DatasetConfig(
     "says describe this image too; a loss must not use them as negatives, and may use them as extra positives.",
     collection="MS-COCO captions in Karpathy splits. Weak positives come from CxC, ECCV Caption and entailment labels "
     "where the split has them; the training splits have none, so their lists are empty until mined.",
-    features=Features(
-        {
-            "image_id": Value("int64"),
-            "file_name": Value("string"),
-            "caption_id": Value("int64"),
-            "caption": Value("string"),
-            "weak_positives": [
-                {"caption_id": Value("int64"), "caption": Value("string"), "sources": [Value("string")]}
-            ],
-        }
+    **columns(
+        image_id=(Value("int64"), "COCO image id"),
+        file_name=(Value("string"), "its file name"),
+        caption_id=(Value("int64"), "COCO caption id"),
+        caption=(Value("string"), "its text"),
+        weak_positives=(
+            [{"caption_id": Value("int64"), "caption": Value("string"), "sources": [Value("string")]}],
+            "captions of other images that describe this image too, and who says so",
+        ),
     ),
-    fields={
-        "image_id": "COCO image id",
-        "file_name": "its file name",
-        "caption_id": "COCO caption id",
-        "caption": "its text",
-        "weak_positives": "captions of other images that describe this image too, and who says so",
-    },
     splits=("train", "restval", "validation", "test"),
     rows=rows,
     sources=tuple(dict.fromkeys(group for source in label_sources().values() for group in source.groups)),

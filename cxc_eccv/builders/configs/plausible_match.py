@@ -2,10 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
-from datasets import Features, Value
+from datasets import Value
 
 from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
 from cxc_eccv.judgments.plausible import category_distances, with_categories
 from cxc_eccv.sources.library import Library
 
@@ -37,24 +37,14 @@ CONFIG = DatasetConfig(
     "2 categories, itself included. A caption has its image's categories, so its plausible matches are those of its "
     "image.",
     collection="Computed from COCO's instance annotations as in PCME (Chun et al., 2021).",
-    features=Features(
-        {
-            "image_id": Value("int64"),
-            "file_name": Value("string"),
-            "category_ids": [Value("int64")],
-            "matches_0": [Value("int64")],
-            "matches_1": [Value("int64")],
-            "matches_2": [Value("int64")],
-        }
+    **columns(
+        image_id=(Value("int64"), "COCO image id"),
+        file_name=(Value("string"), "its file name"),
+        category_ids=([Value("int64")], "COCO category ids present"),
+        matches_0=([Value("int64")], "images with the same categories"),
+        matches_1=([Value("int64")], "images that differ in at most one category"),
+        matches_2=([Value("int64")], "images that differ in at most two categories"),
     ),
-    fields={
-        "image_id": "COCO image id",
-        "file_name": "its file name",
-        "category_ids": "COCO category ids present",
-        "matches_0": "images with the same categories",
-        "matches_1": "images that differ in at most one category",
-        "matches_2": "images that differ in at most two categories",
-    },
     splits=("validation", "test"),  # all pairs of the training images are too many to list
     rows=rows,
     sources=("coco_instances", "karpathy", "pcme"),

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
-from datasets import ClassLabel, Features, Value
+from datasets import ClassLabel, Value
 
 from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.sources.library import Library
@@ -87,27 +87,19 @@ CONFIG = DatasetConfig(
     "(SIS, either order), ECCV Caption positives of the same direction, entailment labels where given. By default a "
     "pair is positive if any source says so (`union`); `strict` needs that no source contradicts, `override` lets "
     "the latest source decide.",
-    features=Features(
-        {
-            "query_id": Value("int64"),
-            "direction": ClassLabel(names=list(DIRECTIONS)),
-            "query_caption": Value("string"),
-            "query_file_name": Value("string"),
-            "query_invalid": Value("bool"),
-            "positives": [JUDGMENT],
-            "negatives": [JUDGMENT],
-        }
+    **columns(
+        query_id=(Value("int64"), "COCO image id or caption id"),
+        direction=(ClassLabel(names=list(DIRECTIONS)), "query modality to gallery modality"),
+        query_caption=(Value("string"), "the query's text, for caption queries"),
+        query_file_name=(Value("string"), "the query's file name, for image queries"),
+        query_invalid=(Value("bool"), "ECCV Caption lists the query as invalid"),
+        positives=(
+            [JUDGMENT],
+            "`id`, `sources` that judged the pair, `rules` that make it positive, CxC `rating` (and "
+            "`reverse_rating` of the other order, `i2i`), `conflict`, `invalid`",
+        ),
+        negatives=([JUDGMENT], "the same for pairs that were judged and are not positive"),
     ),
-    fields={
-        "query_id": "COCO image id or caption id",
-        "direction": "query modality to gallery modality",
-        "query_caption": "the query's text, for caption queries",
-        "query_file_name": "the query's file name, for image queries",
-        "query_invalid": "ECCV Caption lists the query as invalid",
-        "positives": "`id`, `sources` that judged the pair, `rules` that make it positive, CxC `rating` (and "
-        "`reverse_rating` of the other order, `i2i`), `conflict`, `invalid`",
-        "negatives": "the same for pairs that were judged and are not positive",
-    },
     splits=("train", "restval", "validation", "test"),
     rows=rows,
     sources=tuple(dict.fromkeys(group for source in label_sources().values() for group in source.groups)),

@@ -1,10 +1,10 @@
 """Config ``rococo``: the captions of the test split, and what became of each when a word of it was altered."""
 
 import pyarrow as pa
-from datasets import ClassLabel, Features, Value
+from datasets import ClassLabel, Value
 
 from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, Sentences
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, Sentences, columns
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types.altered import ALTERATIONS
 
@@ -31,24 +31,14 @@ CONFIG = DatasetConfig(
     "originals that an image ranks.",
     collection="RoCOCO (Park et al., 2023): altered by a program, not checked by people. Original and altered caption "
     "are paired by their places: the source lists five of each for an image.",
-    features=Features(
-        {
-            "kind": ClassLabel(names=list(ALTERATIONS)),
-            "image_id": Value("int64"),
-            "file_name": Value("string"),
-            "caption_id": Value("int64"),
-            "original": Value("string"),
-            "altered": Value("string"),
-        }
+    **columns(
+        kind=(ClassLabel(names=list(ALTERATIONS)), "what was put in place of a word"),
+        image_id=(Value("int64"), "COCO image id"),
+        file_name=(Value("string"), "its file name"),
+        caption_id=(Value("int64"), "COCO id of the original caption; the altered one has no other"),
+        original=(Value("string"), "the caption, as COCO has it"),
+        altered=(Value("string"), "the altered caption, as RoCOCO has it"),
     ),
-    fields={
-        "kind": "what was put in place of a word",
-        "image_id": "COCO image id",
-        "file_name": "its file name",
-        "caption_id": "COCO id of the original caption; the altered one has no other",
-        "original": "the caption, as COCO has it",
-        "altered": "the altered caption, as RoCOCO has it",
-    },
     splits=("test",),
     rows=rows,
     sources=("rococo", "karpathy"),

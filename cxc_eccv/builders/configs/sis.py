@@ -2,11 +2,11 @@
 
 import numpy as np
 import pyarrow as pa
-from datasets import ClassLabel, Features, Value
+from datasets import ClassLabel, Value
 
 from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.single_ratings import RATING_FEATURES, RATING_FIELDS, with_single_ratings
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
+from cxc_eccv.builders.single_ratings import RATING_COLUMNS, with_single_ratings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray
 
@@ -42,30 +42,20 @@ CONFIG = DatasetConfig(
     description="One row per ordered pair of images with a rating from 0 (unrelated) to 5 (same scene).",
     collection="Crisscrossed Captions (Parekh et al., 2021): image pairs sampled by the similarity of their captions "
     "(`i2i_csim`). The rating is the mean over annotators.",
-    features=Features(
-        {
-            "image1_id": Value("int64"),
-            "file_name1": Value("string"),
-            "image2_id": Value("int64"),
-            "file_name2": Value("string"),
-            "rating": Value("float64"),
-            "reverse_rating": Value("float64"),
-            "positive": Value("bool"),
-            "sampling_method": ClassLabel(names=["i2i_csim"]),
-            **RATING_FEATURES,
-        }
+    **columns(
+        image1_id=(Value("int64"), "COCO id of the first image"),
+        file_name1=(Value("string"), "its file name"),
+        image2_id=(Value("int64"), "COCO id of the second image"),
+        file_name2=(Value("string"), "its file name"),
+        rating=(Value("float64"), "mean rating of this order, 0 to 5"),
+        reverse_rating=(
+            Value("float64"),
+            "mean rating of the same pair in the other order, null where it was rated once",
+        ),
+        positive=(Value("bool"), "either rating is at least 2.5"),
+        sampling_method=(ClassLabel(names=["i2i_csim"]), "`i2i_csim`"),
+        **RATING_COLUMNS,
     ),
-    fields={
-        "image1_id": "COCO id of the first image",
-        "file_name1": "its file name",
-        "image2_id": "COCO id of the second image",
-        "file_name2": "its file name",
-        "rating": "mean rating of this order, 0 to 5",
-        "reverse_rating": "mean rating of the same pair in the other order, null where it was rated once",
-        "positive": "either rating is at least 2.5",
-        "sampling_method": "`i2i_csim`",
-        **RATING_FIELDS,
-    },
     splits=("validation", "test"),
     rows=rows,
     sources=("cxc", "karpathy"),

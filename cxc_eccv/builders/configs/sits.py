@@ -1,11 +1,11 @@
 """Config ``sits``: graded similarity of image-caption pairs."""
 
 import numpy as np
-from datasets import ClassLabel, Features, Value
+from datasets import ClassLabel, Value
 
 from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.single_ratings import RATING_FEATURES, RATING_FIELDS, with_single_ratings
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
+from cxc_eccv.builders.single_ratings import RATING_COLUMNS, with_single_ratings
 from cxc_eccv.sources.library import Library
 
 
@@ -34,30 +34,17 @@ CONFIG = DatasetConfig(
     collection="Crisscrossed Captions (Parekh et al., 2021). `c2i_original` pairs are the original COCO links; "
     "`c2i_intrasim` pairs were chosen by the ratings of their captions and images. The rating is the mean over "
     "annotators.",
-    features=Features(
-        {
-            "caption_id": Value("int64"),
-            "caption": Value("string"),
-            "caption_image_id": Value("int64"),
-            "image_id": Value("int64"),
-            "file_name": Value("string"),
-            "rating": Value("float64"),
-            "positive": Value("bool"),
-            "sampling_method": ClassLabel(names=["c2i_original", "c2i_intrasim"]),
-            **RATING_FEATURES,
-        }
+    **columns(
+        caption_id=(Value("int64"), "COCO caption id"),
+        caption=(Value("string"), "its text"),
+        caption_image_id=(Value("int64"), "the image the caption was written for"),
+        image_id=(Value("int64"), "COCO id of the rated image"),
+        file_name=(Value("string"), "its file name"),
+        rating=(Value("float64"), "mean rating, 0 to 5"),
+        positive=(Value("bool"), "rating of at least 3"),
+        sampling_method=(ClassLabel(names=["c2i_original", "c2i_intrasim"]), "`c2i_original` or `c2i_intrasim`"),
+        **RATING_COLUMNS,
     ),
-    fields={
-        "caption_id": "COCO caption id",
-        "caption": "its text",
-        "caption_image_id": "the image the caption was written for",
-        "image_id": "COCO id of the rated image",
-        "file_name": "its file name",
-        "rating": "mean rating, 0 to 5",
-        "positive": "rating of at least 3",
-        "sampling_method": "`c2i_original` or `c2i_intrasim`",
-        **RATING_FIELDS,
-    },
     splits=("validation", "test"),
     rows=rows,
     sources=("cxc", "karpathy"),

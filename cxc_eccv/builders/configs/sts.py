@@ -1,11 +1,11 @@
 """Config ``sts``: graded similarity of caption pairs."""
 
 import numpy as np
-from datasets import ClassLabel, Features, Value
+from datasets import ClassLabel, Value
 
 from cxc_eccv.builders import lookup
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
-from cxc_eccv.builders.single_ratings import RATING_FEATURES, RATING_FIELDS, with_single_ratings
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, columns
+from cxc_eccv.builders.single_ratings import RATING_COLUMNS, with_single_ratings
 from cxc_eccv.sources.library import Library
 
 
@@ -34,36 +34,20 @@ CONFIG = DatasetConfig(
     collection="Crisscrossed Captions (Parekh et al., 2021). `c2c_cocaption` pairs are captions of one image; "
     "`c2c_isim` pairs are captions of two images that are similar by their captions' or images' embeddings. The "
     "rating is the mean over annotators.",
-    features=Features(
-        {
-            "caption1_id": Value("int64"),
-            "caption1": Value("string"),
-            "image1_id": Value("int64"),
-            "file_name1": Value("string"),
-            "caption2_id": Value("int64"),
-            "caption2": Value("string"),
-            "image2_id": Value("int64"),
-            "file_name2": Value("string"),
-            "rating": Value("float64"),
-            "positive": Value("bool"),
-            "sampling_method": ClassLabel(names=["c2c_cocaption", "c2c_isim"]),
-            **RATING_FEATURES,
-        }
+    **columns(
+        caption1_id=(Value("int64"), "COCO id of the first caption"),
+        caption1=(Value("string"), "its text"),
+        image1_id=(Value("int64"), "the image it was written for"),
+        file_name1=(Value("string"), "that image's file name"),
+        caption2_id=(Value("int64"), "COCO id of the second caption"),
+        caption2=(Value("string"), "its text"),
+        image2_id=(Value("int64"), "the image it was written for"),
+        file_name2=(Value("string"), "that image's file name"),
+        rating=(Value("float64"), "mean rating, 0 to 5"),
+        positive=(Value("bool"), "rating of at least 3"),
+        sampling_method=(ClassLabel(names=["c2c_cocaption", "c2c_isim"]), "`c2c_cocaption` or `c2c_isim`"),
+        **RATING_COLUMNS,
     ),
-    fields={
-        "caption1_id": "COCO id of the first caption",
-        "caption1": "its text",
-        "image1_id": "the image it was written for",
-        "file_name1": "that image's file name",
-        "caption2_id": "COCO id of the second caption",
-        "caption2": "its text",
-        "image2_id": "the image it was written for",
-        "file_name2": "that image's file name",
-        "rating": "mean rating, 0 to 5",
-        "positive": "rating of at least 3",
-        "sampling_method": "`c2c_cocaption` or `c2c_isim`",
-        **RATING_FIELDS,
-    },
     splits=("validation", "test"),
     rows=rows,
     sources=("cxc", "karpathy"),

@@ -1,9 +1,9 @@
 """Config ``sugarcrepe``: images of COCO val2017, each with a caption and a hard negative."""
 
 import pyarrow as pa
-from datasets import ClassLabel, Features, Value
+from datasets import ClassLabel, Value
 
-from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, Sentences
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, Sentences, columns
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import SUGARCREPE_PARTS, read_sugarcrepe
 
@@ -28,24 +28,14 @@ CONFIG = DatasetConfig(
     collection="SugarCrepe (Hsieh et al., 2023): ChatGPT wrote the negatives, so that they are plausible and fluent; "
     "people sorted out those that are true of the image after all; what two models of text alone could tell was "
     "balanced.",
-    features=Features(
-        {
-            "part": ClassLabel(names=list(SUGARCREPE_PARTS)),
-            "item_id": Value("int64"),
-            "file_name": Value("string"),
-            "image_id": Value("int64"),
-            "caption": Value("string"),
-            "negative": Value("string"),
-        }
+    **columns(
+        part=(ClassLabel(names=list(SUGARCREPE_PARTS)), "how the negative was made, and what was changed"),
+        item_id=(Value("int64"), "key of the item in the file of its part"),
+        file_name=(Value("string"), "file name of the image in COCO val2017"),
+        image_id=(Value("int64"), "COCO image id"),
+        caption=(Value("string"), "the caption, exactly as in the file"),
+        negative=(Value("string"), "the hard negative, exactly as in the file"),
     ),
-    fields={
-        "part": "how the negative was made, and what was changed",
-        "item_id": "key of the item in the file of its part",
-        "file_name": "file name of the image in COCO val2017",
-        "image_id": "COCO image id",
-        "caption": "the caption, exactly as in the file",
-        "negative": "the hard negative, exactly as in the file",
-    },
     splits=("test",),
     rows=rows,
     sources=("sugarcrepe", "karpathy"),

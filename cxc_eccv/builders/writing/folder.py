@@ -29,7 +29,7 @@ from cxc_eccv.builders.writing.shards import conform, portable_schema, row_group
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.sources.library import Library
-from cxc_eccv.splits import SPLITS
+from cxc_eccv.splits import SPLIT_NAMES, SPLITS
 from cxc_eccv.writing import replaced_folder
 
 FILES_MISSING = "its raw files are not at hand"
@@ -108,10 +108,11 @@ def build_folder(
                 outcomes, sources = _build_in_processes(build, opening, wanted, num_proc, bar)
                 sources = library.files_used() | sources
         outcomes += _absent_splits(chosen, library.splits, options) if splits is None else []
-        _require_rows(outcomes, [] if configs is None else chosen)
-        _require_images(outcomes, files)
+        parts, lost = _sort(outcomes, chosen)
+        _require_rows(parts, lost, [] if configs is None else chosen)
+        _require_images(parts, files)
         _require_brought(library, wanted, sources)
-        summary = BuildSummary(target, options, provenance_of(library, sources), *_sort(outcomes, chosen))
+        summary = BuildSummary(target, options, provenance_of(library, sources), tuple(parts), tuple(lost))
         folder_card(summary, library.catalog).save(folder / "README.md")
         metadata = croissant_text(summary, library.catalog)
         (folder / CROISSANT).write_text(metadata, encoding="utf-8", newline="\n")
@@ -135,7 +136,7 @@ def _choose_splits(wanted: Sequence[str] | None, library: Library) -> list[str]:
     """The splits to build, in their usual order; all at hand for None, and ``val`` stands for ``validation``."""
     if wanted is None:
         return list(library.splits)
-    names = ["validation" if split == "val" else split for split in wanted]
+    names = [SPLIT_NAMES.get(split, split) for split in wanted]
     for name in names:
         library.karpathy(name)  # raises where no split has this name, or the raw files at hand do not hold it
     return [split for split in SPLITS if split in names]
@@ -187,10 +188,7 @@ def _build_split(
     split: str,
     library: Library,
 ) -> Iterator[Outcome]:
-    """Write the Parquet files of every config that can have this split, one after the other.
-
-    A config whose raw file is absent, or that has no row, is left out and said so; any other error ends the build.
-    """
+    """Write the Parquet files of every config that can have this split, one after the other."""
     for config in configs:
         if split not in config.splits:
             continue
@@ -238,13 +236,13 @@ def _absent_splits(configs: Sequence[DatasetConfig], at_hand: Sequence[str], opt
     ]
 
 
-def _require_rows(outcomes: Sequence[Outcome], named: Sequence[DatasetConfig]) -> None:
+def _require_rows(parts: Sequence[SplitSummary], lost: Sequence[NotBuilt], named: Sequence[DatasetConfig]) -> None:
     """Refuse a build without any row, or without one of a config asked for by name."""
-    built = {outcome.config.name for outcome in outcomes if isinstance(outcome, SplitSummary)}
+    built = {part.config.name for part in parts}
     lacking = {config.name: config for config in named if config.name not in built}
-    for outcome in outcomes:
-        if isinstance(outcome, NotBuilt) and outcome.missing and (not built or outcome.config in lacking):
-            raise SourceMissing(outcome.missing)
+    for part in lost:
+        if part.missing and (not built or part.config in lacking):
+            raise SourceMissing(part.missing)
     for name, config in lacking.items():
         raise InvalidOption(f"config {name!r} has no row in the chosen splits; it can have {', '.join(config.splits)}")
     if not built:
@@ -252,10 +250,7 @@ def _require_rows(outcomes: Sequence[Outcome], named: Sequence[DatasetConfig]) -
 
 
 def _require_brought(library: Library, splits: Sequence[str], sources: Collection[str] | None = None) -> None:
-    """Refuse a file of labels that the user brought and the build does not take; before it, going by its split.
-
-    Of several files of labels of one name some may be of splits that are not asked for.
-    """
+    """Refuse a file of labels that the user brought and the build does not take; before it, going by its split."""
     mined = [(key, key, path, pairs.split) for key, (path, pairs) in library.mined_files.items()]
     labels = [(key, found.name, found.path, found.split) for key, found in library.label_files.items()]
     brought = [*mined, *labels]
@@ -272,9 +267,8 @@ def _require_brought(library: Library, splits: Sequence[str], sources: Collectio
             )
 
 
-def _require_images(outcomes: Sequence[Outcome], images: ImageFolder | None) -> None:
+def _require_images(parts: Sequence[SplitSummary], images: ImageFolder | None) -> None:
     """Refuse a build with images that found none."""
-    parts = [outcome for outcome in outcomes if isinstance(outcome, SplitSummary)]
     missing = sum(part.images_missing for part in parts)
     if images is not None and missing and not any(part.images_found for part in parts):
         raise SourceMissing(
@@ -283,16 +277,14 @@ def _require_images(outcomes: Sequence[Outcome], images: ImageFolder | None) -> 
         )
 
 
-def _sort(
-    outcomes: list[Outcome], chosen: list[DatasetConfig]
-) -> tuple[tuple[SplitSummary, ...], tuple[NotBuilt, ...]]:
+def _sort(outcomes: list[Outcome], chosen: list[DatasetConfig]) -> tuple[list[SplitSummary], list[NotBuilt]]:
     """By config; splits come in their own order already, and sorting is stable."""
     order = [config.name for config in chosen]
     parts = [outcome for outcome in outcomes if isinstance(outcome, SplitSummary)]
     lost = [outcome for outcome in outcomes if isinstance(outcome, NotBuilt)]
     parts.sort(key=lambda part: order.index(part.config.name))
     lost.sort(key=lambda part: order.index(part.config))
-    return tuple(parts), tuple(lost)
+    return parts, lost
 
 
 def _write_manifest(folder: Path, summary: BuildSummary) -> None:

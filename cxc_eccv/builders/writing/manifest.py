@@ -22,10 +22,7 @@ FORMAT = "cxc_eccv dataset folder 1"
 
 
 def write_manifest(folder: Path, content: Mapping[str, Any], hashes: Mapping[str, str]) -> None:
-    """Write ``manifest.json`` with ``content`` and the size and sha256 of every other file of ``folder``.
-
-    It holds neither times nor local paths, so building twice gives the same bytes. ``hashes`` are known already.
-    """
+    """Write ``manifest.json`` with ``content`` and the size and sha256 of every other file of ``folder``."""
     files = {
         name: {"bytes": (folder / name).stat().st_size, "sha256": hashes.get(name) or hash_file(folder / name)}
         for name in sorted(_files(folder))
@@ -36,11 +33,7 @@ def write_manifest(folder: Path, content: Mapping[str, Any], hashes: Mapping[str
 
 
 def replaceable_files(target: Path, *, overwrite: bool = False) -> set[str]:
-    """The files that a new build of ``target`` replaces: those of the build that is there.
-
-    Raises:
-        InvalidOption: there are files that no build made; with ``overwrite`` these are replaced too.
-    """
+    """The files that a new build of ``target`` replaces: those of the build that is there."""
     if target.exists() and not target.is_dir():
         raise InvalidOption(f"{target} is a file. Name a folder to build.")
     finish_interrupted(target)

@@ -32,13 +32,7 @@ def portable_schema(features: datasets.Features) -> pa.Schema:
 
 
 def conform(table: pa.Table, features: datasets.Features, name: str) -> pa.Table:
-    """``table`` in one piece, with exactly the columns and types of ``features``; ``name`` says whose rows they are.
-
-    Names in a column of class labels become their codes; a null stays one.
-
-    Raises:
-        DataError: other columns, or values that do not fit.
-    """
+    """``table`` in one piece, with exactly the columns and types of ``features``; ``name`` says whose rows they are."""
     if table.column_names != list(features):
         raise DataError(f"{name}: the rows have the columns {table.column_names}, the features {list(features)}")
     for column, feature in features.items():
@@ -68,10 +62,7 @@ def row_groups(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def write_shards(tables: Iterable[pa.Table], folder: Path, split: str, shard_bytes: int = SHARD_BYTES) -> Shards:
-    """Write ``<split>-00000-of-0000N.parquet`` files of one row group each, ``shard_bytes`` uncompressed at most.
-
-    There is at least one table, none is taken apart, and all have one schema.
-    """
+    """Write ``<split>-00000-of-0000N.parquet`` files of one row group each, ``shard_bytes`` uncompressed at most."""
     parts: list[Path] = []
     num_rows = num_bytes = 0
     for group in _join(tables, shard_bytes):

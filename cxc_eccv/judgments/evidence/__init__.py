@@ -11,6 +11,7 @@ from cxc_eccv.judgments.evidence.source import (
     item_ids,
     label_file_source,
     label_sources,
+    number_pairs,
     official_sources,
     sources_of,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "label_sources",
     "labels_of_file",
     "match_hypotheses",
+    "number_pairs",
     "official_sources",
     "sources_of",
 ]

@@ -45,11 +45,7 @@ REPEATED = "entailment labels of an (image, caption) pair that an earlier row la
 def match_hypotheses(
     content: KarpathySplit, pairs: EntailmentPairs
 ) -> tuple[dict[tuple[int, int], int], dict[str, int]]:
-    """The row that labels each pair of image and caption ids, and rule to the number of labels that it left out.
-
-    A row without ``image_id`` is matched by file name; one without ``hypothesis_id`` by the hypothesis' text, to
-    every caption of that text (entailment depends on the text alone).
-    """
+    """The row that labels each pair of image and caption ids, and rule to the number of labels that it left out."""
     image_ids = content.image_ids.tolist()
     by_name = dict(zip(content.images["file_name"].to_pylist(), image_ids, strict=True))
     by_text: dict[str, list[int]] = {}

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds, gather, item_ids, sources_of
+from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds, gather, item_ids, number_pairs, sources_of
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import IntArray, positions_of
 
 JUDGED = "mined pairs that an official source judges"
 
@@ -29,14 +28,9 @@ def evidence(library: Library, split: str, direction: str, thresholds: Threshold
     queries, items = (images, captions) if direction == "i2t" else (captions, images)
     people = [name for name, source in sources_of(library).items() if source.official]
     said = [gather(library, split, direction, name, thresholds) for name in people]
-    query_ids, gallery_ids = item_ids(library, split, direction)
-
-    def number(queries: IntArray, items: IntArray) -> IntArray:
-        return positions_of(queries, query_ids)[0] * gallery_ids.size + positions_of(items, gallery_ids)[0]
-
-    judged = np.isin(
-        number(queries, items), np.concatenate([number(one.queries, one.items) for one in said if one is not None])
-    )
+    ids = item_ids(library, split, direction)
+    known = [number_pairs(one.queries, one.items, *ids) for one in said if one is not None]
+    judged = np.isin(number_pairs(queries, items, *ids), np.concatenate(known))
     left_out = {JUDGED: int(judged.sum())} if judged.any() else {}
     return Evidence.of(queries[~judged], items[~judged], left_out=left_out)
 

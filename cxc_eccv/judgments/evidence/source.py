@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
+from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, positions_of
 
-KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}
-"""Direction to the CxC ratings that judge it."""
+KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}  # Direction to the CxC ratings that judge it
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +40,16 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What one source says of ordered pairs.
+    """What one source says of ordered pairs."""
 
-    Attributes:
-        queries, items: (P,) ids.
-        positive: (P,) bool, the source's verdict.
-        ratings: (P,) float64, or NaN where the source does not grade.
-        reverse: (P,) the rating of the same pair given in the other order (SIS), or NaN.
-        left_out: rule to the number of raw judgments that it left out.
-        rule: what makes it say positive, in words; the source's own where the evidence does not say.
-        source: name of who says so; :func:`cxc_eccv.judgments.evidence.gather` fills it in.
-    """
-
-    queries: IntArray
+    queries: IntArray  # (P,) ids
     items: IntArray
     positive: NDArray[np.bool_]
-    ratings: FloatArray
-    reverse: FloatArray
-    left_out: Mapping[str, int]
-    rule: str = ""
-    source: str = ""
+    ratings: FloatArray  # NaN where the source does not grade
+    reverse: FloatArray  # of the same pair in the other order (SIS), or NaN
+    left_out: Mapping[str, int]  # rule to the number of raw judgments that it left out
+    rule: str = ""  # what makes it say positive; the source's own where empty
+    source: str = ""  # who says so; gather fills it in
 
     @classmethod
     def of(
@@ -125,6 +114,11 @@ def item_ids(library: Library, split: str, direction: str) -> tuple[IntArray, In
     return ids[direction[0]], ids[direction[2]]
 
 
+def number_pairs(queries: IntArray, items: IntArray, query_ids: IntArray, gallery_ids: IntArray) -> IntArray:
+    """(P,) a number for each pair of ids, that of its place in a matrix of all queries by all items."""
+    return positions_of(queries, query_ids)[0] * gallery_ids.size + positions_of(items, gallery_ids)[0]
+
+
 @cache
 def label_sources() -> Mapping[str, Source]:
     """Every source of labels by name, from the oldest and most general to the latest and most specific."""
@@ -137,16 +131,11 @@ def official_sources() -> Mapping[str, Source]:
     return {name: source for name, source in label_sources().items() if source.official}
 
 
-LABEL_FILES = 45
-"""Place of label files among the sources: after the declared ones of people, before what machines say."""
+LABEL_FILES = 45  # Place of label files among the sources: after the declared ones of people, before what machines say
 
 
 def sources_of(library: Library) -> Mapping[str, Source]:
-    """The declared sources of labels and the label files that a library was opened with, in the order of all sources.
-
-    Raises:
-        DataError: a label file bears the name of a declared source.
-    """
+    """The declared sources of labels and the label files that a library was opened with, in their order."""
     taken = [name for name in library.label_names if name in label_sources()]
     if taken:
         raise DataError(

@@ -117,11 +117,7 @@ def fetch(
     allow_modified: bool = False,
     progress: bool = True,
 ) -> Path:
-    """A verified local copy of a raw file, downloaded where need be, and possibly gzipped (``*.gz``).
-
-    ``allow_modified`` accepts a file of the mirror folder whose content is not the catalog's. SourceMissing and
-    DownloadFailed say where to get the file and where to put it.
-    """
+    """A verified local copy of a raw file, downloaded where need be, and possibly gzipped (``*.gz``)."""
     path = locate(name, data_dir, allow_modified=allow_modified)
     if path is not None:
         return path
@@ -156,11 +152,7 @@ def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: boo
 
 
 def state(entry: Entry, data_dir: str | Path | None = None) -> State:
-    """Where a raw file stands on this machine, by names alone.
-
-    ``present`` is in the cache, ``user-provided`` absent and without an address, ``not in edition`` absent from a
-    mirror folder that stands alone.
-    """
+    """Where a raw file stands on this machine, by names alone."""
     catalog = catalog_of(data_dir)
     if _in_mirror(entry, data_dir):
         return "in mirror"
@@ -250,10 +242,7 @@ def pin(item: Entry | Archive, file: Path) -> None:
 
 
 def open_own(path: Path, *, keep: bool = False) -> IO[bytes]:
-    """Make or open a file under a name that others can foresee, to read and write; it is emptied unless ``keep``.
-
-    A link, or no plain file, in its place is refused: writing would change a file elsewhere.
-    """
+    """Make or open a file under a name that others can foresee, to read and write; it is emptied unless ``keep``."""
     refused = f"{path} is a link or no plain file, and was not put there by this package; delete it"
     if path.is_symlink():
         raise DownloadFailed(refused)

@@ -29,10 +29,7 @@ from cxc_eccv.sources.reading import Expected, verify
 
 
 def download(entry: Entry, archive: Archive | None, cache: Path, *, progress: bool = True) -> Path:
-    """Bring a file that has an address, or is a member of ``archive``, into the cache; return it verified.
-
-    Where another process has done so meanwhile, that is found. ``progress`` shows a bar on standard error.
-    """
+    """Bring a file that has an address, or is a member of ``archive``, into the cache; return it verified."""
     try:
         if archive is None:
             return _ensure(entry, cache, partial(_deliver, entry, progress))
@@ -114,28 +111,21 @@ def _verify_part(part: Path, expected: Expected, remedy: str) -> None:
         raise
 
 
-LARGEST = 2 << 30
-"""Most bytes of a file whose size the catalog does not know: several times the largest one it lists."""
+LARGEST = 2 << 30  # Most bytes of a file whose size the catalog does not know: several times the largest one it lists
 
 ATTEMPTS = 4
 
-PAUSE = 1.0
-"""Seconds before the second attempt; doubled before each further one."""
+PAUSE = 1.0  # Seconds before the second attempt; doubled before each further one
 
 LONGEST_PAUSE = 60.0
 
-TIMEOUT = 30.0
-"""Seconds without a byte after which a connection counts as broken."""
+TIMEOUT = 30.0  # Seconds without a byte after which a connection counts as broken
 
 PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 def receive(url: str, part: Path, *, size: int | None, resumable: bool, progress: bool) -> None:
-    """Fill ``part`` with the complete body at ``url``, of ``size`` bytes where that is known.
-
-    What ``part`` holds already is kept where it is ``resumable``: where a wrong continuation would be noticed by the
-    file's hash. An answer like 404 and too large a body fail at once; 5xx, 429 and broken connections are tried again.
-    """
+    """Fill ``part`` with the complete body at ``url``, of ``size`` bytes where that is known."""
     reason = ""
     for attempt in range(ATTEMPTS):
         try:

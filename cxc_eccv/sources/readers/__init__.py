@@ -1,7 +1,12 @@
 """Raw file to typed table, a reader per source."""
 
-from cxc_eccv.sources.readers.aligned import read_aligned
-from cxc_eccv.sources.readers.coco_fg import read_image_pool, read_refined_captions
+from cxc_eccv.sources.readers.benchmarks import (
+    SUGARCREPE_PARTS,
+    read_image_pool,
+    read_refined_captions,
+    read_rococo,
+    read_sugarcrepe,
+)
 from cxc_eccv.sources.readers.coco_instances import CategorySets, Instances, read_category_sets, read_instances
 from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
@@ -16,13 +21,12 @@ from cxc_eccv.sources.readers.pairs import (
     MINED_SCHEMA,
     LabelFile,
     MinedPairs,
+    find_label_files,
     read_labels,
     read_mined,
     write_labels,
 )
-from cxc_eccv.sources.readers.rococo import read_rococo
-from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_semeval, read_sick, read_stsb
-from cxc_eccv.sources.readers.sugarcrepe import SUGARCREPE_PARTS, read_sugarcrepe
+from cxc_eccv.sources.readers.sentence_pairs import SentencePairs, read_aligned, read_semeval, read_sick, read_stsb
 from cxc_eccv.sources.readers.visual_genome import read_visual_genome
 
 __all__ = [
@@ -42,6 +46,7 @@ __all__ = [
     "LabelFile",
     "MinedPairs",
     "SentencePairs",
+    "find_label_files",
     "fold_restval",
     "invalid_items",
     "read_aligned",

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import first_duplicate, integer, read_json, require_keys, shown, text
+from cxc_eccv.sources.reading import integer, read_json, require_distinct, require_keys, require_known, shown, text
 from cxc_eccv.types import IntArray, positions_of
 
 NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
@@ -61,21 +61,16 @@ def read_category_sets(path: Path) -> CategorySets:
 
 def _find_listed(path: Path, records: Sequence[Mapping[str, Any]], name: str, ids: IntArray) -> IntArray:
     """Positions among ``ids`` of what annotations name, all of which must be there."""
-    rows, known = positions_of([record[name] for record in records], ids)
-    if not known.all():
-        first = int(np.flatnonzero(~known)[0])
-        raise MalformedSource(path, f"annotations[{first}]", f"unlisted {name} {records[first][name]}", "a listed one")
-    return rows
+    listed = np.array([record[name] for record in records], dtype=np.int64)
+    return require_known(path, listed, ids, "annotations[{row}]", f"unlisted {name}", "a listed one")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instances:
-    """What people annotated in images, one annotation after the other.
+    """What people annotated in images: tables of ``IMAGE_SCHEMA``, sizes in pixels, and of ``ANNOTATION_SCHEMA``.
 
-    ``images`` has ``image_id``, ``width`` and ``height`` in pixels of all that were annotated. ``annotations`` has
-    ``image_id``, the annotators' word ``name``, the ``synset`` where the file names one, whether a ``group`` of unknown
-    number is meant, why it is ``left_out`` where it takes no part, and the box ``x``, ``y``, ``width`` and ``height``
-    in pixels from the top left. Sizes and boxes are null where the file has category sets alone.
+    Of an annotation ``name`` is the annotators' word, ``group`` says that a number unknown of them is meant,
+    ``left_out`` why it takes no part; its box begins at the top left. Sizes and boxes are null in category sets.
     """
 
     images: pa.Table
@@ -131,18 +126,14 @@ def read_size(path: Path, place: str, image: Mapping[str, Any]) -> tuple[int, in
 
 
 def read_box(path: Path, place: str, values: object) -> tuple[float, ...]:
-    """Left and upper edge, width and height: any finite numbers, for real files have boxes beyond all edges.
-
-    Whoever calls it decides what becomes of a width or height below 0.
-    """
+    """Left and upper edge, width and height: any finite numbers, for real files have boxes beyond all edges."""
     numbers: list[Any] = values if isinstance(values, list) else []
     if len(numbers) != 4 or not all(type(side) in (int, float) and abs(side) < LARGEST_SIDE for side in numbers):
         raise MalformedSource(path, place, shown(values), "a box of four finite numbers: x, y, width and height")
     return tuple(map(float, numbers))
 
 
-LARGEST_SIDE = 1e9
-"""Pixels that no image has; what is larger, infinite or not a number is no coordinate."""
+LARGEST_SIDE = 1e9  # Pixels that no image has; what is larger, infinite or not a number is no coordinate
 
 
 def table_of(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.Table:
@@ -165,9 +156,7 @@ def _load(path: Path) -> Any:  # noqa: ANN401 - pycocotools is untyped
                 integer(path, f"{place}.{name}", record[name])
     for key in NUMBERS:
         ids = np.array([record["id"] for record in data[key]], dtype=np.int64)
-        twice = first_duplicate(ids)
-        if twice is not None:
-            raise MalformedSource(path, f"{key}[{twice}]", f"id {ids[twice]} a second time", "every id once")
+        require_distinct(path, ids, f"{key}[{{}}]", "id")
     for position, category in enumerate(data["categories"]):
         place = f"categories[{position}]"
         text(path, f"{place}.name", require_keys(path, place, category, ("name",))["name"])

@@ -38,11 +38,7 @@ def read_ratings(path: Path, kind: str) -> pa.Table:
 
 
 def read_annotators(path: Path, kind: str) -> pa.Table:
-    """One row per rating of a file of the annotators' single ratings (``sts_val_raw.csv``), in file order.
-
-    As its authors describe it, the file has two columns of ids, one of scores under a name of its own, and
-    ``sampling_method``.
-    """
+    """One row per rating of a file of the annotators' single ratings (``sts_val_raw.csv``), in file order."""
     table = _read_columns(path, kind, "sampling_method")
     known = (*dict(KINDS[kind]), "sampling_method")
     scores = [name for name in table.column_names if name not in known]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.sources.reading import integer, read_json, shown
+from cxc_eccv.sources.reading import integer, read_object, shown
 
 UNREACHABLE_CAPTIONS = (144675, 467259)
 """Captions that eccv_image_to_caption.json names although they are outside the Karpathy 25,000."""
@@ -18,9 +18,7 @@ UNREACHABLE_CAPTIONS = (144675, 467259)
 
 def read_positives(path: Path) -> pa.Table:
     """``query_id``, ``item_id`` int64 of one file of ``{query id: [positive ids]}``, in its order."""
-    data = read_json(path)
-    if not isinstance(data, dict) or not data:
-        raise MalformedSource(path, "", shown(data), "an object {query id: [positive ids]}")
+    data = read_object(path, "an object {query id: [positive ids]}")
     for query, items in data.items():
         _check_query(path, query, items)
     lengths = [len(items) for items in data.values()]

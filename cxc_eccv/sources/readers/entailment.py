@@ -51,20 +51,14 @@ LABELS = {"1": 1, "entailment": 1, "true": 1, "0": 0, "neutral": 0, "contradicti
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EntailmentPairs:
-    """Labelled pairs: a table of ``SCHEMA``, and rule to the number of rows that it left out.
-
-    ``label`` is 1 (entails) or 0; ``gold_label`` keeps the raw text.
-    """
+    """Labelled pairs: a table of ``SCHEMA``, and rule to the number of rows that it left out."""
 
     table: pa.Table
     left_out: Mapping[str, int]
 
 
 def read_entailment(path: Path) -> EntailmentPairs:
-    """Labelled pairs of a file of CSV (``.csv``) or JSON lines (``.jsonl``), gzipped or not.
-
-    Rows whose annotators reached no majority (``gold_label`` ``-``) are left out and counted.
-    """
+    """Labelled pairs of a file of CSV (``.csv``) or JSON lines (``.jsonl``), gzipped or not."""
     rows: list[dict[str, Any]] = []
     left_out: Counter[str] = Counter()
     seen: dict[tuple[object, ...], str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,7 @@ from cxc_eccv.sources.reading import first_duplicate, integer, read_json, read_l
 from cxc_eccv.splits import SPLIT_OF_RAW, SPLITS
 from cxc_eccv.types import IntArray
 
-CAPTIONS_PER_IMAGE = 5
-"""The field cuts the sixth and seventh captions of some images; 25,000 remain in val and in test."""
+CAPTIONS_PER_IMAGE = 5  # The field cuts the sixth and seventh captions of some images; 25,000 remain in val and in test
 
 IMAGE_SCHEMA = pa.schema([("image_id", pa.int64()), ("file_name", pa.string()), ("folder", pa.string())])
 CAPTION_SCHEMA = pa.schema([("caption_id", pa.int64()), ("image_id", pa.int64()), ("text", pa.string())])
@@ -32,17 +31,11 @@ FLICKR8K_LINE = re.compile(r"(?P<photo>\d{1,15})_[0-9a-f]+\.jpg(?:\.1)?#(?P<numb
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KarpathySplit:
-    """Images and captions of one split, in the order of the raw file.
+    """Images and captions of one split, in the order of the raw file."""
 
-    Attributes:
-        images: ``image_id``, ``file_name``, ``folder`` (``val2014``; empty for Flickr).
-        captions: ``caption_id``, ``image_id``, ``text`` exactly as in the file, blanks and line breaks kept.
-        cut_caption_ids: captions beyond the limit per image, which are in no table.
-    """
-
-    images: pa.Table
-    captions: pa.Table
-    cut_caption_ids: IntArray
+    images: pa.Table  # of IMAGE_SCHEMA; the folder is val2014 or its like, empty for Flickr
+    captions: pa.Table  # of CAPTION_SCHEMA; texts are exactly as in the file
+    cut_caption_ids: IntArray  # beyond the limit per image, and in no table
 
     @property
     def image_ids(self) -> IntArray:
@@ -158,8 +151,7 @@ def _check_unique(paths: Sequence[Path], splits: Mapping[str, KarpathySplit]) ->
 def read_flickr8k(path: Path) -> pa.Table:
     """``caption_id``, ``image_id`` int64 and ``text`` of the token file, in its order.
 
-    Its lines are ``<photo>_<secret>.jpg#<position>``, a tab, and the text as its author wrote it. An image's id is its
-    Flickr photo number, as in Flickr30k; a caption's is ten times that number plus its position.
+    An image's id is its Flickr photo number, a caption's ten times that number plus its position.
     """
     rows = []
     for number, line in enumerate(read_lines(path), start=1):
@@ -177,31 +169,24 @@ def read_flickr8k(path: Path) -> pa.Table:
 
 
 def split_flickr8k(captions: pa.Table, lists: Mapping[str, Path]) -> dict[str, KarpathySplit]:
-    """The images and captions of each split, in the order of its list: a file of image names, one a line.
-
-    ``captions`` are of :func:`read_flickr8k`; an image without captions, or in two splits, is refused.
-    """
-    owners = np.asarray(captions["image_id"], dtype=np.int64)
-    known, listed = set(owners.tolist()), set[int]()
-    found = {}
+    """The images and captions of each split, in the order of its list: a file of image names, one a line."""
+    rows_of: dict[int, list[int]] = {}
+    for row, owner in enumerate(captions["image_id"].to_pylist()):
+        rows_of.setdefault(owner, []).append(row)
+    splits, listed = {}, set[int]()
     for split, path in lists.items():
         names = read_lines(path)
-        ids = _list_images(path, names, known, listed)
-        order = np.argsort(ids)
-        # Rows of the captions by the place of their image in the list, and within an image as they come.
-        place = np.full(owners.size, -1)
-        inside = np.isin(owners, ids)
-        place[inside] = order[np.searchsorted(ids[order], owners[inside])]
-        rows = np.flatnonzero(inside)[np.argsort(place[inside], kind="stable")]
-        found[split] = KarpathySplit(
+        ids = _list_images(path, names, rows_of, listed)
+        rows = [row for image_id in ids for row in rows_of[image_id]]
+        splits[split] = KarpathySplit(
             pa.Table.from_arrays([pa.array(ids), pa.array(names), pa.array([""] * len(names))], schema=IMAGE_SCHEMA),
             captions.take(pa.array(rows)).cast(CAPTION_SCHEMA),
             np.empty(0, dtype=np.int64),
         )
-    return found
+    return splits
 
 
-def _list_images(path: Path, names: list[str], known: set[int], listed: set[int]) -> IntArray:
+def _list_images(path: Path, names: list[str], known: Collection[int], listed: set[int]) -> list[int]:
     """Photo numbers of a list, which are added to those ``listed`` before."""
     ids = []
     for number, name in enumerate(names, start=1):
@@ -212,4 +197,4 @@ def _list_images(path: Path, names: list[str], known: set[int], listed: set[int]
             raise MalformedSource(path, f"line {number}", found, "every image of Flickr8k.token.txt once, by file name")
         ids.append(photo)
         listed.add(photo)
-    return np.array(ids, dtype=np.int64)
+    return ids

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,52 +16,39 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import MalformedSource, SourceMissing
+from cxc_eccv.errors import DownloadFailed, MalformedSource, SourceMissing
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.reading import parse_metadata, read_table, shown
 from cxc_eccv.splits import SPLITS
 from cxc_eccv.writing import replaced_file
 
-LABELS_SCHEMA = pa.schema(
-    [
-        pa.field("image_id", pa.int64(), nullable=False),
-        pa.field("caption_id", pa.int64(), nullable=False),
-        pa.field("gain", pa.float64(), nullable=False),
-        pa.field("positive", pa.bool_(), nullable=False),
-        pa.field("answers", pa.int32(), nullable=False),
-    ]
+
+def _whole_rows(**types: pa.DataType) -> pa.Schema:
+    """A schema of columns without nulls."""
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
+
+
+LABELS_SCHEMA = _whole_rows(
+    image_id=pa.int64(), caption_id=pa.int64(), gain=pa.float64(), positive=pa.bool_(), answers=pa.int32()
 )
 """``gain`` is in [0, 1], above 0 where ``positive`` and below 1 elsewhere; ``answers`` counts people who answered."""
 
-NAMES = pa.dictionary(pa.int32(), pa.string())
-
-MINED_SCHEMA = pa.schema(
-    [
-        pa.field("image_id", pa.int64(), nullable=False),
-        pa.field("caption_id", pa.int64(), nullable=False),
-        pa.field("score", pa.float32(), nullable=False),
-        pa.field("rank", pa.int32(), nullable=False),
-        pa.field("classifier", NAMES, nullable=False),
-        pa.field("retriever", NAMES, nullable=False),
-        pa.field("rule", NAMES, nullable=False),
-    ]
+MINED_SCHEMA = _whole_rows(
+    image_id=pa.int64(),
+    caption_id=pa.int64(),
+    score=pa.float32(),
+    rank=pa.int32(),
+    **dict.fromkeys(("classifier", "retriever", "rule"), pa.dictionary(pa.int32(), pa.string())),
 )
 """``score`` is the rule's probability of being entailed; ``rank``, from 1, counts captions of other images alone."""
 
-LABELS_FACTS = MINED_FACTS = b"cxc_eccv"
-"""Metadata key of the facts, in JSON."""
+LABELS_FACTS = MINED_FACTS = b"cxc_eccv"  # Metadata key of the facts, in JSON
 
 LABELS_FORMAT = MINED_FORMAT = 1
 
 LABEL_FACTS: Mapping[str, type] = {
     "schema": int,
-    "kind": str,
-    "name": str,
-    "version": str,
-    "collection": str,
-    "split": str,
-    "rule": str,
-    "scheme": str,
+    **dict.fromkeys(("kind", "name", "version", "collection", "split", "rule", "scheme"), str),
     "people": int,
     "models": list,
     "data": dict,
@@ -70,40 +57,33 @@ LABEL_FACTS: Mapping[str, type] = {
 CONSTANT: Mapping[str, Any] = {"schema": LABELS_FORMAT, "kind": "labels", "collection": "coco"}
 """Facts that are the same in every file of labels; the writer adds them."""
 
-TERMS = {"licence": str, "citation": str}
-"""Facts that a file of labels need not have."""
+TERMS = {"licence": str, "citation": str}  # Facts that a file of labels need not have
 
 TOLD = ("version", "scheme", "rule", "people", "licence")
 
 PAIR_FACTS: Mapping[str, type] = {
     "schema": int,
-    "collection": str,
-    "split": str,
-    "classifier": dict,
-    "retriever": dict,
-    "rule": dict,
-    "data": dict,
+    **dict.fromkeys(("collection", "split"), str),
+    **dict.fromkeys(("classifier", "retriever", "rule", "data"), dict),
 }
 
 COLLECTIONS = ("coco", "flickr30k")
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
+REPOSITORY = re.compile(r"(?P<id>[\w.-]+/[\w.-]+?)(@(?P<revision>[\w./-]+))?", re.ASCII)
+
+ENDING = ".parquet"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelFile:
-    """Pairs of one split, each once: a table of ``LABELS_SCHEMA``, and the facts of the file.
-
-    ``facts`` has the ``name`` and ``version`` of the labels, ``collection`` and ``split``; ``scheme``, what people were
-    asked, ``rule``, how their answers became labels, ``people``, how many answered, ``models``, which proposed pairs;
-    ``data``, whose ``content`` is the fingerprint of the split that the pairs are of; and where they are stated
-    ``licence`` and ``citation``. ``origin`` is the dataset on the Hub that it is from: ``repository``, ``revision``.
-    """
+    """Pairs of one split, each once: a table of ``LABELS_SCHEMA``, and the facts of the file."""
 
     path: Path
     table: pa.Table
-    facts: Mapping[str, Any]
-    origin: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Any]  # of LABEL_FACTS and TERMS; data["content"] is the fingerprint of the split
+    origin: Mapping[str, str] = field(default_factory=dict)  # on the Hub: repository, revision
 
     @property
     def name(self) -> str:
@@ -125,11 +105,7 @@ class LabelFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MinedPairs:
-    """Pairs of one split, each once: a table of ``MINED_SCHEMA``, and the facts of the file.
-
-    ``facts`` has ``collection`` and ``split``; ``classifier`` and ``retriever`` with name and fingerprint; ``rule``;
-    and ``data``, whose ``content`` is the fingerprint of the split that it was mined from.
-    """
+    """Pairs of one split, each once: a table of ``MINED_SCHEMA``, and the facts of the file."""
 
     table: pa.Table
     facts: Mapping[str, Any]
@@ -146,11 +122,7 @@ class MinedPairs:
 
 
 def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
-    """Write a label file, whole or not at all; what :func:`read_labels` would refuse is not written.
-
-    ``table`` is of ``LABELS_SCHEMA``, ``facts`` are as of :class:`LabelFile`, without those that are the same in every
-    file.
-    """
+    """Write a label file, whole or not at all; what :func:`read_labels` would refuse is not written."""
     labels = _check_labels(path, table, {**facts, **CONSTANT})
     metadata = {LABELS_FACTS: json.dumps(labels.facts, ensure_ascii=False)}
     with replaced_file(path) as part:
@@ -254,3 +226,59 @@ def _check_rows(path: Path, table: pa.Table, wrong: Mapping[str, tuple[str, NDAr
         if rows.size:
             row = int(rows[0])
             raise MalformedSource(path, f"row {row}", f"{column} {table[column][row].as_py()}", expected)
+
+
+def find_label_files(named: str | Path, *, offline: str = "") -> list[LabelFile]:
+    """The label files of one place: a file, the files of a folder, or a dataset on the Hub (``user/name@revision``).
+
+    Folders within the folder are not looked into, so that it may be an annotation project. ``offline`` says why nothing
+    is downloaded; a dataset is then taken from the cache of huggingface_hub.
+    """
+    path = Path(named).expanduser()
+    if path.is_dir():
+        return _read_folder(path, str(named))
+    repository = REPOSITORY.fullmatch(str(named))
+    if path.exists() or repository is None or path.suffix == ENDING:
+        return [read_labels(path)]
+    folder = _download(repository["id"], repository["revision"], offline)
+    origin = {"repository": repository["id"], "revision": folder.name}
+    return [replace(found, origin=origin) for found in _read_folder(folder, f"the dataset {named} on the Hub")]
+
+
+def _read_folder(folder: Path, place: str) -> list[LabelFile]:
+    files = sorted(folder.glob(f"*{ENDING}"))
+    if not files:
+        raise SourceMissing(f"{place} holds no label file (*{ENDING}); cxc-eccv annotate merge writes one")
+    return [read_labels(path) for path in files]
+
+
+def _download(repository: str, revision: str | None, offline: str) -> Path:
+    """The folder of one commit of a dataset in the cache of huggingface_hub, named after it."""
+    from huggingface_hub import errors, snapshot_download
+
+    name = f"{repository}@{revision}" if revision else repository
+    try:
+        folder = snapshot_download(
+            repository,
+            repo_type="dataset",
+            revision=revision,
+            allow_patterns=f"*{ENDING}",
+            ignore_patterns="*/*",
+            local_files_only=bool(offline),
+            library_name="cxc_eccv",
+        )
+    except errors.LocalEntryNotFoundError:
+        why = f"downloads are off ({offline})" if offline else "the Hugging Face Hub does not answer"
+        raise SourceMissing(
+            f"labels {name}: no file or folder has this name, no dataset of it is in the cache, and {why}. "
+            "Check the path; or allow downloads once, and the dataset is kept."
+        ) from None
+    except errors.RepositoryNotFoundError:
+        raise SourceMissing(
+            f"labels {name}: no file or folder has this name, and neither has a dataset on the Hugging Face Hub that "
+            "you may see. Check the name; for a private dataset run `hf auth login`, or set HF_TOKEN."
+        ) from None
+    except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
+        told = str(error).strip().partition("\n")[0]
+        raise DownloadFailed(f"labels {name}: the Hugging Face Hub did not deliver them: {told}") from None
+    return Path(folder)

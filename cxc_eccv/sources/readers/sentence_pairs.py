@@ -1,4 +1,4 @@
-"""Sentence pairs with a human score: SemEval STS 2012-2016, the STS Benchmark, SICK."""
+"""Sentence pairs: scored by people (SemEval STS 2012-2016, the STS Benchmark, SICK), and aligned Wikipedias."""
 
 from __future__ import annotations
 
@@ -24,11 +24,7 @@ STSB_CELLS = (7, 9)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentencePairs:
-    """Scored pairs of one file: ``left``, ``right`` (as they are in the file), ``score``, and what few files have.
-
-    ``file`` and ``year`` are the subtask that a row of the STS Benchmark comes from, ``judgment`` is SICK's of
-    entailment; they are empty elsewhere. Rows without a score are in no table; ``unscored`` counts them.
-    """
+    """Scored pairs of one file: ``left``, ``right`` (as they are in the file), ``score``, and what few files have."""
 
     table: pa.Table
     unscored: int = 0
@@ -115,3 +111,27 @@ def _table(path: Path, rows: Sequence[Row]) -> pa.Table:
         raise MalformedSource(path, "", "no scored pair", "at least one")
     names = ("left", "right", "score", "file", "year", "judgment")
     return pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+
+def read_aligned(paths: Sequence[Path]) -> pa.Table:
+    """``normal`` and ``simple``: sentences of English and of Simple English Wikipedia (Kauchak 2013), line by line.
+
+    The lines of both files are article, paragraph and sentence between tabs.
+    """
+    normal, simple = (
+        [_aligned_cells(path, number, line) for number, line in enumerate(read_lines(path), 1)] for path in paths
+    )
+    if len(normal) != len(simple):
+        raise MalformedSource(paths[1], "", f"{len(simple):,} lines", f"as many as in {paths[0].name}, {len(normal):,}")
+    for number, (left, right) in enumerate(zip(normal, simple, strict=True), 1):
+        if left[0] != right[0]:
+            expected = f"{shown(left[0])}, the article of that line of {paths[0].name}"
+            raise MalformedSource(paths[1], f"line {number}", f"article {shown(right[0])}", expected)
+    return pa.table({"normal": [cells[2] for cells in normal], "simple": [cells[2] for cells in simple]})
+
+
+def _aligned_cells(path: Path, number: int, line: str) -> list[str]:
+    cells = line.split("\t")
+    if len(cells) != 3:
+        raise MalformedSource(path, f"line {number}", f"{len(cells)} cells", "3 cells between tabs")
+    return cells

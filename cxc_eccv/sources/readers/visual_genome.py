@@ -19,8 +19,7 @@ from cxc_eccv.sources.readers.coco_instances import (
 )
 from cxc_eccv.sources.reading import integer, read_records, require_keys, shown
 
-BATCH = 100_000
-"""Objects held as Python's at a time: before that they are bytes of a file, after it columns of a table."""
+BATCH = 100_000  # Objects held as Python's at a time: before that they are bytes of a file, after it columns of a table
 
 SECOND = "object of a second image of Visual Genome that is the same one of COCO's"
 COPY = "object with the id of another one of its image"
@@ -28,11 +27,10 @@ NEGATIVE = "box of negative width or height"
 
 
 def read_visual_genome(paths: Sequence[Path]) -> Instances:
-    """What ``objects.json`` says of the images that ``image_data.json`` gives a COCO id: the two files, in this order.
+    """What ``objects.json`` says of the images that ``image_data.json`` gives a COCO id: paths in this order.
 
-    The ids are COCO's. Of several synsets of an object the first one is taken, for a box is one instance; of two images
-    that are the same one of COCO's the first. All releases are read: 1.0 says ``id`` where later ones say ``image_id``,
-    and leaves out synsets at times; 1.4 has merged what 1.2 had marked twice.
+    Of several synsets of an object the first one is taken; of two images that are the same one of COCO's the first.
+    All releases are read: 1.0 says ``id`` where later ones say ``image_id``, and leaves out synsets at times.
     """
     objects, image_data = paths
     known = _read_image_data(image_data)

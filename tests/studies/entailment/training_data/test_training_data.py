@@ -44,7 +44,7 @@ def sources(data):
 @pytest.mark.parametrize("name", corpora())
 def test_a_corpus_says_where_it_is_from_and_what_it_holds(name, sample_library):
     corpus = corpora()[name]
-    assert all(sample_library.catalog.bibtex(group) for group in corpus.groups)
+    assert all(sample_library.catalog.group(group).citations for group in corpus.groups)
     assert sample_library.catalog.group(corpus.groups[0]).licence
     assert set(corpus.published_parts) <= set(corpus.expected) <= {"train", "restval", "val", "test"}
     assert bool(corpus.published) == bool(corpus.published_parts)

@@ -1,10 +1,12 @@
-"""Published and computed totals of the real CxC files (arXiv 2004.15020)."""
+"""Published and computed totals of the real files of CxC (arXiv 2004.15020) and ECCV Caption (arXiv 2204.03359)."""
 
 import numpy as np
 import pytest
 
 from cxc_eccv.judgments.evidence import Thresholds
-from cxc_eccv.judgments.qrels import coco_links, cxc_rated, merge, merged_qrels, rated_pairs
+from cxc_eccv.judgments.qrels import coco_links, cxc_rated, eccv_caption, merge, merged_qrels, rated_pairs
+from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items
+from cxc_eccv.types import positions_of
 
 # kind, split: rows per sampling method, mean score per method, positives at the paper's threshold
 TOTALS = {
@@ -29,10 +31,6 @@ def test_rows_means_and_positives(real_library, kind, split):
     assert int((rating >= getattr(Thresholds(), kind)).sum()) == positives
 
 
-def test_all_files_together(real_library):
-    assert sum(real_library.cxc(kind, split).num_rows for kind, split in TOTALS) == 267_095
-
-
 def test_first_middle_and_last_row(real_library):
     table = real_library.cxc("sts", "test")
     assert table.slice(0, 1).to_pylist()[0] == {
@@ -46,14 +44,6 @@ def test_first_middle_and_last_row(real_library):
         (648388, 431431, 1.8),
         (346617, 302572, 4.99),
     ]
-
-
-@pytest.mark.parametrize(("split", "original", "other"), [("validation", 24_962, 12_292), ("test", 24_971, 10_614)])
-def test_sits_positives_by_method(real_library, split, original, other):
-    table = real_library.cxc("sits", split)
-    method, rating = np.array(table["sampling_method"].to_pylist()), np.asarray(table["rating"])
-    assert int(((method == "c2i_original") & (rating >= 3)).sum()) == original
-    assert int(((method == "c2i_intrasim") & (rating >= 3)).sum()) == other
 
 
 @pytest.mark.parametrize(("split", "reversed_rows"), [("validation", 4_506), ("test", 5_726)])
@@ -104,12 +94,7 @@ def test_rated_pairs_alone_drop_29_original_links(real_library):
     links = coco_links(real_library, "test", "t2i")
     assert (links.query_ids.size, links.indices.size) == (25_000, 25_000)
     pairs = merge(real_library, "test", "t2i", sources=("coco", "cxc"))
-    contradicted = pairs.conflict
-    assert int(contradicted.sum()) == 29
-    assert bool((pairs.ratings[contradicted] < 3).all())
-
-
-def test_union_adds_rated_pairs_to_the_links(real_library):
+    assert (pairs.ratings[pairs.conflict] < 3).tolist() == [True] * 29
     union = merged_qrels(real_library, "test", "i2t")
     assert union.indices.size == 25_000 + 10_614
     strict = merged_qrels(real_library, "test", "i2t", policy="strict")
@@ -119,16 +104,9 @@ def test_union_adds_rated_pairs_to_the_links(real_library):
 
 def test_text_text_positives_are_cocaptions_and_rated_pairs(real_library):
     table = real_library.cxc("sts", "test")
-    image = dict(
-        zip(
-            real_library.captions("test")["caption_id"].to_pylist(),
-            real_library.captions("test")["image_id"].to_pylist(),
-            strict=True,
-        )
-    )
     groups: dict[int, list[int]] = {}
-    for caption, owner in image.items():
-        groups.setdefault(owner, []).append(caption)
+    for row in real_library.captions("test").to_pylist():
+        groups.setdefault(row["image_id"], []).append(row["caption_id"])
     positives = {(a, b) for group in groups.values() for a in group for b in group if a != b}
     rows = zip(table["left_id"].to_pylist(), table["right_id"].to_pylist(), table["rating"].to_pylist(), strict=True)
     positives |= {pair for a, b, rating in rows if rating >= 3 for pair in ((a, b), (b, a))}
@@ -136,3 +114,57 @@ def test_text_text_positives_are_cocaptions_and_rated_pairs(real_library):
     found = zip(qrels.query_ids[qrels.rows].tolist(), qrels.gallery_ids[qrels.indices].tolist(), strict=True)
     assert set(found) == positives
     assert qrels.without_self
+
+
+@pytest.mark.parametrize(
+    ("direction", "queries", "positives", "smallest", "largest"),
+    [("i2t", 1_261, 22_550, 6, 48), ("t2i", 1_332, 11_279, 1, 19)],
+)
+def test_totals_of_eccv_caption(real_library, direction, queries, positives, smallest, largest):
+    qrels = eccv_caption(real_library, direction)
+    assert qrels.query_ids.size == queries
+    assert int(qrels.n_positives.sum()) == positives
+    assert (qrels.n_positives.min(), qrels.n_positives.max()) == (smallest, largest)
+    assert qrels.gallery_ids.size == (25_000 if direction == "i2t" else 5_000)
+
+
+def test_directions_are_separate_judgments(real_library):
+    by_image = {tuple(row.values()) for row in real_library.eccv("eccv", "i2t").to_pylist()}
+    by_caption = {tuple(row.values())[::-1] for row in real_library.eccv("eccv", "t2i").to_pylist()}
+    assert len(by_image & by_caption) == 6_089
+
+
+def test_two_positives_are_unreachable_and_still_count(real_library):
+    qrels = eccv_caption(real_library, "i2t")
+    rows = np.flatnonzero(qrels.unreachable)
+    assert qrels.query_ids[rows].tolist() == sorted([575916, 421999], key=qrels.query_ids.tolist().index)
+    assert qrels.unreachable.sum() == len(UNREACHABLE_CAPTIONS)
+    pairs = merge(real_library, "test", "i2t", sources=("eccv",))
+    assert pairs.left_out == {"ECCV Caption positives outside the split's captions": 2}
+
+
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+def test_its_copies_of_cxc_and_coco_equal_ours(real_library, direction):
+    for labels, ours in (
+        ("cxc", cxc_rated(real_library, "test", direction)),
+        ("original", coco_links(real_library, "test", direction)),
+    ):
+        theirs = {tuple(row.values()) for row in real_library.eccv(labels, direction).to_pylist()}
+        pairs = zip(ours.query_ids[ours.rows].tolist(), ours.gallery_ids[ours.indices].tolist(), strict=True)
+        assert set(pairs) == theirs
+
+
+def test_invalid_items(real_library):
+    table = invalid_items().to_pylist()
+    captions = {row["id"] for row in table if row["kind"] == "caption"}
+    assert len(captions) == 18 + 14
+    assert captions <= set(real_library.karpathy("test").caption_ids.tolist())
+    assert [row["id"] for row in table if row["kind"] == "image"] == [578492]
+    qrels = eccv_caption(real_library, "i2t")
+    assert 578492 not in qrels.query_ids
+    positives = np.unique(qrels.gallery_ids[qrels.indices])
+    assert int(positions_of(list(captions), positives)[1].sum()) == 3
+
+
+def test_fold_order_is_the_karpathy_order(real_library):
+    np.testing.assert_array_equal(real_library.fold_order(), real_library.karpathy("test").caption_ids)
