@@ -214,17 +214,7 @@ def encode_sentences(
 
 
 def put_beside(run: EmbeddingsRun, added: EmbeddingsRun) -> EmbeddingsRun:
-    """A run with the vectors of a config's sentences, and with those of its images that it lacks, beside its own.
-
-    Raises:
-        InvalidOption: the two are not of one model: its name, its similarity or the width of its vectors differ.
-
-    Example:
-        >>> split = EmbeddingsRun(None, Embeddings([7], [[1.0, 0.0]]))
-        >>> altered = EmbeddingsRun(None, None, further={"rococo_danger_ids": np.array([7])})
-        >>> list(put_beside(split, altered).further)
-        ['rococo_danger_ids']
-    """
+    """A run with the vectors of a config's sentences, and with those of its images that it lacks, beside its own."""
     for what, ours, theirs in (
         ("is of the model", run.model, added.model),
         ("is meant for the similarity", run.similarity, added.similarity),

@@ -24,12 +24,7 @@ OFFSET = 4
 
 
 def read_parquet(path: Path) -> pa.Table:
-    """The table of a Parquet file.
-
-    Checksums cover the pages alone, and only where the writer made them, as :func:`write_parquet` does. The footer has
-    none, but says names, types and lengths twice, which must agree. What a file expands to is looked up before it is
-    read. A file that does not hold up raises ArrowInvalid.
-    """
+    """The table of a Parquet file, or ArrowInvalid; page checksums and what the footer says twice are compared."""
     try:
         _refuse_expansion(path)
         table = pq.read_table(path, page_checksum_verification=True)

@@ -17,10 +17,7 @@ __all__ = ["load_runs"]
 def load_runs(
     files: Sequence[Path], direction: str | None, given: Sequence[str] | None, option: str = "--name"
 ) -> dict[str, Run]:
-    """Name to run of each model; no two names alike: those given by the option, else what files say, else their own.
-
-    A run per file; rankings that share no direction are those of one model, as evaluate takes them.
-    """
+    """Name to run of each model, a file each; rankings that share no direction are those of one model."""
     from cxc_eccv.runs import RankingsRun, load_run
 
     runs: list[Run] = [load_run(file, direction=direction) for file in files]

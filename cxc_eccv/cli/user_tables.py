@@ -54,10 +54,7 @@ Forms = Mapping[str, Form]
 
 
 def policy(value: str, images: Path | None = None, device: str | None = None) -> Unjudged:
-    """What ``--unjudged`` says: a policy's name, the table in a file, or the judge that a folder or Hub id holds.
-
-    The table has image_id, caption_id and label; ``images`` and ``device`` are for a judge.
-    """
+    """What ``--unjudged`` says: a policy's name, the table in a file, or the judge that a folder or Hub id holds."""
     path = Path(value)
     if path.suffix in SUFFIXES:
         table = _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
@@ -74,10 +71,7 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
 
 
 def read_captions(path: Path) -> pa.Table:
-    """The captions in a file, with caption_id and text.
-
-    A cell of a CSV file ends on the line on which it begins; texts with line breaks need one of the other formats.
-    """
+    """The captions in a file, with caption_id and text; a cell of CSV is one line."""
     if path.suffix not in SUFFIXES:
         raise DataError(f"{path}: captions are read from .parquet, .csv or .jsonl, with caption_id and text")
     return _read_table(path, "captions", {"caption_id": NUMBER})

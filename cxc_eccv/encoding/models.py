@@ -94,17 +94,9 @@ UNUSED = ("pooler.dense.", "position_ids")
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model ready to encode.
+    """A model ready to encode: in evaluation mode, on its device, with its processors.
 
-    Attributes:
-        model: in evaluation mode, on its device.
-        processors: its tokenizer and image processor.
-        name: what messages call it: the Hub id or folder that it came from, else its class.
-        lowercase: put texts in lower case; None where the model was trained on such and its tokenizer does not do it.
-        title: what its runs and reports are called.
-        revision: of the Hub's repository, where one was named.
-        caption_prompt: what stands around every caption.
-        image_prompt: what a model is told beside every image; empty for nothing.
+    ``name`` is for messages, ``title`` for runs and reports. ``lowercase`` is None where the model itself decides.
     """
 
     model: PreTrainedModel | SentenceTransformer | OpenClip
@@ -118,12 +110,7 @@ class LoadedModel:
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """Its tokenizer, with the case that it is to have.
-
-        Raises:
-            ModelError: there is none, or it cannot be used.
-            InvalidOption: it cannot be told to lower-case.
-        """
+        """Its tokenizer, with the case that it is to have."""
         kept = self.processors.tokenizer()
         return in_lower_case(kept) if self.lowercases else kept
 
@@ -158,14 +145,7 @@ class LoadedModel:
 
     @property
     def similarity(self) -> str:
-        """What its vectors are compared by: cosine, but for a model that says dot product.
-
-        A sentence-transformers model says it as ``similarity_fn_name``, a dual encoder that compares its raw vectors
-        has ``normalize`` false in its config.
-
-        Raises:
-            ModelError: it is meant for a distance, which nothing here computes.
-        """
+        """What its vectors are compared by: cosine, unless the model says dot product."""
         if isinstance(self.model, PreTrainedModel):
             return "cosine" if getattr(self.model.config, "normalize", True) else "dot"
         name = str(self.model.similarity_fn_name)
@@ -316,10 +296,7 @@ def _take_model(model: Any, device: str | torch.device | None, dtype: str | torc
 
 
 def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str], origin: Origin = NAMELESS) -> Any:  # noqa: ANN401 - any model
-    """The model of a folder or Hub id; one with ``modules.json`` is a sentence-transformers model.
-
-    Architectures of ``own_class`` are loaded as themselves, others as their bare model.
-    """
+    """The model of a folder or Hub id; architectures of ``own_class`` as themselves, others as their bare model."""
     if find_file(source, MODULES, origin.revision):
         return _sentence_transformer(source, dtype, origin)
     with explain_damage(source, lambda reason: f"{source}: no model there ({reason}); {_advice(source, origin)}"):
@@ -377,13 +354,7 @@ def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> An
 
 
 class Processors:
-    """What turns texts and images into a model's inputs.
-
-    Args:
-        given: a processor, a tokenizer, an image processor, a tuple of the last two, their folder or Hub id, or None.
-        source: folder or Hub id to load from what is not given; empty where there is none.
-        origin: the revision of ``source``, and whether its code may run.
-    """
+    """A model's tokenizer and image processor: those ``given``, in one of four forms, or what the source holds."""
 
     def __init__(self, given: Any, source: str, origin: Origin = NAMELESS) -> None:  # noqa: ANN401 - one of four kinds
         if isinstance(given, str | Path):  # the revision is of the model's repository

@@ -172,10 +172,7 @@ class _Work:
         return (read_record(path) or {}).get("whole") == self.whole
 
     def run(self, path: Path | None, progress: bool, *, cache: bool = False) -> EmbeddingsRun:
-        """Encode the sides, on all processes, and write what comes of it where a path is given.
-
-        A path in a ``cache`` is left alone where it cannot be written, or another process is writing it.
-        """
+        """Encode on all processes; write where a path is given, unless it is in a ``cache`` that cannot be written."""
         vectors: dict[str, Embeddings] = {}
         notes = Notes()
         with join_processes() as processes, lock_output(path, processes, cache=cache) as path:

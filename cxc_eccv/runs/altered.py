@@ -20,12 +20,7 @@ NAMED = 3
 
 
 def altered_captions(run: Run, kind: str) -> Embeddings | None:
-    """Vectors of one kind of altered captions, by the ids of the captions they were made from; None without any.
-
-    Raises:
-        MalformedRun: ids without vectors or vectors without ids, not as many of both, an id twice; vectors that are not
-            of the images' space.
-    """
+    """Vectors of one kind of altered captions, by the ids of the captions they were made from; None without any."""
     if not isinstance(run, EmbeddingsRun):
         return None
     where, (ids, vectors) = run.path or "run", _names(kind)
@@ -49,10 +44,7 @@ def why_no_altered(run: Run, kind: str, called: str = "<kind>") -> str | None:
 
 
 def find_altered_faults(run: Run, kind: str, needed: IntArray, known: IntArray) -> list[CxcEccvError]:
-    """An error where a run lacks altered captions, and one where it has some of captions that the data does not know.
-
-    ``needed`` and ``known`` are ids of captions that altered ones are made from.
-    """
+    """An error where a run lacks altered captions, and one where it has some of captions unknown to the data."""
     found = altered_captions(run, kind)
     own, name = np.empty(0, np.int64) if found is None else found.ids, f"{run.path or 'run'}, {_names(kind)[0]}"
     missing, unknown = needed[~positions_of(needed, own)[1]], own[~positions_of(own, known)[1]]
@@ -75,11 +67,7 @@ def find_altered_faults(run: Run, kind: str, needed: IntArray, known: IntArray) 
 
 
 def add_altered(run: Run, kinds: Iterable[str], similarity: str | None = None) -> Run:
-    """The run with altered captions of these kinds among its captions, under ids of their own; itself without any.
-
-    Raises:
-        MalformedRun: a zero vector, where vectors are compared by ``cosine``.
-    """
+    """The run with altered captions of these kinds among its captions, under ids of their own; itself without any."""
     added = [(kind, own) for kind in kinds if (own := altered_captions(run, kind)) is not None]
     if not added or not isinstance(run, EmbeddingsRun) or run.captions is None:
         return run

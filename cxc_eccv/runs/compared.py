@@ -20,12 +20,7 @@ ENDS = ("image_ids", "caption_embeddings", "negative_embeddings")
 def compared_captions(
     run: Run, benchmark: str, part: str, parts: Iterable[str], wanted: Comparisons
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
-    """(P, D) vectors of the captions of one part and those of their negatives; None where the run has neither.
-
-    The arrays are called ``sugarcrepe_add_att_image_ids`` and so on, after the benchmark and one of its ``parts``;
-    ``wanted`` are the items in the order of the rows. Raises UnknownName for an array of no part, and MalformedRun
-    where not all three arrays of the part are there, or their rows are not its items.
-    """
+    """(P, D) vectors of the captions of one part, and of their negatives, in the order ``wanted``; None without any."""
     if not isinstance(run, EmbeddingsRun):
         return None
     where, further = run.path or "run", run.further

@@ -131,11 +131,7 @@ def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:
 
 
 def _read_json(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
-    """Direction to its rankings: ``{"i2t": {query id: [item ids]}, "t2i": {...}}``, or one direction to a file.
-
-    Query ids are keys, hence strings of digits; ``direction`` is that of a file that holds one alone and is not named
-    after it.
-    """
+    """Direction to its rankings; query ids are keys, hence strings of digits."""
     content = parse_json(path, _read_text(path))
     if not isinstance(content, dict) or not content:
         kind = "nothing" if content == {} else f"a {type(content).__name__}"
@@ -167,11 +163,7 @@ def _read_text(path: Path) -> str:
 
 
 def _read_parquet(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
-    """Direction to its rankings: a row per query and item, or a row per query with a list of items.
-
-    The file has integer columns ``query_id``, ``rank``, ``item_id`` and at will ``score``, or ``query_id`` and a list
-    column ``item_ids``; and a text column ``direction`` unless its name or ``direction`` says it.
-    """
+    """Direction to its rankings: a row per query and item, or a row per query with a list of items."""
     table = _read_table(path)
     make = _lists_of_lists if "item_ids" in table.column_names else _lists_of_long
     origin = {"path": path, "sha256": hash_file(path)}
@@ -249,11 +241,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _read_trec(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
-    """The one direction of a TREC run, ``query Q0 item rank score tag``, to its rankings.
-
-    The rank column gives the order, and the scores must not contradict it. Equal scores are ties. The file's name says
-    the direction unless ``direction`` does.
-    """
+    """The one direction of a TREC run; the rank column gives the order, which the scores must not contradict."""
     name = _direction_of(path, direction)
     text = _read_text(path)
     rows = _read_rows(text)

@@ -38,11 +38,7 @@ METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays of a ``.npz`` file by name.
-
-    Every byte is accounted for: the members stand one after the other from the first byte to the directory, each is
-    read to its end and its checksum compared, and nothing follows the directory. Pickled objects are refused.
-    """
+    """All arrays of a ``.npz`` file by name; every byte is accounted for, and pickled objects are refused."""
     with path.open("rb") as file:
         if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
             raise MalformedRun(f"{path}: a single .npy array; save named arrays with np.savez")

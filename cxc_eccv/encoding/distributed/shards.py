@@ -48,13 +48,7 @@ NAMED = 20
 
 @dataclass
 class Notes:
-    """What happened to items on the way.
-
-    Attributes:
-        truncated: texts cut at the end of the model's context.
-        converted: mode to number of images that were not RGB.
-        skipped: id to the reason why the image was left out.
-    """
+    """Texts that were cut, modes of images that were not RGB with their number, and why images were left out, by id."""
 
     truncated: int = 0
     converted: dict[str, int] = field(default_factory=dict)
@@ -71,13 +65,7 @@ class Notes:
         )
 
     def remarks(self) -> list[str]:
-        """A sentence for everything that was cut, converted or left out.
-
-        Example:
-            >>> Notes(truncated=2, converted={"CMYK": 1, "L": 9}).remarks()
-            ["2 captions are longer than the model's context and were cut", \
-'10 images were not RGB and were converted: CMYK 1, L 9']
-        """
+        """A sentence for everything that was cut, converted or left out."""
         sentences = []
         if self.truncated:
             sentences.append(f"{self.truncated} captions are longer than the model's context and were cut")
@@ -116,10 +104,7 @@ class MemoryStore:
 
 
 class FolderStore:
-    """Finished shards of a side in files, each written whole or not at all.
-
-    ``refused`` counts the files that were there and are damaged, or of another model, other settings or other items.
-    """
+    """Finished shards of a side in files; ``refused`` counts those that are damaged, or of something else."""
 
     def __init__(self, folder: Path, side: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -197,11 +182,7 @@ class Side(Protocol):
 def encode_side(
     side: Side, output: Path | None, processes: Processes, *, key: str, progress: bool, verb: str = "encoding"
 ) -> tuple[Embeddings, Notes]:
-    """The vectors of a side, and what happened to its items.
-
-    Shard i is encoded by process i modulo their number. Finished ones wait beside the output, in a folder that all
-    processes see, or in memory where there is no output. The bar says what is done by the ``verb``.
-    """
+    """The vectors of a side, and what happened to its items; shard i is encoded by process i modulo their number."""
     store = MemoryStore() if output is None else FolderStore(parts_folder(output), side.name)
     size, total = side.shard_size, side.ids.size
     parts = [slice(start, min(start + size, total)) for start in range(0, total, size)]
@@ -260,10 +241,7 @@ def check_output(output: str | Path, suffixes: Collection[str]) -> Path:
 
 @contextmanager
 def lock_output(path: Path | None, processes: Processes, *, cache: bool = False) -> Iterator[Path | None]:
-    """Keep other runs from writing the same output, and from taking the shards of this one; the first process does.
-
-    Gives the path: of a file in a ``cache`` None where nothing can be kept there.
-    """
+    """Lock the output on the first process; gives its path, None where a ``cache`` can keep nothing there."""
     with ExitStack() as stack:
         if path is not None and not processes.rank:
             if not cache:

@@ -28,12 +28,7 @@ Forward = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
 
 
 def text_features(model: PreTrainedModel, pooling: str) -> Forward:
-    """How a model turns tokens into (N, D) features.
-
-    A model with ``get_text_features`` (CLIP, SigLIP, ALIGN, VisionTextDualEncoder) gives these; any other the mean of
-    its last hidden states over the tokens that are no padding, or the state of the first token. The text tower of
-    SigLIP alone has its own pooling, as it sees its padding.
-    """
+    """How a model turns tokens into (N, D) features: its own text features, else pooled last hidden states."""
     if pooling not in POOLINGS:
         raise InvalidOption(f"pooling {pooling!r}: choose {' or '.join(POOLINGS)}")
     if isinstance(model, ContrastiveMatcher):
@@ -94,10 +89,7 @@ def image_features(model: PreTrainedModel | OpenClip) -> Forward:
 
 
 def _contrasted_images(model: ContrastiveMatcher) -> Forward:
-    """The unit vectors that BLIP and BLIP-2 compare with those of captions: one of BLIP, one per query of BLIP-2.
-
-    Those of an image stand one after the other.
-    """
+    """One unit vector an image of BLIP, of BLIP-2 one per query, side by side."""
 
     def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         states = model.vision_model(pixel_values=inputs["pixel_values"]).last_hidden_state

@@ -61,16 +61,7 @@ class Picture(NamedTuple):
 
 
 def open_picture(source: str | Path | Image.Image) -> Picture:
-    """Read an image and convert it to RGB, dropping transparency as the models' own pipelines do.
-
-    Raises:
-        SourceMissing: no such file.
-        MalformedSource: not a complete image, or with more than 8 bits a channel.
-
-    Example:
-        >>> open_picture(Image.new("L", (4, 3), 200))
-        Picture(image=<PIL.Image.Image image mode=RGB size=4x3 at ...>, mode='L')
-    """
+    """Read an image and convert it to RGB, dropping transparency as the models' own pipelines do."""
     if isinstance(source, Image.Image):
         return Picture(_to_rgb(source, "the image given"), source.mode)
     path = Path(source)
@@ -128,22 +119,9 @@ def prepare_image(item: ImageItem, prepare: Callable[[Image.Image], Inputs], ski
 
 @dataclass(frozen=True, slots=True)
 class TenCrops:
-    """Scale an image by its shorter side, and cut squares from the four corners and the middle of it and its mirror.
+    """Scale an image's shorter side, and cut squares from the corners and the middle of it and its mirror.
 
-    Attributes:
-        shorter_side: pixels of it after scaling, which is bilinear and keeps the shape.
-        size: pixels of a crop's side.
-
-    Raises:
-        InvalidOption: crops that do not fit.
-
-    References:
-        Merkx and Frank 2019, arXiv:1903.11393, section 3.2.1; after Krizhevsky et al., ImageNet classification with
-        deep convolutional neural networks, NIPS 2012.
-
-    Example:
-        >>> [crop.size for crop in TenCrops(8, 4)(Image.new("RGB", (30, 20)))][:2]
-        [(4, 4), (4, 4)]
+    Merkx and Frank 2019, arXiv:1903.11393, section 3.2.1; after Krizhevsky et al., NIPS 2012.
     """
 
     shorter_side: int = 256
@@ -173,10 +151,7 @@ class TenCrops:
 def image_input(
     loaded: LoadedModel, central_crop: float | None = None, ten_crops: TenCrops | None = None
 ) -> Callable[[Image.Image], Inputs]:
-    """How a model's image processor makes tensors of one RGB image at a time, so that threads can share the work.
-
-    Their first dimension is 1, that of a batch, or the ten crops, which are neither scaled nor cut any further.
-    """
+    """How the image processor makes tensors of one RGB image, or of its ten crops, which are not cut further."""
     processor = loaded.processors.image_processor()
     steps = plain_steps(processor)
 
@@ -203,11 +178,7 @@ def crop_centre(image: Image.Image, share: float) -> Image.Image:
 
 
 class ImageEncoder(ABC):
-    """A callable from prepared images to (N, D) float32 vectors.
-
-    Attributes:
-        batch_size: images at once.
-    """
+    """A callable from prepared images to (N, D) float32 vectors."""
 
     def __init__(self, loaded: LoadedModel, batch_size: int) -> None:
         check_whole("batch_size", batch_size)
@@ -322,10 +293,7 @@ def join_inputs(loaded: LoadedModel, batch: Sequence[Inputs]) -> Inputs:
 
 
 def check_image_encoder(model: Any) -> None:  # noqa: ANN401 - models with two towers share no type
-    """Raise where an image encoder needs more than the pixels of an image.
-
-    SigLIP 2 of any resolution needs the shape of every image, too.
-    """
+    """Raise where an image encoder needs more than the pixels of an image, as SigLIP 2 of any resolution does."""
     takes = inspect.signature(model.forward).parameters
     needs = [name for name, parameter in takes.items() if parameter.default is parameter.empty]
     needs = [name for name in needs if takes[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]

@@ -22,12 +22,7 @@ PROBES = ((97, 61), (320, 448))
 class PlainSteps:
     """Resize, crop and look up: the steps of a processor that scales every pixel by itself.
 
-    The processor turns a picture into an array, that into a picture to resize and this into an array again, and
-    computes with every pixel in float64 and float32. Pillow resizes the picture as it is, and what comes out of a pixel
-    depends on its channel and its 256 values only: a table of them, which the processor itself makes, gives the same.
-
-    Args:
-        processor: of the kind that :func:`plain_steps` has looked at.
+    The processor computes with every pixel in floats; a table of all 256 values, which it makes itself, gives the same.
     """
 
     def __init__(self, processor: BaseImageProcessor) -> None:

@@ -22,14 +22,7 @@ __all__ = ["TextEncoder", "encoder_of_texts", "text_encoder"]
 
 
 class TextEncoder(ABC):
-    """A callable from N texts to (N, D) float32 vectors.
-
-    Texts of like length share a batch; the vectors come in the order of the texts.
-
-    Attributes:
-        truncated: texts so far that were longer than the model's context, and were cut.
-        limit: most tokens of a text, or None.
-    """
+    """A callable from N texts to (N, D) float32 vectors; ``truncated`` counts those cut at the ``limit`` of tokens."""
 
     limit: int | None
 
