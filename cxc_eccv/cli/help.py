@@ -21,11 +21,11 @@ EXAMPLE_WIDTH = 78
 
 
 def split_help(text: str) -> tuple[str, str]:
-    """What a command does, and its examples, a command a line; long ones go on after a backslash as in a shell.
+    r"""What a command does, and its examples, a command a line; long ones go on after a backslash as in a shell.
 
     Example:
         >>> print(split_help("Example: cxc-eccv evaluate " + 9 * "--tasks cxc ")[1])
-        cxc-eccv evaluate --tasks cxc --tasks cxc --tasks cxc --tasks cxc \\
+        cxc-eccv evaluate --tasks cxc --tasks cxc --tasks cxc --tasks cxc \
           --tasks cxc --tasks cxc --tasks cxc --tasks cxc --tasks cxc
     """
     does, *examples = EXAMPLES.split(text, maxsplit=1)

@@ -301,19 +301,16 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
         return _sentence_transformer(source, dtype, origin)
     with explain_damage(source, lambda reason: f"{source}: no model there ({reason}); {_advice(source, origin)}"):
         config = open_checkpoint(AutoConfig, source, origin)
-    try:
+    with explain_damage(source, lambda reason: f"{source}: the checkpoint cannot be loaded ({reason})"):
         architecture = (config.architectures or [""])[0]
         as_itself = architecture in own_class or architecture.endswith("WithProjection")
         brings_code = "AutoModel" in (getattr(config, "auto_map", None) or {})
         kind = getattr(transformers, architecture) if as_itself and not brings_code else AutoModel
         options = {"config": config, "dtype": dtype, "output_loading_info": True}
-        model, loading = open_checkpoint(kind, source, origin, **options)
-    except ModelError:
-        raise
-    except RuntimeError as error:
-        raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason_of(error, source)})") from None
-    except Exception as error:  # on damaged files the libraries raise whatever they trip over
-        raise ModelError(f"{source}: the checkpoint cannot be loaded ({reason_of(error, source)})") from None
+        try:
+            model, loading = open_checkpoint(kind, source, origin, **options)
+        except RuntimeError as error:
+            raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason_of(error, source)})") from None
     missing = sorted(key for key in loading["missing_keys"] if not any(part in key for part in UNUSED))
     if missing:
         raise CheckpointMismatch(

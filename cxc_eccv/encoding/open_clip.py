@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from PIL import Image
 
-from cxc_eccv.encoding.checkpoints import load_of_open_clip
-from cxc_eccv.errors import InvalidOption, ModelError, UnknownName
+from cxc_eccv.encoding.checkpoints import explain_damage, refuse_code
+from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = [
     "ADDRESS",
@@ -137,14 +137,9 @@ def load_open_clip(source: str, dtype: torch.dtype) -> OpenClip:
     name, checkpoint = _split(source)
     if not name.startswith((HUB, FOLDER)):
         _check_names(open_clip, name, checkpoint, is_file="=" in source)
-    try:
-        model, preprocess, tokenizer = load_of_open_clip(open_clip, source, name, checkpoint)
-    except ModelError:
-        raise
-    except Exception as error:  # on damaged files the libraries raise whatever they trip over
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise ModelError(f"{source}: open_clip cannot load it ({reason})") from None
-    return OpenClip(model.to(dtype), preprocess, tokenizer)
+    with explain_damage(source, lambda reason: f"{source}: open_clip cannot load it ({reason})"), refuse_code(source):
+        model, preprocess = open_clip.create_model_from_pretrained(name, checkpoint)
+        return OpenClip(model.to(dtype), preprocess, open_clip.get_tokenizer(name))
 
 
 def _split(source: str) -> tuple[str, str | None]:
