@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
 
 from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
 from cxc_eccv.encoding.towers.images import open_picture  # noqa: E402 - after the skip

@@ -7,10 +7,8 @@ import sys
 
 import pytest
 
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
 
-from cxc_eccv.cli import main  # noqa: E402 - after the skip
 from cxc_eccv.runs import load_run  # noqa: E402 - after the skip
 from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
 from cxc_eccv.sources.library import Library  # noqa: E402 - after the skip
@@ -18,37 +16,12 @@ from cxc_eccv.sources.library import Library  # noqa: E402 - after the skip
 pytestmark = pytest.mark.thorough
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """Folders of saved models, made once."""
-    folder = tmp_path_factory.mktemp("models")
-    made = {}
-
-    def saved(name):
-        if name not in made:
-            made[name] = str(tiny_models.save(getattr(tiny_models, name)(), folder / name))
-        return made[name]
-
-    return saved
+IMAGES = mirror_folder("sample") / "coco" / "images"
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Exit status and output of a command on the sample."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["cxc-eccv", "encode", *map(str, words), "--data-dir", "sample"])
-        monkeypatch.setattr("warnings.showwarning", None)
-        try:
-            main()
-        except SystemExit as end:
-            status = end.code or 0
-        return status, capsys.readouterr()
-
-    return run
-
-
-IMAGES = mirror_folder("sample") / "coco" / "images"
+def command(run_on_sample):
+    return lambda *words: run_on_sample("encode", *words)
 
 
 def test_a_dual_encoder_encodes_the_split(command, model, tmp_path):

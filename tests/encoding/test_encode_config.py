@@ -1,20 +1,17 @@
 """``cxc-eccv encode --config``: the sentences of a dataset config as arrays of an embeddings file."""
 
 import re
-import sys
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from datasets import ClassLabel, Features, Value
 
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
 
 import cxc_eccv.builders.config as configs  # noqa: E402 - after the skip
 from cxc_eccv.builders.config import DatasetConfig, Rows, Sentences  # noqa: E402
 from cxc_eccv.builders.writing import build_folder  # noqa: E402
-from cxc_eccv.cli import main  # noqa: E402
 from cxc_eccv.encoding import text_encoder  # noqa: E402
 from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings  # noqa: E402
 from cxc_eccv.sources.download import mirror_folder  # noqa: E402
@@ -82,31 +79,9 @@ def _declared(monkeypatch):
     monkeypatch.setattr(configs, "dataset_configs", lambda: known)
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """Folders of saved models, made once."""
-    folder, made = tmp_path_factory.mktemp("models"), {}
-
-    def saved(name):
-        if name not in made:
-            made[name] = str(tiny_models.save(getattr(tiny_models, name)(), folder / name))
-        return made[name]
-
-    return saved
-
-
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Exit status and output of a command on the sample."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["cxc-eccv", "encode", *map(str, words), "--data-dir", "sample"])
-        monkeypatch.setattr("warnings.showwarning", None)
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code or 0, capsys.readouterr()
-
-    return run
+def command(run_on_sample):
+    return lambda *words: run_on_sample("encode", *words)
 
 
 def test_the_arrays_have_ids_and_vectors_of_every_part(command, model, tmp_path, sample_library):
