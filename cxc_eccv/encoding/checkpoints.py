@@ -19,10 +19,10 @@ __all__ = [
     "Origin",
     "build_model",
     "explain_damage",
+    "load_of_open_clip",
     "load_part",
     "open_checkpoint",
     "reason_of",
-    "refuse_code",
 ]
 
 MODULES = "modules.json"
@@ -53,7 +53,7 @@ def open_checkpoint(kind: Any, source: str | Path, origin: Origin = NAMELESS, **
     load = getattr(kind, "from_pretrained", kind)
     if origin.trusted:
         return load(source, **origin.options, **options)
-    with refuse_code(source):
+    with _refuse_code(source):
         return load(source, **origin.options, **options)
 
 
@@ -76,14 +76,21 @@ def explain_damage(source: str | Path, message: Callable[[str], str]) -> Iterato
 
 def build_model(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - any model
     """A model of new weights; transformers has none for a part that is only built within another model."""
-    with refuse_code(config.name_or_path or config.model_type):
+    with _refuse_code(config.name_or_path or config.model_type):
         if type(config) not in AutoModel._model_mapping:  # AutoModel's own message lists all that there are
             raise ModelError(f"AutoModel builds no model of type {config.model_type} alone; give another encoder")
         return AutoModel.from_config(config, trust_remote_code=False)
 
 
+def load_of_open_clip(open_clip: Any, source: str, name: str, checkpoint: str | None) -> tuple[Any, Any, Any]:  # noqa: ANN401 - a module, and what it loads
+    """A model of open_clip, its preprocessing and its tokenizer, whose parts may be of transformers."""
+    with explain_damage(source, lambda reason: f"{source}: open_clip cannot load it ({reason})"), _refuse_code(source):
+        model, preprocess = open_clip.create_model_from_pretrained(name, checkpoint)
+        return model, preprocess, open_clip.get_tokenizer(name)
+
+
 @contextmanager
-def refuse_code(source: str | Path) -> Iterator[None]:
+def _refuse_code(source: str | Path) -> Iterator[None]:
     """Let transformers neither run the code of a checkpoint nor ask on the terminal whether to.
 
     ``trust_remote_code=False`` does not reach every part: some processors do not hand it on to their tokenizer, and

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from PIL import Image
 
-from cxc_eccv.encoding.checkpoints import explain_damage, refuse_code
+from cxc_eccv.encoding.checkpoints import load_of_open_clip
 from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = [
@@ -137,9 +137,8 @@ def load_open_clip(source: str, dtype: torch.dtype) -> OpenClip:
     name, checkpoint = _split(source)
     if not name.startswith((HUB, FOLDER)):
         _check_names(open_clip, name, checkpoint, is_file="=" in source)
-    with explain_damage(source, lambda reason: f"{source}: open_clip cannot load it ({reason})"), refuse_code(source):
-        model, preprocess = open_clip.create_model_from_pretrained(name, checkpoint)
-        return OpenClip(model.to(dtype), preprocess, open_clip.get_tokenizer(name))
+    model, preprocess, tokenizer = load_of_open_clip(open_clip, source, name, checkpoint)
+    return OpenClip(model.to(dtype), preprocess, tokenizer)
 
 
 def _split(source: str) -> tuple[str, str | None]:
