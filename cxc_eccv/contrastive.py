@@ -28,7 +28,6 @@ OF_RETRIEVAL = ("query_id", "direction", "positives", "negatives")
 """Columns that tell the two configs."""
 
 OF_A_ROW = ("image", "image_id", "caption", "caption_id")
-"""Columns that a training row needs."""
 
 
 def collect_positives(dataset: datasets.Dataset | datasets.IterableDataset) -> dict[int, set[int]]:

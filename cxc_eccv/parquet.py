@@ -20,7 +20,6 @@ LONGEST_REASON = 300
 LISTS = (pa.ListArray, pa.LargeListArray, pa.FixedSizeListArray)
 
 OFFSET = 4
-"""Bytes that say where a text begins."""
 
 
 def read_parquet(path: Path) -> pa.Table:

@@ -13,7 +13,6 @@ ACTING = ("Cc", "Cs", "Zl", "Zp")
 """Categories of Unicode that move cursors, begin lines or cannot be written: controls, lone surrogates, separators."""
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Characters that turn the order of those around them."""
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]|~#$])")
 

@@ -17,7 +17,6 @@ from cxc_eccv.terminal import Sheet
 __all__ = ["MISSING", "Cell", "Table", "tables_to_console", "tables_to_html", "tables_to_latex", "tables_to_markdown"]
 
 MISSING = "\N{EM DASH}"
-"""Stands where there is no number."""
 
 
 @dataclass(frozen=True, slots=True)

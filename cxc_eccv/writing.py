@@ -38,7 +38,6 @@ __all__ = [
 ]
 
 ROW_FORMATS = (".csv", ".jsonl")
-"""Of files of rows that a person fills in."""
 
 FORMULA = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
 """With one of these at its start a spreadsheet takes a text for a formula, and runs it."""

@@ -121,10 +121,10 @@ def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: st
     """Refuse what is for models of another kind than this one."""
     if loaded.is_cross_encoder and central_crop is not None:
         raise InvalidOption(f"--central-crop is for models with embeddings; {loaded.name} scores pairs, leave it out")
-    if not loaded.is_cross_encoder and score != "itm":
-        raise InvalidOption(f"--score needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
-    if not loaded.is_cross_encoder and rerank is not None:
-        raise InvalidOption(f"--rerank needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
+    for option, wanted in {"score": score != "itm", "rerank": rerank is not None}.items():
+        if wanted and not loaded.is_cross_encoder:
+            why = f"needs a model that scores pairs; {loaded.name} gives embeddings, leave it out"
+            raise InvalidOption(f"--{option} {why}")
 
 
 def _encode_config(

@@ -23,7 +23,6 @@ LOADING = (
 """Options of a command that ``load_model`` takes; the last two are for files too."""
 
 ENCODING = ("pooling", "batch_size", "central_crop", "skip_bad_images")
-"""Options of a command that ``encode`` takes."""
 
 
 def load_given_model(model: str, given: Mapping[str, Any]) -> tuple[LoadedModel, dict[str, Any]]:

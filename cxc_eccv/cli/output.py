@@ -32,7 +32,6 @@ __all__ = [
 ]
 
 COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
-"""The command line that is being run, as reports record it."""
 
 
 def check_output(output: Path | None, names: Collection[str] = (), *, images: Path | None = None) -> None:

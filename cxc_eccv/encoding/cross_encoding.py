@@ -61,7 +61,6 @@ ROWS_AT_ONCE = 512
 Result = TypeVar("Result")
 
 Encode = Callable[[Side], tuple[Embeddings, Notes]]
-"""What encodes a side: its vectors, and what happened to its items."""
 
 
 def score_pairs(

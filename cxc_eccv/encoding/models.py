@@ -68,16 +68,9 @@ CROSS_ENCODERS = (
     "Blip2ForImageTextRetrieval",
     "BridgeTowerForImageAndTextRetrieval",
 )
-"""Classes that score an image together with a caption."""
 
-DTYPES = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-    "fp32": torch.float32,
-    "bf16": torch.bfloat16,
-    "fp16": torch.float16,
-}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DTYPES |= {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 IDENTITY = ("revision", "caption_prompt", "image_prompt")
 """Facts that make a model another one: its code may differ where its weights do not."""

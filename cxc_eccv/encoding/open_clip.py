@@ -32,7 +32,6 @@ PREFIX, HUB, FOLDER = "open_clip:", "hf-hub:", "local-dir:"
 CONFIG = "open_clip_config.json"
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""Of a function within the description of a preprocessing."""
 
 
 class OpenClip(torch.nn.Module):

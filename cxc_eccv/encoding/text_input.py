@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 Tokens = dict[str, list[int]]
-"""What a tokenizer says of one text, by name."""
 
 UNBOUNDED = 1_000_000
 """Tokenizers without a limit of their own name a larger one."""

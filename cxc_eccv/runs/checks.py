@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 MODEL = "model"
-"""Name of the entry of a file that says whose results it holds."""
 
 CORPUS = "corpus"
 """Name of the entry of a file of rankings that says what stood for an image, where that was not the image itself."""

@@ -341,4 +341,3 @@ RANKINGS: dict[str, Callable[[Path, str | None], dict[str, RankedLists]]] = {
     ".run": _read_trec,
     ".txt": _read_trec,
 }
-"""What reads the rankings of each ending: path and direction to direction and lists."""

@@ -32,7 +32,6 @@ DESCRIPTORS = (0, 12, 16, 20, 24)
 """Bytes that may stand after a streamed member: checksum and sizes, of 32 or 64 bits, with a mark or without."""
 
 LARGE = 0xFFFFFFFF
-"""A size that stands in the extra field, in 64 bits."""
 
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 

@@ -88,18 +88,16 @@ class Shard:
     notes: Notes
 
 
-class MemoryStore:
+class _MemoryStore:
     """Finished shards in memory, by the item that they begin with."""
 
     def __init__(self) -> None:
         self.shards: dict[int, Shard] = {}
 
     def get(self, start: int, fingerprint: str) -> Shard | None:
-        """The shard that begins with item ``start``, where it is there."""
         return self.shards.get(start)
 
     def put(self, start: int, fingerprint: str, shard: Shard) -> None:
-        """Keep a shard."""
         self.shards[start] = shard
 
 
@@ -115,14 +113,15 @@ class FolderStore:
         path = self._path(start)
         if not path.is_file():
             return None
-        try:
-            shard = _read_shard(path, fingerprint)
-        except (MalformedRun, KeyError, ValueError):
-            shard = None
-        if shard is None:
-            self.refused += 1
-            path.unlink(missing_ok=True)
-        return shard
+        with suppress(MalformedRun, KeyError, ValueError):
+            arrays = read_npz(path)  # its archive has a checksum per array
+            about = json.loads(arrays["about"].tobytes())
+            if about.pop("fingerprint") == fingerprint and len(arrays["ids"]) == len(arrays["vectors"]):
+                skipped = {int(number): why for number, why in about.pop("skipped").items()}
+                return Shard(arrays["ids"], arrays["vectors"], Notes(**about, skipped=skipped))
+        self.refused += 1
+        path.unlink(missing_ok=True)
+        return None
 
     def put(self, start: int, fingerprint: str, shard: Shard) -> None:
         """Keep a shard."""
@@ -132,16 +131,6 @@ class FolderStore:
 
     def _path(self, start: int) -> Path:
         return self._folder / f"{self._side}-{start:09d}.npz"
-
-
-def _read_shard(path: Path, fingerprint: str) -> Shard | None:
-    """None where the file is of another fingerprint; its archive has a checksum per array."""
-    arrays = read_npz(path)
-    about = json.loads(arrays["about"].tobytes())
-    if about.pop("fingerprint") != fingerprint or len(arrays["ids"]) != len(arrays["vectors"]):
-        return None
-    skipped = {int(number): why for number, why in about.pop("skipped").items()}
-    return Shard(arrays["ids"], arrays["vectors"], Notes(**about, skipped=skipped))
 
 
 def fingerprint(*parts: Any) -> str:  # noqa: ANN401 - anything JSON can hold
@@ -183,14 +172,14 @@ def encode_side(
     side: Side, output: Path | None, processes: Processes, *, key: str, progress: bool, verb: str = "encoding"
 ) -> tuple[Embeddings, Notes]:
     """The vectors of a side, and what happened to its items; shard i is encoded by process i modulo their number."""
-    store = MemoryStore() if output is None else FolderStore(parts_folder(output), side.name)
+    store = _MemoryStore() if output is None else FolderStore(parts_folder(output), side.name)
     size, total = side.shard_size, side.ids.size
     parts = [slice(start, min(start + size, total)) for start in range(0, total, size)]
     keys = [fingerprint(key, side.name, side.ids[part].tolist(), side.identity(part)) for part in parts]
     pairs = list(zip(parts, keys, strict=True))
     mine, show = pairs[processes.rank :: processes.count], progress and processes.rank == 0
     _encode_missing(side, store, mine, show, verb)
-    if isinstance(store, MemoryStore):
+    if isinstance(store, _MemoryStore):
         for shards in processes.gather(dict(store.shards)):
             store.shards.update(shards)
     processes.wait()
@@ -199,7 +188,7 @@ def encode_side(
 
 
 def _encode_missing(
-    side: Side, store: MemoryStore | FolderStore, mine: list[tuple[slice, str]], progress: bool, verb: str
+    side: Side, store: _MemoryStore | FolderStore, mine: list[tuple[slice, str]], progress: bool, verb: str
 ) -> None:
     missing = [(part, key) for part, key in mine if store.get(part.start, key) is None]
     total, left = (sum(part.stop - part.start for part, _ in some) for some in (mine, missing))
