@@ -139,15 +139,6 @@ def test_tables_are_written_to_a_file(run, write, tmp_path):
     assert (tmp_path / "scores.tex").read_text() == printed
 
 
-def test_rows_are_named_by_the_reports_or_else_their_folders(run, write):
-    scores = {"coco_5k/i2t/recall_at_1": 0.4}
-    one, two = write("one", scores, model="CLIP"), write("two", scores, model="BLIP")
-    three = write("three", scores, model="CLIP")
-    for folders, names in (((one, two), ["CLIP", "BLIP"]), ((one, three), ["one", "three"])):
-        _, out, _ = run("report", *folders, "--csv")
-        assert [row["model"] for row in csv.DictReader(io.StringIO(out))] == names
-
-
 def test_what_does_not_belong_together_is_refused(run, write):
     scores = {"coco_5k/i2t/recall_at_1": 0.4}
     one, other = write("one", scores), write("other", scores, split="validation")
@@ -159,8 +150,6 @@ def test_what_does_not_belong_together_is_refused(run, write):
         ((one, "--intervals"), "--intervals is for tables; name their form: --latex, --markdown or --csv"),
         ((one, "--output", "x.tex"), "--output is for tables"),
         ((one, "--latex", "--images", "."), "--images are thumbnails in report.html, which --latex does not make"),
-        ((one / "absent", "--latex"), "cannot be read"),
-        ((one, other, "--latex", "--names", "a"), "2 reports need as many different names"),
     ):
         status, out, err = run("report", *arguments)
         assert (status, out) == (2, ""), arguments
