@@ -118,7 +118,6 @@ def encode(
 
 
 def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: str, rerank: Path | None) -> None:
-    """Refuse what is for models of another kind than this one."""
     if loaded.is_cross_encoder and central_crop is not None:
         raise InvalidOption(f"--central-crop is for models with embeddings; {loaded.name} scores pairs, leave it out")
     for option, wanted in {"score": score != "itm", "rerank": rerank is not None}.items():

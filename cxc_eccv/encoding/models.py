@@ -241,7 +241,6 @@ def load_model(
 
 
 def _title_of(source: str) -> str:
-    """The name of a folder, whatever the way to it; else the Hub id."""
     if is_open_clip(source):
         return title_of(source)
     return Path(source).resolve().name if source and Path(source).is_dir() else source
@@ -269,7 +268,6 @@ def _torch_device(device: str | torch.device | None) -> torch.device:
 
 
 def _torch_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
-    """The floating type of that name; None stays None."""
     kind = DTYPES.get(dtype) if isinstance(dtype, str) else dtype
     if dtype is not None and kind not in DTYPES.values():
         raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")

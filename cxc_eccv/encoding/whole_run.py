@@ -134,8 +134,6 @@ def encode_once(
 
 
 class _Work:
-    """A model with all that it is to encode."""
-
     def __init__(
         self,
         loaded: LoadedModel,
@@ -162,7 +160,6 @@ class _Work:
 
     @cached_property
     def key(self) -> str:
-        """Of the model and the settings."""
         return model_key(self.loaded, [side.name for side in self._sides], *self._settings)
 
     @cached_property
@@ -172,7 +169,6 @@ class _Work:
         return fingerprint(self.key, self._similarity, items)
 
     def is_in(self, path: Path) -> bool:
-        """Whether the file holds this encoding."""
         return (read_record(path) or {}).get("whole") == self.whole
 
     def run(self, path: Path | None, progress: bool, *, cache: bool = False) -> EmbeddingsRun:

@@ -152,7 +152,6 @@ def _read_json(path: Path, direction: str | None = None) -> dict[str, RankedList
 
 
 def _read_text(path: Path) -> str:
-    """The file's text, which must be UTF-8 and not empty."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -320,7 +319,6 @@ def _lists_of_rows(
 
 
 def _direction_of(path: Path, direction: str | None) -> str:
-    """The direction asked for, else the one in the file's name."""
     if direction is not None:
         if direction not in DIRECTIONS:
             raise UnknownName("direction", direction, DIRECTIONS)

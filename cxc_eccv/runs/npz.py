@@ -98,7 +98,6 @@ def _measure(file: IO[bytes], member: zipfile.ZipInfo) -> int:
 
 
 def _split_fields(extra: bytes) -> dict[int, bytes]:
-    """The fields of a record's extra part, by their kind."""
     found = {}
     while len(extra) >= 4:
         kind, size = struct.unpack("<HH", extra[:4])

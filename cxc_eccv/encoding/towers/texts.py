@@ -54,8 +54,6 @@ class TextEncoder(ABC):
 
 
 class _Transformer(TextEncoder):
-    """A text tower of transformers."""
-
     def __init__(self, loaded: LoadedModel, model: PreTrainedModel, pooling: str, batch_size: int) -> None:
         super().__init__(batch_size, loaded.caption_prompt)
         self._features, self._device = text_features(model, pooling), loaded.device
@@ -70,8 +68,6 @@ class _Transformer(TextEncoder):
 
 
 class _OpenClip(TextEncoder):
-    """The text tower of a model of open_clip."""
-
     def __init__(self, loaded: LoadedModel, model: OpenClip, batch_size: int) -> None:
         super().__init__(batch_size, loaded.caption_prompt)
         self._model, self.limit = model, model.texts.limit
