@@ -141,12 +141,6 @@ def test_a_central_crop_is_of_the_area_and_of_the_fingerprint(name, tmp_path):
             encode(model, images=[(1, whole)], central_crop=share, **options)
 
 
-def test_a_crop_without_images_is_refused():
-    model, tokenizer, _ = tiny_models.dual()
-    with pytest.raises(InvalidOption, match="central_crop is for images"):
-        encode(model, captions=[(1, "a dog")], processor=tokenizer, central_crop=0.5, progress=False)
-
-
 @pytest.mark.parametrize(("normalize", "similarity"), [(None, "cosine"), (True, "cosine"), (False, "dot")])
 def test_the_file_says_what_the_model_compares_by(normalize, similarity, tmp_path):
     model, tokenizer, images = tiny_models.clip()
