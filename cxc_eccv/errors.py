@@ -124,7 +124,7 @@ class DownloadFailed(DataError):
 
 
 class MalformedSource(DataError):
-    """A raw file breaks its format, at a place inside it, or as a whole where that is empty."""
+    """A raw file breaks its format."""
 
     def __init__(self, path: str | Path, place: str, found: object, expected: str) -> None:
         self.path, self.place, self.found, self.expected = path, place, found, expected
@@ -172,7 +172,10 @@ class HubError(CxcEccvError):
 
 
 class HubUnavailable(HubError):
-    """No answer, too many requests, or a fault on the Hub's side; ``retry_after`` are seconds it asks to wait."""
+    """No answer, too many requests, or a fault on the Hub's side.
+
+    The Hub may ask to wait for ``retry_after`` seconds.
+    """
 
     def __init__(self, message: str, retry_after: int | None = None) -> None:
         self.retry_after = retry_after

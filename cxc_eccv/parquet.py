@@ -35,9 +35,9 @@ def read_parquet(path: Path) -> pa.Table:
     return table
 
 
-def write_parquet(table: pa.Table, path: Path, compression: str = "zstd") -> None:
+def write_parquet(table: pa.Table, path: Path) -> None:
     """Write a table with a checksum for every page."""
-    pq.write_table(table, path, compression=compression, write_page_checksum=True)
+    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
 
 
 def _refuse_expansion(path: Path) -> None:

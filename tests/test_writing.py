@@ -87,18 +87,11 @@ def test_a_process_waits_for_one_that_is_nearly_done(tmp_path):
 
 
 def test_what_is_not_ours_is_kept(tmp_path):
-    target = tmp_path / "data"
-    (target / "deep").mkdir(parents=True)
-    (target / "deep" / "thesis.tex").write_text("years of work")
-    (target / "clip.npz").write_text("a model")
-    with replaced_folder(target, ["a", "b"]) as folder:
-        (folder / "a").write_text("1")
-        (folder / "b").write_text("2")
-    with replaced_folder(target, ["a", "b"]) as folder:
-        (folder / "a").write_text("3")
-    assert {path.name for path in target.iterdir()} == {"a", "clip.npz", "deep"}
-    assert (target / "a").read_text() == "3"
-    assert (target / "deep" / "thesis.tex").read_text() == "years of work"
+    target, theirs = tmp_path / "data", {"deep/thesis.tex": "years of work", "clip.npz": "a model"}
+    put(target, theirs)
+    write_set(target, {"a": "1", "b": "2"})
+    write_set(target, {"a": "3"})
+    assert below(target) == {"a": "3", **theirs}
     assert neighbours(target) == ["data"]
 
 

@@ -130,7 +130,7 @@ def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:
     return scores_of_arrays(path, arrays)
 
 
-def _read_json(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
+def _read_json(path: Path, direction: str | None) -> dict[str, RankedLists]:
     """Direction to its rankings; query ids are keys, hence strings of digits."""
     content = parse_json(path, _read_text(path))
     if not isinstance(content, dict) or not content:
@@ -161,7 +161,7 @@ def _read_text(path: Path) -> str:
     return text
 
 
-def _read_parquet(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
+def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
     """Direction to its rankings: a row per query and item, or a row per query with a list of items."""
     table = _read_table(path)
     make = _lists_of_lists if "item_ids" in table.column_names else _lists_of_long
@@ -239,7 +239,7 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def _read_trec(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
+def _read_trec(path: Path, direction: str | None) -> dict[str, RankedLists]:
     """The one direction of a TREC run; the rank column gives the order, which the scores must not contradict."""
     name = _direction_of(path, direction)
     text = _read_text(path)

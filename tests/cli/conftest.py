@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import run_command
 from full_disk import told
 
 from cxc_eccv.cli import main
@@ -18,6 +19,14 @@ __all__ = ["told"]
 
 DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {}}
 KEYS = [key for key in eccv_caption_table().keys if key.count("/") == 2]
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory):
+    """What the demo leaves."""
+    folder = tmp_path_factory.mktemp("demo") / "demo"
+    run_command("demo", "--output", folder)
+    return folder
 
 
 @pytest.fixture

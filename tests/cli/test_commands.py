@@ -31,14 +31,12 @@ def test_help_is_quick_as_it_imports_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "imported: []"
 
 
-def test_demo_runs_the_whole_path(tmp_path):
-    text, _ = run_command("demo", "--output", tmp_path / "demo")
-    assert "ECCV Caption" in text
-    scores = json.loads((tmp_path / "demo" / "report.json").read_text())["scores"]
+def test_demo_runs_the_whole_path(demo):
+    scores = json.loads((demo / "report.json").read_text())["scores"]
     assert scores["coco_5k/i2t/recall_at_10"] > 0.6
     assert scores["coco_5k/t2i/recall_at_1"] > 10 / 60
-    assert (tmp_path / "demo" / "dataset" / "README.md").is_file()
-    page = (tmp_path / "demo" / "report.html").read_text()
+    assert (demo / "dataset" / "README.md").is_file()
+    page = (demo / "report.html").read_text()
     assert "data:image/jpeg;base64," in page
     assert "not in the folder" not in page
     assert "Most label-dependent" in page

@@ -88,6 +88,7 @@ def test_a_pipe_gets_every_row_on_one_line(run, embeddings, write):
 
 def test_the_demo_fits(run):
     piped = run("demo")[1]
+    assert "ECCV Caption" in piped
     for width in WIDTHS:
         check_fits(run("demo", width=width)[1], width, piped)
 
