@@ -110,9 +110,10 @@ def add_encoding_options(after: str, without: Collection[str] = ()) -> Callable[
             if name not in without
         ]
         signature = inspect.signature(command, eval_str=True)
-        *own, _ = signature.parameters.values()  # the last one takes what is added
-        place = [parameter.name for parameter in own].index(after) + 1
-        vars(command)["__signature__"] = signature.replace(parameters=[*own[:place], *added, *own[place:]])
+        *parameters, _ = signature.parameters.values()  # the last one takes what is added
+        place = [parameter.name for parameter in parameters].index(after) + 1
+        parameters[place:place] = added
+        vars(command)["__signature__"] = signature.replace(parameters=parameters)
         return command
 
     return add
