@@ -161,19 +161,10 @@ def encode_sentences(
     images: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - those of encode_once
 ) -> EmbeddingsRun:
-    """What a model makes of the sentences of a dataset config, and of its images where a folder of them is given.
+    """What a model makes of the sentences of a dataset config, and of its images in a folder, as ``further`` of a run.
 
-    Equal sentences are encoded once. Vectors are kept as by :func:`evaluate_model`: a call that is killed goes on where
-    it was.
-
-    The rows of the config are made of the raw files of the library, with the spaCy pipeline ``tagger`` where one is
-    needed, or are those of the folder ``built`` that ``cxc-eccv build`` wrote. The images are of a config whose
-    sentences are about images beyond the split. In the run, ``further`` holds ids and vectors of every part.
-
-    Raises:
-        UnknownName: there is no such config with sentences.
-        DataError: the rows cannot be made, or are not in ``built`` as this version makes them.
-        InvalidOption: a model that scores pairs; a folder of images that the config needs none of.
+    The rows are made of the raw files, with the spaCy pipeline ``tagger``, or read from the folder ``built``. Equal
+    sentences are encoded once, and vectors are kept as by :func:`evaluate_model`.
     """
     from cxc_eccv.builders.config import select_configs
     from cxc_eccv.encoding import encode_once

@@ -77,8 +77,8 @@ def add_altered(run: Run, kinds: Iterable[str], similarity: str | None = None) -
         if zero.size and similarity == "cosine":
             raise MalformedRun(
                 f"{run.path or 'run'}, {_names(kind)[1]}: {zero.size} of {altered.ids.size} vectors are zero, which "
-                f"has no direction and so no cosine, the first of caption {zero[0]}. Check the model's output on it, or "
-                "compare by dot product (similarity='dot', --similarity dot)."
+                f"has no direction and so no cosine, the first of caption {zero[0]}. Check the model's output on it, "
+                "or compare by dot product (similarity='dot', --similarity dot)."
             )
     ids = [run.captions.ids, *(altered_ids(kind, altered.ids) for kind, altered in added)]
     vectors = [run.captions.vectors, *(altered.vectors for _, altered in added)]

@@ -52,12 +52,10 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
 
 
 def image_features(model: PreTrainedModel | OpenClip) -> Forward:
-    """How a model turns pixels into (N, D) features.
+    """How a model turns pixels into (N, D) features: its image features, else its ``pooler_output``.
 
-    A model with ``get_image_features`` gives these; any other its ``pooler_output`` (ResNet and EfficientNet: the mean
-    over places; DINOv2: the normalised class token). Where there is none, or it is a dense layer with tanh, which the
-    published ViT checkpoints mostly lack, the normalised class token stands for it; in a model without one (I-JEPA) the
-    mean over places.
+    Where there is none, or it is a dense layer that published ViT checkpoints mostly lack, the class token stands for it,
+    or the mean over places.
     """
     if isinstance(model, ContrastiveMatcher):
         return _contrasted_images(model)

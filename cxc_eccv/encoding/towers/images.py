@@ -191,11 +191,7 @@ class PlainSteps:
 
 
 def plain_steps(processor: BaseImageProcessor) -> PlainSteps | None:
-    """A processor's steps where they are plain, else None.
-
-    They are where its class takes all of them from Pillow's backend of transformers, it is set to nothing but sizes and
-    scales, and pictures of noise come out with the same bits: a later transformers may do more in the same methods.
-    """
+    """A processor's steps where they are plain, and give the same bits for pictures of noise, else None."""
     if not _has_plain_settings(processor):
         return None
     steps = PlainSteps(processor)
