@@ -54,7 +54,7 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
 def image_features(model: PreTrainedModel | OpenClip) -> Forward:
     """How a model turns pixels into (N, D) features: its image features, else its ``pooler_output``.
 
-    Where there is none, or it is a dense layer that published ViT checkpoints mostly lack, the class token stands for it,
+    Where there is none, or a dense layer that published ViT checkpoints mostly lack, the class token stands for it,
     or the mean over places.
     """
     if isinstance(model, ContrastiveMatcher):
