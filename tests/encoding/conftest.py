@@ -25,12 +25,14 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def run_on_sample(monkeypatch, capsys):
-    """Exit status and output of a command on the sample."""
+    """What a command on the sample prints; it must end with this exit status."""
 
-    def run(*words):
+    def run(*words, status=0):
         monkeypatch.setattr("warnings.showwarning", None)
         with pytest.raises(SystemExit) as ended:
             main([*map(str, words), "--data-dir", "sample"])
-        return ended.value.code or 0, capsys.readouterr()
+        printed = capsys.readouterr()
+        assert ended.value.code == status, printed.err
+        return printed
 
     return run
