@@ -113,7 +113,7 @@ def add_encoding_options(after: str, without: Collection[str] = ()) -> Callable[
         *parameters, _ = signature.parameters.values()  # the last one takes what is added
         place = [parameter.name for parameter in parameters].index(after) + 1
         parameters[place:place] = added
-        vars(command)["__signature__"] = signature.replace(parameters=parameters)
+        vars(command)["__signature__"] = signature.replace(parameters=parameters)  # typer reads it
         return command
 
     return add
