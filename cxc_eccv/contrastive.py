@@ -28,7 +28,6 @@ OF_RETRIEVAL = ("query_id", "direction", "positives", "negatives")
 """Columns that tell the two configs."""
 
 OF_A_ROW = ("image", "image_id", "caption", "caption_id")
-"""Columns that a training row needs."""
 
 
 def collect_positives(dataset: datasets.Dataset | datasets.IterableDataset) -> dict[int, set[int]]:
@@ -191,12 +190,7 @@ def multi_positive_loss(
 
 
 def in_batch_softmax(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
-    r"""The usual in-batch softmax, its denominator over the whole row.
-
-    :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} \left(S_{ip} - \log \sum_j e^{S_{ij}}\right)`; with one positive per
-    row this is cross-entropy, with several the loss of Khosla et al. (arXiv 2004.11362, eq. 2). (K, N) scaled
-    similarities of K queries and N items, and at least one positive per row, to (K,) losses.
-    """
+    """(K,) losses of (K, N) scaled similarities, as eq. 2 of Khosla et al.: the softmax is over the whole row."""
     return similarities.logsumexp(1) - mean_of_positives(similarities, positives)
 
 

@@ -25,19 +25,13 @@ Declaration = TypeVar("Declaration", bound=_Named)
 
 
 def modules_of(package: ModuleType) -> dict[str, ModuleType]:
-    """The modules of a package by name, in alphabetical order, imported.
-
-    Modules are found by their place, on every folder of the package's ``__path__``; nothing lists them.
-    """
+    """The modules of a package by name, in alphabetical order, imported; found by their place."""
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
     return {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
 
 
 def study_modules(place: str) -> list[ModuleType]:
-    """The module or package of one name in every study that has it, by the study's name; none without studies.
-
-    The core never imports a study; a study adds to it by the place of its modules.
-    """
+    """The module or package of one name in every study that has it, by the study's name; none without studies."""
     # Beside this file and nowhere else: the finder of an editable installation knows the studies of another folder.
     if PathFinder.find_spec(STUDIES, [str(Path(__file__).parent)]) is None:
         return []
@@ -49,11 +43,7 @@ def study_modules(place: str) -> list[ModuleType]:
 def find_declared(
     package: ModuleType, constant: str, kind: type[Declaration], *further: ModuleType
 ) -> Mapping[str, Declaration]:
-    """The constant of every module of a package, and of further packages, that has one; by name, in alphabetical order.
-
-    A family that differs in little may stand in one module, under the plural of the constant; the names begin with
-    that of the file.
-    """
+    """The constant of every module of these packages, in alphabetical order; a family stands under its plural."""
     found: dict[str, Declaration] = {}
     for name, module in [item for place in (package, *further) for item in modules_of(place).items()]:
         own, family = getattr(module, constant, None), getattr(module, f"{constant}S", ())

@@ -79,16 +79,7 @@ class CxcEccvError(Exception):
 
 
 def escape(text: str, keep: str = "") -> str:
-    r"""The text with every character that is not printable escaped: controls, line breaks, directions of writing.
-
-    Args:
-        text: for people to read.
-        keep: characters left as they are.
-
-    Example:
-        >>> print(escape("a\x1b[31m\nb"))
-        a\x1b[31m\nb
-    """
+    """The text with every character that is not printable escaped, but for those to ``keep``."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() or one in keep else repr(one)[1:-1] for one in text)
@@ -133,18 +124,7 @@ class DownloadFailed(DataError):
 
 
 class MalformedSource(DataError):
-    """A raw file breaks its format.
-
-    Args:
-        path: the file.
-        place: line, key or row inside it; empty when the whole file is meant.
-        found: what stands there.
-        expected: what should stand there.
-
-    Example:
-        >>> print(MalformedSource("sts_val.csv", "line 7", "score 7.2", "a number in [0, 5]"))
-        sts_val.csv, line 7: found score 7.2, expected a number in [0, 5]
-    """
+    """A raw file breaks its format."""
 
     def __init__(self, path: str | Path, place: str, found: object, expected: str) -> None:
         self.path, self.place, self.found, self.expected = path, place, found, expected
@@ -157,12 +137,7 @@ class RunError(CxcEccvError):
 
 
 class MalformedRun(RunError):
-    r"""Unreadable, of the wrong type or shape, not finite, or with duplicated ids.
-
-    Example:
-        >>> print(MalformedRun("clip\n.npz: no such file"))
-        clip\n.npz: no such file
-    """
+    """Unreadable, of the wrong type or shape, not finite, or with duplicated ids."""
 
     def __init__(self, message: str) -> None:
         super().__init__(escape(message))
@@ -199,13 +174,7 @@ class HubError(CxcEccvError):
 class HubUnavailable(HubError):
     """No answer, too many requests, or a fault on the Hub's side.
 
-    Args:
-        message: what was asked, and what came back.
-        retry_after: seconds the Hub asks to wait, or None.
-
-    Example:
-        >>> HubUnavailable("upload: HTTP 429", retry_after=30).retry_after
-        30
+    The Hub may ask to wait for ``retry_after`` seconds.
     """
 
     def __init__(self, message: str, retry_after: int | None = None) -> None:
@@ -250,9 +219,6 @@ class InvalidOption(CxcEccvError):
 
 def raise_all(errors: Iterable[CxcEccvError]) -> None:
     """Raise everything that is wrong at once: one line each, as an error of the first one's kind.
-
-    Args:
-        errors: of kinds that are made from a message alone; none of them is no error.
 
     Example:
         >>> raise_all([MissingIds("no images"), RunTooShallow("no depth"), MissingIds("no images")])

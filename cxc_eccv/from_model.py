@@ -161,19 +161,10 @@ def encode_sentences(
     images: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - those of encode_once
 ) -> EmbeddingsRun:
-    """What a model makes of the sentences of a dataset config, and of its images where a folder of them is given.
+    """What a model makes of the sentences of a dataset config, and of its images in a folder, as ``further`` of a run.
 
-    Equal sentences are encoded once. Vectors are kept as by :func:`evaluate_model`: a call that is killed goes on where
-    it was.
-
-    The rows of the config are made of the raw files of the library, with the spaCy pipeline ``tagger`` where one is
-    needed, or are those of the folder ``built`` that ``cxc-eccv build`` wrote. The images are of a config whose
-    sentences are about images beyond the split. In the run, ``further`` holds ids and vectors of every part.
-
-    Raises:
-        UnknownName: there is no such config with sentences.
-        DataError: the rows cannot be made, or are not in ``built`` as this version makes them.
-        InvalidOption: a model that scores pairs; a folder of images that the config needs none of.
+    The rows are made of the raw files, with the spaCy pipeline ``tagger``, or read from the folder ``built``. Equal
+    sentences are encoded once, and vectors are kept as by :func:`evaluate_model`.
     """
     from cxc_eccv.builders.config import select_configs
     from cxc_eccv.encoding import encode_once
@@ -214,17 +205,7 @@ def encode_sentences(
 
 
 def put_beside(run: EmbeddingsRun, added: EmbeddingsRun) -> EmbeddingsRun:
-    """A run with the vectors of a config's sentences, and with those of its images that it lacks, beside its own.
-
-    Raises:
-        InvalidOption: the two are not of one model: its name, its similarity or the width of its vectors differ.
-
-    Example:
-        >>> split = EmbeddingsRun(None, Embeddings([7], [[1.0, 0.0]]))
-        >>> altered = EmbeddingsRun(None, None, further={"rococo_danger_ids": np.array([7])})
-        >>> list(put_beside(split, altered).further)
-        ['rococo_danger_ids']
-    """
+    """A run with the vectors of a config's sentences, and with those of its images that it lacks, beside its own."""
     for what, ours, theirs in (
         ("is of the model", run.model, added.model),
         ("is meant for the similarity", run.similarity, added.similarity),

@@ -20,16 +20,10 @@ LONGEST_REASON = 300
 LISTS = (pa.ListArray, pa.LargeListArray, pa.FixedSizeListArray)
 
 OFFSET = 4
-"""Bytes that say where a text begins."""
 
 
 def read_parquet(path: Path) -> pa.Table:
-    """The table of a Parquet file.
-
-    Checksums cover the pages alone, and only where the writer made them, as :func:`write_parquet` does. The footer has
-    none, but says names, types and lengths twice, which must agree. What a file expands to is looked up before it is
-    read. A file that does not hold up raises ArrowInvalid.
-    """
+    """The table of a Parquet file, or ArrowInvalid; page checksums and what the footer says twice are compared."""
     try:
         _refuse_expansion(path)
         table = pq.read_table(path, page_checksum_verification=True)
@@ -41,9 +35,9 @@ def read_parquet(path: Path) -> pa.Table:
     return table
 
 
-def write_parquet(table: pa.Table, path: Path, compression: str = "zstd") -> None:
+def write_parquet(table: pa.Table, path: Path) -> None:
     """Write a table with a checksum for every page."""
-    pq.write_table(table, path, compression=compression, write_page_checksum=True)
+    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
 
 
 def _refuse_expansion(path: Path) -> None:

@@ -62,13 +62,7 @@ def metric_variants(name: str) -> tuple[Spec, list[dict[str, Any]]]:
 
 @cache
 def metric_labelled(label: str) -> tuple[Spec, Mapping[str, Any]]:
-    """A metric and its parameters, from its label in report keys.
-
-    Example:
-        >>> spec, parameters = metric_labelled("recall_at_20")
-        >>> spec.name, parameters
-        ('recall_at_k', {'k': 20})
-    """
+    """A metric and its parameters, from its label in report keys."""
     for spec in metrics().values():
         for parameters in spec.variants():
             if spec.label(**parameters) == label:

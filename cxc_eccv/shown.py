@@ -13,22 +13,12 @@ ACTING = ("Cc", "Cs", "Zl", "Zp")
 """Categories of Unicode that move cursors, begin lines or cannot be written: controls, lone surrogates, separators."""
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Characters that turn the order of those around them."""
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]|~#$])")
 
 
 def visible(value: object, *, lines: bool = False) -> str:
-    r"""A text in which every character that would act is written as its escape.
-
-    Args:
-        value: a name, a file's name, a message.
-        lines: keep line feeds, for a message of several lines.
-
-    Example:
-        >>> print(visible("clip\x1b[31m[v1]\nñ"))
-        clip\x1b[31m[v1]\nñ
-    """
+    """A text in which every character that would act is written as its escape, but for the ends of ``lines``."""
     return "".join(
         char.encode("unicode_escape").decode() if _acts(char) and not (lines and char == "\n") else char
         for char in str(value)

@@ -17,7 +17,6 @@ from cxc_eccv.terminal import Sheet
 __all__ = ["MISSING", "Cell", "Table", "tables_to_console", "tables_to_html", "tables_to_latex", "tables_to_markdown"]
 
 MISSING = "\N{EM DASH}"
-"""Stands where there is no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +39,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    r"""A table, and what is to be said of it.
+    """A table: headings per column, the outermost first, and rows; a row of a single cell opens a section.
 
-    Attributes:
-        header: the headings of every column, the outermost first, as many for each; the first column names the rows.
-        rows: cells; a row of a single one opens a section.
-        title, subtitle: above.
-        notes: below.
-        cautions: below, and not to be overlooked.
-        prose, stacked, styles: how a console lays it out, see :class:`cxc_eccv.terminal.Sheet`.
-
-    Example:
-        >>> header = [("", ""), ("COCO 5K", "R@1"), ("COCO 5K", "R@5")]
-        >>> table = Table(header, [("a_b", Cell("41.7", interval="[40.1, 43.3]", strong=True), MISSING)], "One model")
-        >>> print(tables_to_markdown([table]))
-        ### One model
-        <BLANKLINE>
-        |  | COCO 5K R@1 | COCO 5K R@5 |
-        |---|---:|---:|
-        | a\_b | **41.7** [40.1, 43.3] | — |
-        <BLANKLINE>
-        >>> print("\n".join(tables_to_latex([table]).splitlines()[8:14]))
-        \toprule
-         & \multicolumn{2}{c}{COCO 5K} \\
-        \cmidrule(lr){2-3}
-         & R@1 & R@5 \\
-        \midrule
-        a\_b & \shortstack[r]{\textbf{41.7}\\ {\tiny {[}40.1, 43.3]}} & \textemdash{} \\
+    ``notes`` and ``cautions`` stand below; ``prose``, ``stacked`` and ``styles`` are those of a Sheet.
     """
 
     header: Sequence[Sequence[str]]

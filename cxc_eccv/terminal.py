@@ -24,12 +24,7 @@ LONGEST_WORD = 32
 
 
 def say(message: object, *, err: bool = False) -> None:
-    r"""Print a message, on standard error with ``err``; control characters out of data are shown as escapes.
-
-    Example:
-        >>> say("wrote out\x1b[2J.npz")
-        wrote out\x1b[2J.npz
-    """
+    """Print a message, on standard error with ``err``; control characters out of data are shown as escapes."""
     print(visible(message, lines=True), file=sys.stderr if err else sys.stdout, flush=True)
 
 
@@ -51,23 +46,9 @@ def shown_text(shown: RenderableType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table of texts. Where it is too wide its columns are stacked, then continued in further tables below.
+    """A table of texts; where it is too wide its columns are stacked, then continued in further tables below.
 
-    Attributes:
-        header: a title per column; the first column names the rows.
-        rows: cells; a row of a single one opens a section.
-        prose: places of columns whose lines may wrap at their words; no other may, but for long names of rows.
-        stacked: groups of columns that may share a column, in the order in which they are tried.
-        styles: of the rows, as many, or none.
-        title: above the table.
-        bold: line and place of the cells in bold.
-
-    Example:
-        >>> sheet = Sheet(("", "value", "interval"), (("R@1", "41.7", "[40.0, 43.0]"),), stacked=(((0,), (1, 2)),))
-        >>> with (console := Console(width=28)).capture() as shown:
-        ...     console.print(sheet)
-        >>> [line.strip() for line in shown.get().splitlines() if "4" in line][-1]
-        '[40.0, 43.0]'
+    Of columns that are ``prose`` lines may wrap; groups of columns in ``stacked`` may share one, in this order.
     """
 
     header: Sequence[str]

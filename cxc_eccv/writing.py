@@ -38,7 +38,6 @@ __all__ = [
 ]
 
 ROW_FORMATS = (".csv", ".jsonl")
-"""Of files of rows that a person fills in."""
 
 FORMULA = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
 """With one of these at its start a spreadsheet takes a text for a formula, and runs it."""
@@ -90,18 +89,8 @@ the former is not there, the old set is whole."""
 def replaced_folder(target: Path, names: Collection[str] = (), *, wait: float = PATIENCE) -> Iterator[Path]:
     """Give an empty folder to write to; on leaving without an error its files go to ``target``.
 
-    They are written to a hidden neighbour of ``target``. A folder that is not there yet appears by one rename. In one
-    that is there, the files ``names`` of the old set are removed and then the new ones moved in; whatever else is there
-    stays. A process that is killed before that leaves the old set whole; one that is killed while it moves leaves a
-    part of one set, and the next call moves the rest. Another process that writes the same target is waited for.
-
-    Example:
-        >>> import tempfile
-        >>> target = Path(tempfile.mkdtemp()) / "data"
-        >>> with replaced_folder(target) as folder:
-        ...     _ = (folder / "a.txt").write_text("new")
-        >>> (target / "a.txt").read_text()
-        'new'
+    A new folder appears by one rename. In one that is there, the old set's files ``names`` make way for the new ones.
+    Moves that a killed process left are finished first, and another process that writes there is waited for.
     """
     refuse_unwritable(target, names)
     place = target.resolve()
@@ -200,10 +189,7 @@ def write_json(target: Path, content: Mapping[str, Any]) -> Path:
 
 
 def write_rows(target: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows as CSV or as JSON lines, by the file's ending, whole or not at all; a list in a cell is JSON.
-
-    What a spreadsheet would run is shielded; :func:`cxc_eccv.sources.reading.read_rows` reads both forms back.
-    """
+    """Write rows as CSV or JSON lines, whole or not at all; what a spreadsheet would run is shielded."""
     with replaced_file(target) as part:
         if target.suffix == ".jsonl":
             text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -224,12 +210,7 @@ def _cell(value: object) -> object:
 
 
 def shield(text: str) -> str:
-    """The cell of a spreadsheet that shows a text, and never runs it as a formula.
-
-    Example:
-        >>> shield("=1+1"), shield("'tis a dog"), shield("a dog")
-        ("'=1+1", "''tis a dog", 'a dog')
-    """
+    """The cell of a spreadsheet that shows a text, and never runs it as a formula."""
     return SHIELD + text if text.startswith((*FORMULA, SHIELD)) else text
 
 
@@ -266,15 +247,7 @@ def locked(target: Path, wait: float = 0.0) -> Iterator[None]:
 
 @contextmanager
 def cache_held(*places: Path) -> Iterator[bool]:
-    """Hold the first of these places of a cache; False where nothing can be kept in them, which no work needs.
-
-    Nothing can where they are not writable, where another process is writing there, and where links or pipes stand.
-
-    Example:
-        >>> with cache_held(Path("/proc/nothing/answers.npz")) as keeps:
-        ...     keeps
-        False
-    """
+    """Hold the first of these places of a cache; False where nothing can be kept there, which no work needs."""
     with ExitStack() as stack:
         keeps = all(map(is_plain, places))
         if keeps:

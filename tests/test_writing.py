@@ -27,51 +27,52 @@ from cxc_eccv.writing import (
     write_rows,
 )
 
+SETS = {"a": "old", "b": "old", "deep/c": "old"}, {"a": "new", "deep/d": "new", "e": "new"}
+MINE = {"mine": "kept", "deep/mine": "kept"}
 
-def texts(folder):
-    return {path.name: path.read_text() for path in folder.iterdir()}
+
+def below(folder):
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
 def neighbours(target):
     return sorted(path.name for path in target.parent.iterdir())
 
 
-def replace(target, **files):
-    with replaced_folder(target) as folder:
-        for name, text in files.items():
-            (folder / name).write_text(text)
+def put(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def write_set(target, files, names=tuple(SETS[0])):
+    with replaced_folder(target, names) as folder:
+        put(folder, files)
 
 
 def test_of_the_old_files_that_are_named_none_remains(tmp_path):
     target = tmp_path / "deep" / "data"
-    replace(target, a="1", b="2")
+    write_set(target, {"a": "1", "b": "2"})
     write_set(target, {"b": "3"}, names=["a", "b"])
-    assert texts(target) == {"b": "3"}
+    assert below(target) == {"b": "3"}
     assert neighbours(target) == ["data"]
 
 
 def test_an_error_leaves_the_old_folder_and_no_rest(tmp_path):
     target = tmp_path / "data"
-    replace(target, a="old")
-    with pytest.raises(WriteFailed, match="data: No such file"):
-        replace(target, **{"a": "new", "no such folder/b": "new"})
-    assert texts(target) == {"a": "old"}
+    write_set(target, {"a": "old"})
+    with pytest.raises(WriteFailed, match="data: No such file"), replaced_folder(target) as folder:
+        [(folder / name).write_text("new") for name in ("a", "no such folder/b")]
+    assert below(target) == {"a": "old"}
     assert neighbours(target) == ["data"]
 
 
-def test_two_processes_do_not_write_the_same_folder(tmp_path):
-    with FileLock(tmp_path / ".data.lock"), pytest.raises(WriteFailed, match="another process is writing"):
-        run_in_other_process(tmp_path / "data")
-    replace(tmp_path / "data", a="1")
-    assert texts(tmp_path / "data") == {"a": "1"}
-
-
-def run_in_other_process(target):
-    code = "from pathlib import Path\nfrom cxc_eccv.writing import replaced_folder\n"
-    code += f"with replaced_folder(Path({str(target)!r}), wait=0): pass"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise WriteFailed(done.stderr.splitlines()[-1])
+def test_two_do_not_write_the_same_folder(tmp_path):
+    raises = pytest.raises(WriteFailed, match="another process is writing")
+    with FileLock(tmp_path / ".data.lock"), raises, replaced_folder(tmp_path / "data", wait=0):
+        pass
+    write_set(tmp_path / "data", {"a": "1"})
+    assert below(tmp_path / "data") == {"a": "1"}
 
 
 def test_a_process_waits_for_one_that_is_nearly_done(tmp_path):
@@ -82,28 +83,21 @@ def test_a_process_waits_for_one_that_is_nearly_done(tmp_path):
         other.stdout.readline()
         write_set(tmp_path / "data", {"a": "second"})
     assert other.returncode == 0
-    assert texts(tmp_path / "data") == {"a": "second"}
+    assert below(tmp_path / "data") == {"a": "second"}
 
 
 def test_what_is_not_ours_is_kept(tmp_path):
-    target = tmp_path / "data"
-    (target / "deep").mkdir(parents=True)
-    (target / "deep" / "thesis.tex").write_text("years of work")
-    (target / "clip.npz").write_text("a model")
-    with replaced_folder(target, ["a", "b"]) as folder:
-        (folder / "a").write_text("1")
-        (folder / "b").write_text("2")
-    with replaced_folder(target, ["a", "b"]) as folder:
-        (folder / "a").write_text("3")
-    assert {path.name for path in target.iterdir()} == {"a", "clip.npz", "deep"}
-    assert (target / "a").read_text() == "3"
-    assert (target / "deep" / "thesis.tex").read_text() == "years of work"
+    target, theirs = tmp_path / "data", {"deep/thesis.tex": "years of work", "clip.npz": "a model"}
+    put(target, theirs)
+    write_set(target, {"a": "1", "b": "2"})
+    write_set(target, {"a": "3"})
+    assert below(target) == {"a": "3", **theirs}
     assert neighbours(target) == ["data"]
 
 
 def test_a_place_where_no_file_can_be_made_is_told_at_once():
     with pytest.raises(WriteFailed, match="cannot write /proc/data"):
-        replace(Path("/proc/data"), a="1")
+        write_set(Path("/proc/data"), {"a": "1"})
 
 
 WRITES = """
@@ -166,25 +160,6 @@ def killed_at_each_change(die_at, prepare, write):
             assert moment > 5, "the test kills nothing"
             return
         yield target
-
-
-SETS = {"a": "old", "b": "old", "deep/c": "old"}, {"a": "new", "deep/d": "new", "e": "new"}
-MINE = {"mine": "kept", "deep/mine": "kept"}
-
-
-def below(folder):
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
-
-
-def put(folder, files):
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-
-
-def write_set(target, files, names=SETS[0]):
-    with replaced_folder(target, names) as folder:
-        put(folder, files)
 
 
 @pytest.mark.thorough
@@ -273,7 +248,7 @@ def test_two_writers_that_are_killed_never_mix(tmp_path):
             assert writer.wait() == -signal.SIGKILL
             writer.stdout.close()
         finish_interrupted(tmp_path / "folder")
-        found = texts(tmp_path / "folder")
+        found = below(tmp_path / "folder")
         assert found.pop("mine") == "kept"
         assert found["a"] == found["b"]
         assert len(set((tmp_path / "file").read_text().split())) == 1
@@ -292,39 +267,39 @@ def test_a_file_is_whole_or_as_it_was(tmp_path):
     replace_file(target, "old")
     with pytest.raises(TypeError), replaced_file(target) as part:
         part.write_text("half") / "a file"
-    assert texts(target.parent) == {"file": "old"}
+    assert below(target.parent) == {"file": "old"}
 
 
 def test_no_link_of_somebody_is_written_through(tmp_path):
     (tmp_path / "precious").write_text("precious")
     (tmp_path / ".file.building").symlink_to(tmp_path / "precious")
     replace_file(tmp_path / "file", "new")
-    assert texts(tmp_path) == {"file": "new", "precious": "precious"}
+    assert below(tmp_path) == {"file": "new", "precious": "precious"}
 
 
 def test_a_folder_behind_a_link_is_replaced_where_it_is(tmp_path):
-    replace(tmp_path / "real", a="old")
+    write_set(tmp_path / "real", {"a": "old"})
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    replace(tmp_path / "link", a="new")
+    write_set(tmp_path / "link", {"a": "new"})
     assert (tmp_path / "link").is_symlink()
-    assert texts(tmp_path / "real") == {"a": "new"}
+    assert below(tmp_path / "real") == {"a": "new"}
 
 
 def test_a_full_disk_is_told_with_its_remedy_and_nothing_is_lost(tmp_path):
-    replace(tmp_path / "data", a="old")
+    write_set(tmp_path / "data", {"a": "old"})
     replace_file(tmp_path / "file", "old")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         with pytest.raises(WriteFailed, match=r"cannot write .*data: File too large\. Free some space"):
-            replace(tmp_path / "data", a="x" * 2000)
+            write_set(tmp_path / "data", {"a": "x" * 2000})
         with pytest.raises(WriteFailed, match=r"cannot write .*file: File too large\. Free some space"):
             replace_file(tmp_path / "file", "x" * 2000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, before)
-    assert texts(tmp_path / "data") == {"a": "old"}
+    assert below(tmp_path / "data") == {"a": "old"}
     assert neighbours(tmp_path / "file") == ["data", "file"]
 
 
@@ -346,7 +321,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(WriteFailed, match=r"data: Permission denied\. Choose a place that you may write"):
-        replace(tmp_path / "data")
+        write_set(tmp_path / "data", {})
 
 
 def test_a_file_system_that_is_read_only_is_named(tmp_path, monkeypatch):
@@ -375,7 +350,7 @@ def test_the_folder_one_works_in_is_written_to_and_stays(tmp_path, monkeypatch):
     put(tmp_path / "here", {"a": "old", "mine": "kept"})
     monkeypatch.chdir(tmp_path / "here")
     write_set(Path(), {"a": "new"})
-    assert texts(Path()) == {"a": "new", "mine": "kept"}
+    assert below(Path()) == {"a": "new", "mine": "kept"}
 
 
 def test_errors_of_the_system_have_remedies():

@@ -133,11 +133,7 @@ def _of_system(error: OSError) -> str:
 
 
 class Outlet(io.FileIO):
-    """The file behind a standard stream: once it cannot be written any more, what comes is dropped.
-
-    A run that prints on the way would otherwise end at a pipe that nobody reads, before its files are written. ``lost``
-    is why it cannot be written any more, or None.
-    """
+    """The file behind a standard stream; once it cannot be written (``lost`` says why), what comes is dropped."""
 
     lost: OSError | None = None
 
@@ -152,10 +148,7 @@ class Outlet(io.FileIO):
 
 
 def _guard_streams() -> Outlet | None:
-    """Put outlets below ``sys.stdout`` and ``sys.stderr``; what their encoding cannot say is replaced.
-
-    Gives that of standard output; None where a program that calls this one catches what is printed.
-    """
+    """Put outlets below the standard streams; give that of standard output, None where a caller catches the output."""
     outlets: dict[str, Outlet] = {}
     for number, name in ((1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name)

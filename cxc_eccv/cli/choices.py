@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -16,6 +18,7 @@ __all__ = [
     "CaptionPrompt",
     "CentralCrop",
     "DataDir",
+    "Device",
     "Dtype",
     "ImagePrompt",
     "Labels",
@@ -26,6 +29,7 @@ __all__ = [
     "SkipBadImages",
     "Thumbnails",
     "TrustRemoteCode",
+    "add_encoding_options",
     "concept_source",
     "names",
     "split_name",
@@ -65,6 +69,7 @@ ImagePrompt = Annotated[
 ]
 Pooling = Annotated[str, typer.Option(help="Of a text model: mean over the tokens, or cls.")]
 BatchSize = Annotated[int, typer.Option(help="Items at once.")]
+Device = Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")]
 Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.")]
 Lowercase = Annotated[
     bool | None, typer.Option(help="Put captions in lower case first. Default: for SigLIP 2, trained on such.")
@@ -75,6 +80,45 @@ CentralCrop = Annotated[
 Thumbnails = Annotated[
     Path | None, typer.Option(help="Folder with the image files, at any depth, for thumbnails in the HTML page.")
 ]
+ENCODING_OPTIONS: dict[str, tuple[Any, object]] = {
+    "processor": (Processor, None),
+    "revision": (Revision, None),
+    "trust_remote_code": (TrustRemoteCode, False),
+    "caption_prompt": (CaptionPrompt, None),
+    "image_prompt": (ImagePrompt, None),
+    "pooling": (Pooling, "mean"),
+    "batch_size": (BatchSize, 64),
+    "device": (Device, None),
+    "dtype": (Dtype, None),
+    "lowercase": (Lowercase, None),
+    "central_crop": (CentralCrop, None),
+    "skip_bad_images": (SkipBadImages, False),
+}
+"""How a model is loaded and encodes: each option's type and default."""
+
+AnyCommand = TypeVar("AnyCommand", bound=Callable[..., None])
+
+
+def add_encoding_options(after: str, without: Collection[str] = ()) -> Callable[[AnyCommand], AnyCommand]:
+    """Let a command take these options behind one of its own; ``context.params`` has their values."""
+
+    def add(command: AnyCommand) -> AnyCommand:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        added = [
+            inspect.Parameter(name, kind, default=default, annotation=annotation)
+            for name, (annotation, default) in ENCODING_OPTIONS.items()
+            if name not in without
+        ]
+        signature = inspect.signature(command, eval_str=True)
+        *parameters, _ = signature.parameters.values()  # the last one takes what is added
+        place = [parameter.name for parameter in parameters].index(after) + 1
+        parameters[place:place] = added
+        vars(command)["__signature__"] = signature.replace(parameters=parameters)  # typer reads it
+        return command
+
+    return add
+
+
 CONCEPT_SOURCES = {"coco": "coco", "visual-genome": "visual_genome"}
 
 

@@ -103,7 +103,6 @@ def _lay_out(
     orders: Sequence[ModelOrder],
     models: Sequence[str],
 ) -> list[Table]:
-    """The tables to show: of the comparison, then of each paper."""
     from cxc_eccv.comparison.views import order_tables, placement_table
 
     tables = [] if comparison is None else comparison.tables()
@@ -121,7 +120,6 @@ def _texts_of(
     orders: Sequence[ModelOrder],
     tables: Sequence[Table],
 ) -> dict[str, str]:
-    """The texts of the files by their names."""
     from cxc_eccv.comparison import published_agreement
     from cxc_eccv.comparison.views import comparison_to_json, order_to_csv, rows_to_csv
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown

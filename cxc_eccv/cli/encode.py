@@ -8,22 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import (
-    AllowModified,
-    BatchSize,
-    CaptionPrompt,
-    CentralCrop,
-    DataDir,
-    Dtype,
-    ImagePrompt,
-    Lowercase,
-    Pooling,
-    Processor,
-    Revision,
-    SkipBadImages,
-    TrustRemoteCode,
-    split_name,
-)
+from cxc_eccv.cli.choices import AllowModified, DataDir, add_encoding_options, split_name
 from cxc_eccv.cli.extras import load_given_model
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
@@ -36,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["encode", "say_once"]
 
 
+@add_encoding_options(after="beside")
 def encode(
     context: typer.Context,
     model: Annotated[
@@ -71,18 +57,6 @@ def encode(
         Path | None,
         typer.Option(help="Embeddings by the same model, to write those of --config beside them into one file."),
     ] = None,
-    processor: Processor = None,
-    revision: Revision = None,
-    trust_remote_code: TrustRemoteCode = False,
-    caption_prompt: CaptionPrompt = None,
-    image_prompt: ImagePrompt = None,
-    pooling: Pooling = "mean",
-    batch_size: BatchSize = 64,
-    device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
-    dtype: Dtype = None,
-    lowercase: Lowercase = None,
-    central_crop: CentralCrop = None,
-    skip_bad_images: SkipBadImages = False,
     score: Annotated[
         str, typer.Option(help="Of a cross-encoder: itm; of BLIP and BLIP-2 also itc, or itm+itc as their authors.")
     ] = "itm",
@@ -93,6 +67,7 @@ def encode(
     max_pairs: Annotated[int, typer.Option(help="Most pairs that a cross-encoder scores.")] = 10_000_000,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
+    **_encoding: Any,  # noqa: ANN401 - of many types
 ) -> None:
     """Encode a split's images and captions; a model that scores pairs gives scores, or ranks the top items anew.
 
@@ -127,7 +102,7 @@ def encode(
         if config is None and value is not None:
             raise InvalidOption(f"--{option} is for --config; name the config")
     loaded, options = load_given_model(model, context.params)
-    _refuse_of_other_models(loaded, central_crop, score, rerank)
+    _refuse_of_other_models(loaded, options["central_crop"], score, rerank)
     library, split = Library(data_dir, allow_modified=allow_modified), split_name(split)
     if config is not None:
         options |= {"built": built, "tagger": tagger, "images": images}
@@ -135,7 +110,7 @@ def encode(
     else:
         items = _find_items(loaded, only, images, captions, library, split) | {"output": output}
         if loaded.is_cross_encoder:
-            items |= {"batch_size": batch_size, "skip_bad_images": skip_bad_images}
+            items |= {name: options[name] for name in ("batch_size", "skip_bad_images")}
             wrote = _score(loaded, rerank, top_k, items | {"max_pairs": max_pairs, "score": score})
         else:
             wrote = _encode_items(loaded, options | items)
@@ -143,13 +118,12 @@ def encode(
 
 
 def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: str, rerank: Path | None) -> None:
-    """Refuse what is for models of another kind than this one."""
     if loaded.is_cross_encoder and central_crop is not None:
         raise InvalidOption(f"--central-crop is for models with embeddings; {loaded.name} scores pairs, leave it out")
-    if not loaded.is_cross_encoder and score != "itm":
-        raise InvalidOption(f"--score needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
-    if not loaded.is_cross_encoder and rerank is not None:
-        raise InvalidOption(f"--rerank needs a model that scores pairs; {loaded.name} gives embeddings, leave it out")
+    for option, wanted in {"score": score != "itm", "rerank": rerank is not None}.items():
+        if wanted and not loaded.is_cross_encoder:
+            why = f"needs a model that scores pairs; {loaded.name} gives embeddings, leave it out"
+            raise InvalidOption(f"--{option} {why}")
 
 
 def _encode_config(

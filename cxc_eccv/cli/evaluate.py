@@ -10,19 +10,10 @@ import typer
 
 from cxc_eccv.cli.choices import (
     AllowModified,
-    BatchSize,
-    CaptionPrompt,
-    CentralCrop,
     DataDir,
-    Dtype,
-    ImagePrompt,
     Labels,
-    Lowercase,
-    Pooling,
-    Processor,
-    Revision,
     SkipBadImages,
-    TrustRemoteCode,
+    add_encoding_options,
     names,
     split_name,
 )
@@ -34,6 +25,7 @@ if TYPE_CHECKING:
     from cxc_eccv.runs import EmbeddingsRun, Run
 
 
+@add_encoding_options(after="skip_bad_images", without=("device", "skip_bad_images"))
 def evaluate(
     context: typer.Context,
     files: Annotated[
@@ -120,18 +112,9 @@ def evaluate(
         typer.Option(help="File (.npz, .safetensors) to keep its embeddings in. Default: one in the cache."),
     ] = None,
     skip_bad_images: SkipBadImages = False,
-    processor: Processor = None,
-    revision: Revision = None,
-    trust_remote_code: TrustRemoteCode = False,
-    caption_prompt: CaptionPrompt = None,
-    image_prompt: ImagePrompt = None,
-    pooling: Pooling = "mean",
-    batch_size: BatchSize = 64,
-    dtype: Dtype = None,
-    lowercase: Lowercase = None,
-    central_crop: CentralCrop = None,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
+    **_encoding: Any,  # noqa: ANN401 - of many types
 ) -> None:
     """Score a model of the split's images and captions, or its embeddings, scores or rankings of them.
 

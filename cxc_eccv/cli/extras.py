@@ -1,9 +1,10 @@
-"""Models of the command line: the extra that they need, the classes that studies bring, and loading one."""
+"""Models of the command line: the extra that they need, loading one, and the files of several."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cxc_eccv.discovery import study_modules
@@ -11,8 +12,9 @@ from cxc_eccv.errors import InvalidOption
 
 if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
+    from cxc_eccv.runs import Run
 
-__all__ = ["ENCODING", "LOADING", "load_given_model", "needs_train_extra", "register_models"]
+__all__ = ["ENCODING", "LOADING", "load_given_model", "load_runs", "needs_train_extra", "register_models"]
 
 LOADING = (
     *("processor", "revision", "trust_remote_code", "caption_prompt", "image_prompt", "dtype", "lowercase"),
@@ -21,7 +23,6 @@ LOADING = (
 """Options of a command that ``load_model`` takes; the last two are for files too."""
 
 ENCODING = ("pooling", "batch_size", "central_crop", "skip_bad_images")
-"""Options of a command that ``encode`` takes."""
 
 
 def load_given_model(model: str, given: Mapping[str, Any]) -> tuple[LoadedModel, dict[str, Any]]:
@@ -50,3 +51,23 @@ def needs_train_extra() -> Iterator[None]:
 def register_models() -> None:
     """Make the trained models of the studies known to transformers, by the type that their config names."""
     study_modules("models")
+
+
+def load_runs(
+    files: Sequence[Path], direction: str | None, given: Sequence[str] | None, option: str = "--name"
+) -> dict[str, Run]:
+    """Name to run of each model, a file each; rankings that share no direction are those of one model."""
+    from cxc_eccv.runs import RankingsRun, load_run
+
+    runs: list[Run] = [load_run(file, direction=direction) for file in files]
+    directions = [named for run in runs if isinstance(run, RankingsRun) for named in run.lists]
+    if len(files) > 1 and all(isinstance(run, RankingsRun) for run in runs) and len(set(directions)) == len(directions):
+        runs = [load_run(*files, direction=direction)]
+    names = list(given or (run.model or file.stem for run, file in zip(runs, files, strict=False)))
+    if not given and len(set(names)) < len(names):
+        names = [str(file) for file in files]
+    if len(names) != len(runs) or len(set(names)) != len(names):
+        raise InvalidOption(
+            f"{len(runs)} models need as many different names, not {', '.join(names)}; give {option} once for each"
+        )
+    return dict(zip(names, runs, strict=True))

@@ -21,14 +21,9 @@ EXAMPLE_WIDTH = 78
 
 
 def split_help(text: str) -> tuple[str, str]:
-    r"""What a command does, and its examples, each from a line of its own.
-
-    A long command goes on with its next option, after a backslash as a shell takes it; a line of the text that opens
-    with an option belongs to the command above it.
+    r"""What a command does, and its examples, a command a line; long ones go on after a backslash as in a shell.
 
     Example:
-        >>> split_help("Score a model.\n\nExample: cxc-eccv evaluate clip.npz\n--output report")
-        ('Score a model.', 'cxc-eccv evaluate clip.npz --output report')
         >>> print(split_help("Example: cxc-eccv evaluate " + 9 * "--tasks cxc ")[1])
         cxc-eccv evaluate --tasks cxc --tasks cxc --tasks cxc --tasks cxc \
           --tasks cxc --tasks cxc --tasks cxc --tasks cxc --tasks cxc

@@ -40,7 +40,6 @@ def list_all(data_dir: DataDir = None) -> None:
 
 
 def _summary(text: str) -> str:
-    """The first sentence."""
     return " ".join(text.split()).partition(". ")[0].rstrip(".") + "."
 
 

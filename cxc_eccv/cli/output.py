@@ -32,7 +32,6 @@ __all__ = [
 ]
 
 COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
-"""The command line that is being run, as reports record it."""
 
 
 def check_output(output: Path | None, names: Collection[str] = (), *, images: Path | None = None) -> None:
@@ -48,10 +47,7 @@ def check_output(output: Path | None, names: Collection[str] = (), *, images: Pa
 
 
 def deliver(report: Report, output: Path | None, run: Run | None, library: Library, images: Path | None = None) -> None:
-    """Write a report, then print it, so that a reader that has gone loses no file.
-
-    One that cannot be written is printed too, before the error, so that its numbers are not lost.
-    """
+    """Write a report, then print it: a reader that has gone loses no file, and a full disk no number."""
     from cxc_eccv.report.console import print_report
 
     try:
@@ -79,11 +75,7 @@ def say_kept(run: EmbeddingsRun, was_there: bool) -> None:
 def write_report(
     report: Report, output: Path | None, run: Run | None, library: Library, images: Path | None = None
 ) -> list[Path]:
-    """Write ``report.json``, ``per_query.parquet``, ``examples.parquet``, ``report.md`` and ``report.html``.
-
-    Without ``output`` nothing is written; without a run the report shows no queries with their retrieved items. Where
-    thumbnails of ``images`` cannot be made, the report is whole without them, and the error is raised.
-    """
+    """Write the files of a report and give their paths; none without ``output``, no retrieved items without a run."""
     if output is None:
         return []
     from cxc_eccv.report.collect import collect_examples
@@ -101,14 +93,7 @@ SECRETS = ("--hub-token", "--hub_token")
 
 
 def command_text(arguments: Sequence[str]) -> str:
-    """A command line to repeat, without what differs from machine to machine, and without secrets.
-
-    Files and folders lose their place and keep their name; where the output went is left out.
-
-    Example:
-        >>> command_text(["evaluate", "clip.npz", "--tasks", "cxc/t2t", "--output", "out", "--seed", "1"])
-        'cxc-eccv evaluate clip.npz --tasks cxc/t2t --seed 1'
-    """
+    """A command line to repeat, without secrets, the output, and the places of files."""
     left_out = ("--output", *SECRETS)
     kept = [
         argument
@@ -119,12 +104,7 @@ def command_text(arguments: Sequence[str]) -> str:
 
 
 def show_command(arguments: Sequence[str]) -> str:
-    """A command line to copy; files and folders lose their place and keep their name.
-
-    Example:
-        >>> show_command(["evaluate", "/data/of me/clip.npz"])
-        'cxc-eccv evaluate clip.npz'
-    """
+    """A command line to copy; files and folders lose their place and keep their name."""
     return shlex.join(["cxc-eccv", *map(_without_place, arguments)])
 
 

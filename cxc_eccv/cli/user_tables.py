@@ -54,10 +54,7 @@ Forms = Mapping[str, Form]
 
 
 def policy(value: str, images: Path | None = None, device: str | None = None) -> Unjudged:
-    """What ``--unjudged`` says: a policy's name, the table in a file, or the judge that a folder or Hub id holds.
-
-    The table has image_id, caption_id and label; ``images`` and ``device`` are for a judge.
-    """
+    """What ``--unjudged`` says: a policy's name, the table in a file, or the judge that a folder or Hub id holds."""
     path = Path(value)
     if path.suffix in SUFFIXES:
         table = _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
@@ -74,23 +71,17 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
 
 
 def read_captions(path: Path) -> pa.Table:
-    """The captions in a file, with caption_id and text.
-
-    A cell of a CSV file ends on the line on which it begins; texts with line breaks need one of the other formats.
-    """
-    if path.suffix not in SUFFIXES:
-        raise DataError(f"{path}: captions are read from .parquet, .csv or .jsonl, with caption_id and text")
+    """The captions in a file, with caption_id and text; a cell of CSV is one line."""
+    _refuse_other_suffixes(path, "captions", "caption_id and text")
     return _read_table(path, "captions", {"caption_id": NUMBER})
 
 
 def read_probabilities(path: Path) -> pa.Table:
     """The probabilities of pairs in a file, with ``probability``, and the ids or whatever else names the pairs."""
-    if path.suffix not in SUFFIXES:
-        raise DataError(f"{path}: probabilities are read from {', '.join(SUFFIXES)}, with a column probability")
+    _refuse_other_suffixes(path, "probabilities", "a column probability")
     forms = {"image_id": NUMBER, "caption_id": NUMBER, "probability": PROBABILITY}
     table = _read_table(path, "probabilities", forms)
-    if "probability" not in table.column_names:
-        raise DataError(f"{path}: no column probability among {', '.join(table.column_names)}")
+    _refuse_without(path, table, "probability")
     return _check_column(path, table, "probability", PROBABILITIES)
 
 
@@ -103,13 +94,21 @@ def _check_column(path: Path, table: pa.Table, name: str, allowed: str) -> pa.Ta
 
 def read_summaries(path: Path) -> pa.Table:
     """The summaries in a file, with image_id and summary, and query_position where it holds several of an image."""
-    if path.suffix not in SUFFIXES:
-        raise DataError(f"{path}: summaries are read from {', '.join(SUFFIXES)}, with image_id and summary")
+    _refuse_other_suffixes(path, "summaries", "image_id and summary")
     table = _read_table(path, "summaries", {"image_id": NUMBER, "query_position": NUMBER})
-    lacking = [name for name in ("image_id", "summary") if name not in table.column_names]
-    if lacking:
-        raise DataError(f"{path}: no column {lacking[0]} among {', '.join(table.column_names)}")
+    _refuse_without(path, table, "image_id", "summary")
     return table
+
+
+def _refuse_other_suffixes(path: Path, what: str, columns: str) -> None:
+    if path.suffix not in SUFFIXES:
+        raise DataError(f"{path}: {what} are read from {', '.join(SUFFIXES)}, with {columns}")
+
+
+def _refuse_without(path: Path, table: pa.Table, *needed: str) -> None:
+    for name in needed:
+        if name not in table.column_names:
+            raise DataError(f"{path}: no column {name} among {', '.join(table.column_names)}")
 
 
 def _read_table(path: Path, what: str, forms: Forms) -> pa.Table:

@@ -49,12 +49,7 @@ NAMELESS = Origin()
 
 
 def open_checkpoint(kind: Any, source: str | Path, origin: Origin = NAMELESS, **options: Any) -> Any:  # noqa: ANN401 - a class of transformers or SentenceTransformer, and what it loads
-    """What a class loads of a folder or Hub id.
-
-    Raises:
-        ModelError: the checkpoint brings code, and nobody said to trust it.
-        Exception: whatever the library raises on damaged files.
-    """
+    """What a class loads of a folder or Hub id; libraries raise whatever they trip over on damaged files."""
     load = getattr(kind, "from_pretrained", kind)
     if origin.trusted:
         return load(source, **origin.options, **options)
@@ -63,11 +58,7 @@ def open_checkpoint(kind: Any, source: str | Path, origin: Origin = NAMELESS, **
 
 
 def load_part(kind: Any, source: str | Path, origin: Origin = NAMELESS, **options: Any) -> Any:  # noqa: ANN401 - see open_checkpoint
-    """What a class loads of a folder or Hub id.
-
-    Raises:
-        ModelError: it cannot be loaded, with the reason.
-    """
+    """What a class loads of a folder or Hub id, or a ModelError with the reason."""
     with explain_damage(source, lambda reason: f"{source}: {kind.__name__} cannot load it ({reason})"):
         return open_checkpoint(kind, source, origin, **options)
 
@@ -84,11 +75,7 @@ def explain_damage(source: str | Path, message: Callable[[str], str]) -> Iterato
 
 
 def build_model(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - any model
-    """A model of new weights.
-
-    Raises:
-        ModelError: transformers has no model for such a config: it is of a part that is only built within another one.
-    """
+    """A model of new weights; transformers has none for a part that is only built within another model."""
     with _refuse_code(config.name_or_path or config.model_type):
         if type(config) not in AutoModel._model_mapping:  # AutoModel's own message lists all that there are
             raise ModelError(f"AutoModel builds no model of type {config.model_type} alone; give another encoder")
@@ -96,13 +83,8 @@ def build_model(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - any model
 
 
 def load_of_open_clip(open_clip: Any, source: str, name: str, checkpoint: str | None) -> tuple[Any, Any, Any]:  # noqa: ANN401 - a module, and what it loads
-    """A model of open_clip, its preprocessing and its tokenizer, whose parts may be of transformers.
-
-    Raises:
-        ModelError: one of them brings code.
-        Exception: whatever the library raises on damaged files.
-    """
-    with _refuse_code(source):
+    """A model of open_clip, its preprocessing and its tokenizer, whose parts may be of transformers."""
+    with explain_damage(source, lambda reason: f"{source}: open_clip cannot load it ({reason})"), _refuse_code(source):
         model, preprocess = open_clip.create_model_from_pretrained(name, checkpoint)
         return model, preprocess, open_clip.get_tokenizer(name)
 
@@ -137,15 +119,7 @@ def _refuse_module(*_: object, **options: object) -> NoReturn:
 
 
 def reason_of(error: Exception, source: str) -> str:
-    """Why a model, or what comes with it, cannot be loaded: the damaged file where one is seen, else the error's word.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> _ = (folder / "tokenizer.json").write_text("[]")
-        >>> reason_of(AttributeError("'list' object has no attribute 'pop'"), str(folder))
-        'tokenizer.json is no JSON object'
-    """
+    """Why a model, or what comes with it, cannot be loaded: the damaged file where one is seen, else the error."""
     files = sorted(path for path in Path(source).glob("*") if path.is_file())
     damaged = [fault for path in files if path.suffix == ".json" and (fault := _fault_of(path))]
     damaged += [f"{path.name} is empty" for path in files if path.suffix in WEIGHTS and not path.stat().st_size]

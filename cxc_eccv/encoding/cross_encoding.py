@@ -61,7 +61,6 @@ ROWS_AT_ONCE = 512
 Result = TypeVar("Result")
 
 Encode = Callable[[Side], tuple[Embeddings, Notes]]
-"""What encodes a side: its vectors, and what happened to its items."""
 
 
 def score_pairs(
@@ -182,10 +181,7 @@ def _write_scores(path: Path, run: ScoresRun) -> None:
 def candidates(
     run: EmbeddingsRun | ScoresRun, image_ids: IntArray, caption_ids: IntArray, top_k: int
 ) -> dict[str, IntArray]:
-    """The ``top_k`` captions of each image and images of each caption, by scores or the similarity of a run's vectors.
-
-    ``i2t`` has (N, top_k) rows of captions, ``t2i`` (M, top_k) rows of images; of equal ones those that come first.
-    """
+    """``i2t``: (N, top_k) best captions of each image; ``t2i``: (M, top_k) images of each caption; first of ties."""
     if isinstance(run, ScoresRun):
         rows, columns = _places(run, image_ids, "images"), _places(run, caption_ids, "captions")
         scores = run.scores[np.ix_(rows, columns)]
@@ -255,10 +251,7 @@ def _take_best(scores: NDArray[Any], top_k: int) -> IntArray:
 
 
 class _PairWork:
-    """A cross-encoder with the images and captions whose pairs it is to score; options as of ``encode``.
-
-    A pair has a number: image row times number of captions plus caption row.
-    """
+    """A cross-encoder with its images and captions; a pair's number is image row times captions plus caption row."""
 
     def __init__(
         self,
@@ -312,10 +305,7 @@ class _PairWork:
         return pairs, scores, notes
 
     def contrast(self, encode_one: Encode) -> tuple[IntArray, NDArray[np.float32], Notes]:
-        """Rows of the (N,) images that could be read, their cosines with the (M,) captions, and what happened to them.
-
-        Of an image with several vectors, one per query of BLIP-2, the largest cosine counts.
-        """
+        """Rows of the readable (N,) images, their cosines with the (M,) captions, the largest of several, and notes."""
         size = self.scorer.batch_size
         images, notes = encode_one(ImageSide(encoder_of_images(self._loaded, size), self.items, self.skip_bad))
         texts = CaptionSide(encoder_of_texts(self._loaded, "mean", size), self.caption_ids, self._captions)
@@ -328,10 +318,9 @@ class _PairWork:
 
 
 class _PairScorer:
-    """A callable from N images and the tokens of N captions to (N,) float32 scores of the matching head.
+    """(N,) scores of the matching head for N images and captions: the logit of "match", or its lead over "no match".
 
-    The score is the logit of "match"; of a head with two classes its lead over "no match", but that logit alone where a
-    cosine is to be added, as the authors of BLIP and BLIP-2 do. Unlike the probability it does not run into ties at 1.
+    That logit alone where a cosine is added, as the authors of BLIP do. Unlike the probability it has no ties at 1.
     """
 
     def __init__(self, loaded: LoadedModel, score: str, batch_size: int) -> None:
@@ -354,7 +343,7 @@ class _PairScorer:
         self.prepare = image_input(loaded)
 
     def read(self, texts: Sequence[str]) -> tuple[list[Tokens], int]:
-        """The tokens of texts, and how many of these are longer than the model's context and were cut."""
+        """The tokens of texts, and how many of these were cut at the model's context."""
         tokens, lengths = self._texts.read(texts)
         return tokens, 0 if self._texts.limit is None else int(np.count_nonzero(lengths > self._texts.limit))
 
@@ -385,10 +374,7 @@ class _PairScorer:
 
 
 def encoder_token(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
-    """The token in place of the first one that BLIP was trained with where a text is read together with an image.
-
-    BLIP adds ``[DEC]`` and ``[ENC]`` to BERT's words; published tokenizers lack both.
-    """
+    """``[ENC]``, which BLIP was trained with in the first token's place; published tokenizers lack it and ``[DEC]``."""
     words, rows = tokenizer.get_vocab(), text_config(model).vocab_size
     if "[ENC]" in words:
         return int(words["[ENC]"])

@@ -68,16 +68,9 @@ CROSS_ENCODERS = (
     "Blip2ForImageTextRetrieval",
     "BridgeTowerForImageAndTextRetrieval",
 )
-"""Classes that score an image together with a caption."""
 
-DTYPES = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-    "fp32": torch.float32,
-    "bf16": torch.bfloat16,
-    "fp16": torch.float16,
-}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DTYPES |= {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 IDENTITY = ("revision", "caption_prompt", "image_prompt")
 """Facts that make a model another one: its code may differ where its weights do not."""
@@ -94,17 +87,9 @@ UNUSED = ("pooler.dense.", "position_ids")
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model ready to encode.
+    """A model ready to encode: in evaluation mode, on its device, with its processors.
 
-    Attributes:
-        model: in evaluation mode, on its device.
-        processors: its tokenizer and image processor.
-        name: what messages call it: the Hub id or folder that it came from, else its class.
-        lowercase: put texts in lower case; None where the model was trained on such and its tokenizer does not do it.
-        title: what its runs and reports are called.
-        revision: of the Hub's repository, where one was named.
-        caption_prompt: what stands around every caption.
-        image_prompt: what a model is told beside every image; empty for nothing.
+    ``name`` is for messages, ``title`` for runs and reports. ``lowercase`` is None where the model itself decides.
     """
 
     model: PreTrainedModel | SentenceTransformer | OpenClip
@@ -118,12 +103,7 @@ class LoadedModel:
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """Its tokenizer, with the case that it is to have.
-
-        Raises:
-            ModelError: there is none, or it cannot be used.
-            InvalidOption: it cannot be told to lower-case.
-        """
+        """Its tokenizer, with the case that it is to have."""
         kept = self.processors.tokenizer()
         return in_lower_case(kept) if self.lowercases else kept
 
@@ -158,14 +138,7 @@ class LoadedModel:
 
     @property
     def similarity(self) -> str:
-        """What its vectors are compared by: cosine, but for a model that says dot product.
-
-        A sentence-transformers model says it as ``similarity_fn_name``, a dual encoder that compares its raw vectors
-        has ``normalize`` false in its config.
-
-        Raises:
-            ModelError: it is meant for a distance, which nothing here computes.
-        """
+        """What its vectors are compared by: cosine, unless the model says dot product."""
         if isinstance(self.model, PreTrainedModel):
             return "cosine" if getattr(self.model.config, "normalize", True) else "dot"
         name = str(self.model.similarity_fn_name)
@@ -268,7 +241,6 @@ def load_model(
 
 
 def _title_of(source: str) -> str:
-    """The name of a folder, whatever the way to it; else the Hub id."""
     if is_open_clip(source):
         return title_of(source)
     return Path(source).resolve().name if source and Path(source).is_dir() else source
@@ -296,7 +268,6 @@ def _torch_device(device: str | torch.device | None) -> torch.device:
 
 
 def _torch_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
-    """The floating type of that name; None stays None."""
     kind = DTYPES.get(dtype) if isinstance(dtype, str) else dtype
     if dtype is not None and kind not in DTYPES.values():
         raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")
@@ -316,27 +287,21 @@ def _take_model(model: Any, device: str | torch.device | None, dtype: str | torc
 
 
 def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str], origin: Origin = NAMELESS) -> Any:  # noqa: ANN401 - any model
-    """The model of a folder or Hub id; one with ``modules.json`` is a sentence-transformers model.
-
-    Architectures of ``own_class`` are loaded as themselves, others as their bare model.
-    """
+    """The model of a folder or Hub id; architectures of ``own_class`` as themselves, others as their bare model."""
     if find_file(source, MODULES, origin.revision):
         return _sentence_transformer(source, dtype, origin)
     with explain_damage(source, lambda reason: f"{source}: no model there ({reason}); {_advice(source, origin)}"):
         config = open_checkpoint(AutoConfig, source, origin)
-    try:
+    with explain_damage(source, lambda reason: f"{source}: the checkpoint cannot be loaded ({reason})"):
         architecture = (config.architectures or [""])[0]
         as_itself = architecture in own_class or architecture.endswith("WithProjection")
         brings_code = "AutoModel" in (getattr(config, "auto_map", None) or {})
         kind = getattr(transformers, architecture) if as_itself and not brings_code else AutoModel
         options = {"config": config, "dtype": dtype, "output_loading_info": True}
-        model, loading = open_checkpoint(kind, source, origin, **options)
-    except ModelError:
-        raise
-    except RuntimeError as error:
-        raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason_of(error, source)})") from None
-    except Exception as error:  # on damaged files the libraries raise whatever they trip over
-        raise ModelError(f"{source}: the checkpoint cannot be loaded ({reason_of(error, source)})") from None
+        try:
+            model, loading = open_checkpoint(kind, source, origin, **options)
+        except RuntimeError as error:
+            raise CheckpointMismatch(f"{source}: weights and config do not fit ({reason_of(error, source)})") from None
     missing = sorted(key for key in loading["missing_keys"] if not any(part in key for part in UNUSED))
     if missing:
         raise CheckpointMismatch(
@@ -377,13 +342,7 @@ def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> An
 
 
 class Processors:
-    """What turns texts and images into a model's inputs.
-
-    Args:
-        given: a processor, a tokenizer, an image processor, a tuple of the last two, their folder or Hub id, or None.
-        source: folder or Hub id to load from what is not given; empty where there is none.
-        origin: the revision of ``source``, and whether its code may run.
-    """
+    """A model's tokenizer and image processor: those ``given``, in one of four forms, or what the source holds."""
 
     def __init__(self, given: Any, source: str, origin: Origin = NAMELESS) -> None:  # noqa: ANN401 - one of four kinds
         if isinstance(given, str | Path):  # the revision is of the model's repository

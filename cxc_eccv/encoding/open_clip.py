@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from cxc_eccv.encoding.checkpoints import load_of_open_clip
-from cxc_eccv.errors import InvalidOption, ModelError, UnknownName
+from cxc_eccv.errors import InvalidOption, UnknownName
 
 __all__ = [
     "ADDRESS",
@@ -32,16 +32,10 @@ PREFIX, HUB, FOLDER = "open_clip:", "hf-hub:", "local-dir:"
 CONFIG = "open_clip_config.json"
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""Of a function within the description of a preprocessing."""
 
 
 class OpenClip(torch.nn.Module):
-    """A model of open_clip, which says of itself what sentence-transformers models do.
-
-    Attributes:
-        images: its preprocessing, called as an image processor of transformers is.
-        texts: its tokenizer.
-    """
+    """A model of open_clip, which says of itself what sentence-transformers models do."""
 
     modalities = ("text", "image")
     similarity_fn_name = "cosine"
@@ -115,24 +109,14 @@ class Tokenizer:
 
 
 def is_open_clip(source: str) -> bool:
-    """Whether a name is one of open_clip's: by its beginning, or a folder with its config alone.
-
-    Example:
-        >>> is_open_clip("open_clip:ViT-B-32/openai"), is_open_clip("hf-hub:laion/x"), is_open_clip("openai/clip")
-        (True, True, False)
-    """
+    """Whether a name is one of open_clip's: by its beginning, or a folder with its config alone."""
     folder = Path(source)
     alone = bool(source) and (folder / CONFIG).is_file() and not (folder / "config.json").is_file()
     return source.startswith((PREFIX, HUB)) or alone
 
 
 def title_of(source: str) -> str:
-    """What its runs and reports are called.
-
-    Example:
-        >>> title_of("open_clip:ViT-B-32/openai"), title_of("hf-hub:laion/CLIP-x"), title_of("open_clip:RN50=a/best.pt")
-        ('ViT-B-32/openai', 'laion/CLIP-x', 'RN50/best')
-    """
+    """What its runs and reports are called."""
     name, checkpoint = _split(source)
     name = name.removeprefix(HUB)
     if name.startswith(FOLDER):
@@ -141,13 +125,7 @@ def title_of(source: str) -> str:
 
 
 def load_open_clip(source: str, dtype: torch.dtype) -> OpenClip:
-    """A model with the weights that its name says.
-
-    Raises:
-        InvalidOption: open_clip is not installed, no weights are named, or no such file.
-        UnknownName: no such architecture, or no such weights of it.
-        ModelError: it cannot be loaded.
-    """
+    """A model with the weights that its name says."""
     try:
         import open_clip
     except ModuleNotFoundError as error:
@@ -158,13 +136,7 @@ def load_open_clip(source: str, dtype: torch.dtype) -> OpenClip:
     name, checkpoint = _split(source)
     if not name.startswith((HUB, FOLDER)):
         _check_names(open_clip, name, checkpoint, is_file="=" in source)
-    try:
-        model, preprocess, tokenizer = load_of_open_clip(open_clip, source, name, checkpoint)
-    except ModelError:
-        raise
-    except Exception as error:  # on damaged files the libraries raise whatever they trip over
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise ModelError(f"{source}: open_clip cannot load it ({reason})") from None
+    model, preprocess, tokenizer = load_of_open_clip(open_clip, source, name, checkpoint)
     return OpenClip(model.to(dtype), preprocess, tokenizer)
 
 

@@ -62,10 +62,7 @@ def _take_columns(captions: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
 
 
 def image_items(images: str | Path | Iterable[tuple[Any, Any]]) -> list[ImageItem]:
-    """Ids with their images: (image id, file or Pillow image) each, or a folder.
-
-    Of a folder all files with a COCO name are taken, at any depth, in the order of their ids.
-    """
+    """(image id, file or Pillow image) each; of a folder all files with a COCO name, at any depth, by their ids."""
     items = _find_items(Path(images)) if isinstance(images, str | Path) else [_check_item(*pair) for pair in images]
     ids = np.array([number for number, _ in items], dtype=np.int64)
     if not ids.size:

@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 Tokens = dict[str, list[int]]
-"""What a tokenizer says of one text, by name."""
 
 UNBOUNDED = 1_000_000
 """Tokenizers without a limit of their own name a larger one."""
@@ -40,24 +39,14 @@ PADDED_TO_CONTEXT = ("siglip", "siglip2", "siglip_text_model", "siglip2_text_mod
 
 @dataclass(frozen=True)
 class Prompt:
-    """What stands before and after every caption.
-
-    Example:
-        >>> prompt = Prompt.of("a photo of {}.")
-        >>> prompt("a dog"), str(prompt), Prompt("query: ")("a dog")
-        ('a photo of a dog.', 'a photo of {}.', 'query: a dog')
-    """
+    """What stands before and after every caption."""
 
     before: str = ""
     after: str = ""
 
     @classmethod
     def of(cls, template: str, saved: Mapping[str, str | None] = MappingProxyType({})) -> Prompt:
-        """That of a template with ``{}`` in the caption's place, or the one that a model has saved by this name.
-
-        Raises:
-            InvalidOption: neither of them.
-        """
+        """That of a template with ``{}`` in the caption's place, or the one that a model has saved by this name."""
         if isinstance(template, str) and template in saved:
             return cls(saved[template] or "")
         if not isinstance(template, str) or template.count("{}") != 1:
@@ -79,11 +68,7 @@ NO_PROMPT = Prompt()
 
 
 class TextInput:
-    """A tokenizer with the rules of its model; ``limit`` is the most tokens of a text, special ones included, or None.
-
-    Raises:
-        ModelError: the tokenizer has more tokens than the model, or the context of a model that needs it is unknown.
-    """
+    """A tokenizer with the rules of its model; ``limit`` is the most tokens of a text, special ones too, or None."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
         self._tokenizer, self.limit = tokenizer, context_length(tokenizer, model)
@@ -118,10 +103,7 @@ class TextInput:
 
 
 def context_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int | None:
-    """Most tokens of a text: the smaller of the tokenizer's limit, where it is one at all, and the model's positions.
-
-    Of a text config's ``max_position_embeddings``, those that padding takes (RoBERTa) do not count.
-    """
+    """Most tokens of a text: the smaller of the tokenizer's limit and the model's positions that padding leaves."""
     limits = [tokenizer.model_max_length] if tokenizer.model_max_length < UNBOUNDED else []
     positions = getattr(text_config(model), "max_position_embeddings", None)
     if positions is not None:
@@ -149,24 +131,12 @@ def padded_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) ->
 
 
 def never_saw_capitals(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> bool:
-    """Whether a model was trained on texts in lower case while its tokenizer keeps capitals.
-
-    So are the SigLIP 2 checkpoints of fixed resolution: their config says ``siglip``, whose own tokenizer is another,
-    and Gemma's tokenizer does not do what that of ``siglip2`` does. Capitals cost them points of recall on COCO.
-    """
+    """Whether a model was trained on lower case while its tokenizer keeps capitals, as SigLIP 2 of fixed resolution."""
     return model.config.model_type.startswith("siglip") and isinstance(tokenizer, GemmaTokenizer)
 
 
 def in_lower_case(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """A copy of the tokenizer that lower-cases texts first, as transformers' own tokenizer of ``siglip2`` does.
-
-    Example:
-        >>> from transformers import BertTokenizer
-        >>> words = {word: number for number, word in enumerate("[PAD] [UNK] [CLS] [SEP] [MASK] a dog".split())}
-        >>> kept = BertTokenizer(vocab=words, do_lower_case=False)
-        >>> kept("A dog")["input_ids"], in_lower_case(kept)("A dog")["input_ids"]
-        ([2, 1, 6, 3], [2, 5, 6, 3])
-    """
+    """A copy of the tokenizer that lower-cases texts first, as transformers' own tokenizer of ``siglip2`` does."""
     lowered = deepcopy(tokenizer)
     backend = getattr(lowered, "backend_tokenizer", None)
     if backend is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
@@ -97,8 +97,8 @@ def encode(
     """
     path = None if output is None else check_output(output, FORMATS)
     loaded = load_model(model, processor=processor, device=device, dtype=dtype)
-    sides = _sides(loaded, images, captions, batch_size, pooling, skip_bad_images, central_crop, ten_crops)
-    return _Work(loaded, sides, pooling, central_crop, ten_crops).run(path, progress)
+    work = _Work(loaded, images, captions, batch_size, pooling, skip_bad_images, central_crop, ten_crops)
+    return work.run(path, progress)
 
 
 def encode_once(
@@ -107,21 +107,16 @@ def encode_once(
     *,
     images: Iterable[tuple[Any, Any]] | None = None,
     captions: Any = None,  # noqa: ANN401 - a table or pairs
-    batch_size: int = 64,
-    pooling: str = "mean",
-    skip_bad_images: bool = False,
-    central_crop: float | None = None,
     progress: bool = True,
+    **options: Any,  # noqa: ANN401 - further ones of encode
 ) -> tuple[EmbeddingsRun, bool]:
     """Encode, or take the encoding that is there; and whether it was there.
 
     An encoding is known by its fingerprint: of weights, architecture, processors, settings and versions, of the texts,
-    and of the name, size and time of every image file. It is kept in the folder of :func:`encodings_folder`, where that
-    can be written, or in ``file``; of what a killed call had done, the next one goes on. A file that holds something
-    else is left as it is, and is an error. The other options are those of :func:`encode`.
+    and of the name, size and time of every image file. It is kept in the download cache, or in ``file``; a file that
+    holds something else is left as it is, and is an error.
     """
-    sides = _sides(model, images, captions, batch_size, pooling, skip_bad_images, central_crop, None)
-    work = _Work(model, sides, pooling, central_crop, None)
+    work = _Work(model, images, captions, **options)
     if file is not None:
         path = check_output(file, FORMATS)
     else:  # a file whose name tells the model, and by a part of the fingerprint which encoding it is
@@ -139,17 +134,24 @@ def encode_once(
 
 
 class _Work:
-    """A model with all that it is to encode."""
-
     def __init__(
         self,
         loaded: LoadedModel,
-        sides: Sequence[Side],
-        pooling: str,
-        central_crop: float | None,
-        ten_crops: TenCrops | None,
+        images: Any,  # noqa: ANN401 - as of encode
+        captions: Any,  # noqa: ANN401 - as of encode
+        batch_size: int = 64,
+        pooling: str = "mean",
+        skip_bad_images: bool = False,
+        central_crop: float | None = None,
+        ten_crops: TenCrops | None = None,
     ) -> None:
-        self.loaded, self._sides = loaded, sides
+        _refuse_impossible(loaded, images, captions, central_crop)
+        self.loaded, self._sides = loaded, list[Side]()
+        if images is not None:
+            encoder = encoder_of_images(loaded, batch_size, central_crop, ten_crops)
+            self._sides.append(ImageSide(encoder, image_items(images), skip_bad_images))
+        if captions is not None:
+            self._sides.append(CaptionSide(encoder_of_texts(loaded, pooling, batch_size), *caption_items(captions)))
         self._similarity = loaded.similarity
         crops = {} if ten_crops is None else {"ten_crops": asdict(ten_crops)}
         self._settings = [pooling] if central_crop is None else [pooling, f"central_crop={central_crop}"]
@@ -158,7 +160,6 @@ class _Work:
 
     @cached_property
     def key(self) -> str:
-        """Of the model and the settings."""
         return model_key(self.loaded, [side.name for side in self._sides], *self._settings)
 
     @cached_property
@@ -168,14 +169,10 @@ class _Work:
         return fingerprint(self.key, self._similarity, items)
 
     def is_in(self, path: Path) -> bool:
-        """Whether the file holds this encoding."""
         return (read_record(path) or {}).get("whole") == self.whole
 
     def run(self, path: Path | None, progress: bool, *, cache: bool = False) -> EmbeddingsRun:
-        """Encode the sides, on all processes, and write what comes of it where a path is given.
-
-        A path in a ``cache`` is left alone where it cannot be written, or another process is writing it.
-        """
+        """Encode on all processes; write where a path is given, unless it is in a ``cache`` that cannot be written."""
         vectors: dict[str, Embeddings] = {}
         notes = Notes()
         with join_processes() as processes, lock_output(path, processes, cache=cache) as path:
@@ -195,16 +192,7 @@ class _Work:
         return run
 
 
-def _sides(
-    loaded: LoadedModel,
-    images: Any,  # noqa: ANN401
-    captions: Any,  # noqa: ANN401
-    batch_size: int,
-    pooling: str,
-    skip_bad: bool,
-    central_crop: float | None,
-    ten_crops: TenCrops | None,
-) -> list[Side]:
+def _refuse_impossible(loaded: LoadedModel, images: object, captions: object, central_crop: object) -> None:
     if images is None and captions is None:
         raise InvalidOption("neither images nor captions to encode; give one of them, or both")
     if images is None and central_crop is not None:
@@ -214,10 +202,3 @@ def _sides(
             f"{loaded.name} scores pairs and has no embeddings; use score_pairs (cxc-eccv encode does), or re-rank the "
             "top of a dual encoder with it"
         )
-    sides: list[Side] = []
-    if images is not None:
-        encoder = encoder_of_images(loaded, batch_size, central_crop, ten_crops)
-        sides.append(ImageSide(encoder, image_items(images), skip_bad))
-    if captions is not None:
-        sides.append(CaptionSide(encoder_of_texts(loaded, pooling, batch_size), *caption_items(captions)))
-    return sides

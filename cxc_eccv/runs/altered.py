@@ -1,4 +1,4 @@
-"""Altered captions of a run: the arrays of its file that hold them, and the run with them among its captions."""
+"""Vectors of altered captions in a run's file: to rank among its captions, or to compare with these one by one."""
 
 from __future__ import annotations
 
@@ -6,37 +6,33 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cxc_eccv.errors import CxcEccvError, MalformedRun, MissingIds, UnknownIds
+from cxc_eccv.errors import CxcEccvError, MalformedRun, MissingIds, UnknownIds, UnknownName
 from cxc_eccv.runs.embeddings import EmbeddingsRun, side_of_arrays
 from cxc_eccv.runs.run import Run
-from cxc_eccv.types import Embeddings, IntArray
+from cxc_eccv.types import Comparisons, Embeddings, IntArray
 from cxc_eccv.types.altered import altered_ids
 from cxc_eccv.types.ids import positions_of
 
-__all__ = ["add_altered", "altered_captions", "find_altered_faults", "why_no_altered"]
+__all__ = ["add_altered", "altered_captions", "compared_captions", "find_altered_faults", "why_no_altered"]
 
 NAMED = 3
+ENDS = ("image_ids", "caption_embeddings", "negative_embeddings")
 
 
 def altered_captions(run: Run, kind: str) -> Embeddings | None:
-    """Vectors of one kind of altered captions, by the ids of the captions they were made from; None without any.
-
-    Raises:
-        MalformedRun: ids without vectors or vectors without ids, not as many of both, an id twice; vectors that are not
-            of the images' space.
-    """
+    """Vectors of one kind of altered captions, by the ids of the captions they were made from; None without any."""
     if not isinstance(run, EmbeddingsRun):
         return None
     where, (ids, vectors) = run.path or "run", _names(kind)
-    found = side_of_arrays(where, run.further, ids, vectors)
-    own = run.images or run.captions
-    if found is not None and own is not None and found.vectors.shape[1] != own.vectors.shape[1]:
+    altered, others = side_of_arrays(where, run.further, ids, vectors), run.images or run.captions
+    if altered is not None and others is not None and altered.vectors.shape[1] != others.vectors.shape[1]:
         raise MalformedRun(
-            f"{where}: {vectors} have {found.vectors.shape[1]} dimensions, the other vectors {own.vectors.shape[1]}. "
-            "All must come from the shared space, after the model's projection layers."
+            f"{where}: {vectors} have {altered.vectors.shape[1]} dimensions, the other vectors "
+            f"{others.vectors.shape[1]}. All must come from the shared space, after the model's projection layers."
         )
-    return found
+    return altered
 
 
 def why_no_altered(run: Run, kind: str, called: str = "<kind>") -> str | None:
@@ -49,13 +45,10 @@ def why_no_altered(run: Run, kind: str, called: str = "<kind>") -> str | None:
 
 
 def find_altered_faults(run: Run, kind: str, needed: IntArray, known: IntArray) -> list[CxcEccvError]:
-    """An error where a run lacks altered captions, and one where it has some of captions that the data does not know.
-
-    ``needed`` and ``known`` are ids of captions that altered ones are made from.
-    """
-    found = altered_captions(run, kind)
-    own, name = np.empty(0, np.int64) if found is None else found.ids, f"{run.path or 'run'}, {_names(kind)[0]}"
-    missing, unknown = needed[~positions_of(needed, own)[1]], own[~positions_of(own, known)[1]]
+    """An error where a run lacks altered captions, and one where it has some of captions unknown to the data."""
+    altered, name = altered_captions(run, kind), f"{run.path or 'run'}, {_names(kind)[0]}"
+    ids = np.empty(0, np.int64) if altered is None else altered.ids
+    missing, unknown = needed[~positions_of(needed, ids)[1]], ids[~positions_of(ids, known)[1]]
     errors: list[CxcEccvError] = []
     if missing.size:
         errors.append(
@@ -67,7 +60,7 @@ def find_altered_faults(run: Run, kind: str, needed: IntArray, known: IntArray) 
     if unknown.size:
         errors.append(
             UnknownIds(
-                f"{name}: {unknown.size} of {own.size} captions are unknown to the data, the first: {_first(unknown)}. "
+                f"{name}: {unknown.size} of {ids.size} captions are unknown to the data, the first: {_first(unknown)}. "
                 "Use the COCO ids of the captions that the altered ones were made from."
             )
         )
@@ -75,24 +68,20 @@ def find_altered_faults(run: Run, kind: str, needed: IntArray, known: IntArray) 
 
 
 def add_altered(run: Run, kinds: Iterable[str], similarity: str | None = None) -> Run:
-    """The run with altered captions of these kinds among its captions, under ids of their own; itself without any.
-
-    Raises:
-        MalformedRun: a zero vector, where vectors are compared by ``cosine``.
-    """
-    added = [(kind, own) for kind in kinds if (own := altered_captions(run, kind)) is not None]
+    """The run with altered captions of these kinds among its captions, under ids of their own; itself without any."""
+    added = [(kind, altered) for kind in kinds if (altered := altered_captions(run, kind)) is not None]
     if not added or not isinstance(run, EmbeddingsRun) or run.captions is None:
         return run
-    for kind, own in added:
-        zero = own.ids[~own.vectors.any(axis=1)]
+    for kind, altered in added:
+        zero = altered.ids[~altered.vectors.any(axis=1)]
         if zero.size and similarity == "cosine":
             raise MalformedRun(
-                f"{run.path or 'run'}, {_names(kind)[1]}: {zero.size} of {own.ids.size} vectors are zero, which has no "
-                f"direction and so no cosine, the first of caption {zero[0]}. Check the model's output on it, or "
-                "compare by dot product (similarity='dot', --similarity dot)."
+                f"{run.path or 'run'}, {_names(kind)[1]}: {zero.size} of {altered.ids.size} vectors are zero, which "
+                f"has no direction and so no cosine, the first of caption {zero[0]}. Check the model's output on it, "
+                "or compare by dot product (similarity='dot', --similarity dot)."
             )
-    ids = [run.captions.ids, *(altered_ids(kind, own.ids) for kind, own in added)]
-    vectors = [run.captions.vectors, *(own.vectors for _, own in added)]
+    ids = [run.captions.ids, *(altered_ids(kind, altered.ids) for kind, altered in added)]
+    vectors = [run.captions.vectors, *(altered.vectors for _, altered in added)]
     return replace(run, captions=Embeddings(np.concatenate(ids), np.concatenate(vectors)))
 
 
@@ -102,3 +91,45 @@ def _names(kind: str) -> tuple[str, str]:
 
 def _first(ids: IntArray) -> str:
     return ", ".join(map(str, ids[:NAMED]))
+
+
+def compared_captions(
+    run: Run, benchmark: str, part: str, parts: Iterable[str], wanted: Comparisons
+) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+    """(P, D) vectors of the captions of one part, and of their negatives, in the order ``wanted``; None without any."""
+    if not isinstance(run, EmbeddingsRun):
+        return None
+    where, further = run.path or "run", run.further
+    known = [f"{benchmark}_{any_part}_{end}" for any_part in parts for end in ENDS]
+    for name in further:
+        if name.startswith(f"{benchmark}_") and name not in known:
+            raise UnknownName(f"array of {where}", name, known)
+    names = [f"{benchmark}_{part}_{end}" for end in ENDS]
+    present = [name for name in names if name in further]
+    if not present:
+        return None
+    if present != names:
+        lacking = " and ".join(name for name in names if name not in further)
+        raise MalformedRun(f"{where}: has {' and '.join(present)} but not {lacking}; save all three, row by row")
+    ids, captions, negatives = (further[name] for name in names)
+    if not ids.size == len(captions) == len(negatives) or captions.shape != negatives.shape:
+        shapes = ", ".join(f"{name} {further[name].shape}" for name in names)
+        raise MalformedRun(f"{where}: {shapes}: need as many rows of each, and vectors of one space")
+    row = _find_first_difference(ids, wanted.image_ids)
+    if row is not None:
+        actual = f"row {row} is image {ids[row]}" if row < ids.size else f"there is no row {row}"
+        expected = "no item belongs there"
+        if row < wanted.item_ids.size:
+            expected = f"item {wanted.item_ids[row]} of image {wanted.image_ids[row]} belongs there"
+        raise MalformedRun(
+            f"{where}, {names[0]}: {actual}, {expected}; the array has {ids.size} rows, {part} has "
+            f"{wanted.item_ids.size} items. Save a row for every item, in the order of the official file."
+        )
+    return captions, negatives
+
+
+def _find_first_difference(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> int | None:
+    if np.array_equal(ids, wanted):
+        return None
+    shared = min(ids.size, wanted.size)
+    return int(np.append(ids[:shared] != wanted[:shared], True).argmax())

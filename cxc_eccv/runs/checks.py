@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 MODEL = "model"
-"""Name of the entry of a file that says whose results it holds."""
 
 CORPUS = "corpus"
 """Name of the entry of a file of rankings that says what stood for an image, where that was not the image itself."""
@@ -85,10 +84,7 @@ def check_ids(path: str | Path, name: str, values: NDArray[Any]) -> IntArray:
 
 
 def whole_ids(values: ArrayLike, owner: str) -> NDArray[Any]:
-    """(N,) ids, possibly none, of whatever integer type they have, int64 instead of uint64; any of them may repeat.
-
-    Booleans, floats and strings are no ids.
-    """
+    """(N,) ids, possibly none, which may repeat, of whatever integer type they have, int64 instead of uint64."""
     array = to_array(owner, values)
     if array.ndim == 1 and not array.size and array.dtype.kind != "O":
         return np.empty(0, dtype=np.int32)

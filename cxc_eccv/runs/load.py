@@ -130,12 +130,8 @@ def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:
     return scores_of_arrays(path, arrays)
 
 
-def _read_json(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
-    """Direction to its rankings: ``{"i2t": {query id: [item ids]}, "t2i": {...}}``, or one direction to a file.
-
-    Query ids are keys, hence strings of digits; ``direction`` is that of a file that holds one alone and is not named
-    after it.
-    """
+def _read_json(path: Path, direction: str | None) -> dict[str, RankedLists]:
+    """Direction to its rankings; query ids are keys, hence strings of digits."""
     content = parse_json(path, _read_text(path))
     if not isinstance(content, dict) or not content:
         kind = "nothing" if content == {} else f"a {type(content).__name__}"
@@ -156,7 +152,6 @@ def _read_json(path: Path, direction: str | None = None) -> dict[str, RankedList
 
 
 def _read_text(path: Path) -> str:
-    """The file's text, which must be UTF-8 and not empty."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -166,12 +161,8 @@ def _read_text(path: Path) -> str:
     return text
 
 
-def _read_parquet(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
-    """Direction to its rankings: a row per query and item, or a row per query with a list of items.
-
-    The file has integer columns ``query_id``, ``rank``, ``item_id`` and at will ``score``, or ``query_id`` and a list
-    column ``item_ids``; and a text column ``direction`` unless its name or ``direction`` says it.
-    """
+def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
+    """Direction to its rankings: a row per query and item, or a row per query with a list of items."""
     table = _read_table(path)
     make = _lists_of_lists if "item_ids" in table.column_names else _lists_of_long
     origin = {"path": path, "sha256": hash_file(path)}
@@ -248,12 +239,8 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def _read_trec(path: Path, direction: str | None = None) -> dict[str, RankedLists]:
-    """The one direction of a TREC run, ``query Q0 item rank score tag``, to its rankings.
-
-    The rank column gives the order, and the scores must not contradict it. Equal scores are ties. The file's name says
-    the direction unless ``direction`` does.
-    """
+def _read_trec(path: Path, direction: str | None) -> dict[str, RankedLists]:
+    """The one direction of a TREC run; the rank column gives the order, which the scores must not contradict."""
     name = _direction_of(path, direction)
     text = _read_text(path)
     rows = _read_rows(text)
@@ -332,7 +319,6 @@ def _lists_of_rows(
 
 
 def _direction_of(path: Path, direction: str | None) -> str:
-    """The direction asked for, else the one in the file's name."""
     if direction is not None:
         if direction not in DIRECTIONS:
             raise UnknownName("direction", direction, DIRECTIONS)
@@ -353,4 +339,3 @@ RANKINGS: dict[str, Callable[[Path, str | None], dict[str, RankedLists]]] = {
     ".run": _read_trec,
     ".txt": _read_trec,
 }
-"""What reads the rankings of each ending: path and direction to direction and lists."""

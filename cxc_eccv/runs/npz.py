@@ -32,17 +32,12 @@ DESCRIPTORS = (0, 12, 16, 20, 24)
 """Bytes that may stand after a streamed member: checksum and sizes, of 32 or 64 bits, with a mark or without."""
 
 LARGE = 0xFFFFFFFF
-"""A size that stands in the extra field, in 64 bits."""
 
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays of a ``.npz`` file by name.
-
-    Every byte is accounted for: the members stand one after the other from the first byte to the directory, each is
-    read to its end and its checksum compared, and nothing follows the directory. Pickled objects are refused.
-    """
+    """All arrays of a ``.npz`` file by name; every byte is accounted for, and pickled objects are refused."""
     with path.open("rb") as file:
         if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
             raise MalformedRun(f"{path}: a single .npy array; save named arrays with np.savez")
@@ -103,7 +98,6 @@ def _measure(file: IO[bytes], member: zipfile.ZipInfo) -> int:
 
 
 def _split_fields(extra: bytes) -> dict[int, bytes]:
-    """The fields of a record's extra part, by their kind."""
     found = {}
     while len(extra) >= 4:
         kind, size = struct.unpack("<HH", extra[:4])

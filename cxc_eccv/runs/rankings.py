@@ -31,22 +31,9 @@ ITEMS_AT_ONCE = 2**18
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedLists:
-    """The ranked items of every query of one direction, one list after the other.
+    """The ranked items of every query of one direction: query q has ``items[indptr[q]:indptr[q + 1]]``, best first.
 
-    Query q has ``items[indptr[q]:indptr[q + 1]]``, best first; the lists may differ in length.
-
-    Attributes:
-        query_ids: (Q,) unique int64 ids.
-        indptr: (Q + 1,) int64 boundaries of the lists.
-        items: (P,) ids, int32 where they fit and int64 else; none twice in a list, no list empty.
-        scores: (P,) score of each item, not rising within a list, or None where only the order is known.
-        path, sha256: the file they were read from and its hash, or None.
-        place: what messages call these lists, for example ``run.json, i2t``.
-        item_ids: (N,) the distinct items, ascending; derived.
-
-    Raises:
-        MalformedRun: no query, a query twice, an empty list, an item twice in a list, scores that rise or are not
-            finite.
+    ``items`` are int32 where they fit; ``place`` is what messages call the lists.
     """
 
     query_ids: IntArray
@@ -73,13 +60,7 @@ class RankedLists:
 
     @classmethod
     def of(cls, lists: Mapping[Any, ArrayLike], place: str = "rankings", **origin: Any) -> RankedLists:  # noqa: ANN401
-        """Lists out of a dict of query ids, whole numbers or their digits, as the eccv_caption package takes them.
-
-        ``place`` is what messages call the lists, ``origin`` their ``path`` and ``sha256``.
-
-        Raises:
-            MalformedRun: not a dict, empty, a key or an item that is no whole number, and as the class says.
-        """
+        """Lists out of a dict by query ids, whole numbers or their digits; ``origin`` is their ``path`` and hash."""
         if not isinstance(lists, Mapping):
             raise MalformedRun(f"{place}: is a {type(lists).__name__}; give a dict of query id to ranked item ids")
         if not lists:
@@ -233,7 +214,7 @@ class RankingsRun:
             i2i: image id to ranked image ids; likewise.
 
         Raises:
-            MalformedRun: see :meth:`RankedLists.of <cxc_eccv.runs.rankings.RankedLists.of>`.
+            MalformedRun: not a dict, empty, or a key or an item that is no whole number; an item twice in a list.
         """
         dicts = {"i2t": i2t, "t2i": t2i, "t2t": t2t, "i2i": i2i}
         return cls({name: RankedLists.of(lists, name) for name, lists in dicts.items() if lists is not None})

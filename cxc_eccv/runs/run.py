@@ -12,11 +12,7 @@ __all__ = ["Run"]
 
 @runtime_checkable
 class Run(Protocol):
-    """Embeddings, a score matrix, or rankings.
-
-    Attributes:
-        kind: ``embeddings``, ``scores`` or ``rankings``.
-    """
+    """Embeddings, a score matrix, or rankings, as ``kind`` says."""
 
     kind: ClassVar[str]
 

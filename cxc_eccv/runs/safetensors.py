@@ -44,10 +44,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str
 
 
 def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
-    """Write arrays of the plain integer and float types.
-
-    By hand, as the official writer orders metadata by chance, and equal arrays are to give equal bytes.
-    """
+    """Write arrays, equal ones as equal bytes: the official writer orders metadata by chance."""
     entries = {name: {"dtype": NAMES[array.dtype], "shape": list(array.shape)} for name, array in arrays.items()}
     data = {name: np.ascontiguousarray(array).data.cast("B") if array.size else b"" for name, array in arrays.items()}
     tensors = [(name, {**entry, "data": data[name]}) for name, entry in entries.items()]

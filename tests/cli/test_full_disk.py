@@ -24,14 +24,6 @@ COMMANDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    """What the demo leaves."""
-    folder = tmp_path_factory.mktemp("disk") / "demo"
-    assert status("demo", "--output", str(folder)) == 0
-    return folder
-
-
 def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

@@ -48,8 +48,8 @@ def test_where_the_output_goes_changes_nothing(evaluated, tmp_path):
 def test_pages_are_rebuilt(evaluated):
     before = {name: (evaluated / "out" / name).read_bytes() for name in FILES}
     (evaluated / "out" / "report.html").unlink()
-    out, err = run_command("report", evaluated / "out")
-    assert out.count("wrote ") == 2
+    out, err = run_command("report", evaluated / "out", evaluated / "out")
+    assert out.count("wrote ") == 4
     assert err == ""
     assert {name: (evaluated / "out" / name).read_bytes() for name in FILES} == before
 
@@ -91,11 +91,3 @@ def test_a_folder_of_other_images_is_a_warning_and_a_whole_report(evaluated, tmp
     before = (tmp_path / "out" / "report.html").read_bytes()
     assert run_command("report", tmp_path / "out", "--images", tmp_path / "images")[1] == message
     assert (tmp_path / "out" / "report.html").read_bytes() == before
-
-
-def test_the_demo_keeps_a_report_with_thumbnails(tmp_path):
-    run_command("demo", "--output", tmp_path / "demo")
-    page = (tmp_path / "demo" / "report.html").read_text()
-    assert "data:image/jpeg;base64," in page
-    assert "not in the folder" not in page
-    assert "Most label-dependent" in page

@@ -47,14 +47,6 @@ def status(*arguments):
     return ended.value.code
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """Embeddings of the sample, and a report of them."""
-    folder = tmp_path_factory.mktemp("streams")
-    assert status("demo", "--output", folder / "demo") == 0
-    return folder / "demo"
-
-
 CLOSED = {
     "a reader that has gone, messages that nobody reads": ("2> >(true) | true", [BROKEN_PIPE, 0]),
     "standard output closed, a full disk behind standard error": (">&- 2>/dev/full", [0]),
@@ -63,9 +55,9 @@ CLOSED = {
 
 
 @pytest.mark.parametrize("ending", CLOSED)
-def test_evaluate_writes_its_report_all_the_same(model, tmp_path, ending):
+def test_evaluate_writes_its_report_all_the_same(demo, tmp_path, ending):
     redirection, expected = CLOSED[ending]
-    line = f"{COMMAND} evaluate {model / 'ridge.npz'} --data-dir sample --tasks cxc --output {tmp_path / 'out'}"
+    line = f"{COMMAND} evaluate {demo / 'ridge.npz'} --data-dir sample --tasks cxc --output {tmp_path / 'out'}"
     statuses, _, _ = shell(f"{line} {redirection}")
     assert names(tmp_path / "out") == REPORT
     assert statuses == expected
@@ -88,14 +80,15 @@ COMPARED = ["compare.csv", "compare.json", "compare.md", "compare.tex"]
         ("list --data-dir sample", None),
     ],
 )
-def test_so_does_every_command(model, tmp_path, arguments, written):
-    line = arguments.replace("OUT", str(tmp_path / "out")).replace("MODEL", str(model))
+def test_so_does_every_command(demo, tmp_path, arguments, written):
+    copy = shutil.copytree(demo, tmp_path / "demo")  # report writes its pages into it
+    line = arguments.replace("OUT", str(tmp_path / "out")).replace("MODEL", str(copy))
     assert status_with_unread_streams(*shlex.split(line)) == BROKEN_PIPE
     assert written is None or names(tmp_path / "out") == written
 
 
-def test_a_full_disk_behind_standard_output_is_an_error_after_the_files(model, tmp_path):
-    line = f"{COMMAND} evaluate {model / 'ridge.npz'} --data-dir sample --tasks cxc --output {tmp_path / 'out'}"
+def test_a_full_disk_behind_standard_output_is_an_error_after_the_files(demo, tmp_path):
+    line = f"{COMMAND} evaluate {demo / 'ridge.npz'} --data-dir sample --tasks cxc --output {tmp_path / 'out'}"
     statuses, _, err = shell(f"{line} >/dev/full")
     assert statuses == [2]
     assert "standard output cannot be written: No space left on device" in err
@@ -111,8 +104,8 @@ def test_a_terminal_that_cannot_say_all_is_no_error(encoding, arguments):
     assert shell(f"{line} | cat", **environment)[0] == [0, 0]
 
 
-def test_files_are_utf_8_whatever_the_terminal_is(model, tmp_path):
-    out = Path(shutil.copytree(model, tmp_path / "out"))
+def test_files_are_utf_8_whatever_the_terminal_is(demo, tmp_path):
+    out = Path(shutil.copytree(demo, tmp_path / "out"))
     assert status("report", out) == 0
     before = (out / "report.html").read_bytes(), (out / "report.md").read_bytes()
     assert not before[0].isascii()
@@ -151,7 +144,7 @@ def refused(tmp_path, monkeypatch, capsys):
     return run
 
 
-def test_an_output_that_cannot_be_written_is_told_before_the_work(model, tmp_path, refused):
+def test_an_output_that_cannot_be_written_is_told_before_the_work(demo, tmp_path, refused):
     (tmp_path / "file").touch()
     outputs = {
         "file": "is a file. Name a folder",
@@ -159,16 +152,16 @@ def test_an_output_that_cannot_be_written_is_told_before_the_work(model, tmp_pat
         "x" * 250: "File name too long. Choose a shorter name",
     }
     for output, reason in outputs.items():
-        assert reason in refused(f"evaluate {model / 'ridge.npz'} --data-dir sample --output {output}")
+        assert reason in refused(f"evaluate {demo / 'ridge.npz'} --data-dir sample --output {output}")
     for arguments in (
         "baseline bow --data-dir sample",
         "demo",
-        f"compare {model} {model} --names a,b --data-dir sample",
+        f"compare {demo} {demo} --names a,b --data-dir sample",
         "sts --model absent --data-dir sample",
         "build --data-dir sample --overwrite",
     ):
         assert "is a file. Name a folder" in refused(f"{arguments} --output file")
     (tmp_path / "vectors.npz").mkdir()
-    encode = f"encode --model absent --data-dir sample --images {model} --output vectors.npz"
+    encode = f"encode --model absent --data-dir sample --images {demo} --output vectors.npz"
     assert "is a folder. Name a file" in refused(encode)
     assert names(tmp_path) == ["file", "vectors.npz"]

@@ -10,10 +10,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "hub"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from commands import KEPT, LocalHub
-from hub_client import Client
-from hub_endpoints import WRITER
-from hub_server import Hub
+from local_hub import client, hub, running_client, running_hub
 from workplace import make_workplace
+
+__all__ = ["client", "hub", "running_client", "running_hub"]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,20 +41,6 @@ def workplace(template, module_caches, tmp_path, monkeypatch):
     return folder
 
 
-@pytest.fixture(scope="session")
-def hub_process():
-    with Hub() as hub:
-        yield hub
-
-
-@pytest.fixture(scope="session")
-def hub_client(hub_process, tmp_path_factory):
-    client = Client(hub_process.url, tmp_path_factory.mktemp("client"), WRITER)
-    yield client
-    client.close()
-
-
 @pytest.fixture
-def local_hub(hub_process, hub_client):
-    hub_process.reset()
-    return LocalHub(hub_process, hub_client)
+def local_hub(hub, client):
+    return LocalHub(hub, client)

@@ -1,5 +1,38 @@
-"""What makes a checkpoint bring code, which the tests of studies share."""
+"""Saved models, and the command line that encodes with them; what makes a checkpoint bring code."""
 
+import pytest
 from foreign_code import bring_code
 
+from cxc_eccv.cli import main
+
 __all__ = ["bring_code"]
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    """Folders of saved models by their names, made once."""
+    import tiny_models
+
+    folder, made = tmp_path_factory.mktemp("models"), {}
+
+    def save(name):
+        if name not in made:
+            made[name] = str(tiny_models.save(getattr(tiny_models, name)(), folder / name))
+        return made[name]
+
+    return save
+
+
+@pytest.fixture
+def run_on_sample(monkeypatch, capsys):
+    """What a command on the sample prints; it must end with this exit status."""
+
+    def run(*words, status=0):
+        monkeypatch.setattr("warnings.showwarning", None)
+        with pytest.raises(SystemExit) as ended:
+            main([*map(str, words), "--data-dir", "sample"])
+        printed = capsys.readouterr()
+        assert ended.value.code == status, printed.err
+        return printed
+
+    return run

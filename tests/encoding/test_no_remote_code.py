@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from foreign_code import REFUSED, TOKENIZER
 
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
 
 import open_clip_stand_in  # noqa: E402 - after the skip
 import transformers  # noqa: E402 - after the skip

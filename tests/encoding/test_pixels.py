@@ -10,7 +10,7 @@ import numpy as np  # noqa: E402 - after the skip
 import torch  # noqa: E402
 from PIL import Image  # noqa: E402
 
-from cxc_eccv.encoding.towers.pixels import PlainSteps, plain_steps  # noqa: E402
+from cxc_eccv.encoding.towers.images import PlainSteps, plain_steps  # noqa: E402
 
 PLAIN = ("BlipImageProcessorPil", "CLIPImageProcessorPil", "SiglipImageProcessorPil", "ViTImageProcessorPil")
 OTHER = (

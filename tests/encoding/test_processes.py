@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
 
 import torch  # noqa: E402 - after the skip
 from folded_judgments import in_folds  # noqa: E402 - after the skip

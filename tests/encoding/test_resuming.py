@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
+tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
 
 from cxc_eccv.encoding import encode, load_model, sides  # noqa: E402 - after the skip
 from cxc_eccv.encoding.distributed.shards import FolderStore, Notes, Shard, remove_parts  # noqa: E402 - after the skip

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cxc_eccv.errors import CxcEccvError, InvalidOption, MalformedRun, UnknownName
+from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
 from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.types import Embeddings
@@ -156,15 +156,11 @@ def test_archives_of_other_arrays_are_refused(arrays, words, tmp_path):
         ("run.json", "{}", "holds nothing; need"),
         ("run.json", "[1]", "holds a list; need"),
         ("run.json", "  ", "is empty"),
-        ("run.json", '{"i2t": {"1": [2], "1": [3]}}', "key '1': found it twice"),
         ("run.json", '{"i2t": {"1": [2]}, "best": 3}', "key 'best' is neither a direction"),
         ("run.json", '{"i2t": [1]}', "run.json, i2t: is a list"),
         ("run.json", f'{{"i2t": {{"{2**70}": [1]}}}}', "not a whole number of 64 bits"),
-        ("run.json", f'{{"i2t": {{"{"9" * 5000}": [1]}}}}', "not a whole number of 64 bits"),
-        ("run.json", f'{{"i2t": {{"5": [{2**70}]}}}}', "need a list of whole-number ids"),
         ("run.json", '{"1": [2]}', "does not say which direction"),
         ("i2t_or_t2i.json", '{"1": [2]}', "does not say which direction"),
-        ("run.json", "[" * 100_000, "nested without end"),
         ("run.trec", "1 Q0 2 1 0.5 x", "does not say which direction"),
         ("i2t.trec", "1 Q0 2 first 0.5 x", "line 1: rank 'first' is no whole number"),
         ("i2t.trec", f"1 Q0 {2**70} 1 0.5 x", "line 1: item id .* 64 bits"),
@@ -263,31 +259,6 @@ def test_scores_may_rise_from_one_query_to_the_next():
         dataclasses.replace(lists, scores=np.array([2.0, 1.0, 9.0, 9.5]))
     with pytest.raises(MalformedRun, match="query 2 has score inf at rank 1"):
         dataclasses.replace(lists, scores=np.array([2.0, 1.0, np.inf, 9.5]))
-
-
-@pytest.mark.parametrize("name", ["run.npz", "run.safetensors", "run.parquet", "run.json", "run_i2t.trec"])
-def test_bytes_changed_at_random_never_raise_anything_else(name, tmp_path):
-    random = np.random.default_rng(0)
-    path = tmp_path / name
-    if name == "run.npz":
-        np.savez(path, image_ids=np.arange(5), image_embeddings=np.ones((5, 4)))
-    elif name == "run.safetensors":
-        save_embeddings(path, EmbeddingsRun(Embeddings([1, 2], np.eye(2)), None))
-    elif name == "run_i2t.trec":
-        path.write_text("1 Q0 2 1 0.5 x\n1 Q0 3 2 0.4 x")
-    else:
-        {"run.parquet": write_listed_parquet, "run.json": write_json}[name](tmp_path)
-    good, refused = path.read_bytes(), 0
-    for _ in range(100):
-        content = bytearray(good)
-        for place in random.integers(len(good), size=random.integers(1, 5)):
-            content[place] = random.integers(256)
-        path.write_bytes(content[: random.integers(1, len(good) + 1)] if random.random() < 0.3 else content)
-        try:
-            load_run(path)
-        except CxcEccvError:
-            refused += 1
-    assert refused > 20
 
 
 NAME = "CLIP B/32, ours \u2013 épée"

@@ -42,7 +42,6 @@ def with_value(value, dtype=np.float32):
 
 
 BAD = {
-    "NaN": ({"caption_embeddings": with_value(np.nan)}, ["caption_embeddings", "nan", "row 1, column 2", "id 22"]),
     "infinite": ({"caption_embeddings": with_value(-np.inf)}, ["caption_embeddings", "-inf", "id 22", "1 of 3"]),
     "NaN of an altered sentence": (
         {"rococo_danger_embeddings": with_value(np.nan)},
@@ -51,10 +50,6 @@ BAD = {
     "altered sentences by floats": ({"rococo_danger_ids": np.ones(3)}, ["rococo_danger_ids", "whole-number ids"]),
     "altered vectors in a row": ({"sugarcrepe_a_embeddings": np.ones(3)}, ["sugarcrepe_a_embeddings", "(3,)"]),
     "an altered something": ({"adversarial_size": np.ones(3)}, ["adversarial_size", "neither ids"]),
-    "float16 overflow": (
-        {"caption_embeddings": with_value(np.inf, np.float16)},
-        ["caption_embeddings", "float16 overflows above 65504"],
-    ),
     "float64 beyond float32": ({"caption_embeddings": with_value(1e300, np.float64)}, ["1e+300", "scale the vectors"]),
     "float64 below float32": (
         {"caption_embeddings": np.array([[1.0], [1e-60], [-3e-60]])},
@@ -70,15 +65,8 @@ BAD = {
     ),
     "unknown similarity": ({"similarity": np.array("euclidean")}, ["its similarity is 'euclidean'", "cosine or dot"]),
     "a similarity of numbers": ({"similarity": np.array([1, 2])}, ["its similarity is '[1, 2]'"]),
-    "duplicated ids": ({"caption_ids": np.array([21, 22, 21])}, ["caption_ids", "id 21", "rows 0 and 2"]),
-    "float ids": ({"image_ids": IMAGES.astype(float)}, ["image_ids", "float64", "astype('int64')"]),
-    "text ids": ({"image_ids": np.array(["11", "12"])}, ["image_ids", "must be integers"]),
     "ids too large": ({"image_ids": np.array([1, 2**63], dtype=np.uint64)}, ["image_ids", str(2**63)]),
     "object ids": ({"image_ids": np.array([11, None])}, ["image_ids", "never unpickled"]),
-    "object vectors": ({"image_embeddings": np.array([[1], None], dtype=object)}, ["image_embeddings", "np.stack"]),
-    "mismatched dimensions": ({"caption_embeddings": np.ones((3, 4))}, ["3 dimensions", "4", "shared space"]),
-    "mismatched rows": ({"caption_embeddings": np.ones((2, 3))}, ["caption_ids has 3 rows", "has 2"]),
-    "no rows": ({"image_ids": IMAGES[:0], "image_embeddings": np.ones((0, 3))}, ["image_ids", "at least one"]),
     "no columns": ({"image_embeddings": np.ones((2, 0))}, ["image_embeddings", "(2, 0)"]),
     "flat vectors": ({"image_embeddings": np.ones(2)}, ["image_embeddings", "(2,)", "expected (N, D)"]),
     "ids in a matrix": ({"image_ids": IMAGES[:, None]}, ["image_ids", "(2, 1)"]),
@@ -100,24 +88,6 @@ def test_a_file_of_other_arrays_says_what_it_holds_and_what_it_needs(tmp_path):
     np.savez(tmp_path / "other.npz", features=np.ones(3))
     with pytest.raises(MalformedRun, match=r"holds \['features'\]; needs image_ids with"):
         load_embeddings(tmp_path / "other.npz")
-
-
-@pytest.mark.parametrize("keep", [0, 10, 200, 700, -30])
-def test_a_truncated_npz_is_refused(save, keep):
-    path = save()
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(MalformedRun, match="save it again"):
-        load_embeddings(path)
-
-
-def test_a_flipped_bit_is_found(save):
-    path = save(caption_embeddings=np.full((3, 3), 7.0))
-    content = bytearray(path.read_bytes())
-    place = content.rfind(np.float64(7).tobytes())
-    content[place] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(MalformedRun, match="caption_embeddings"):
-        load_embeddings(path)
 
 
 def test_neither_pickles_nor_bare_arrays_are_read(tmp_path):

@@ -51,10 +51,7 @@ class Processes:
 
 @contextmanager
 def join_processes() -> Iterator[Processes]:
-    """The processes of the group that there is, of torchrun's where there is none yet, else this one alone.
-
-    A group made here is on gloo: what the processes exchange is small and on the processor. It ends with the block.
-    """
+    """The processes of the group that there is, else of torchrun's, in a group for the block, else this one alone."""
     if dist.is_available() and dist.is_initialized():
         yield Processes(dist.get_rank(), dist.get_world_size())
     elif int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
@@ -70,10 +67,7 @@ def join_processes() -> Iterator[Processes]:
 
 
 def _make_group() -> None:
-    """Make a group of torchrun's processes.
-
-    torchrun's store outlives a group, and the next one would meet the addresses of the last: each has a part of it.
-    """
+    # torchrun's store outlives a group, and the next one would meet the addresses of the last: each has a part of it.
     # Not every build of torch has these.
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous

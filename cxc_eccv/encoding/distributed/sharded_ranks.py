@@ -81,7 +81,6 @@ def split_ranks(
 
 
 def _positives(judgments: Judgments, ids: IntArray, vectors: NDArray[Any], processes: Processes) -> Embeddings:
-    """The positives of all shards, on every process."""
     here = np.isin(ids, judgments.gallery_ids[np.unique(judgments.indices)])
     parts = processes.gather((ids[here], np.asarray(vectors[here], dtype=np.float32)))
     item_ids, rows = (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -48,13 +48,7 @@ NAMED = 20
 
 @dataclass
 class Notes:
-    """What happened to items on the way.
-
-    Attributes:
-        truncated: texts cut at the end of the model's context.
-        converted: mode to number of images that were not RGB.
-        skipped: id to the reason why the image was left out.
-    """
+    """Texts that were cut, modes of images that were not RGB with their number, and why images were left out, by id."""
 
     truncated: int = 0
     converted: dict[str, int] = field(default_factory=dict)
@@ -71,13 +65,7 @@ class Notes:
         )
 
     def remarks(self) -> list[str]:
-        """A sentence for everything that was cut, converted or left out.
-
-        Example:
-            >>> Notes(truncated=2, converted={"CMYK": 1, "L": 9}).remarks()
-            ["2 captions are longer than the model's context and were cut", \
-'10 images were not RGB and were converted: CMYK 1, L 9']
-        """
+        """A sentence for everything that was cut, converted or left out."""
         sentences = []
         if self.truncated:
             sentences.append(f"{self.truncated} captions are longer than the model's context and were cut")
@@ -100,26 +88,21 @@ class Shard:
     notes: Notes
 
 
-class MemoryStore:
+class _MemoryStore:
     """Finished shards in memory, by the item that they begin with."""
 
     def __init__(self) -> None:
         self.shards: dict[int, Shard] = {}
 
     def get(self, start: int, fingerprint: str) -> Shard | None:
-        """The shard that begins with item ``start``, where it is there."""
         return self.shards.get(start)
 
     def put(self, start: int, fingerprint: str, shard: Shard) -> None:
-        """Keep a shard."""
         self.shards[start] = shard
 
 
 class FolderStore:
-    """Finished shards of a side in files, each written whole or not at all.
-
-    ``refused`` counts the files that were there and are damaged, or of another model, other settings or other items.
-    """
+    """Finished shards of a side in files; ``refused`` counts those that are damaged, or of something else."""
 
     def __init__(self, folder: Path, side: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -130,14 +113,15 @@ class FolderStore:
         path = self._path(start)
         if not path.is_file():
             return None
-        try:
-            shard = _read_shard(path, fingerprint)
-        except (MalformedRun, KeyError, ValueError):
-            shard = None
-        if shard is None:
-            self.refused += 1
-            path.unlink(missing_ok=True)
-        return shard
+        with suppress(MalformedRun, KeyError, ValueError):
+            arrays = read_npz(path)  # its archive has a checksum per array
+            about = json.loads(arrays["about"].tobytes())
+            if about.pop("fingerprint") == fingerprint and len(arrays["ids"]) == len(arrays["vectors"]):
+                skipped = {int(number): why for number, why in about.pop("skipped").items()}
+                return Shard(arrays["ids"], arrays["vectors"], Notes(**about, skipped=skipped))
+        self.refused += 1
+        path.unlink(missing_ok=True)
+        return None
 
     def put(self, start: int, fingerprint: str, shard: Shard) -> None:
         """Keep a shard."""
@@ -147,16 +131,6 @@ class FolderStore:
 
     def _path(self, start: int) -> Path:
         return self._folder / f"{self._side}-{start:09d}.npz"
-
-
-def _read_shard(path: Path, fingerprint: str) -> Shard | None:
-    """None where the file is of another fingerprint; its archive has a checksum per array."""
-    arrays = read_npz(path)
-    about = json.loads(arrays["about"].tobytes())
-    if about.pop("fingerprint") != fingerprint or len(arrays["ids"]) != len(arrays["vectors"]):
-        return None
-    skipped = {int(number): why for number, why in about.pop("skipped").items()}
-    return Shard(arrays["ids"], arrays["vectors"], Notes(**about, skipped=skipped))
 
 
 def fingerprint(*parts: Any) -> str:  # noqa: ANN401 - anything JSON can hold
@@ -197,19 +171,15 @@ class Side(Protocol):
 def encode_side(
     side: Side, output: Path | None, processes: Processes, *, key: str, progress: bool, verb: str = "encoding"
 ) -> tuple[Embeddings, Notes]:
-    """The vectors of a side, and what happened to its items.
-
-    Shard i is encoded by process i modulo their number. Finished ones wait beside the output, in a folder that all
-    processes see, or in memory where there is no output. The bar says what is done by the ``verb``.
-    """
-    store = MemoryStore() if output is None else FolderStore(parts_folder(output), side.name)
+    """The vectors of a side, and what happened to its items; shard i is encoded by process i modulo their number."""
+    store = _MemoryStore() if output is None else FolderStore(parts_folder(output), side.name)
     size, total = side.shard_size, side.ids.size
     parts = [slice(start, min(start + size, total)) for start in range(0, total, size)]
     keys = [fingerprint(key, side.name, side.ids[part].tolist(), side.identity(part)) for part in parts]
     pairs = list(zip(parts, keys, strict=True))
     mine, show = pairs[processes.rank :: processes.count], progress and processes.rank == 0
     _encode_missing(side, store, mine, show, verb)
-    if isinstance(store, MemoryStore):
+    if isinstance(store, _MemoryStore):
         for shards in processes.gather(dict(store.shards)):
             store.shards.update(shards)
     processes.wait()
@@ -218,7 +188,7 @@ def encode_side(
 
 
 def _encode_missing(
-    side: Side, store: MemoryStore | FolderStore, mine: list[tuple[slice, str]], progress: bool, verb: str
+    side: Side, store: _MemoryStore | FolderStore, mine: list[tuple[slice, str]], progress: bool, verb: str
 ) -> None:
     missing = [(part, key) for part, key in mine if store.get(part.start, key) is None]
     total, left = (sum(part.stop - part.start for part, _ in some) for some in (mine, missing))
@@ -260,10 +230,7 @@ def check_output(output: str | Path, suffixes: Collection[str]) -> Path:
 
 @contextmanager
 def lock_output(path: Path | None, processes: Processes, *, cache: bool = False) -> Iterator[Path | None]:
-    """Keep other runs from writing the same output, and from taking the shards of this one; the first process does.
-
-    Gives the path: of a file in a ``cache`` None where nothing can be kept there.
-    """
+    """Lock the output on the first process; gives its path, None where a ``cache`` can keep nothing there."""
     with ExitStack() as stack:
         if path is not None and not processes.rank:
             if not cache:

@@ -28,12 +28,7 @@ Forward = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
 
 
 def text_features(model: PreTrainedModel, pooling: str) -> Forward:
-    """How a model turns tokens into (N, D) features.
-
-    A model with ``get_text_features`` (CLIP, SigLIP, ALIGN, VisionTextDualEncoder) gives these; any other the mean of
-    its last hidden states over the tokens that are no padding, or the state of the first token. The text tower of
-    SigLIP alone has its own pooling, as it sees its padding.
-    """
+    """How a model turns tokens into (N, D) features: its own text features, else pooled last hidden states."""
     if pooling not in POOLINGS:
         raise InvalidOption(f"pooling {pooling!r}: choose {' or '.join(POOLINGS)}")
     if isinstance(model, ContrastiveMatcher):
@@ -57,12 +52,10 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
 
 
 def image_features(model: PreTrainedModel | OpenClip) -> Forward:
-    """How a model turns pixels into (N, D) features.
+    """How a model turns pixels into (N, D) features: its image features, else its ``pooler_output``.
 
-    A model with ``get_image_features`` gives these; any other its ``pooler_output`` (ResNet and EfficientNet: the mean
-    over places; DINOv2: the normalised class token). Where there is none, or it is a dense layer with tanh, which the
-    published ViT checkpoints mostly lack, the normalised class token stands for it; in a model without one (I-JEPA) the
-    mean over places.
+    Where there is none, or a dense layer that published ViT checkpoints mostly lack, the class token stands for it,
+    or the mean over places.
     """
     if isinstance(model, ContrastiveMatcher):
         return _contrasted_images(model)
@@ -94,10 +87,7 @@ def image_features(model: PreTrainedModel | OpenClip) -> Forward:
 
 
 def _contrasted_images(model: ContrastiveMatcher) -> Forward:
-    """The unit vectors that BLIP and BLIP-2 compare with those of captions: one of BLIP, one per query of BLIP-2.
-
-    Those of an image stand one after the other.
-    """
+    """One unit vector an image of BLIP, of BLIP-2 one per query, side by side."""
 
     def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         states = model.vision_model(pixel_values=inputs["pixel_values"]).last_hidden_state

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
-from transformers import PreTrainedModel
+from transformers import BaseImageProcessor, PreTrainedModel
+from transformers.image_transforms import get_resize_output_image_size
 
 from cxc_eccv.encoding.models import LoadedModel
 from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.towers.features import image_features
-from cxc_eccv.encoding.towers.pixels import plain_steps
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
 from cxc_eccv.types import check_whole
 
@@ -28,6 +28,7 @@ __all__ = [
     "ImageEncoder",
     "ImageItem",
     "Inputs",
+    "PlainSteps",
     "Prepared",
     "TenCrops",
     "check_image_encoder",
@@ -37,6 +38,7 @@ __all__ = [
     "join_inputs",
     "open_picture",
     "picture_mode",
+    "plain_steps",
     "prepare_image",
 ]
 
@@ -44,13 +46,17 @@ CONVERTED = ("1", "L", "LA", "La", "P", "PA", "RGBA", "RGBa", "RGBX", "CMYK", "Y
 """Modes of 8 bits a channel; of others Pillow's RGB is clipped, not scaled."""
 
 ImageItem = tuple[int, Path | Image.Image]
-"""An image id with its file or image."""
 
 Inputs = dict[str, torch.Tensor]
 """Tensors by name, the first dimension that of the images."""
 
 Prepared = tuple[Inputs | None, str]
 """A model's inputs with the mode of the image they came from, or None with what is wrong with it."""
+
+KINDS_OF_SIZE = ({"height", "width"}, {"shortest_edge"})
+
+PROBES = ((97, 61), (320, 448))
+"""Width and height of the pictures that are compared: to enlarge and to reduce, lying and upright."""
 
 
 class Picture(NamedTuple):
@@ -61,16 +67,7 @@ class Picture(NamedTuple):
 
 
 def open_picture(source: str | Path | Image.Image) -> Picture:
-    """Read an image and convert it to RGB, dropping transparency as the models' own pipelines do.
-
-    Raises:
-        SourceMissing: no such file.
-        MalformedSource: not a complete image, or with more than 8 bits a channel.
-
-    Example:
-        >>> open_picture(Image.new("L", (4, 3), 200))
-        Picture(image=<PIL.Image.Image image mode=RGB size=4x3 at ...>, mode='L')
-    """
+    """Read an image and convert it to RGB, dropping transparency as the models' own pipelines do."""
     if isinstance(source, Image.Image):
         return Picture(_to_rgb(source, "the image given"), source.mode)
     path = Path(source)
@@ -128,22 +125,9 @@ def prepare_image(item: ImageItem, prepare: Callable[[Image.Image], Inputs], ski
 
 @dataclass(frozen=True, slots=True)
 class TenCrops:
-    """Scale an image by its shorter side, and cut squares from the four corners and the middle of it and its mirror.
+    """Scale an image's shorter side, and cut squares from the corners and the middle of it and its mirror.
 
-    Attributes:
-        shorter_side: pixels of it after scaling, which is bilinear and keeps the shape.
-        size: pixels of a crop's side.
-
-    Raises:
-        InvalidOption: crops that do not fit.
-
-    References:
-        Merkx and Frank 2019, arXiv:1903.11393, section 3.2.1; after Krizhevsky et al., ImageNet classification with
-        deep convolutional neural networks, NIPS 2012.
-
-    Example:
-        >>> [crop.size for crop in TenCrops(8, 4)(Image.new("RGB", (30, 20)))][:2]
-        [(4, 4), (4, 4)]
+    Merkx and Frank 2019, arXiv:1903.11393, section 3.2.1; after Krizhevsky et al., NIPS 2012.
     """
 
     shorter_side: int = 256
@@ -170,13 +154,75 @@ class TenCrops:
         ]
 
 
+class PlainSteps:
+    """Resize, crop and look up: the steps of a processor that scales every pixel by itself.
+
+    The processor computes with every pixel in floats; a table of all 256 values, which it makes itself, gives the same.
+    """
+
+    def __init__(self, processor: BaseImageProcessor) -> None:
+        self._processor: Any = processor
+        levels = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2)
+        values = processor(images=[Image.fromarray(levels)], do_resize=False, do_center_crop=False, return_tensors="np")
+        self._table: NDArray[Any] = np.ascontiguousarray(values["pixel_values"][0, :, 0])
+
+    def __call__(self, image: Image.Image) -> dict[str, torch.Tensor]:
+        """The inputs of one RGB image, as a batch."""
+        if self._processor.do_resize:
+            image = image.resize(self._new_size(image), self._processor.resample)
+        pixels = np.asarray(image).transpose(2, 0, 1)
+        if self._processor.do_center_crop:
+            pixels = self._processor.center_crop(pixels, self._processor.crop_size)
+        values = np.empty((1, *pixels.shape), dtype=self._table.dtype)
+        for table, channel, out in zip(self._table, pixels, values[0], strict=True):
+            # No pixel is beyond the table; only with "clip" does NumPy write to the output without a copy of its own.
+            np.take(table, channel, out=out, mode="clip")
+        return {"pixel_values": torch.from_numpy(values)}
+
+    def _new_size(self, image: Image.Image) -> tuple[int, int]:
+        size = self._processor.size
+        if not size.shortest_edge:
+            return size.width, size.height
+        shape = np.broadcast_to(np.uint8(0), (3, image.height, image.width))
+        height, width = get_resize_output_image_size(
+            shape, size=size.shortest_edge, default_to_square=False, input_data_format="channels_first"
+        )
+        return width, height
+
+
+def plain_steps(processor: BaseImageProcessor) -> PlainSteps | None:
+    """A processor's steps where they are plain, and give the same bits for pictures of noise, else None."""
+    if not _has_plain_settings(processor):
+        return None
+    steps = PlainSteps(processor)
+    random = np.random.default_rng(0)
+    noise = (random.integers(0, 256, (height, width, 3), dtype=np.uint8) for width, height in PROBES)
+    return steps if all(_agree(processor, steps, Image.fromarray(pixels)) for pixels in noise) else None
+
+
+def _has_plain_settings(processor: Any) -> bool:  # noqa: ANN401 - attributes that the base class does not declare
+    kinds = type(processor).__mro__
+    backend = next((place for place, kind in enumerate(kinds) if kind.__name__ == "PilBackend"), None)
+    if backend is None:
+        return False
+    changed = [name for kind in kinds[:backend] for name, value in vars(kind).items() if callable(value)]
+    changed += [name for name, value in vars(processor).items() if callable(value)]
+    if {*changed} - {"__init__"} or processor.do_pad:
+        return False
+    return not processor.do_resize or (isinstance(processor.resample, int) and {*dict(processor.size)} in KINDS_OF_SIZE)
+
+
+def _agree(processor: BaseImageProcessor, steps: PlainSteps, picture: Image.Image) -> bool:
+    wanted, made = dict(processor(images=[picture], return_tensors="pt")), steps(picture)
+    return wanted.keys() == made.keys() and all(
+        wanted[name].dtype == made[name].dtype and torch.equal(wanted[name], made[name]) for name in made
+    )
+
+
 def image_input(
     loaded: LoadedModel, central_crop: float | None = None, ten_crops: TenCrops | None = None
 ) -> Callable[[Image.Image], Inputs]:
-    """How a model's image processor makes tensors of one RGB image at a time, so that threads can share the work.
-
-    Their first dimension is 1, that of a batch, or the ten crops, which are neither scaled nor cut any further.
-    """
+    """How the image processor makes tensors of one RGB image, or of its ten crops, which are not cut further."""
     processor = loaded.processors.image_processor()
     steps = plain_steps(processor)
 
@@ -203,11 +249,7 @@ def crop_centre(image: Image.Image, share: float) -> Image.Image:
 
 
 class ImageEncoder(ABC):
-    """A callable from prepared images to (N, D) float32 vectors.
-
-    Attributes:
-        batch_size: images at once.
-    """
+    """A callable from prepared images to (N, D) float32 vectors."""
 
     def __init__(self, loaded: LoadedModel, batch_size: int) -> None:
         check_whole("batch_size", batch_size)
@@ -322,10 +364,7 @@ def join_inputs(loaded: LoadedModel, batch: Sequence[Inputs]) -> Inputs:
 
 
 def check_image_encoder(model: Any) -> None:  # noqa: ANN401 - models with two towers share no type
-    """Raise where an image encoder needs more than the pixels of an image.
-
-    SigLIP 2 of any resolution needs the shape of every image, too.
-    """
+    """Raise where an image encoder needs more than the pixels of an image, as SigLIP 2 of any resolution does."""
     takes = inspect.signature(model.forward).parameters
     needs = [name for name, parameter in takes.items() if parameter.default is parameter.empty]
     needs = [name for name in needs if takes[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]

@@ -22,14 +22,7 @@ __all__ = ["TextEncoder", "encoder_of_texts", "text_encoder"]
 
 
 class TextEncoder(ABC):
-    """A callable from N texts to (N, D) float32 vectors.
-
-    Texts of like length share a batch; the vectors come in the order of the texts.
-
-    Attributes:
-        truncated: texts so far that were longer than the model's context, and were cut.
-        limit: most tokens of a text, or None.
-    """
+    """A callable from N texts to (N, D) float32 vectors; ``truncated`` counts those cut at the ``limit`` of tokens."""
 
     limit: int | None
 
@@ -61,8 +54,6 @@ class TextEncoder(ABC):
 
 
 class _Transformer(TextEncoder):
-    """A text tower of transformers."""
-
     def __init__(self, loaded: LoadedModel, model: PreTrainedModel, pooling: str, batch_size: int) -> None:
         super().__init__(batch_size, loaded.caption_prompt)
         self._features, self._device = text_features(model, pooling), loaded.device
@@ -77,8 +68,6 @@ class _Transformer(TextEncoder):
 
 
 class _OpenClip(TextEncoder):
-    """The text tower of a model of open_clip."""
-
     def __init__(self, loaded: LoadedModel, model: OpenClip, batch_size: int) -> None:
         super().__init__(batch_size, loaded.caption_prompt)
         self._model, self.limit = model, model.texts.limit

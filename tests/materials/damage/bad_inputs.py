@@ -39,163 +39,141 @@ class BadInput:
 
     write: object
     error: str
-    words: list[str]
+    words: tuple[str, ...]
     options: dict[str, list[str]] = field(default_factory=dict)
 
 
+def malformed(write, *words):
+    return BadInput(write, "MalformedRun", words)
+
+
+def missing(write, *words):
+    return BadInput(write, "MissingIds", words)
+
+
+def unknown(write, *words):
+    return BadInput(write, "UnknownIds", words)
+
+
 NAMED = {"tasks": ["coco_5k"], "metrics": ["recall_at_10"]}
-BAD_INPUTS = {
-    ("NaN values", "embeddings"): BadInput(
-        npz(fill("image_embeddings", np.nan)), "MalformedRun", ["image_embeddings", "nan in row 3, column 2", "id "]
+CASES = {}
+CASES["embeddings"] = {
+    "NaN values": malformed(npz(fill("image_embeddings", np.nan)), "image_embeddings", "nan in row 3, column 2", "id "),
+    "infinite values": malformed(
+        npz(fill("caption_embeddings", -np.inf)), "caption_embeddings", "-inf", "Check the model"
     ),
-    ("NaN values", "scores"): BadInput(
-        scores(fill("scores", np.nan)), "MalformedRun", ["scores", "nan in row 3, column 2", "save rankings"]
+    "float16 overflow": malformed(
+        npz(overflow("image_embeddings")), "image_embeddings", "float16 overflows", "save float32"
     ),
-    ("infinite values", "embeddings"): BadInput(
-        npz(fill("caption_embeddings", -np.inf)), "MalformedRun", ["caption_embeddings", "-inf", "Check the model"]
+    "duplicated ids": malformed(npz(repeat("caption_ids")), "caption_ids", "rows 1 and 4", "one row per id"),
+    "unknown ids": unknown(npz(lengthen("image_ids", "image_embeddings")), "1 of 61 images", str(STRANGER), "COCO ids"),
+    "missing queries": missing(
+        npz(shorten("image_ids", "image_embeddings")), "lacks 1 of 60 images", "Encode the missing"
     ),
-    ("infinite values", "scores"): BadInput(
-        scores(fill("scores", np.inf)), "MalformedRun", ["scores", "inf in row 3, column 2", "image ", "caption "]
+    "missing gallery items": missing(
+        npz(shorten("caption_ids", "caption_embeddings")), "lacks 1 of 300 captions", "not comparable"
     ),
-    ("float16 overflow", "embeddings"): BadInput(
-        npz(overflow("image_embeddings")), "MalformedRun", ["image_embeddings", "float16 overflows", "save float32"]
+    "swapped images and captions": missing(npz(swap), "look swapped in the file"),
+    "mismatched dimensions": malformed(
+        npz(assign(caption_embeddings=lambda vectors: vectors[:, :5])), "8 dimensions", "shared space"
     ),
-    ("float16 overflow", "scores"): BadInput(
-        scores(overflow("scores")), "MalformedRun", ["scores", "float16 overflows", "save float32"]
+    "mismatched rows": malformed(npz(assign(image_ids=lambda ids: ids[1:])), "image_ids has 59 rows", "has 60"),
+    "empty arrays": malformed(
+        npz(assign(image_ids=lambda ids: ids[:0], image_embeddings=lambda vectors: vectors[:0])),
+        "image_ids",
+        "at least one id",
     ),
-    ("duplicated ids", "embeddings"): BadInput(
-        npz(repeat("caption_ids")), "MalformedRun", ["caption_ids", "rows 1 and 4", "one row per id"]
+    "object arrays": malformed(
+        npz(assign(image_embeddings=lambda vectors: vectors.astype(object))),
+        "image_embeddings",
+        "never unpickled",
+        "np.stack",
     ),
-    ("duplicated ids", "scores"): BadInput(
-        scores(repeat("image_ids")), "MalformedRun", ["image_ids", "rows 1 and 4", "one row per id"]
+    "text ids": malformed(npz(assign(image_ids=lambda ids: ids.astype(str))), "image_ids", "must be integers"),
+    "float ids": malformed(npz(assign(caption_ids=lambda ids: ids.astype(float))), "caption_ids", "astype('int64')"),
+    "a file cut short": malformed(cut(npz(lambda arrays: None), 0.6), "run.npz", "cut short", "save it again"),
+}
+CASES["scores"] = {
+    "NaN values": malformed(scores(fill("scores", np.nan)), "scores", "nan in row 3, column 2", "save rankings"),
+    "infinite values": malformed(
+        scores(fill("scores", np.inf)), "scores", "inf in row 3, column 2", "image ", "caption "
     ),
-    ("duplicated queries", "rankings"): BadInput(
+    "float16 overflow": malformed(scores(overflow("scores")), "scores", "float16 overflows", "save float32"),
+    "duplicated ids": malformed(scores(repeat("image_ids")), "image_ids", "rows 1 and 4", "one row per id"),
+    "unknown ids": unknown(scores(lengthen("caption_ids", "scores", axis=1)), "1 of 301 captions", str(STRANGER)),
+    "missing queries": missing(scores(shorten("image_ids", "scores")), "lacks 1 of 60 images", "score them"),
+    "missing gallery items": missing(
+        scores(shorten("caption_ids", "scores", axis=1)), "lacks 1 of 300 captions", "not comparable"
+    ),
+    "swapped images and captions": missing(scores(swap_scores), "look swapped in the file"),
+    "scores turned round": malformed(scores(swap_ids), "save scores.T"),
+    "mismatched rows": malformed(scores(assign(image_ids=lambda ids: ids[1:])), "(60, 300), expected (59, 300)"),
+    "empty arrays": malformed(
+        scores(assign(caption_ids=lambda ids: ids[:0], scores=lambda matrix: matrix[:, :0])),
+        "caption_ids",
+        "at least one id",
+    ),
+    "object arrays": malformed(
+        scores(assign(scores=lambda matrix: matrix.astype(object))), "scores", "never unpickled"
+    ),
+    "text ids": malformed(scores(assign(caption_ids=lambda ids: ids.astype(str))), "caption_ids", "must be integers"),
+    "a file cut short": malformed(cut(scores(lambda arrays: None), 0.6), "run.npz", "cut short", "save it again"),
+}
+CASES["rankings"] = {
+    "duplicated queries": malformed(
         columns(assign(query_id=lambda ids: pa.array([ids[1].as_py(), *ids[1:].to_pylist()]))),
-        "MalformedRun",
-        ["run.parquet, t2i", "rows 0 and 1"],
+        "run.parquet, t2i",
+        "rows 0 and 1",
     ),
-    ("duplicated ids in a ranking", "rankings"): BadInput(
+    "duplicated ids in a ranking": malformed(
         rankings(change_first(lambda items: [*items[:5], items[2], *items[6:]])),
-        "MalformedRun",
-        ["run.json, t2i", "twice, at ranks 3 and 6", "one rank"],
+        "run.json, t2i",
+        "twice, at ranks 3 and 6",
+        "one rank",
     ),
-    ("unknown ids", "embeddings"): BadInput(
-        npz(lengthen("image_ids", "image_embeddings")), "UnknownIds", ["1 of 61 images", str(STRANGER), "COCO ids"]
-    ),
-    ("unknown ids", "scores"): BadInput(
-        scores(lengthen("caption_ids", "scores", axis=1)), "UnknownIds", ["1 of 301 captions", str(STRANGER)]
-    ),
-    ("unknown ids", "rankings"): BadInput(
-        rankings(change_first(lambda items: [STRANGER, *items])), "UnknownIds", ["1 of 61 images", str(STRANGER)]
-    ),
-    ("missing queries", "embeddings"): BadInput(
-        npz(shorten("image_ids", "image_embeddings")), "MissingIds", ["lacks 1 of 60 images", "Encode the missing"]
-    ),
-    ("missing queries", "scores"): BadInput(
-        scores(shorten("image_ids", "scores")), "MissingIds", ["lacks 1 of 60 images", "score them"]
-    ),
-    ("missing queries", "rankings"): BadInput(
-        rankings(without_query), "MissingIds", ["run.json, t2i", "lacks the rankings of 1 of", "name the"]
-    ),
-    ("missing gallery items", "embeddings"): BadInput(
-        npz(shorten("caption_ids", "caption_embeddings")), "MissingIds", ["lacks 1 of 300 captions", "not comparable"]
-    ),
-    ("missing gallery items", "scores"): BadInput(
-        scores(shorten("caption_ids", "scores", axis=1)), "MissingIds", ["lacks 1 of 300 captions", "not comparable"]
-    ),
-    ("ranking cut short, metric named", "rankings"): BadInput(
+    "unknown ids": unknown(rankings(change_first(lambda items: [STRANGER, *items])), "1 of 61 images", str(STRANGER)),
+    "missing queries": missing(rankings(without_query), "run.json, t2i", "lacks the rankings of 1 of", "name the"),
+    "ranking cut short, metric named": BadInput(
         rankings(lambda content: None, depth=7),
         "RunTooShallow",
         ["recall_at_k(k=10) of query", "Rank at least 10"],
         NAMED,
     ),
-    ("swapped images and captions", "embeddings"): BadInput(npz(swap), "MissingIds", ["look swapped in the file"]),
-    ("swapped images and captions", "scores"): BadInput(
-        scores(swap_scores), "MissingIds", ["look swapped in the file"]
+    "swapped images and captions": missing(rankings(swap_directions), "the two directions look swapped"),
+    "items of the wrong modality": unknown(rankings(swap_items), "look swapped"),
+    "empty dict": malformed(rankings(lambda content: {"i2t": {}, "t2i": {}}), "run.json, i2t: holds no query"),
+    "empty ranking": malformed(
+        rankings(change_first(lambda items: [])), "run.json, t2i", "is empty", "rank its gallery"
     ),
-    ("scores turned round", "scores"): BadInput(scores(swap_ids), "MalformedRun", ["save scores.T"]),
-    ("swapped images and captions", "rankings"): BadInput(
-        rankings(swap_directions), "MissingIds", ["the two directions look swapped"]
+    "text ids": malformed(
+        rankings(change_first(lambda items: [str(item) for item in items])), "run.json, t2i", "whole-number ids"
     ),
-    ("items of the wrong modality", "rankings"): BadInput(rankings(swap_items), "UnknownIds", ["look swapped"]),
-    ("mismatched dimensions", "embeddings"): BadInput(
-        npz(assign(caption_embeddings=lambda vectors: vectors[:, :5])), "MalformedRun", ["8 dimensions", "shared space"]
-    ),
-    ("mismatched rows", "embeddings"): BadInput(
-        npz(assign(image_ids=lambda ids: ids[1:])), "MalformedRun", ["image_ids has 59 rows", "has 60"]
-    ),
-    ("mismatched rows", "scores"): BadInput(
-        scores(assign(image_ids=lambda ids: ids[1:])), "MalformedRun", ["(60, 300), expected (59, 300)"]
-    ),
-    ("empty arrays", "embeddings"): BadInput(
-        npz(assign(image_ids=lambda ids: ids[:0], image_embeddings=lambda vectors: vectors[:0])),
-        "MalformedRun",
-        ["image_ids", "at least one id"],
-    ),
-    ("empty arrays", "scores"): BadInput(
-        scores(assign(caption_ids=lambda ids: ids[:0], scores=lambda matrix: matrix[:, :0])),
-        "MalformedRun",
-        ["caption_ids", "at least one id"],
-    ),
-    ("empty dict", "rankings"): BadInput(
-        rankings(lambda content: {"i2t": {}, "t2i": {}}), "MalformedRun", ["run.json, i2t: holds no query"]
-    ),
-    ("empty ranking", "rankings"): BadInput(
-        rankings(change_first(lambda items: [])), "MalformedRun", ["run.json, t2i", "is empty", "rank its gallery"]
-    ),
-    ("object arrays", "embeddings"): BadInput(
-        npz(assign(image_embeddings=lambda vectors: vectors.astype(object))),
-        "MalformedRun",
-        ["image_embeddings", "never unpickled", "np.stack"],
-    ),
-    ("object arrays", "scores"): BadInput(
-        scores(assign(scores=lambda matrix: matrix.astype(object))), "MalformedRun", ["scores", "never unpickled"]
-    ),
-    ("pickles", "any"): BadInput(pickled, "MalformedRun", ["unknown format '.pkl'", "never loaded"]),
-    ("text ids", "embeddings"): BadInput(
-        npz(assign(image_ids=lambda ids: ids.astype(str))), "MalformedRun", ["image_ids", "must be integers"]
-    ),
-    ("text ids", "scores"): BadInput(
-        scores(assign(caption_ids=lambda ids: ids.astype(str))), "MalformedRun", ["caption_ids", "must be integers"]
-    ),
-    ("text ids", "rankings"): BadInput(
-        rankings(change_first(lambda items: [str(item) for item in items])),
-        "MalformedRun",
-        ["run.json, t2i", "whole-number ids"],
-    ),
-    ("queries that are no ids", "rankings"): BadInput(
-        rankings(rename_query), "MalformedRun", ["query id 'caption_7'", "COCO ids"]
-    ),
-    ("float ids", "embeddings"): BadInput(
-        npz(assign(caption_ids=lambda ids: ids.astype(float))), "MalformedRun", ["caption_ids", "astype('int64')"]
-    ),
-    ("float ids", "rankings"): BadInput(
+    "queries that are no ids": malformed(rankings(rename_query), "query id 'caption_7'", "COCO ids"),
+    "float ids": malformed(
         columns(assign(query_id=lambda ids: ids.cast(pa.float64()))),
-        "MalformedRun",
-        ["run.parquet", "column query_id", "double", "whole numbers"],
-    ),
-    ("a file cut short", "embeddings"): BadInput(
-        cut(npz(lambda arrays: None), 0.6), "MalformedRun", ["run.npz", "cut short", "save it again"]
-    ),
-    ("a file cut short", "scores"): BadInput(
-        cut(scores(lambda arrays: None), 0.6), "MalformedRun", ["run.npz", "cut short", "save it again"]
-    ),
-    ("a file cut short", "rankings (JSON)"): BadInput(
-        cut(rankings(lambda content: None), 0.6), "MalformedRun", ["run.json", "cut short", "save it again"]
-    ),
-    ("a file cut short", "rankings (Parquet)"): BadInput(
-        cut(columns(lambda table: None), 0.6), "MalformedRun", ["run.parquet", "cut short", "save it again"]
-    ),
-    ("a file cut short", "rankings (TREC)"): BadInput(
-        trec("{query} Q0 {item} 2"), "MalformedRun", ["run_t2i.trec, line 2", "has 4 fields, expected 6"]
-    ),
-    ("scores that rise down the ranks", "rankings (TREC)"): BadInput(
-        trec("{query} Q0 {item} 2 5.0 run"), "MalformedRun", ["score 5.0 at rank 2", "Sort each ranking"]
-    ),
-    ("scores that are not finite", "rankings (TREC)"): BadInput(
-        trec("{query} Q0 {item} 2 nan run"), "MalformedRun", ["run_t2i.trec, line 2", "score nan is not finite"]
-    ),
-    ("ranks with gaps", "rankings (TREC)"): BadInput(
-        trec("{query} Q0 {item} 12 -12 run"), "MalformedRun", ["ranks of query", "number the items"]
+        "run.parquet",
+        "column query_id",
+        "double",
+        "whole numbers",
     ),
 }
+CASES["any"] = {
+    "pickles": malformed(pickled, "unknown format '.pkl'", "never loaded"),
+}
+CASES["rankings (JSON)"] = {
+    "a file cut short": malformed(cut(rankings(lambda content: None), 0.6), "run.json", "cut short", "save it again"),
+}
+CASES["rankings (Parquet)"] = {
+    "a file cut short": malformed(cut(columns(lambda table: None), 0.6), "run.parquet", "cut short", "save it again"),
+}
+CASES["rankings (TREC)"] = {
+    "a file cut short": malformed(trec("{query} Q0 {item} 2"), "run_t2i.trec, line 2", "has 4 fields, expected 6"),
+    "scores that rise down the ranks": malformed(
+        trec("{query} Q0 {item} 2 5.0 run"), "score 5.0 at rank 2", "Sort each ranking"
+    ),
+    "scores that are not finite": malformed(
+        trec("{query} Q0 {item} 2 nan run"), "run_t2i.trec, line 2", "score nan is not finite"
+    ),
+    "ranks with gaps": malformed(trec("{query} Q0 {item} 12 -12 run"), "ranks of query", "number the items"),
+}
+BAD_INPUTS = {(what, form): case for form, cases in CASES.items() for what, case in cases.items()}

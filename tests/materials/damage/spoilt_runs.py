@@ -126,47 +126,45 @@ def pickled(good, folder):
     return folder / "run.pkl"
 
 
-def fill(name, value, dtype=None):
+def assign(**new):
+    """Replace arrays by functions of themselves."""
+
+    def change(arrays):
+        arrays.update({name: make(arrays[name]) for name, make in new.items()})
+
+    return change
+
+
+def fill(name, value):
     """Put a value into row 3, column 2."""
-
-    def change(arrays):
-        if dtype is not None:
-            arrays[name] = arrays[name].astype(dtype)
-        arrays[name][3, 2] = value
-
-    return change
-
-
-def overflow(name):
-    def change(arrays):
-        with np.errstate(over="ignore"):
-            arrays[name] = (arrays[name] * 1e5).astype(np.float16)
-
-    return change
+    return assign(**{name: lambda array: with_value(array, (3, 2), value)})
 
 
 def repeat(name):
-    def change(arrays):
-        arrays[name] = arrays[name].copy()
-        arrays[name][4] = arrays[name][1]
+    return assign(**{name: lambda ids: with_value(ids, 4, ids[1])})
 
-    return change
+
+def with_value(array, place, value):
+    changed = array.copy()
+    changed[place] = value
+    return changed
+
+
+def overflow(name):
+    def to_halves(array):
+        with np.errstate(over="ignore"):
+            return (array * 1e5).astype(np.float16)
+
+    return assign(**{name: to_halves})
 
 
 def shorten(ids, values, axis=0):
-    def change(arrays):
-        arrays[ids] = arrays[ids][1:]
-        arrays[values] = np.delete(arrays[values], 0, axis=axis)
-
-    return change
+    return assign(**{ids: lambda array: array[1:], values: lambda array: np.delete(array, 0, axis=axis)})
 
 
 def lengthen(ids, values, axis=0):
-    def change(arrays):
-        arrays[ids] = np.append(arrays[ids], STRANGER)
-        arrays[values] = np.insert(arrays[values], arrays[values].shape[axis], 1, axis=axis)
-
-    return change
+    changes = {ids: lambda array: np.append(array, STRANGER)}
+    return assign(**changes, **{values: lambda array: np.insert(array, array.shape[axis], 1, axis=axis)})
 
 
 def swap(arrays):
@@ -194,15 +192,6 @@ def change_first(edit):
     def change(content):
         query = first(content)
         content["t2i"][query] = edit(content["t2i"][query])
-
-    return change
-
-
-def assign(**new):
-    """Replace arrays by functions of themselves."""
-
-    def change(arrays):
-        arrays.update({name: make(arrays[name]) for name, make in new.items()})
 
     return change
 

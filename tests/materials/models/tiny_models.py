@@ -67,20 +67,20 @@ def clip():
 
 
 def siglip(tokenizer=None, positions=16):
-    tokenizer = tokenizer or bert_tokenizer(16)
-    text = {**TEXT, "vocab_size": len(tokenizer), "max_position_embeddings": positions, "projection_size": 16}
-    config = transformers.SiglipConfig(text_config=text, vision_config=VISION)
     images = transformers.SiglipImageProcessor(size={"height": 32, "width": 32})
-    return seeded(lambda: transformers.SiglipModel(config)), tokenizer, images
+    return siglip_of("Siglip", VISION, images, tokenizer or bert_tokenizer(16), positions)
 
 
 def siglip2(tokenizer=None, positions=16):
-    tokenizer = tokenizer or bert_tokenizer(16)
-    text = {**TEXT, "vocab_size": len(tokenizer), "max_position_embeddings": positions, "projection_size": 16}
-    vision = {**TEXT, "num_patches": 16, "patch_size": 8}
-    config = transformers.Siglip2Config(text_config=text, vision_config=vision)
     images = transformers.Siglip2ImageProcessor(patch_size=8, max_num_patches=16)
-    return seeded(lambda: transformers.Siglip2Model(config)), tokenizer, images
+    vision = {**TEXT, "num_patches": 16, "patch_size": 8}
+    return siglip_of("Siglip2", vision, images, tokenizer or bert_tokenizer(16), positions)
+
+
+def siglip_of(kind, vision, images, tokenizer, positions):
+    text = {**TEXT, "vocab_size": len(tokenizer), "max_position_embeddings": positions, "projection_size": 16}
+    config = getattr(transformers, f"{kind}Config")(text_config=text, vision_config=vision)
+    return seeded(lambda: getattr(transformers, f"{kind}Model")(config)), tokenizer, images
 
 
 def efficientnet_sizes():

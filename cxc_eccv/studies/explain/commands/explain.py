@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, concept_source, names, split_name
+from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
-from cxc_eccv.cli.runs import load_runs
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import replaced_folder

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, names
+from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
-from cxc_eccv.cli.runs import load_runs
 from cxc_eccv.studies.annotation.commands.annotate.telling import (
     Folder,
     data_option,

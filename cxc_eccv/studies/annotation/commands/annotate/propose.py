@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, Labels, names, split_name
-from cxc_eccv.cli.runs import load_runs
+from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.commands.annotate.telling import count_nouns, say_export
 from cxc_eccv.terminal import say
