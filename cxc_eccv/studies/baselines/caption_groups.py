@@ -15,8 +15,6 @@ from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.splits import SPLIT_NAMES
 from cxc_eccv.types import IntArray, Judgments
 
-__all__ = ["CaptionGroup", "caption_groups", "link_judgments", "part_images", "parts_of"]
-
 SPLITS = {**SPLIT_NAMES, "dev": "validation"}
 COLLECTIONS = {
     "coco": ("train", "restval", "val", "validation", "test"),
@@ -28,10 +26,7 @@ COLLECTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class CaptionGroup:
-    """The captions of one image, as their authors wrote them, with an id each.
-
-    ``collection`` is ``coco``, or ``flickr`` for Flickr8k and Flickr30k, which share photos and their numbers.
-    """
+    """The captions of one image; ``flickr`` is the ``collection`` of Flickr8k and Flickr30k, which share photos."""
 
     collection: str
     image_id: int
@@ -40,17 +35,7 @@ class CaptionGroup:
 
 
 def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]:
-    """Groups of one or more parts of the data, each image once, in the order of the names and of the raw files.
-
-    A photo that Flickr8k and Flickr30k both hold becomes one group, with every text once. Names are ``coco/train``,
-    ``coco/restval``, ``coco/val``, ``flickr30k/val``, ``flickr8k/dev`` and their like; ``flickr8k/all`` has also the 92
-    images that are in no split.
-
-    Example:
-        >>> groups = caption_groups(Library("sample"), ["coco/val"])
-        >>> len(groups), len(groups[0].texts)
-        (60, 5)
-    """
+    """Groups of parts of the data (``coco/val``, ``flickr8k/all``), each image once, in the order of the raw files."""
     parts = [_parse(name) for name in names]
     if not parts or len(set(parts)) < len(parts):
         raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example coco/val")
@@ -65,20 +50,12 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
 
 
 def parts_of(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Collection and split of parts named as in :func:`caption_groups`.
-
-    Example:
-        >>> parts_of(["coco/val", "flickr30k/train"])
-        [('coco', 'validation'), ('flickr30k', 'train')]
-    """
+    """Collection and split of parts named as in :func:`caption_groups`."""
     return [_parse(name) for name in names]
 
 
 def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int], str]:
-    """Collection (``coco`` or ``flickr``) and image id to file name, for parts named as in :func:`caption_groups`.
-
-    InvalidOption for ``flickr8k/all``, whose captions do not name all files.
-    """
+    """Collection (``coco`` or ``flickr``) and image id to file name, for parts named as in ``caption_groups``."""
     found: dict[tuple[str, int], str] = {}
     for collection, split in map(_parse, names):
         if (collection, split) == ("flickr8k", "all"):
@@ -131,10 +108,7 @@ def _plain(text: str) -> str:
 
 
 def link_judgments(owners: IntArray, direction: str) -> Judgments:
-    """Positives by the image that captions were written for; captions and images are numbered through.
-
-    ``owners`` has the number of each caption's image; directions are ``t2t``, ``i2t`` and ``t2i``.
-    """
+    """Positives by the image that captions were written for: ``owners`` has the number of each caption's image."""
     captions, images = np.arange(owners.size), np.arange(owners.max() + 1)
     if direction == "i2t":
         return Judgments.from_pairs(images, captions, owners, captions)

@@ -13,8 +13,6 @@ from transformers.hf_argparser import string_to_bool
 
 from cxc_eccv.errors import UnknownName
 
-__all__ = ["read_arguments"]
-
 
 def read_arguments(
     name: str,
@@ -26,16 +24,7 @@ def read_arguments(
     """One dataclass of each kind, filled in from the command line of ``cxc-eccv train NAME``; ``--help`` ends it.
 
     A dataclass's ``_argument_group_name`` is the heading of its options. ``presets`` are what ``--preset`` may name, to
-    the options that stand where the command does not name them. Names with underscores are the same options.
-
-    Example:
-        >>> from dataclasses import dataclass
-        >>> @dataclass
-        ... class Arguments:
-        ...     batch_size: int = 3
-        ...     half: bool = True
-        >>> read_arguments("my-model", "Train it.", [Arguments], ["--batch-size", "5", "--no-half"])
-        (Arguments(batch_size=5, half=False),)
+    the options that stand where the command does not name them.
     """
     parser = HfArgumentParser(
         list(kinds),  # type: ignore[arg-type] # its annotation knows instances alone
@@ -69,10 +58,7 @@ def _prefer_hyphens(parser: HfArgumentParser) -> None:
 
 
 class _HyphensHelp(ArgumentDefaultsHelpFormatter):
-    """Shows a switch and its opposite as one entry, and the defaults that there are.
-
-    None and an empty list say nothing to a user.
-    """
+    """Shows a switch and its opposite as one entry, and no default of None or an empty list."""
 
     def add_argument(self, action: Action) -> None:
         if action.const is not False:  # the opposite of a switch

@@ -19,8 +19,6 @@ from cxc_eccv.studies.baselines.training import ScoredPairs, Trained
 from cxc_eccv.types import Report
 from cxc_eccv.writing import replaced_file
 
-__all__ = ["write_model_card"]
-
 OWNED = ("base_model", "datasets", "model-index")
 """Keys of the front matter that describe the run; the others stay as somebody wrote them."""
 
@@ -36,10 +34,7 @@ KINDS = {
 
 
 def write_model_card(trained: Trained, command: str, scoring: str) -> Path:
-    """Write ``README.md`` beside the model; what somebody wrote around the generated part is kept.
-
-    HubConflict where somebody edited the generated part.
-    """
+    """Write ``README.md`` beside the model; what somebody wrote around the generated part is kept."""
     path = trained.model / CARD
     before = path.read_text(encoding="utf-8") if path.is_file() else None
     card = merge_card(_write_card(trained, command, scoring), before, OWNED, str(path))

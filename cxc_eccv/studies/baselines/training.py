@@ -32,27 +32,6 @@ if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.quality import ClassifierReport
     from cxc_eccv.types import FloatArray, Report
 
-__all__ = [
-    "SHAPING",
-    "AnyModel",
-    "AnyTokenizer",
-    "EpochCallback",
-    "FiniteTrainer",
-    "Processing",
-    "Progress",
-    "ScoredPairs",
-    "ScriptArguments",
-    "Trained",
-    "WholeTrainer",
-    "gather",
-    "last_checkpoint",
-    "process_count",
-    "process_rank",
-    "show_progress",
-    "token_ids",
-    "without_places",
-]
-
 AnyModel = Any
 """Our own dual encoders, CLIP and its kin, which share no type."""
 
@@ -101,11 +80,8 @@ class ScoredPairs(NamedTuple):
 class Trained:
     """What a training run leaves, as its report and its card tell of it.
 
-    ``model`` is the folder of the model, ``output`` or one within it; ``base_models`` are on the Hub; ``parts`` of the
-    data are empty for a file of the user's own or the sample; ``settings`` are what the weights depend on; ``loading``
-    is Python that embeds a caption, with FOLDER for the model's; ``scoring`` are commands that score it, none where
-    only the training command does. What was scored, an upload and a pipeline of transformers are None where there is
-    none.
+    ``model`` is the folder of the model, ``output`` or one within it; ``loading`` is Python that embeds a caption, with
+    FOLDER for the model's; ``scoring`` are commands that score it.
     """
 
     kind: str
@@ -199,8 +175,7 @@ class FiniteTrainer(Trainer):
 class WholeTrainer(FiniteTrainer):
     """Trainer that measures a model by itself, orders the training data anew each epoch, and loads whole checkpoints.
 
-    ``save_pretrained`` writes some backbones' weights under the names of older versions (ViT's are), which
-    ``from_pretrained`` knows and ``load_state_dict``, Trainer's own way, passes over with a warning.
+    ``save_pretrained`` writes some backbones' weights (ViT's) under old names, which ``load_state_dict`` passes over.
     """
 
     def measure(self) -> Mapping[str, float]:
@@ -300,10 +275,7 @@ def without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Progress(TrainerCallback):
-    """A line for every log and evaluation, above a bar where standard error is a terminal; on the first process.
-
-    ``selecting`` are the directions whose mean R@10 is the ``recall_at_10`` of an evaluation.
-    """
+    """A line for every log and evaluation, above a bar where standard error is a terminal; on the first process."""
 
     def __init__(self, selecting: Collection[str] = ()) -> None:
         self.selecting = selecting
@@ -378,11 +350,7 @@ def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> st
 def last_checkpoint(
     folder: Path, identity: dict[str, Any], *, resume: bool | None = None, is_first: bool = True
 ) -> str | None:
-    """The newest complete checkpoint below a run's folder, or None; the first process records whose folder it is.
-
-    CheckpointMismatch where the folder is of a run with another ``identity``, what weights depend on; InvalidOption
-    where ``resume`` is True and there is no checkpoint, or False and there is one.
-    """
+    """The newest complete checkpoint of a run, or None; its folder must be of a run with the same ``identity``."""
     record = folder / "run.json"
     checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     complete = [path for path in checkpoints if all((path / name).is_file() for name in CHECKPOINT_FILES)]

@@ -1,8 +1,4 @@
-"""EntailmentConfig and EntailmentClassifier: does an image with its captions entail a sentence?
-
-The multi-modal entailment classifier of "Revising Image-Text Retrieval via Multi-Modal Entailment": a text branch reads
-the captions with the sentence, a visual branch the image with the sentence, and a gate joins what both found.
-"""
+"""EntailmentConfig and EntailmentClassifier: does an image with its captions entail a sentence?"""
 
 from __future__ import annotations
 

@@ -14,21 +14,6 @@ from transformers.models.blip.modeling_blip_text import BlipTextModel
 from cxc_eccv.encoding.checkpoints import build_model
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption
 
-__all__ = [
-    "as_config",
-    "ask_for_cross_attention",
-    "build_encoder",
-    "check_reader",
-    "check_sees_all",
-    "check_text_encoder",
-    "copy_config",
-    "copy_weights",
-    "cross_widths",
-    "first_states",
-    "image_width",
-    "spread_positions",
-]
-
 FUSION = ("vilt", "bridgetower")
 """Types of models that read pixels and text together."""
 

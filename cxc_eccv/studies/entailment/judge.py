@@ -248,9 +248,9 @@ def _key(premise: str, image: Path | None, hypothesis: str) -> str:
 
 
 class _Answers:
-    """What a classifier answered, in files that are written once and never changed.
+    """What a classifier answered.
 
-    Processes need no lock: each writes files of its own, named by the pairs in them, and reads those of all.
+    Each process writes files of its own, named by their pairs, and reads those of all.
     """
 
     def __init__(self, classifier: Classifier) -> None:

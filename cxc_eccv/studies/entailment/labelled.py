@@ -31,17 +31,12 @@ from cxc_eccv.types import FloatArray, IntArray
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Announced, Classifier
 
-__all__ = ["LabelledPairs", "Questions", "find_images", "find_labelled", "read_labelled"]
-
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 PAIR_IDS = ("image_id", "caption_id")
 
 
 class Questions(NamedTuple):
-    """Pairs to score: distinct premises with their image files, distinct hypotheses, and (P,) places among both.
-
-    ``files`` are None for a classifier of texts alone.
-    """
+    """Pairs to score, as (P,) places among distinct premises and hypotheses; ``files`` are None for texts alone."""
 
     premises: Sequence[str]
     files: Sequence[Path | None] | None
@@ -62,10 +57,7 @@ class Questions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledPairs:
-    """Labelled pairs of a part (``cxc/val``) or of a file, in the schema of training data.
-
-    ``left_out`` has the number of rows that each rule left out.
-    """
+    """Labelled pairs of a part (``cxc/val``) or of a file; ``left_out`` counts rows by the rule that left them out."""
 
     name: str
     table: pa.Table
@@ -128,18 +120,7 @@ def find_labelled(name: str) -> Path | None:
 
 
 def read_labelled(name: str, library: Library, *, images: str | Path | None = None) -> LabelledPairs:
-    """Labelled pairs of a file, or of a part of the corpora, which may be of test data: nothing is trained here.
-
-    A file is a table (``.parquet``) with ``hypothesis``, ``label`` and ``premise`` or ``image``, and whatever else
-    training data have; a label file of ``cxc-eccv annotate merge`` (``.parquet``); or one of the layouts of entailment
-    labels (``.csv``, ``.jsonl``). ``images`` is the folder for a part whose premises shall have them. DataError for a
-    malformed file or raw files that are not at hand, UnknownName for a part.
-
-    Example:
-        >>> pairs = read_labelled("cxc/test", Library("sample"))
-        >>> pairs.table.num_rows, sorted(set(pairs.labels.tolist()))
-        (80, [0, 1])
-    """
+    """Labelled pairs of a file, or of a part of the corpora, test data included: nothing is trained here."""
     path = find_labelled(name)
     if path is None:
         data = load_training_data(library, [name], images=images, allow_test_data=True)

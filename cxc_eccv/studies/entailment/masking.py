@@ -9,26 +9,9 @@ from transformers import PreTrainedModel
 
 from cxc_eccv.errors import InvalidOption
 
-__all__ = ["blank_attended", "check_attends", "first_token_attention"]
-
 
 def blank_attended(image_model: PreTrainedModel, pixel_values: torch.Tensor, ratio: float = 0.4) -> torch.Tensor:
-    """A copy of (N, 3, H, W) images whose most attended patches are blank: 0, the mean colour after normalising.
-
-    Of P patches, round(ratio P) are blanked: those that :func:`first_token_attention` is largest for; of equals the
-    first.
-
-    References:
-        Revising Image-Text Retrieval via Multi-Modal Entailment, section 3.2, where the ratio is 0.4; after Liang et
-        al. 2022, arXiv:2202.07800.
-
-    Example:
-        >>> from transformers import ViTConfig, ViTModel
-        >>> size = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
-        >>> model = ViTModel(ViTConfig(**size, image_size=8, patch_size=2))
-        >>> (blank_attended(model, torch.ones(1, 3, 8, 8)) == 0).float().mean()  # 6 of 16 patches
-        tensor(0.3750)
-    """
+    """A copy of (N, 3, H, W) images whose round(ratio P) most attended patches of P are 0, the mean colour."""
     attention = first_token_attention(image_model, pixel_values)
     count = round(ratio * attention.shape[1])
     blank = torch.zeros_like(attention, dtype=torch.bool)
@@ -44,10 +27,7 @@ def blank_attended(image_model: PreTrainedModel, pixel_values: torch.Tensor, rat
 
 
 def first_token_attention(image_model: PreTrainedModel, pixel_values: torch.Tensor) -> torch.Tensor:
-    """(N, P) attention of the first token to each patch, row by row: the mean over the heads of the last layer.
-
-    It is looked at as the encoder now is, without dropout, and no gradient goes through it.
-    """
+    """(N, P) attention of the last layer's first token to each patch: the mean over heads, without gradient."""
     before, was_training = image_model.config._attn_implementation, image_model.training
     # Other implementations than the plain one do not say what they attend to.
     image_model.eval().set_attn_implementation("eager")

@@ -52,8 +52,6 @@ from cxc_eccv.writing import replaced_file
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Announced, Classifier
 
-__all__ = ["COLLECTIONS", "MiningOptions", "labelled_part", "mine"]
-
 SPLITS = ("train", "restval", "validation")
 
 COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K}
@@ -72,13 +70,7 @@ class Candidates(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiningOptions:
-    """What is mined of which split and collection, and by which rule.
-
-    ``top_k`` captions of every image are scored. The ``threshold`` is the lowest probability to keep: the classifier's,
-    or that of the rule fitted on ``labelled`` pairs of the lists, 0.5 by default; ``precision`` in its place is what it
-    shall reach on these pairs. ``share`` is that of entailed pairs in the lists, None for that of the labelled ones.
-    ``images`` is the folder of a classifier that looks at images, ``output`` a ``.parquet`` file to write.
-    """
+    """What is mined of which split and collection, and by which rule."""
 
     split: str = "train"
     collection: str = "coco"
@@ -137,34 +129,9 @@ def mine(
 ) -> MinedPairs:
     """Captions of other images that are likely to be entailed, among a retriever's best for every image.
 
-    With labelled pairs, a logistic regression on those of them that are in the retriever's lists weighs the
-    classifier's probability against the rank; without them the classifier decides alone, from a threshold on.
-
-    The premise is an image's own captions, joined by a blank, and the image where the classifier looks at images. A
-    retriever of texts alone ranks by the mean of the vectors of an image's own captions. Under torchrun the processes
+    A retriever of texts alone ranks by the mean of the vectors of an image's own captions. ``labelled_run`` has the
+    retriever's results on the split of the labelled pairs, where that is another one. Under torchrun the processes
     share the work; with an output, a call that was killed goes on where it was.
-
-    Args:
-        run: vectors, scores or lists of the split's images and captions.
-        classifier: what :func:`cxc_eccv.studies.entailment.scoring.load_classifier` gave.
-        library: the raw sources.
-        options: what is mined, and by which rule.
-        labelled_run: the same retriever's vectors, scores or lists of the split of the labelled pairs; None where that
-            is the split that is mined.
-        similarity: of vectors: ``cosine`` or ``dot``; None for what the run says, else cosine.
-        device: torch device to rank vectors on; None for the processor.
-        batch_size: pairs at once.
-        progress: show a bar.
-
-    Returns:
-        The pairs, by image and rank, with all facts; on every process.
-
-    Raises:
-        InvalidOption: the test split; neither labelled pairs nor a threshold, or a threshold and a precision; labelled
-            pairs that the classifier was trained on, or that are in no list; no images where they are needed; no pair
-            that reaches the threshold.
-        RunError: the run lacks images or captions of the split, or its lists are too short.
-        DataError: a raw file or an image is missing or broken.
     """
     path = options.check(classifier, library)
     split, collection, labelled, top_k = options.split, options.collection, options.labelled, options.top_k

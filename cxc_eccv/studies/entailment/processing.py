@@ -158,10 +158,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         return found
 
     def kinds(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> list[int]:
-        """The kind of each of N pairs, its place in :data:`~cxc_eccv.studies.entailment.classifier.KINDS`.
-
-        An image is anything but None. Errors are those of :meth:`prepare`.
-        """
+        """The kind of each of N pairs, its place in ``KINDS``; an image is anything but None."""
         kinds = _kinds(premises, [None] * len(premises) if images is None else images, hypotheses)
         for kind, part, needs in ((TEXT, self.tokenizer, "text"), (VISUAL, self.image_processor, "visual")):
             if part is None and kind in kinds:

@@ -29,17 +29,6 @@ from cxc_eccv.studies.entailment.seen import SeenPairs
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.writing import replaced_folder
 
-__all__ = [
-    "CLASSIFIER_FILES",
-    "ClassifierReport",
-    "PrecisionRow",
-    "diagram",
-    "render_classifier",
-    "report_classifier",
-    "warn_of_training_data",
-    "write_classifier_folder",
-]
-
 KIND = "entailment classifier 1"
 
 PRECISIONS = (0.8, 0.85, 0.9, 0.95)
@@ -62,10 +51,7 @@ class PrecisionRow:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierReport:
-    """A classifier on labelled pairs: how many, at which threshold, and how good it is there.
-
-    ``cautions`` say what must not be overlooked: what the classifier was trained on.
-    """
+    """A classifier on labelled pairs; ``cautions`` say what it was trained on, as far as that matters."""
 
     model: str
     pairs: str
@@ -156,24 +142,7 @@ def report_classifier(
     seed: int = 0,
     **facts: Any,  # noqa: ANN401 - recorded as they are
 ) -> ClassifierReport:
-    """Measure a classifier by its (N,) probabilities of labelled pairs.
-
-    ``precision`` chooses the threshold on these pairs; ``training_data`` is the record of what the classifier was
-    trained on and ``seen`` the pairs themselves, where they are known; further ``facts`` go into the provenance as they
-    are.
-
-    Raises:
-        DataError, InvalidOption: as of ``measure_classifier`` and ``choose_threshold``; a probability or a threshold
-            outside [0, 1].
-
-    Example:
-        >>> from cxc_eccv.studies.entailment.labelled import read_labelled
-        >>> library = Library("sample")
-        >>> pairs = read_labelled("entailment/test", library)
-        >>> report = report_classifier(pairs, np.where(pairs.labels, 0.8, 0.3), library, model="an oracle")
-        >>> [rate.value for rate in report.rates], report.n_predicted
-        ([1.0, 1.0, 1.0, 1.0], 18)
-    """
+    """Measure a classifier by its (N,) probabilities of labelled pairs, at the ``precision`` wanted, if any."""
     labels, images, values = labelled.labels, labelled.images, np.asarray(probabilities, dtype=np.float64)
     check_threshold(threshold)
     reliability = measure_reliability(labels, values, confidence=confidence)
@@ -213,16 +182,7 @@ HOLDS = "{:,} pairs hold images, captions or words of {}"
 
 
 def warn_of_training_data(training_data: Mapping[str, Any] | None, holds: str = HOLDS) -> tuple[str, ...]:
-    """What every report of a model has to say of the splits that it was trained on, the test splits first.
-
-    A model that went on from another one has seen what that one had: its record is there as ``before``.
-
-    Example:
-        >>> warn_of_training_data({"holds": {"coco/val": 19722}})
-        ('Trained on val data: 19,722 pairs hold images, captions or words of coco/val.',)
-        >>> warn_of_training_data(None)
-        ('What the classifier was trained on is not recorded: it may have seen val and test data.',)
-    """
+    """What every report of a model has to say of the splits that it was trained on, the test splits first."""
     if training_data is None:
         return ("What the classifier was trained on is not recorded: it may have seen val and test data.",)
     cautions = []
@@ -330,10 +290,7 @@ def write_classifier_folder(
     probabilities: ArrayLike,
     command: str | None = None,
 ) -> list[Path]:
-    """Write ``report.json``, ``probabilities.parquet`` (the pairs with what was said of them) and ``report.html``.
-
-    Equal inputs give equal bytes; other files of the folder are kept.
-    """
+    """Write ``report.json``, ``probabilities.parquet`` and ``report.html``; other files of the folder are kept."""
     if command is not None:
         report = replace(report, provenance={**report.provenance, "command": command})
     values = pa.array(probabilities, pa.float64())

@@ -10,8 +10,6 @@ from typing import Any
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.baselines.command_line import read_arguments
 
-__all__ = ["PRESETS", "CharGruArguments", "parse_arguments"]
-
 ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(

@@ -57,8 +57,6 @@ from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.writing import explained
 
-__all__ = ["cyclic_cosine", "cyclic_cosine_rate", "hinge_loss_of_processes", "train"]
-
 REPORTS: Mapping[str, tuple[Collection, str]] = MappingProxyType(
     {
         "val": (COCO, "validation"),
@@ -74,8 +72,7 @@ REPORTS: Mapping[str, tuple[Collection, str]] = MappingProxyType(
 def train(command: Sequence[str]) -> Trained:
     """Train, save the ensemble of the best snapshots, and score the split that ``--report-on`` names.
 
-    Checkpoints of the same run in its output folder are gone on from. Under torchrun the processes share the batches
-    and the captions to encode, and train as one would; the first one writes, and all return the same, report included.
+    Under torchrun the processes train as one would; the first one writes, and all return the same, report included.
     """
     arguments = parse_arguments(command)
     _check_report(arguments)
@@ -212,10 +209,7 @@ class CharGruTrainer(FiniteTrainer):
 
 
 def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
-    """The loss of the batch that all processes share, computed whole on each of them.
-
-    Data-parallel training averages the gathered gradients: weights get that of one process with the whole batch.
-    """
+    """The loss of the batch that all processes share, computed whole on each: their gradients are averaged."""
     return hinge_loss_of_views(gather(torch.stack(list(views), dim=1)).unbind(dim=1), margin)
 
 

@@ -11,8 +11,6 @@ from transformers import TrainingArguments
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.studies.baselines.training import SHAPING, ScriptArguments
 
-__all__ = ["DataArguments", "DualEncoderTrainingArguments", "ModelArguments", "ObjectiveArguments", "run_identity"]
-
 LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
 """Stage to the rate at the start, of the CxC paper's appendix."""
 

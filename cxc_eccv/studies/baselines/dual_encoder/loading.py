@@ -30,8 +30,6 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import ModelArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import tokenizer_of
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 
-__all__ = ["RESNET", "SAMPLE", "image_backbone", "starting_model", "text_backbone"]
-
 RESNET = "microsoft/resnet-152"
 SAMPLE = "sample"
 LONGEST = 512
@@ -52,10 +50,7 @@ OPTIONS = (
 
 
 def starting_model(arguments: ModelArguments, mode: str) -> tuple[Any, Any]:
-    """The model, and its tokenizer (texts alone) or processor, for a mode of ``Objective``.
-
-    TowerMissing where the model lacks a side that the mode needs, ModelError where it cannot be loaded.
-    """
+    """The model, and its tokenizer (texts alone) or processor, for a mode of ``Objective``."""
     if (arguments.pretrained is None) != arguments.no_pretraining:
         raise InvalidOption("give either --pretrained, a dual encoder to go on from, or --no-pretraining")
     if arguments.pretrained is not None:
@@ -109,10 +104,7 @@ def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
 
 
 def _with_limit(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processors and dual encoders share no type
-    """The tokenizer or processor with the model's context, so that longer captions are cut and counted.
-
-    Padding comes after the text as in encoding, so that first tokens stay first.
-    """
+    """The tokenizer or processor with the model's context, padded on the right, so that first tokens stay first."""
     tokenizer = tokenizer_of(processing)
     tokenizer.model_max_length = context_length(tokenizer, model) or LONGEST
     if padded_length(tokenizer, model) is None:

@@ -62,8 +62,6 @@ from cxc_eccv.studies.baselines.training import (
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.writing import explained
 
-__all__ = ["train"]
-
 SPLITS = {"val": "validation", "validation": "validation", "test": "test"}
 ABOUT = "Train a dual encoder of the CxC paper, or fine-tune CLIP and its kin."
 HELD_OUT = 5000
@@ -81,10 +79,7 @@ DESCRIBED = {
 
 
 def train(command: Sequence[str]) -> Trained:
-    """Train, save model and processor, and score the split that ``--report-on`` names.
-
-    Checkpoints of the same run in its output folder are gone on from. Every process returns the same, report included.
-    """
+    """Train, save model and processor, and score the split that ``--report-on`` names."""
     model_arguments, objective_arguments, data, training = read_arguments("dual-encoder", ABOUT, KINDS, command)
     library = Library(data.data_dir, mined=data.weak_positives)
     # The paper pre-trains on images with one caption each.
@@ -310,10 +305,7 @@ def _score_validation(
 
 
 def _score_held_out(model: AnyModel, *, held: TrainingPairs, mode: str, processing: Processing) -> dict[str, float]:
-    """R@10 of every direction that is trained, and ``recall_at_10``, their mean.
-
-    Retrieval among held-out training images and their captions, by which captions were written for which image.
-    """
+    """R@10 of every direction that is trained, and ``recall_at_10``, their mean."""
     texts = [text for group in held.groups for text in group.texts]
     owners = np.repeat(np.arange(len(held)), np.diff(held.starts))
     images = None if held.image_paths is None else enumerate(held.image_paths)

@@ -12,14 +12,6 @@ from cxc_eccv.studies.baselines.training import SHAPING, ScriptArguments, proces
 from cxc_eccv.studies.entailment.classifier import KINDS
 from cxc_eccv.studies.entailment.training_data import part_of
 
-__all__ = [
-    "DataArguments",
-    "EntailmentTrainingArguments",
-    "ModelArguments",
-    "ObjectiveArguments",
-    "run_identity",
-]
-
 BRANCHES = ("both", "text", "visual")
 ATTENTION = ("sdpa", "eager")
 MEASURES = ("f_half", "accuracy")
@@ -70,10 +62,7 @@ class ModelArguments:
             raise InvalidOption(f"--shared-text-encoder is of both branches, and --branches is {self.branches}")
 
     def choose_branches(self, images: str | None) -> ModelArguments:
-        """The same with its branches named: without images the text branch alone, and a warning that says so.
-
-        InvalidOption where a visual branch is asked for, and there are no images to train it on.
-        """
+        """The same with its branches named: without images the text branch alone, and a warning that says so."""
         if images is not None or self.pretrained is not None or self.branches == "text":
             return replace(self, branches=self.branches or "both")
         if self.branches is not None or self.shared_text_encoder:
@@ -197,12 +186,7 @@ class DataArguments:
         return [*self.train_on, *([] if self.dev is None else [self.dev])]
 
     def kinds(self) -> dict[str, list[str]]:
-        """Corpus to the kinds of pairs that it is used as, where that is said; UnknownName for another corpus or kind.
-
-        Example:
-            >>> DataArguments(["snli_ve/train", "cxc/val"], used_as=["visual", "cxc=text,multimodal"]).kinds()
-            {'snli_ve': ['visual'], 'cxc': ['text', 'multimodal']}
-        """
+        """Corpus to the kinds of pairs that it is used as, where that is said."""
         corpora = list(dict.fromkeys(part_of(name)[0].name for name in self.parts))
         found: dict[str, list[str]] = {}
         for use in self.used_as:

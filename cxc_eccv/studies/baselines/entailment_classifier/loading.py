@@ -27,8 +27,6 @@ from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.scoring import load_classifier
 
-__all__ = ["SAMPLE", "starting_model"]
-
 BLIP = "blip"
 """``model_type`` of a checkpoint that AutoModel would load as a dual encoder, without its image-grounded encoder."""
 

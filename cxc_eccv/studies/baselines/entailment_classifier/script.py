@@ -57,8 +57,6 @@ from cxc_eccv.studies.entailment.training_data import load_training_data, part_o
 from cxc_eccv.types import FloatArray
 from cxc_eccv.writing import explained
 
-__all__ = ["settle", "train"]
-
 ABOUT = "Train a classifier of entailment: does an image with its captions entail a sentence?"
 KINDS = (ModelArguments, ObjectiveArguments, DataArguments, EntailmentTrainingArguments)
 
@@ -77,10 +75,7 @@ class Pairs(NamedTuple):
 
 
 def train(command: Sequence[str]) -> Trained:
-    """Train, choose checkpoint, threshold and calibration on the held-out pairs, save, and score ``--report-on``.
-
-    Checkpoints of the same run in its output folder are gone on from. Every process returns the same, report included.
-    """
+    """Train, choose checkpoint, threshold and calibration on the held-out pairs, save, and score ``--report-on``."""
     model_arguments, objective, data, training = read_arguments("entailment-classifier", ABOUT, KINDS, command)
     library = Library(data.data_dir)
     # A wrong name is told before anything is loaded.
@@ -238,10 +233,7 @@ def _folder(data: DataArguments) -> Path | None:
 
 
 def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArray, data: DataArguments) -> None:
-    """Write calibration and threshold, from held-out pairs' (N,) leads, into the config; warn where they allow none.
-
-    What another run chose, from which this one went on, is of other weights.
-    """
+    """Write calibration and threshold, from held-out pairs' (N,) leads, into the config; warn where they allow none."""
     config.threshold, config.calibration_scale, config.calibration_offset = 0.5, 1.0, 0.0
     untouched = "the threshold stays 0.5, and nothing is calibrated"
     if leads is None:
@@ -285,10 +277,7 @@ ABOUT_MODEL = (
 
 
 def _scorable(library: Library, data: DataArguments, config: EntailmentConfig) -> tuple[str, str | None]:
-    """Pairs that the classifier can be scored on, and the folder of their images where it looks at them.
-
-    A part whose images are in the folder that the run has; else words in capitals for the user to replace.
-    """
+    """Pairs to score the classifier on, and the folder of their images, if any; capitals for what is not known."""
     folder, wanted = _folder(data), data.report_on or "cxc/test"
     if not config.has_visual:
         return wanted, None

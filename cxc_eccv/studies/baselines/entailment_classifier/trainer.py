@@ -14,17 +14,12 @@ from cxc_eccv.studies.baselines.training import WholeTrainer
 from cxc_eccv.studies.entailment.measures import RATES, choose_threshold, measure_classifier
 from cxc_eccv.types import FloatArray
 
-__all__ = ["EntailmentTrainer", "lead_of"]
-
 NEW = ("text_head", "visual_head", "joint_head", "text_gate", "visual_gate", "visual_projection", "image_projection")
 """Modules that no checkpoint of an encoder has."""
 
 
 class EntailmentTrainer(WholeTrainer):
-    """Trains a classifier; the measures of the ``held`` pairs at their best threshold choose the checkpoint.
-
-    ``threshold_for`` is the measure that this threshold is chosen for; without held pairs nothing is evaluated.
-    """
+    """Trains a classifier; the measures of the ``held`` pairs at their best threshold choose the checkpoint."""
 
     def __init__(self, *, held: PairItems | None, threshold_for: str, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
         self.held, self.threshold_for = held, threshold_for

@@ -21,18 +21,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Pairs, keys
 
-__all__ = [
-    "EVALUATED",
-    "EvaluationSplit",
-    "count_images",
-    "count_members",
-    "count_named",
-    "drop_members",
-    "evaluation_splits",
-    "find_members",
-    "plain_texts",
-]
-
 PHOTOGRAPHS = {"coco": "coco", "flickr30k": "flickr30k", "flickr8k": "flickr30k"}
 """Collection with splits that models are evaluated on, to the one that numbers its images: Flickr8k and Flickr30k share
 photographs."""
@@ -53,10 +41,7 @@ class EvaluationSplit:
 
 
 def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[EvaluationSplit], list[str]]:
-    """The splits that models are evaluated on, of these parts (``val``, ``test``); and those that are not at hand.
-
-    Those of COCO are fetched, and its test split has to be there; Flickr's are taken where they are.
-    """
+    """The splits that models are evaluated on, of these parts (``val``, ``test``); and those that are not at hand."""
     found, missing = [], []
     for name, collection, part in ((f"{each}/{part}", each, part) for part in parts for each in EVALUATED):
         content = _content(library, collection, part)
@@ -68,15 +53,7 @@ def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[Eval
 
 
 def count_images(library: Library, image_keys: Sequence[str]) -> dict[str, int]:
-    """Split that models are evaluated on to the number of these images in it, where there are any.
-
-    Nothing is fetched: splits that are not at hand are passed over.
-
-    Example:
-        >>> library = Library("sample")
-        >>> count_images(library, keys("coco", library.karpathy("validation").image_ids[:3]))
-        {'coco/val': 3}
-    """
+    """Split that models are evaluated on to the number of these images in it, where it is at hand and has any."""
     known = pa.array(image_keys, pa.string())
     found: dict[str, int] = {}
     collections = {key.partition("/")[0] for key in image_keys}

@@ -23,8 +23,6 @@ from cxc_eccv.studies.entailment.training_data.leakage import (
     evaluation_splits,
 )
 
-__all__ = ["TrainingData", "load_training_data", "part_of"]
-
 ALIASES = {"dev": "val", "validation": "val", "trial": "val"}
 
 THRESHOLD = 3.0

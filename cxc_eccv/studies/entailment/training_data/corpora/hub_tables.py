@@ -20,16 +20,10 @@ from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Corpus, Pai
 if TYPE_CHECKING:
     import datasets
 
-__all__ = ["CORPORA", "HubTable"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HubTable:
-    """A labelled table of sentence pairs that ``datasets.load_dataset`` reads.
-
-    A folder ``entailment/NAME`` of the mirror folder is taken in place of the Hub: a snapshot of the repository, or
-    files of Parquet, CSV or JSON lines. ``labels`` are in the order of their numbers; ``positive`` is entailment.
-    """
+    """A table of sentence pairs for ``datasets``: the folder ``entailment/NAME`` of the mirror, else the Hub's."""
 
     name: str
     repository: str
