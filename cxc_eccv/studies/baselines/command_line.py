@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from argparse import Action, ArgumentDefaultsHelpFormatter
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +13,14 @@ from transformers import HfArgumentParser
 from transformers.hf_argparser import string_to_bool
 
 from cxc_eccv.errors import UnknownName
+
+
+def option(default: Any, text: str, *, aliases: Sequence[str] = ()) -> Any:  # noqa: ANN401 - as of dataclasses.field
+    """A field of such a dataclass, with its default and its help; each instance has its own copy of a list."""
+    metadata = {"help": text, **({"aliases": list(aliases)} if aliases else {})}
+    if isinstance(default, list):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 def read_arguments(

@@ -24,6 +24,7 @@ from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.encoding.checkpoints import open_checkpoint
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
+from cxc_eccv.studies.baselines.command_line import option
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import Run
@@ -226,11 +227,10 @@ class ScriptArguments(TrainingArguments):
 
     _argument_group_name = "training, with all of transformers' TrainingArguments"
 
-    resume: bool | None = field(
-        default=None,
-        metadata={"help": "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."},
+    resume: bool | None = option(
+        None, "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."
     )
-    resume_from_checkpoint: str | None = field(default=None, metadata={"help": "Refused: see --resume."})
+    resume_from_checkpoint: str | None = option(None, "Refused: see --resume.")
     dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
     remove_unused_columns: bool = False
     eval_strategy: str = "epoch"

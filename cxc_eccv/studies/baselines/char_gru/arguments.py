@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.studies.baselines.command_line import read_arguments
+from cxc_eccv.studies.baselines.command_line import option, read_arguments
 
 ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 
@@ -53,59 +53,40 @@ ELSEWHERE = (
 class CharGruArguments:
     """How to train the character GRU; what is not given is the paper's, but for the data."""
 
-    output_dir: str = field(metadata={"help": "Folder for checkpoints, snapshots, ensemble, curves and report."})
-    preset: str | None = field(
-        default=None,
-        metadata={"help": "flickr8k or coco: data, splits and learning rate of the paper, where not given otherwise."},
+    output_dir: str = option(MISSING, "Folder for checkpoints, snapshots, ensemble, curves and report.")
+    preset: str | None = option(
+        None, "flickr8k or coco: data, splits and learning rate of the paper, where not given otherwise."
     )
-    data_dir: str | None = field(default=None, metadata={"help": "Mirror folder with the raw files, or 'sample'."})
-    train_on: list[str] = field(
-        default_factory=lambda: ["flickr8k/all", "coco/val"],
-        metadata={"help": "Parts of the data: flickr8k/train, flickr8k/all, flickr30k/val, coco/train, coco/restval."},
+    data_dir: str | None = option(None, "Mirror folder with the raw files, or 'sample'.")
+    train_on: list[str] = option(
+        ["flickr8k/all", "coco/val"],
+        "Parts of the data: flickr8k/train, flickr8k/all, flickr30k/val, coco/train, coco/restval.",
     )
-    select_on: list[str] | None = field(
-        default=None, metadata={"help": "Parts whose images select the snapshots: flickr8k/dev, coco/val."}
+    select_on: list[str] | None = option(None, "Parts whose images select the snapshots: flickr8k/dev, coco/val.")
+    held_out: int = option(500, "Without --select-on: training images kept back to select snapshots by.")
+    report_on: str | None = option(
+        None,
+        "val or test of COCO, flickr8k/dev or flickr8k/test: score the ensemble there, and write OUTPUT-DIR/report.",
     )
-    held_out: int = field(
-        default=500, metadata={"help": "Without --select-on: training images kept back to select snapshots by."}
-    )
-    report_on: str | None = field(
-        default=None,
-        metadata={
-            "help": "val or test of COCO, flickr8k/dev or flickr8k/test: score the ensemble there, and write "
-            "OUTPUT-DIR/report."
-        },
-    )
-    intervals: str = field(
-        default="bootstrap", metadata={"help": "Of the report: bootstrap, binomial, binomial_images or none."}
-    )
-    curve_sts: list[str] = field(
-        default_factory=list, metadata={"help": "Tasks of cxc-eccv sts measured after every epoch, as sts2012 sick."}
-    )
-    image_features: str | None = field(
-        default=None, metadata={"help": "Embeddings file with a vector per image; without it, captions alone."}
-    )
-    coco_tokens: bool = field(
-        default=True, metadata={"help": "Enter COCO captions as tokens with a full stop; else as they are."}
-    )
-    recurrent_unit: str = field(default="gru", metadata={"help": "gru or lstm."})
-    hidden_size: int = field(default=1024, metadata={"help": "Units per direction."})
-    pooling: str = field(default="attention", metadata={"help": "attention or max."})
-    margin: float = field(default=0.2, metadata={"help": "Of the hinge loss."})
-    highest_rate: float = field(
-        default=1e-3, metadata={"help": "Upper bound of the learning rate; the paper's is 1e-4 for COCO."}
-    )
-    lowest_rate: float = field(default=1e-6, metadata={"help": "Lower bound of the learning rate."})
-    epochs: int = field(default=32, metadata={"help": "Passes over every caption of every image."})
-    cycle_epochs: int = field(default=4, metadata={"help": "Epochs of a cycle; a snapshot ends each."})
-    images: int = field(default=32, metadata={"help": "Images of a batch, over all processes."})
-    captions: int = field(default=5, metadata={"help": "Captions of each image in a batch."})
-    ensemble: int = field(default=2, metadata={"help": "Snapshots of the ensemble, the best on the selection images."})
-    bf16: bool = field(default=False, metadata={"help": "Multiply in bfloat16."})
-    seed: int = field(default=0, metadata={"help": "Of the weights and the order of the images."})
-    resume: bool | None = field(
-        default=None,
-        metadata={"help": "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."},
+    intervals: str = option("bootstrap", "Of the report: bootstrap, binomial, binomial_images or none.")
+    curve_sts: list[str] = option([], "Tasks of cxc-eccv sts measured after every epoch, as sts2012 sick.")
+    image_features: str | None = option(None, "Embeddings file with a vector per image; without it, captions alone.")
+    coco_tokens: bool = option(True, "Enter COCO captions as tokens with a full stop; else as they are.")
+    recurrent_unit: str = option("gru", "gru or lstm.")
+    hidden_size: int = option(1024, "Units per direction.")
+    pooling: str = option("attention", "attention or max.")
+    margin: float = option(0.2, "Of the hinge loss.")
+    highest_rate: float = option(1e-3, "Upper bound of the learning rate; the paper's is 1e-4 for COCO.")
+    lowest_rate: float = option(1e-6, "Lower bound of the learning rate.")
+    epochs: int = option(32, "Passes over every caption of every image.")
+    cycle_epochs: int = option(4, "Epochs of a cycle; a snapshot ends each.")
+    images: int = option(32, "Images of a batch, over all processes.")
+    captions: int = option(5, "Captions of each image in a batch.")
+    ensemble: int = option(2, "Snapshots of the ensemble, the best on the selection images.")
+    bf16: bool = option(False, "Multiply in bfloat16.")
+    seed: int = option(0, "Of the weights and the order of the images.")
+    resume: bool | None = option(
+        None, "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."
     )
 
     def __post_init__(self) -> None:
