@@ -184,7 +184,7 @@ def _of_people(labels: LabelFile, library: Library) -> pa.Table:
         "image_key": pa.array(keys("coco", images)),
         "caption_key": pa.array(keys("coco", captions)),
     }
-    return pa.table([given.get(field.name, pa.nulls(images.size, field.type)) for field in SCHEMA], schema=SCHEMA)
+    return _table_of(given, images.size)
 
 
 def _of_labels(table: pa.Table) -> pa.Table:
@@ -206,7 +206,12 @@ def _of_labels(table: pa.Table) -> pa.Table:
         "image_key": pa.array(keys),
         "caption_key": pa.array(captions, pa.string()),
     }
-    return pa.table([given.get(field.name, pa.nulls(table.num_rows, field.type)) for field in SCHEMA], schema=SCHEMA)
+    return _table_of(given, table.num_rows)
+
+
+def _table_of(columns: Mapping[str, pa.Array], rows: int) -> pa.Table:
+    """A table of the schema; columns that are not given are null."""
+    return pa.table([columns.get(field.name, pa.nulls(rows, field.type)) for field in SCHEMA], schema=SCHEMA)
 
 
 def find_images(
