@@ -36,7 +36,7 @@ class CaptionGroup:
 
 def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]:
     """Groups of parts of the data (``coco/val``, ``flickr8k/all``), each image once, in the order of the raw files."""
-    parts = [_parse(name) for name in names]
+    parts = parts_of(names)
     if not parts or len(set(parts)) < len(parts):
         raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example coco/val")
     groups: dict[tuple[str, int], CaptionGroup] = {}
@@ -49,15 +49,10 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
     return list(groups.values())
 
 
-def parts_of(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Collection and split of parts named as in :func:`caption_groups`."""
-    return [_parse(name) for name in names]
-
-
 def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int], str]:
     """Collection (``coco`` or ``flickr``) and image id to file name, for parts named as in ``caption_groups``."""
     found: dict[tuple[str, int], str] = {}
-    for collection, split in map(_parse, names):
+    for collection, split in parts_of(names):
         if (collection, split) == ("flickr8k", "all"):
             raise InvalidOption(
                 "flickr8k/all is of captions alone, without image files; name flickr8k/train, flickr8k/dev or "
@@ -68,6 +63,11 @@ def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int],
         for number, file in zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True):
             found.setdefault((kind, number), file)
     return found
+
+
+def parts_of(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Collection and split of parts such as ``coco/val``."""
+    return [_parse(name) for name in names]
 
 
 def _parse(name: str) -> tuple[str, str]:

@@ -20,7 +20,9 @@ from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.studies.entailment.encoders import (
     as_config,
     ask_for_cross_attention,
+    blank_attended,
     build_encoder,
+    check_attends,
     check_reader,
     check_sees_all,
     check_text_encoder,
@@ -30,7 +32,6 @@ from cxc_eccv.studies.entailment.encoders import (
     first_states,
     spread_positions,
 )
-from cxc_eccv.studies.entailment.masking import blank_attended, check_attends
 
 __all__ = ["KINDS", "EntailmentClassifier", "EntailmentConfig", "EntailmentOutput", "soft_cross_entropy"]
 
