@@ -4,8 +4,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-
 from cxc_eccv.cli import main
 
 pytestmark = pytest.mark.thorough

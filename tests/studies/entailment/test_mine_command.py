@@ -5,19 +5,17 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import tiny_models
 
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
-
-from cxc_eccv.cli import main  # noqa: E402 - after the skip
-from cxc_eccv.runs import EmbeddingsRun, save_embeddings  # noqa: E402 - after the skip
-from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
-from cxc_eccv.sources.library import Library  # noqa: E402 - after the skip
-from cxc_eccv.studies.entailment import scoring  # noqa: E402 - after the skip
-from cxc_eccv.studies.entailment.classifier import EntailmentClassifier  # noqa: E402 - after the skip
-from cxc_eccv.studies.entailment.processing import EntailmentProcessor  # noqa: E402 - after the skip
-from cxc_eccv.studies.entailment.scoring import load_classifier  # noqa: E402 - after the skip
-from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
+from cxc_eccv.cli import main
+from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment import scoring
+from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
+from cxc_eccv.studies.entailment.processing import EntailmentProcessor
+from cxc_eccv.studies.entailment.scoring import load_classifier
+from cxc_eccv.types import Embeddings
 
 SAMPLE = ("--data-dir", "sample")
 

@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 from tiny_flickr import IMAGES, flickr_library, run_in_order
 
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-
 from cxc_eccv.encoding.distributed.shards import FolderStore
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, RunTooShallow, SourceMissing, UnknownName
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun

@@ -6,13 +6,9 @@ import subprocess
 import sys
 from itertools import chain
 
+import char_gru_worker
 import numpy as np
 import pytest
-
-pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
-pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
-
-import char_gru_worker
 
 from cxc_eccv.encoding.towers.texts import text_encoder
 from cxc_eccv.errors import InvalidOption

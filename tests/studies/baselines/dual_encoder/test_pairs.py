@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
+import tiny_models
 from PIL import Image
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-
-import tiny_models  # noqa: E402 - after the check for torch
-
-from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing  # noqa: E402
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.data import (  # noqa: E402  # noqa: E402
+from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
+from cxc_eccv.studies.baselines.dual_encoder.data import (
     PairCollator,
     image_paths,
     pairs_from_file,
@@ -18,7 +15,7 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (  # noqa: E402  # noqa
     training_pairs,
     warn_of_conversion,
 )
-from cxc_eccv.studies.baselines.dual_encoder.pairs import EpochSampler, TrainingPairs  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.pairs import EpochSampler, TrainingPairs
 
 GROUPS = [
     CaptionGroup("coco", 7, (71, 72, 73), ("a dog", "two dog", "the red dog")),

@@ -1,11 +1,10 @@
 """Multi-positive targets out of the merged judgments, against a loop over the raw ratings."""
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-
-from cxc_eccv.studies.baselines.caption_groups import caption_groups  # noqa: E402 - after the check for torch
-from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives  # noqa: E402
+from cxc_eccv.studies.baselines.caption_groups import caption_groups
+from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from PIL import Image
 
 pytestmark = pytest.mark.thorough
 
-pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
 

@@ -6,14 +6,12 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-
-import tiny_models  # noqa: E402 - after the check for torch
-from dual_encoder_models import inputs, model  # noqa: E402
-from PIL import Image  # noqa: E402
-from safetensors.torch import load_file  # noqa: E402
-from transformers import (  # noqa: E402
+import tiny_models
+import torch
+from dual_encoder_models import inputs, model
+from PIL import Image
+from safetensors.torch import load_file
+from transformers import (
     AutoModel,
     AutoProcessor,
     SiglipModel,
@@ -22,23 +20,23 @@ from transformers import (  # noqa: E402
     pipeline,
 )
 
-from cxc_eccv.demo.run import sample_images  # noqa: E402
-from cxc_eccv.encoding import encode  # noqa: E402
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName  # noqa: E402
-from cxc_eccv.sources.library import Library  # noqa: E402
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.arguments import (  # noqa: E402
+from cxc_eccv.demo.run import sample_images
+from cxc_eccv.encoding import encode
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
+from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     DataArguments,
     DualEncoderTrainingArguments,
     ModelArguments,
 )
-from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, pairs_from_file  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.loading import starting_model  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.script import train  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase  # noqa: E402
-from cxc_eccv.studies.baselines.training import EpochCallback  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, pairs_from_file
+from cxc_eccv.studies.baselines.dual_encoder.loading import starting_model
+from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
+from cxc_eccv.studies.baselines.dual_encoder.script import train
+from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase
+from cxc_eccv.studies.baselines.training import EpochCallback
 
 pytestmark = pytest.mark.thorough
 

@@ -4,31 +4,29 @@ import itertools
 import json
 
 import pytest
+import tiny_models
+import torch
+from dual_encoder_models import inputs, model
+from mined_files import write_mined
+from safetensors.torch import load_file
+from scipy.sparse import csr_matrix
+from tiny_flickr import IMAGES, flickr_library
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-
-import tiny_models  # noqa: E402 - after the check for torch
-from dual_encoder_models import inputs, model  # noqa: E402
-from mined_files import write_mined  # noqa: E402
-from safetensors.torch import load_file  # noqa: E402
-from scipy.sparse import csr_matrix  # noqa: E402
-from tiny_flickr import IMAGES, flickr_library  # noqa: E402
-
-from cxc_eccv.errors import CheckpointMismatch, DataError, InvalidOption, UnknownName  # noqa: E402
-from cxc_eccv.sources.library import Library  # noqa: E402
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.arguments import (  # noqa: E402
+from cxc_eccv.errors import CheckpointMismatch, DataError, InvalidOption, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
+from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     DataArguments,
     DualEncoderTrainingArguments,
     ObjectiveArguments,
 )
-from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, training_pairs  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.script import train  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, training_pairs
+from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
+from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
+from cxc_eccv.studies.baselines.dual_encoder.script import train
+from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer
+from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
 
 pytestmark = pytest.mark.thorough
 

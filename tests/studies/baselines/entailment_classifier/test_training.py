@@ -8,25 +8,22 @@ import warnings
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
+from huggingface_hub import ModelCard
+from safetensors.torch import load_file
+from transformers import BertConfig, BertModel, ViTConfig, ViTModel
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
-
-from huggingface_hub import ModelCard  # noqa: E402 - after the check for torch
-from safetensors.torch import load_file  # noqa: E402
-from transformers import BertConfig, BertModel, ViTConfig, ViTModel  # noqa: E402
-
-from cxc_eccv.cli import main  # noqa: E402
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName  # noqa: E402
-from cxc_eccv.sources.library import Library  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel  # noqa: E402
-from cxc_eccv.studies.baselines.entailment_classifier.arguments import (  # noqa: E402
+from cxc_eccv.cli import main
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
+from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     DataArguments,
     EntailmentTrainingArguments,
     ModelArguments,
     ObjectiveArguments,
 )
-from cxc_eccv.studies.baselines.entailment_classifier.data import (  # noqa: E402
+from cxc_eccv.studies.baselines.entailment_classifier.data import (
     LengthSampler,
     PairCollator,
     PairItems,
@@ -34,16 +31,16 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (  # noqa: E40
     hold_out,
     soft_targets,
 )
-from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model  # noqa: E402
-from cxc_eccv.studies.baselines.entailment_classifier.script import settle, train  # noqa: E402
-from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer  # noqa: E402
-from cxc_eccv.studies.baselines.training import WholeTrainer  # noqa: E402
-from cxc_eccv.studies.entailment.classifier import EntailmentConfig  # noqa: E402
-from cxc_eccv.studies.entailment.labelled import read_labelled  # noqa: E402
-from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier  # noqa: E402
-from cxc_eccv.studies.entailment.scoring import load_classifier  # noqa: E402
-from cxc_eccv.studies.entailment.seen import seen_by  # noqa: E402
-from cxc_eccv.studies.entailment.training_data import load_training_data  # noqa: E402
+from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
+from cxc_eccv.studies.baselines.entailment_classifier.script import settle, train
+from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer
+from cxc_eccv.studies.baselines.training import WholeTrainer
+from cxc_eccv.studies.entailment.classifier import EntailmentConfig
+from cxc_eccv.studies.entailment.labelled import read_labelled
+from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier
+from cxc_eccv.studies.entailment.scoring import load_classifier
+from cxc_eccv.studies.entailment.seen import seen_by
+from cxc_eccv.studies.entailment.training_data import load_training_data
 
 # Runs this short may learn nothing that a threshold could be chosen by, which is said.
 pytestmark = [pytest.mark.filterwarnings("ignore:held-out pairs"), pytest.mark.thorough]
