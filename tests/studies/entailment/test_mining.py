@@ -1,9 +1,6 @@
 """Mined weak positives: exactly the retriever's best captions that the classifier keeps, whoever shares the work."""
 
 import json
-import os
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tiny_flickr import IMAGES, flickr_library, run_in_order
+from torchrun import torchrun
 
 from cxc_eccv.encoding.distributed.shards import FolderStore
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, RunTooShallow, SourceMissing, UnknownName
@@ -405,13 +403,7 @@ assert len(classifier.asked) < 60 * 7, "the processes did not share the work"
 @pytest.mark.slow
 def test_two_processes_mine_the_file_of_one(library, run, tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
-    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
-    command = [*launch, "--rdzv-endpoint", "localhost:0", "script.py", "two.parquet", str(Path(__file__).parent)]
-    places = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, *command], cwd=tmp_path, env=places, capture_output=True, text=True, check=False, timeout=280
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    torchrun("script.py", "two.parquet", Path(__file__).parent, folder=tmp_path)
     mine(run, SharedWords(), library, top_k=7, threshold=0.75, output=tmp_path / "one.parquet", progress=False)
     assert (tmp_path / "two.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()
 

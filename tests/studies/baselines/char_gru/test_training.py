@@ -51,7 +51,18 @@ def test_a_run_that_goes_on_equals_one_without_a_break(tmp_path):
 @pytest.mark.slow
 def test_it_learns_the_sample(tmp_path):
     parts = ["--data-dir", "sample", "--train-on", "coco/train", "coco/restval", "coco/val", "--held-out", "10"]
-    options = "--hidden-size 12 --images 16 --epochs 3 --cycle-epochs 1 --highest-rate 0.02".split()
+    options = [
+        "--hidden-size",
+        "12",
+        "--images",
+        "16",
+        "--epochs",
+        "3",
+        "--cycle-epochs",
+        "1",
+        "--highest-rate",
+        "0.02",
+    ]
     report = train([*parts, *options, "--output-dir", str(tmp_path), "--report-on", "test"]).report
     assert report.scores["cxc/t2t/recall_at_10"] > 0.7  # by chance 0.2; bag of words has 0.59
 

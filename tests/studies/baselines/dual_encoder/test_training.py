@@ -1,6 +1,5 @@
 """Whole training runs on the embedded sample: schedule, selection, going on, bad input, other models."""
 
-import copy
 import json
 import shutil
 from types import SimpleNamespace
@@ -8,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import tiny_models
 import torch
-from dual_encoder_models import inputs, model
+from dual_encoder_models import model, text_pairs, text_trainer
 from PIL import Image
 from safetensors.torch import load_file
 from transformers import (
@@ -24,16 +23,14 @@ from cxc_eccv.demo.run import sample_images
 from cxc_eccv.encoding import encode
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
 from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     DataArguments,
     DualEncoderTrainingArguments,
     ModelArguments,
 )
-from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, pairs_from_file
+from cxc_eccv.studies.baselines.dual_encoder.data import pairs_from_file
 from cxc_eccv.studies.baselines.dual_encoder.loading import starting_model
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
-from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.studies.baselines.dual_encoder.script import train
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase
 from cxc_eccv.studies.baselines.training import EpochCallback
@@ -87,29 +84,7 @@ def test_a_small_batch_is_128_pairs_or_refused(tmp_path, monkeypatch, processes,
 
 def trainer_of(folder, **options):
     """A trainer of a tiny text model on twelve groups of captions, and its model before any step."""
-    start = model(freeze_text=False)
-    groups = [CaptionGroup("coco", number, (2 * number, 2 * number + 1), ("a", "b")) for number in range(12)]
-    tokens = inputs(24)["input_ids"].tolist()
-    arguments = DualEncoderTrainingArguments(
-        output_dir=str(folder),
-        use_cpu=True,
-        disable_tqdm=True,
-        per_device_train_batch_size=4,
-        optim="sgd",
-        learning_rate=0.5,
-        eval_strategy="no",
-        save_strategy="no",
-        load_best_model_at_end=False,
-        **options,
-    )
-    trainer = DualEncoderTrainer(
-        model=copy.deepcopy(start),
-        args=arguments,
-        objective=Objective("t2t", "softmax"),
-        train_dataset=TrainingPairs(groups, tokens, co_captions=True),
-        data_collator=PairCollator(tiny_models.bert_tokenizer()),
-    )
-    return trainer, start
+    return text_trainer(folder, text_pairs(12), Objective("t2t", "softmax"), **options), model(freeze_text=False)
 
 
 @pytest.mark.parametrize("clip", [None, 0.01])
@@ -428,6 +403,11 @@ def test_bad_input_is_refused(tmp_path):
     with pytest.raises(InvalidOption, match="60 images make no batch of 61"):  # of coco/train, where nothing is said
         train(alone)
     refused(UnknownName, "coco/val", *BACKBONES, "--train-on", "coco/vall", "--mode", "t2t")
+    refused(UnknownName, "unknown mode 't2i'", *BACKBONES, "--mode", "t2i")
+    refused(UnknownName, "unknown split 'tests'", *BACKBONES, "--mode", "t2t", "--report-on", "tests")
+    absent = [*BACKBONES, "--mode", "t2t", "--resume", "--output-dir", str(tmp_path / "none")]
+    refused(InvalidOption, "holds no complete checkpoint. Leave the option out", *absent)
+    refused(InvalidOption, "newest checkpoint of its --output-dir, as --resume", "--resume-from-checkpoint", "x")
 
 
 def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
