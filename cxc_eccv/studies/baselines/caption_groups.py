@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.splits import SPLIT_NAMES
+from cxc_eccv.tasks.task import COCO, FLICKR8K, FLICKR30K
 from cxc_eccv.types import IntArray, Judgments
 
 SPLITS = {**SPLIT_NAMES, "dev": "validation"}
@@ -22,6 +22,8 @@ COLLECTIONS = {
     "flickr8k": ("all", "train", "dev", "val", "validation", "test"),
 }
 """Collection to the splits that may be named after it."""
+
+OF_NAME = {"coco": COCO, "flickr30k": FLICKR30K, "flickr8k": FLICKR8K}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
     groups: dict[tuple[str, int], CaptionGroup] = {}
     for collection, split in parts:
         whole = (collection, split) == ("flickr8k", "all")
-        captions = library.flickr8k() if whole else _content(library, collection, split).captions
+        captions = library.flickr8k() if whole else OF_NAME[collection].content(library, split).captions
         for group in _group("coco" if collection == "coco" else "flickr", captions):
             key = group.collection, group.image_id
             groups[key] = _join(groups[key], group) if key in groups else group
@@ -58,7 +60,7 @@ def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int],
                 "flickr8k/all is of captions alone, without image files; name flickr8k/train, flickr8k/dev or "
                 "flickr8k/test"
             )
-        table = _content(library, collection, split).images
+        table = OF_NAME[collection].content(library, split).images
         kind = "coco" if collection == "coco" else "flickr"
         for number, file in zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True):
             found.setdefault((kind, number), file)
@@ -77,11 +79,6 @@ def _parse(name: str) -> tuple[str, str]:
     if split not in COLLECTIONS[collection]:
         raise UnknownName(f"part of {collection}", name, [f"{collection}/{part}" for part in COLLECTIONS[collection]])
     return collection, SPLITS.get(split, split)
-
-
-def _content(library: Library, collection: str, split: str) -> KarpathySplit:
-    of = {"coco": library.karpathy, "flickr30k": library.flickr30k, "flickr8k": library.flickr8k_split}
-    return of[collection](split)
 
 
 def _group(collection: str, captions: pa.Table) -> Iterable[CaptionGroup]:

@@ -137,8 +137,14 @@ def mine(
     part, labelled = (options.collection, options.split), options.labelled
     content = COLLECTIONS[options.collection].content(library, options.split)
     with join_processes() as processes, lock_output(path, processes):
-        how = {"similarity": similarity, "device": device, "progress": progress and processes.rank == 0}
-        rank = partial(_rank, top_k=options.top_k, processes=processes, **how)
+        rank = partial(
+            _rank,
+            top_k=options.top_k,
+            processes=processes,
+            similarity=similarity,
+            device=device,
+            progress=progress and not processes.rank,
+        )
         score = partial(_score, classifier, output=path, processes=processes, batch_size=batch_size, progress=progress)
         lists = rank(run, content)
         questions = _questions(classifier, content, lists, options.images)

@@ -25,6 +25,7 @@ from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import sha256_of
+from cxc_eccv.splits import SPLIT_NAMES
 from cxc_eccv.studies.baselines.caption_groups import link_judgments, parts_of
 from cxc_eccv.studies.baselines.command_line import read_arguments
 from cxc_eccv.studies.baselines.dual_encoder.arguments import (
@@ -62,7 +63,7 @@ from cxc_eccv.studies.baselines.training import (
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.writing import explained
 
-SPLITS = {"val": "validation", "validation": "validation", "test": "test"}
+SPLITS = {name: split for name, split in SPLIT_NAMES.items() if split in ("validation", "test")}
 ABOUT = "Train a dual encoder of the CxC paper, or fine-tune CLIP and its kin."
 HELD_OUT = 5000
 """Images of a file of pairs that select the checkpoint, as many as COCO's validation split has; at most a tenth."""

@@ -21,6 +21,7 @@ from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.command_line import read_arguments
+from cxc_eccv.studies.baselines.dual_encoder.loading import SAMPLE
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     DataArguments,
     EntailmentTrainingArguments,
@@ -36,7 +37,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     keep_apart,
     soft_targets,
 )
-from cxc_eccv.studies.baselines.entailment_classifier.loading import SAMPLE, starting_model
+from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
 from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer
 from cxc_eccv.studies.baselines.training import (
     ScoredPairs,

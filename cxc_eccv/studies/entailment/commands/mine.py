@@ -117,8 +117,8 @@ def mine(
     options.check(announced, library)
     loading: dict[str, Any] = {"device": device, "dtype": dtype}
     run_of = partial(_encode, model, library, images, batch_size, loading)
-    run = None if retriever is None else load_run(retriever)
-    labelled_run = None
+    run: Run | None = None if retriever is None else load_run(retriever)
+    labelled_run: Run | None = None
     of_labelled = part if pairs is None else labelled_part(pairs, library)
     if pairs is not None and of_labelled != part and (labelled_retriever is not None or model is None):
         known = None if labelled_retriever is None else load_run(labelled_retriever)

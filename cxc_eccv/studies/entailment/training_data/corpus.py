@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.splits import SPLIT_OF_RAW
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 
 SCHEMA = pa.schema(
@@ -47,7 +48,7 @@ PAIRS_SCHEMA = pa.schema(
     ]
 )
 
-SPLITS = {"train": "train", "val": "validation", "test": "test"}
+SPLITS = {raw: split for raw, split in SPLIT_OF_RAW.items() if raw != "restval"}
 """Split as the name of a part has it to its name in the library."""
 
 
