@@ -238,20 +238,13 @@ class EntailmentClassifier(PreTrainedModel):
     layer to the size of h_t before the gate; the visual head still takes h_v itself.
 
     **Loss** (equations 9 to 12): a pair with text alone counts for the text head, one with an image alone for the
-    visual head, one with both for all three. The paper sums over the pairs; here the sum is divided by the number of
-    pairs in the batch, so that a learning rate means the same whatever the batch size, while the pairs of a batch
-    weigh against each other as in the paper. A branch works on those rows only that its head or the joint head
-    needs: a plain black image or an empty premise fills the others' place in the tensors, and costs nothing.
+    visual head, one with both for all three; the sum is divided by the number of pairs in the batch. A branch works on
+    those rows only that its head or the joint head needs.
 
     **Masking** (section 3.2), in training with labels: entailed pairs with an image (label at least 0.5), drawn at
-    random, are copied with the most attended patches blanked; see
-    ``blank_attended``. There are as many copies as ``mask_share`` of the batch's pairs
-    with an image, or as there are entailed ones. The default is that of Table 2, which counts 132.3k masked images
-    beside 529.5k visual pairs and 148.8k beside 595.4k multi-modal ones: a quarter. (Section 3.2 speaks of "up to 4
-    images" a batch, but not of how many pairs.) The copies are further rows, as the paper "supplies negative samples"
-    and counts them beside the pairs they are from. They are not entailed for the visual head and, where there
-    is text, for the joint head: Table 2 counts masked images under visual and under multi-modal entailment. The text
-    head does not see them again, for the captions still entail the sentence.
+    random, are copied with the most attended patches blanked, as many as ``mask_share`` of the batch's pairs with an
+    image, or as there are entailed ones. The copies are further rows, not entailed for the visual and the joint head;
+    the text head does not see them.
 
     **Labels** are 0 or 1, or in between (a rating): cross-entropy against (1 - y, y).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.measures import (
     Rate,
     Reliability,
+    ReliabilityBin,
     check_threshold,
     choose_threshold,
     measure_classifier,
@@ -73,47 +74,30 @@ class ClassifierReport:
 
     def tables(self) -> list[Table]:
         """Its numbers for a console, in percent."""
-        return [_tell_measures(self), _tell_precisions(self.precisions), _tell_reliability(self.reliability)]
-
-
-def _tell_measures(report: ClassifierReport) -> Table:
-    return Table(
-        [("Measure",), ("Percent",)],
-        [(TITLES[rate.name], _cell(rate.value, rate.low, rate.high)) for rate in report.rates],
-        f"{report.model} on {report.pairs}",
-        f"{report.n_pairs:,} pairs of {report.n_images:,} images, {report.n_positive:,} entailed",
-        notes=[
-            f"Threshold {report.threshold!r}, {report.threshold_from}: {report.n_predicted:,} pairs reach it.",
-            f"In brackets {100 * report.provenance['confidence']:g}% intervals, from a bootstrap over images.",
-        ],
-        cautions=report.cautions,
-    )
-
-
-def _tell_precisions(precisions: Sequence[PrecisionRow]) -> Table:
-    return Table(
-        [("Precision",), ("Threshold",), ("Pairs found",), ("Of the entailed",)],
-        [_precision_cells(row) for row in precisions],
-        "What a wanted precision costs",
-        notes=["Thresholds chosen and measured on these pairs: a little hopeful for others."],
-    )
-
-
-def _tell_reliability(reliability: Reliability) -> Table:
-    return Table(
-        [("Probability",), ("Pairs",), ("Mean",), ("Entailed",)],
-        [
-            (
-                f"{row.low:.1f} to {row.high:.1f}",
-                f"{row.pairs:,}",
-                f"{100 * row.probability:.1f}",
-                _cell(row.share, row.share_low, row.share_high),
-            )
-            for row in reliability.bins
-        ],
-        "Do the probabilities mean what they say?",
-        notes=[f"Expected calibration error {100 * reliability.expected_error:.1f}."],
-    )
+        measures = Table(
+            [("Measure",), ("Percent",)],
+            [(TITLES[rate.name], _cell(rate.value, rate.low, rate.high)) for rate in self.rates],
+            f"{self.model} on {self.pairs}",
+            f"{self.n_pairs:,} pairs of {self.n_images:,} images, {self.n_positive:,} entailed",
+            notes=[
+                f"Threshold {self.threshold!r}, {self.threshold_from}: {self.n_predicted:,} pairs reach it.",
+                f"In brackets {100 * self.provenance['confidence']:g}% intervals, from a bootstrap over images.",
+            ],
+            cautions=self.cautions,
+        )
+        costs = Table(
+            [("Precision",), ("Threshold",), ("Pairs found",), ("Of the entailed",)],
+            [_precision_cells(row) for row in self.precisions],
+            "What a wanted precision costs",
+            notes=["Thresholds chosen and measured on these pairs: a little hopeful for others."],
+        )
+        reliability = Table(
+            [("Probability",), ("Pairs",), ("Mean",), ("Entailed",)],
+            [_reliability_cells(row) for row in self.reliability.bins],
+            "Do the probabilities mean what they say?",
+            notes=[f"Expected calibration error {100 * self.reliability.expected_error:.1f}."],
+        )
+        return [measures, costs, reliability]
 
 
 def _cell(value: float, low: float, high: float) -> Cell:
@@ -125,6 +109,11 @@ def _precision_cells(row: PrecisionRow) -> tuple[str, ...]:
     if row.threshold is None or row.found is None or row.recall is None:
         return (wanted, "not reached", MISSING, MISSING)
     return wanted, f"{row.threshold:.4f}", f"{row.found:,}", f"{100 * row.recall:.1f}"
+
+
+def _reliability_cells(row: ReliabilityBin) -> tuple[str | Cell, ...]:
+    span, share = f"{row.low:.1f} to {row.high:.1f}", _cell(row.share, row.share_low, row.share_high)
+    return span, f"{row.pairs:,}", f"{100 * row.probability:.1f}", share
 
 
 def report_classifier(

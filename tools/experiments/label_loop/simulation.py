@@ -115,12 +115,7 @@ BASELINE = "eccv"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulation:
-    """What was found.
-
-    Attributes:
-        counts: of :data:`COUNTS`, by strategy, seed and round.
-        facts: JSON-able: options, models, and the data.
-    """
+    """What was found."""
 
     counts: pa.Table
     facts: Mapping[str, Any]
@@ -251,16 +246,6 @@ def answer_sheets(
     left. Quality control is that of ``quality``. Whoever checks doubtful sheets by hand accepts
     those on which both known pairs are answered truly: known pairs may be known wrongly, and of a sheet without a
     match every answer is the same.
-
-    Args:
-        sheets: of :func:`cxc_eccv.studies.asking.questions.build_sheets`.
-        is_true: whether the caption of each pair is true of its image.
-        error_rates: of people, a rate for each.
-        answers: people whose accepted answers each question needs.
-        seed: of who is asked, and who errs where.
-
-    Returns:
-        All answers, and those of accepted sheets, as :data:`cxc_eccv.studies.asking.answers.SCHEMA`.
     """
     _check_people(error_rates, answers)
     # Not the draws of the sheets themselves, which are often made with the same seed.

@@ -83,13 +83,7 @@ class EntailmentTrainer(WholeTrainer):
                 # The class's own forward: --bf16 and --fp16 wrap the instance's.
                 logits = type(model).forward(model, **self._prepare_inputs(batch)).logits
                 rows = order[done : done + len(logits)]
-                found[rows] = lead_of(logits)
+                found[rows] = (logits[:, 1].double() - logits[:, 0].double()).cpu().numpy()
                 done += len(rows)
         model.train(was_training)
         return found
-
-
-def lead_of(logits: torch.Tensor) -> FloatArray:
-    """(N,) float64 differences of (N, 2) logits, from which calibration starts."""
-    found: FloatArray = (logits[:, 1].double() - logits[:, 0].double()).cpu().numpy()
-    return found

@@ -102,17 +102,13 @@ class HubTable:
         try:
             if place is None:
                 return datasets.load_dataset(self.repository, self.config, split=split)
-            return datasets.load_dataset(str(place), self._config_of(place), split=split)
+            # A snapshot may have several configs; a plain folder has none.
+            has_config = self.config in datasets.get_dataset_config_names(str(place))
+            return datasets.load_dataset(str(place), self.config if has_config else None, split=split)
         except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
             raise DataError(
                 f"{self.name}, split {split}, of {place or self.place}: {error.__cause__ or error}"
             ) from error
-
-    def _config_of(self, folder: Path) -> str | None:
-        """The config of a snapshot that has several; a plain folder has none."""
-        import datasets
-
-        return self.config if self.config in datasets.get_dataset_config_names(str(folder)) else None
 
     def _check_hub(self, library: Library, folder: Path | None) -> None:
         if library.edition != OFFICIAL:
