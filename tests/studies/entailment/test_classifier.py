@@ -23,7 +23,7 @@ from entailment_models import (
 from transformers import AutoConfig, AutoModel, AutoProcessor
 
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName
-from cxc_eccv.studies.entailment.classifier import KINDS, EntailmentClassifier, EntailmentConfig, soft_cross_entropy
+from cxc_eccv.studies.entailment.classifier import KINDS, EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 
 pytestmark = pytest.mark.thorough
@@ -248,14 +248,6 @@ def test_labels_outside_0_and_1_are_refused(wrong):
     model, processor = classifier("bert alone")
     with pytest.raises(InvalidOption, match="give 0, 1 or what lies between"):
         model(**processor(["a dog"] * 2, None, ["a", "a"], [1.0, wrong]))
-
-
-def test_soft_labels_are_cross_entropy_against_both_classes():
-    logits, labels = torch.randn(7, 2, generator=torch.manual_seed(0)), torch.rand(7)
-    logs = torch.log_softmax(logits, 1)
-    wanted = torch.nn.functional.cross_entropy(logits, torch.stack([1 - labels, labels], 1), reduction="none")
-    torch.testing.assert_close(soft_cross_entropy(logits, labels), wanted)
-    torch.testing.assert_close(soft_cross_entropy(logits, torch.ones(7)), -logs[:, 1])
 
 
 def test_a_sigmoid_head_is_binary_cross_entropy_on_its_one_value():

@@ -99,15 +99,9 @@ def test_all_parts_have_one_schema_and_the_kind_of_what_is_at_hand(sample_librar
 def test_cxc_pairs_an_image_and_its_captions_with_a_rated_caption_of_another(sample_library):
     data = load_training_data(sample_library, ["cxc/val"])
     folder = mirror_folder("sample")
-    images = {
-        image["cocoid"]: [sentence["raw"].strip() for sentence in image["sentences"]][:5]
-        for image in json.loads((folder / "coco/dataset_coco.json").read_text())["images"]
-    }
-    captions = {
-        sentence["sentid"]: sentence["raw"]
-        for image in json.loads((folder / "coco/dataset_coco.json").read_text())["images"]
-        for sentence in image["sentences"]
-    }
+    raw = json.loads((folder / "coco/dataset_coco.json").read_text())["images"]
+    images = {image["cocoid"]: [sentence["raw"].strip() for sentence in image["sentences"]][:5] for image in raw}
+    captions = {sentence["sentid"]: sentence["raw"] for image in raw for sentence in image["sentences"]}
     expected = []
     with (folder / "cxc/sits_val.csv").open() as file:
         for row in csv.DictReader(file):
