@@ -33,14 +33,10 @@ if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.quality import ClassifierReport
     from cxc_eccv.types import FloatArray, Report
 
+# Our own dual encoders, CLIP and its kin share no type; neither do tokenizers, and processors that hold one.
 AnyModel = Any
-"""Our own dual encoders, CLIP and its kin, which share no type."""
-
 AnyTokenizer = Any
-"""Tokenizers share no type either."""
-
 Processing = Any
-"""A tokenizer, or a processor that holds one."""
 
 CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
 """Files of a checkpoint; the state is written last."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -70,10 +70,6 @@ class Pairs(NamedTuple):
     provenance: dict[str, Any]
     files: dict[str, Path]
 
-    def items(self, table: pa.Table, targets: Sequence[float]) -> PairItems:
-        """Items of one of the tables."""
-        return PairItems(table, targets, self.files)
-
 
 def train(command: Sequence[str]) -> Trained:
     """Train, choose checkpoint, threshold and calibration on the held-out pairs, save, and score ``--report-on``."""
@@ -123,7 +119,7 @@ def _trainer(
     training: EntailmentTrainingArguments,
 ) -> EntailmentTrainer:
     looks = model.config.has_visual
-    items = pairs.items(pairs.trained, soft_targets(pairs.trained, objective.soft_labels))
+    items = PairItems(pairs.trained, soft_targets(pairs.trained, objective.soft_labels), pairs.files)
     if process_rank() == 0 and (cut := processor.count_cut(*items.sides(looks))):
         warnings.warn(
             f"{cut:,} of {len(items):,} pairs to train on are longer than the context; the ends of their premises are "
@@ -131,7 +127,7 @@ def _trainer(
             stacklevel=2,
         )
     trainer = EntailmentTrainer(
-        held=pairs.items(pairs.held, soft_targets(pairs.held, 0)) if pairs.held.num_rows else None,
+        held=PairItems(pairs.held, soft_targets(pairs.held, 0), pairs.files) if pairs.held.num_rows else None,
         threshold_for=data.threshold_for,
         model=model,
         args=training,
@@ -153,8 +149,7 @@ def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: di
     model.config.training_data = record
     trainer.save_model()
     trainer.save_state()
-    found: EntailmentClassifier = model
-    return found
+    return cast("EntailmentClassifier", model)
 
 
 def _remember(record: dict[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:

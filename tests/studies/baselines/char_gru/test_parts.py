@@ -10,7 +10,6 @@ import torch
 
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
-from cxc_eccv.studies.baselines.char_gru.arguments import PRESETS, parse_arguments
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
     ImageFeatures,
@@ -21,7 +20,7 @@ from cxc_eccv.studies.baselines.char_gru.data import (
     hold_out,
 )
 from cxc_eccv.studies.baselines.char_gru.model import AttentionPooling, MaxPooling, hinge_loss
-from cxc_eccv.studies.baselines.char_gru.script import cyclic_cosine, cyclic_cosine_rate
+from cxc_eccv.studies.baselines.char_gru.script import PRESETS, cyclic_cosine, cyclic_cosine_rate, parse_arguments
 from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, read_curves
 from cxc_eccv.types import Embeddings
 
