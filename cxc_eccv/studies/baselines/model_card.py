@@ -81,7 +81,6 @@ def _front_matter(trained: Trained) -> str:
 
 
 def _index(report: Report | None, kind: str) -> list[EvalResult]:
-    """The report as rows of a ``model-index``."""
     if report is None:
         return []
     data: dict[str, Any] = report.provenance["data"]
@@ -128,7 +127,6 @@ def _results(report: Report | None) -> Iterable[str]:
 
 
 def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
-    """What a classifier of entailment reached, and what it has seen."""
     if scored is None:
         return
     report = scored.report
@@ -151,7 +149,6 @@ def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
 
 
 def _data(trained: Trained) -> str:
-    """What it was trained on, as far as that can be told to others."""
     on = list_names(f"`{part}`" for part in trained.parts) if trained.parts else "data of its trainer's, as named below"
     if trained.library.edition != OFFICIAL:
         on = f"the {markdown_text(trained.library.edition)} edition of the data"

@@ -208,12 +208,10 @@ class WholeTrainer(FiniteTrainer):
         return sampler
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: AnyModel = None) -> None:
-        """Take up the weights of a checkpoint, all of them."""
         target: Any = self.accelerator.unwrap_model(self.model if model is None else model)
         target.load_state_dict(open_checkpoint(type(target), resume_from_checkpoint).state_dict())
 
     def _load_best_model(self) -> None:
-        """Take up the weights of the best checkpoint."""
         self._load_from_checkpoint(str(self.state.best_model_checkpoint))
 
 

@@ -403,7 +403,6 @@ class EntailmentClassifier(PreTrainedModel):
         super().save_pretrained(save_directory, *arguments, **options)
 
     def _refuse(self, batch: _Batch, labels: torch.Tensor | None) -> None:
-        """Raise where a branch is missing, or what it reads, or a label is none."""
         kinds = batch.kinds
         for only, other, head, branch, reads in (
             (TEXT, VISUAL, self.text_head, "text", "input_ids" in batch.texts),
@@ -422,7 +421,6 @@ class EntailmentClassifier(PreTrainedModel):
             raise InvalidOption(f"label {wrong:g}: give 0, 1 or what lies between them")
 
     def _add_masked(self, batch: _Batch, labels: torch.Tensor) -> tuple[_Batch, torch.Tensor]:
-        """The batch with masked copies of some entailed pairs after it."""
         image_model = self.image_model
         if not (self.training and self.config.mask_share) or image_model is None:
             return batch, labels
@@ -482,7 +480,6 @@ class EntailmentClassifier(PreTrainedModel):
             module.reset_parameters()
 
     def _check_parts(self) -> None:
-        """Raise where the parts that were put together cannot do their work."""
         tokens = {"input_ids": torch.tensor([[5, 6, 7], [5, 6, 8]])}
         with torch.no_grad():
             if self.config.has_text:

@@ -182,7 +182,6 @@ class ClassifierJudge(Judge):
         return np.asarray(found[back])
 
     def _ask(self, pairs: Sequence[tuple[str, Path | None, str]]) -> tuple[FloatArray, int]:
-        """Probabilities, and how many pairs were cut at the end of the context."""
         premises, images, hypotheses = (list(part) for part in zip(*pairs, strict=True))
         seen = None if self.images is None else images
         scores, cut = self.classifier.score_and_count(premises, seen, hypotheses, progress=False, **self._options)

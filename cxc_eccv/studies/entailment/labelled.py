@@ -170,7 +170,6 @@ def _check_labels(path: Path, labels: pa.ChunkedArray) -> None:
 
 
 def _of_people(labels: LabelFile, library: Library) -> pa.Table:
-    """Pairs of a label file with the words of the split that they are of."""
     library.check_labels(labels)
     content = library.karpathy(labels.split)
     images, captions = (np.asarray(labels.table[name]) for name in ("image_id", "caption_id"))
@@ -188,7 +187,6 @@ def _of_people(labels: LabelFile, library: Library) -> pa.Table:
 
 
 def _of_labels(table: pa.Table) -> pa.Table:
-    """Pairs of one of the layouts of entailment labels, in the schema of all."""
     premises = join_captions(table["premise"].combine_chunks())
     ids, names = table["image_id"].to_pylist(), [Path(name).name for name in table["image"].to_pylist()]
     keys = [f"image/{name}" if number is None else f"coco/{number}" for number, name in zip(ids, names, strict=True)]

@@ -75,7 +75,6 @@ def mean_entailment(
 
 
 def _sort(reports: Sequence[ScoredReport]) -> dict[str, ScoredReport]:
-    """Task to the report that has it."""
     found: dict[str, ScoredReport] = {}
     for scored in reports:
         has = {row.task for row in scored.report.results}
@@ -93,7 +92,6 @@ def _sort(reports: Sequence[ScoredReport]) -> dict[str, ScoredReport]:
 
 
 def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result, Result]]) -> None:
-    """Refuse reports whose numbers mean different things."""
     first, second = coco.report, flickr.report
     facts: list[tuple[str, object, object]] = [
         ("split", first.provenance.get("split"), second.provenance.get("split")),

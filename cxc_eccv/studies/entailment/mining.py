@@ -376,7 +376,6 @@ def _score(
     batch_size: int,
     progress: bool,
 ) -> tuple[NDArray[np.float32], int]:
-    """Probabilities, and how many pairs were cut at the end of the context."""
     side, key = _PairSide(name, classifier, questions, batch_size), fingerprint("mine", classifier.fingerprint)
     found, notes = encode_side(side, output, processes, key=key, progress=progress, verb="scoring")
     if notes.truncated and not processes.rank:
@@ -396,7 +395,6 @@ def _describe(
     library: Library,
     content: KarpathySplit,
 ) -> dict[str, Any]:
-    """What a file of mined pairs says of what it was made of."""
     config = classifier.model.config
     return {
         "schema": MINED_FORMAT,
@@ -469,7 +467,6 @@ def _keep(
 
 
 def _write(mined: MinedPairs, path: Path | None, processes: Processes) -> None:
-    """On the first process, write the file and remove what it was made of."""
     processes.wait()
     if path is not None and processes.rank == 0:
         with replaced_file(path) as part:

@@ -183,7 +183,6 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
     def _tokenize(
         self, premises: Sequence[str], hypotheses: Sequence[str], kinds: Sequence[int]
     ) -> tuple[dict[str, torch.Tensor], int]:
-        """Tokens for both branches, and how many pairs lost some that a branch would read."""
         inputs: dict[str, torch.Tensor] = {}
         cut = np.zeros(len(kinds), dtype=bool)
         if self.tokenizer is not None:
@@ -196,7 +195,6 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         return inputs, int(cut.sum())
 
     def _pixels(self, images: Sequence[Image.Image | None]) -> dict[str, torch.Tensor]:
-        """Pixels of each image once, and which of them is a pair's."""
         pictures = {id(image): BLACK if image is None else open_picture(image).image for image in images}
         places = {name: place for place, name in enumerate(pictures)}
         found = self.image_processor(images=list(pictures.values()), return_tensors="pt")
@@ -262,7 +260,6 @@ def _tokenize_pairs(
     premises: Sequence[str],
     hypotheses: Sequence[str],
 ) -> tuple[dict[str, torch.Tensor], Mask]:
-    """Inputs of the pairs, and which of them were cut."""
     limit = tokenizer.model_max_length
     # Cutting the premise leaves at least one token of it, so that much must be left beside the hypothesis.
     room = limit - tokenizer.num_special_tokens_to_add(pair=True) - 1
@@ -285,14 +282,12 @@ def _tokenize(
     tokenizer: Any,  # noqa: ANN401 - tokenizers share no public type
     texts: Sequence[str],
 ) -> tuple[dict[str, torch.Tensor], Mask]:
-    """Inputs of single texts, and which of them were cut."""
     limit = tokenizer.model_max_length
     found = tokenizer(list(texts), truncation=True, max_length=limit, padding="longest", return_tensors="pt")
     return _tensors(found), _overflows(found)
 
 
 def _overflows(found: Any) -> Mask:  # noqa: ANN401 - transformers' own
-    """Which texts were cut."""
     return np.array([bool(encoding.overflowing) for encoding in found.encodings], dtype=bool)
 
 

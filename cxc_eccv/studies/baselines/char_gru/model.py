@@ -151,7 +151,6 @@ class CharGruModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """PyTorch's own initialisation, as the paper's code has it."""
         if isinstance(module, (nn.Embedding, nn.Linear, nn.GRU, nn.LSTM)):
             module.reset_parameters()
 

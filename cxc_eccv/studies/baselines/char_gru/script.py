@@ -241,7 +241,6 @@ def _check_report(arguments: CharGruArguments) -> None:
 
 
 def _parts(library: Library, arguments: CharGruArguments) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
-    """What is trained on, and what selects."""
     groups = _groups(library, arguments.train_on, arguments)
     if arguments.report_on is not None:
         collection, split = REPORTS[arguments.report_on]
@@ -380,7 +379,6 @@ def cyclic_cosine_rate(step: int, cycle: int, highest: float, lowest: float) -> 
 
 
 def _save_ensemble(folder: Path, count: int) -> None:
-    """The ensemble of the best snapshots of a run, with their tokenizer."""
     chosen, target = best_snapshots(folder / "snapshots", count), folder / "ensemble"
     CharGruEnsemble.of([load_part(CharGruModel, path) for path in chosen]).save_pretrained(target)
     load_part(AutoTokenizer, chosen[0]).save_pretrained(target)

@@ -135,7 +135,6 @@ def read_curves(folder: Path) -> list[dict[str, str]]:
 
 
 def _read_scores(folder: Path) -> dict[str, float]:
-    """Name of each snapshot to its score; empty before the first."""
     path = folder / SCORES
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 

@@ -116,7 +116,6 @@ class DualEncoderTrainingArguments(ScriptArguments):
     metric_for_best_model: str = "recall_at_10"
 
     def __post_init__(self) -> None:
-        """Check the choices, and fill in what depends on them."""
         if self.stage not in LEARNING_RATES:
             raise UnknownName("stage", self.stage, LEARNING_RATES)
         if self.schedule not in ("staircase", "other"):

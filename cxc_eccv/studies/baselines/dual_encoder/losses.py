@@ -55,8 +55,8 @@ TRIPLETS = {"triplet_all": "all", "triplet_semi_hard": "semi_hard", "triplet_har
 Match = Callable[..., torch.Tensor]
 """A method of BatchPositives, not yet bound to one."""
 
-MODES = {"t2t": "DE_T2T", "i2t": "DE_I2T", "t2t+i2t": "DE_T2T+I2T"}
-"""Name on the command line to the model's name in the CxC paper."""
+MODES = ("t2t", "i2t", "t2t+i2t")
+"""DE_T2T, DE_I2T and DE_T2T+I2T of the CxC paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,6 @@ class Objective:
     def _masks(
         self, match: Match, rows: torch.Tensor, columns: torch.Tensor, offset: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Who matches whom, and who else is no negative."""
         positives = match(self.positives, rows, columns, offset=offset)
         return positives, match(self.ignored, rows, columns, offset=offset) & ~positives
 

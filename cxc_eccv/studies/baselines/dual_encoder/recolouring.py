@@ -104,7 +104,6 @@ def reword(text: str, words: Mapping[str, str]) -> str:
 
 
 def _move(pixels: NDArray[np.uint8], across: int, down: int) -> NDArray[np.uint8]:
-    """The picture moved by whole pixels; its border is repeated."""
     height, width = pixels.shape[:2]
     rows, columns = (np.clip(np.arange(size) - step, 0, size - 1) for size, step in ((height, down), (width, across)))
     return np.ascontiguousarray(pixels[rows][:, columns])

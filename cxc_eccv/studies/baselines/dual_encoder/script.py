@@ -149,7 +149,6 @@ def _split_pairs(
 def _match(
     objective: Objective, library: Library, pairs: TrainingPairs, data: DataArguments, arguments: ObjectiveArguments
 ) -> tuple[Objective, WeakPositives | None]:
-    """The objective that knows who matches whom, and the weak positives, if any."""
     if arguments.judged_positives is not None:
         judged = BatchPositives.judged(library, _split_named(arguments.judged_positives), pairs.groups)
         objective = replace(objective, positives=judged)
@@ -209,7 +208,6 @@ def _describe(
     identity: dict[str, Any],
     model: AnyModel,
 ) -> Trained:
-    """What was trained from what, how it is loaded, and how it is scored."""
     mode = identity["mode"]
     has_images = mode != "t2t"
     towers = [arguments.text_model, *([RESNET if arguments.resnet else arguments.image_model] if has_images else [])]
@@ -243,7 +241,6 @@ def _describe(
 
 
 def _pipeline_of(model: AnyModel) -> str | None:
-    """The pipeline of transformers that runs the model, if any does."""
     if isinstance(model, DualEncoderModel):
         return "feature-extraction"
     known = type(model.config) in MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING

@@ -46,7 +46,6 @@ class ModelArguments:
     )
 
     def __post_init__(self) -> None:
-        """Check the choices."""
         if self.branches not in (None, *BRANCHES):
             raise UnknownName("branches", self.branches, BRANCHES)
         if self.attention not in (None, *ATTENTION):
@@ -87,7 +86,6 @@ class ObjectiveArguments:
     )
 
     def __post_init__(self) -> None:
-        """Check the numbers that the config does not."""
         if self.soft_labels < 0:
             raise InvalidOption(f"--soft-labels {self.soft_labels:g}: give a positive steepness, or 0 for labels")
 
@@ -131,7 +129,6 @@ class DataArguments:
     report_on: str | None = option(None, "A part, such as cxc/test, to score; writes OUTPUT-DIR/report.")
 
     def __post_init__(self) -> None:
-        """Check the choices."""
         if self.threshold_for not in MEASURES:
             raise UnknownName("measure to choose a threshold for", self.threshold_for, MEASURES)
         if self.precision is not None and not 0 < self.precision <= 1:

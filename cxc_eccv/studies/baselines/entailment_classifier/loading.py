@@ -85,7 +85,6 @@ def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
 
 
 def _sample_bert() -> tuple[BertModel, PreTrainedTokenizerFast]:
-    """A BERT of two layers and no dropout, with a tokenizer of the words of the sample's train split."""
     tokenizer = word_tokenizer(Library(SAMPLE).captions("train")["text"].to_pylist())
     tokenizer.add_special_tokens({"cls_token": "[CLS]", "sep_token": "[SEP]"})
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(

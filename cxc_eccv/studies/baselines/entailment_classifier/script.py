@@ -160,7 +160,6 @@ def _remember(record: dict[str, Any], before: Mapping[str, Any] | None) -> dict[
 
 
 def _read_pairs(library: Library, data: DataArguments, seed: int, config: EntailmentConfig) -> Pairs:
-    """The pairs that a model can be trained on, those held out, and the record of both."""
     images = _folder(data) if config.has_visual else None
     loaded = load_training_data(
         library,
@@ -224,7 +223,6 @@ def _refuse_untrained(config: EntailmentConfig, pairs: pa.Table) -> None:
 
 
 def _folder(data: DataArguments) -> Path | None:
-    """Where the images are, if there are any."""
     return sample_images() if data.images == SAMPLE else Path(data.images) if data.images else None
 
 
@@ -246,7 +244,6 @@ def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArra
 
 
 def _score(classifier: Classifier, name: str, library: Library, images: Path | None, seen: SeenPairs) -> ScoredPairs:
-    """What it says of labelled pairs, and how good that is."""
     config = classifier.model.config
     labelled = read_labelled(name, library, images=images if config.has_visual else None)
     said = classifier.score(*labelled.ask(classifier, images).part(slice(None)))
@@ -295,7 +292,6 @@ def _describe(
     identity: dict[str, Any],
     config: EntailmentConfig,
 ) -> Trained:
-    """What was trained from what, how it is loaded, and how it is scored."""
     visual = {"visual_text_model", "image_model"} if config.has_visual else set()
     encoders = visual | ({"text_model"} if config.text_config is not None else set())
     if arguments.pretrained is None:

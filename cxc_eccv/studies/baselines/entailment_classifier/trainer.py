@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 from cxc_eccv.studies.baselines.entailment_classifier.data import LengthSampler, PairItems
 from cxc_eccv.studies.baselines.training import WholeTrainer
-from cxc_eccv.studies.entailment.measures import RATES, choose_threshold, measure_classifier
+from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier
 from cxc_eccv.types import FloatArray
 
 NEW = ("text_head", "visual_head", "joint_head", "text_gate", "visual_gate", "visual_projection", "image_projection")
@@ -56,8 +56,7 @@ class EntailmentTrainer(WholeTrainer):
             return {}
         leads, labels = self.leads(self.held), np.asarray(self.held.targets)
         threshold = choose_threshold(leads, labels, for_=self.threshold_for)
-        rates = {rate.name: rate.value for rate in measure_classifier(labels, leads, threshold)}
-        return {name: rates[name] for name in RATES}
+        return {rate.name: rate.value for rate in measure_classifier(labels, leads, threshold)}
 
     def order(self, dataset: Any, seed: int) -> LengthSampler:  # noqa: ANN401 - as WholeTrainer says
         """All pairs, in batches of like length."""

@@ -66,7 +66,6 @@ class HubTable:
         return make_pairs(listed, hypotheses, table["label"], left_out)
 
     def _read(self, library: Library, split: str) -> pa.Table:
-        """Both texts and the label as 0, 1 or null."""
         dataset = self._load(library, SPLITS[split])
         where = f"{self.name} ({self.place})", f"split {SPLITS[split]}"
         columns = [self.premise, self.hypothesis, "label"]
