@@ -121,22 +121,18 @@ def test_images_to_convert_are_counted_by_their_headers_alone(tmp_path, recwarn)
     assert not len(recwarn)
 
 
-def test_a_deep_or_broken_image_is_named_before_training(tmp_path):
-    Image.fromarray(np.full((8, 8), 40000, dtype=np.uint16)).save(tmp_path / "deep.png")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("deep.png", "found mode I;16, expected 8 bits"), ("broken.jpg", r"broken\.jpg.*a complete image")],
+)
+def test_a_deep_or_broken_image_is_named_before_training_and_in_a_batch(tmp_path, name, words):
+    Image.fromarray(np.full((8, 8), 40_000, dtype=np.uint16)).save(tmp_path / "deep.png")
     (tmp_path / "broken.jpg").write_bytes(b"no image")
-    for name, words in (("deep.png", "found mode I;16, expected 8 bits"), ("broken.jpg", "a complete image")):
-        (tmp_path / "pairs.tsv").write_text(f"{name}\ta dog\n")
-        with pytest.raises(MalformedSource, match=words):
-            pairs_from_file(
-                tmp_path / "pairs.tsv", tiny_models.bert_tokenizer(), mode="i2t", images=str(tmp_path), seed=0
-            )
-
-
-def test_a_broken_image_is_named(tmp_path):
-    path = tmp_path / "broken.jpg"
-    path.write_bytes(b"no image")
-    item = pairs(image_paths=[path, path])[0, 0]
-    with pytest.raises(MalformedSource, match=r"broken\.jpg"):
+    (tmp_path / "pairs.tsv").write_text(f"{name}\ta dog\n")
+    with pytest.raises(MalformedSource, match=words):
+        pairs_from_file(tmp_path / "pairs.tsv", tiny_models.bert_tokenizer(), mode="i2t", images=str(tmp_path), seed=0)
+    item = pairs(image_paths=[tmp_path / name] * 2)[0, 0]
+    with pytest.raises(MalformedSource, match=words):
         PairCollator(tiny_models.bert_tokenizer(), tiny_models.vit_images())([item])
 
 
@@ -190,14 +186,6 @@ def test_a_file_of_pairs_is_read_by_image(tmp_path):
     path.write_text("a.png a dog\n")
     with pytest.raises(MalformedSource, match="line 1"):
         pairs_from_file(path, tiny_models.bert_tokenizer(), **options)
-
-
-def test_an_image_of_16_bits_is_refused_not_clipped(tmp_path):
-    path = tmp_path / "deep.png"
-    Image.fromarray(np.full((8, 8), 40_000, dtype=np.uint16)).save(path)
-    item = {"texts": [[5]], "text_index": [0], "image_index": 0, "image_path": path}
-    with pytest.raises(MalformedSource, match="mode I;16"):
-        PairCollator(tiny_models.bert_tokenizer(64), tiny_models.clip_images())([item])
 
 
 @pytest.fixture(scope="module")
