@@ -46,7 +46,7 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (
     training_pairs,
 )
 from cxc_eccv.studies.baselines.dual_encoder.loading import RESNET, SAMPLE, starting_model
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.dual_encoder.losses import MODES, Objective
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
 from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
@@ -68,9 +68,6 @@ ABOUT = "Train a dual encoder of the CxC paper, or fine-tune CLIP and its kin."
 HELD_OUT = 5000
 """Images of a file of pairs that select the checkpoint, as many as COCO's validation split has; at most a tenth."""
 KINDS = (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingArguments)
-
-TRAINED = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2t")}
-"""Mode to the directions whose mean R@10 selects the best checkpoint."""
 
 DESCRIBED = {
     "t2t": "pairs of captions of an image",
@@ -184,7 +181,7 @@ def _trainer(
         processing_class=processing,
         **({} if weak is None else weak.batches(dataset, collate, **batches)),
     )
-    show_progress(trainer, TRAINED[objective.mode])
+    show_progress(trainer, MODES[objective.mode])
     return trainer
 
 
@@ -298,7 +295,7 @@ def _score_validation(
     parts = ("t2t", "sts") if mode == "t2t" else ("i2t", "t2i", "t2t", "sts", "sits")
     options: dict[str, Any] = {"split": "validation", "data_dir": library, "confidence": None, "progress": False}
     scores = evaluate(encode_it(model, "validation"), [f"cxc/{part}" for part in parts], **options).scores
-    trained = [scores[f"cxc/{direction}/recall_at_10"] for direction in TRAINED[mode]]
+    trained = [scores[f"cxc/{direction}/recall_at_10"] for direction in MODES[mode]]
     return {**scores, "recall_at_10": sum(trained) / len(trained)}
 
 
@@ -310,7 +307,7 @@ def _score_held_out(model: AnyModel, *, held: TrainingPairs, mode: str, processi
     captions = list(enumerate(texts))
     run = encode(model, images=images, captions=captions, processor=processing, batch_size=128, progress=False)
     found = {}
-    for direction in TRAINED[mode]:
+    for direction in MODES[mode]:
         ranks = positive_ranks(run, link_judgments(owners, direction), direction)
         found[f"held_out/{direction}/recall_at_10"] = float(recall_at_k(ranks, k=10).mean())
     return {**found, "recall_at_10": sum(found.values()) / len(found)}
