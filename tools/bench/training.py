@@ -60,11 +60,7 @@ MODELS: dict[str, Callable[[], PreTrainedModel]] = {
 
 
 class SyntheticPairs(Dataset[Batch]):
-    """JPEG files of noise, decoded when they are read, each with random tokens.
-
-    Args:
-        folder: where the files are written.
-    """
+    """JPEG files of noise, decoded when they are read, each with random tokens."""
 
     def __init__(self, folder: Path) -> None:
         random = np.random.default_rng(0)

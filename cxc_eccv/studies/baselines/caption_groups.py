@@ -11,11 +11,9 @@ import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.splits import SPLIT_NAMES
+from cxc_eccv.tasks.task import COCO, FLICKR8K, FLICKR30K
 from cxc_eccv.types import IntArray, Judgments
-
-__all__ = ["CaptionGroup", "caption_groups", "link_judgments", "part_images", "parts_of"]
 
 SPLITS = {**SPLIT_NAMES, "dev": "validation"}
 COLLECTIONS = {
@@ -25,13 +23,12 @@ COLLECTIONS = {
 }
 """Collection to the splits that may be named after it."""
 
+OF_NAME = {"coco": COCO, "flickr30k": FLICKR30K, "flickr8k": FLICKR8K}
+
 
 @dataclass(frozen=True, slots=True)
 class CaptionGroup:
-    """The captions of one image, as their authors wrote them, with an id each.
-
-    ``collection`` is ``coco``, or ``flickr`` for Flickr8k and Flickr30k, which share photos and their numbers.
-    """
+    """The captions of one image; ``flickr`` is the ``collection`` of Flickr8k and Flickr30k, which share photos."""
 
     collection: str
     image_id: int
@@ -40,57 +37,39 @@ class CaptionGroup:
 
 
 def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]:
-    """Groups of one or more parts of the data, each image once, in the order of the names and of the raw files.
-
-    A photo that Flickr8k and Flickr30k both hold becomes one group, with every text once. Names are ``coco/train``,
-    ``coco/restval``, ``coco/val``, ``flickr30k/val``, ``flickr8k/dev`` and their like; ``flickr8k/all`` has also the 92
-    images that are in no split.
-
-    Example:
-        >>> groups = caption_groups(Library("sample"), ["coco/val"])
-        >>> len(groups), len(groups[0].texts)
-        (60, 5)
-    """
-    parts = [_parse(name) for name in names]
+    """Groups of parts of the data (``coco/val``, ``flickr8k/all``), each image once, in the order of the raw files."""
+    parts = parts_of(names)
     if not parts or len(set(parts)) < len(parts):
         raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example coco/val")
     groups: dict[tuple[str, int], CaptionGroup] = {}
     for collection, split in parts:
         whole = (collection, split) == ("flickr8k", "all")
-        captions = library.flickr8k() if whole else _content(library, collection, split).captions
+        captions = library.flickr8k() if whole else OF_NAME[collection].content(library, split).captions
         for group in _group("coco" if collection == "coco" else "flickr", captions):
             key = group.collection, group.image_id
             groups[key] = _join(groups[key], group) if key in groups else group
     return list(groups.values())
 
 
-def parts_of(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Collection and split of parts named as in :func:`caption_groups`.
-
-    Example:
-        >>> parts_of(["coco/val", "flickr30k/train"])
-        [('coco', 'validation'), ('flickr30k', 'train')]
-    """
-    return [_parse(name) for name in names]
-
-
 def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int], str]:
-    """Collection (``coco`` or ``flickr``) and image id to file name, for parts named as in :func:`caption_groups`.
-
-    InvalidOption for ``flickr8k/all``, whose captions do not name all files.
-    """
+    """Collection (``coco`` or ``flickr``) and image id to file name, for parts named as in ``caption_groups``."""
     found: dict[tuple[str, int], str] = {}
-    for collection, split in map(_parse, names):
+    for collection, split in parts_of(names):
         if (collection, split) == ("flickr8k", "all"):
             raise InvalidOption(
                 "flickr8k/all is of captions alone, without image files; name flickr8k/train, flickr8k/dev or "
                 "flickr8k/test"
             )
-        table = _content(library, collection, split).images
+        table = OF_NAME[collection].content(library, split).images
         kind = "coco" if collection == "coco" else "flickr"
         for number, file in zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True):
             found.setdefault((kind, number), file)
     return found
+
+
+def parts_of(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Collection and split of parts such as ``coco/val``."""
+    return [_parse(name) for name in names]
 
 
 def _parse(name: str) -> tuple[str, str]:
@@ -100,11 +79,6 @@ def _parse(name: str) -> tuple[str, str]:
     if split not in COLLECTIONS[collection]:
         raise UnknownName(f"part of {collection}", name, [f"{collection}/{part}" for part in COLLECTIONS[collection]])
     return collection, SPLITS.get(split, split)
-
-
-def _content(library: Library, collection: str, split: str) -> KarpathySplit:
-    of = {"coco": library.karpathy, "flickr30k": library.flickr30k, "flickr8k": library.flickr8k_split}
-    return of[collection](split)
 
 
 def _group(collection: str, captions: pa.Table) -> Iterable[CaptionGroup]:
@@ -131,10 +105,7 @@ def _plain(text: str) -> str:
 
 
 def link_judgments(owners: IntArray, direction: str) -> Judgments:
-    """Positives by the image that captions were written for; captions and images are numbered through.
-
-    ``owners`` has the number of each caption's image; directions are ``t2t``, ``i2t`` and ``t2i``.
-    """
+    """Positives by the image that captions were written for: ``owners`` has the number of each caption's image."""
     captions, images = np.arange(owners.size), np.arange(owners.max() + 1)
     if direction == "i2t":
         return Judgments.from_pairs(images, captions, owners, captions)

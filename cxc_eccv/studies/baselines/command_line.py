@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from argparse import Action, ArgumentDefaultsHelpFormatter
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +14,13 @@ from transformers.hf_argparser import string_to_bool
 
 from cxc_eccv.errors import UnknownName
 
-__all__ = ["read_arguments"]
+
+def option(default: Any, text: str, *, aliases: Sequence[str] = ()) -> Any:  # noqa: ANN401 - as of dataclasses.field
+    """A field of such a dataclass, with its default and its help; each instance has its own copy of a list."""
+    metadata = {"help": text, **({"aliases": list(aliases)} if aliases else {})}
+    if isinstance(default, list):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 def read_arguments(
@@ -26,16 +33,7 @@ def read_arguments(
     """One dataclass of each kind, filled in from the command line of ``cxc-eccv train NAME``; ``--help`` ends it.
 
     A dataclass's ``_argument_group_name`` is the heading of its options. ``presets`` are what ``--preset`` may name, to
-    the options that stand where the command does not name them. Names with underscores are the same options.
-
-    Example:
-        >>> from dataclasses import dataclass
-        >>> @dataclass
-        ... class Arguments:
-        ...     batch_size: int = 3
-        ...     half: bool = True
-        >>> read_arguments("my-model", "Train it.", [Arguments], ["--batch-size", "5", "--no-half"])
-        (Arguments(batch_size=5, half=False),)
+    the options that stand where the command does not name them.
     """
     parser = HfArgumentParser(
         list(kinds),  # type: ignore[arg-type] # its annotation knows instances alone
@@ -69,10 +67,7 @@ def _prefer_hyphens(parser: HfArgumentParser) -> None:
 
 
 class _HyphensHelp(ArgumentDefaultsHelpFormatter):
-    """Shows a switch and its opposite as one entry, and the defaults that there are.
-
-    None and an empty list say nothing to a user.
-    """
+    """Shows a switch and its opposite as one entry, and no default of None or an empty list."""
 
     def add_argument(self, action: Action) -> None:
         if action.const is not False:  # the opposite of a switch

@@ -19,8 +19,6 @@ from cxc_eccv.studies.baselines.training import ScoredPairs, Trained
 from cxc_eccv.types import Report
 from cxc_eccv.writing import replaced_file
 
-__all__ = ["write_model_card"]
-
 OWNED = ("base_model", "datasets", "model-index")
 """Keys of the front matter that describe the run; the others stay as somebody wrote them."""
 
@@ -36,10 +34,7 @@ KINDS = {
 
 
 def write_model_card(trained: Trained, command: str, scoring: str) -> Path:
-    """Write ``README.md`` beside the model; what somebody wrote around the generated part is kept.
-
-    HubConflict where somebody edited the generated part.
-    """
+    """Write ``README.md`` beside the model; what somebody wrote around the generated part is kept."""
     path = trained.model / CARD
     before = path.read_text(encoding="utf-8") if path.is_file() else None
     card = merge_card(_write_card(trained, command, scoring), before, OWNED, str(path))
@@ -86,7 +81,6 @@ def _front_matter(trained: Trained) -> str:
 
 
 def _index(report: Report | None, kind: str) -> list[EvalResult]:
-    """The report as rows of a ``model-index``."""
     if report is None:
         return []
     data: dict[str, Any] = report.provenance["data"]
@@ -133,7 +127,6 @@ def _results(report: Report | None) -> Iterable[str]:
 
 
 def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
-    """What a classifier of entailment reached, and what it has seen."""
     if scored is None:
         return
     report = scored.report
@@ -156,7 +149,6 @@ def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
 
 
 def _data(trained: Trained) -> str:
-    """What it was trained on, as far as that can be told to others."""
     on = list_names(f"`{part}`" for part in trained.parts) if trained.parts else "data of its trainer's, as named below"
     if trained.library.edition != OFFICIAL:
         on = f"the {markdown_text(trained.library.edition)} edition of the data"

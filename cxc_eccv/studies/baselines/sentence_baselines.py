@@ -12,20 +12,13 @@ from cxc_eccv.sts import FittedPerTask, StsReport, evaluate_sts
 from cxc_eccv.sts.tasks import task_names, task_texts
 from cxc_eccv.studies.baselines.untrained import AveragedVectors, read_word_vectors
 
-__all__ = ["STS_BASELINES", "evaluate_baseline"]
-
 STS_BASELINES = ("bow", "word_vectors")
 
 
 def evaluate_baseline(
     name: str, library: Library, tasks: Sequence[str] | None = None, *, vectors: Path | None = None
 ) -> StsReport:
-    """Correlations of a bag of words with human scores.
-
-    ``bow``: TF-IDF fitted on the distinct sentences of each task, without their scores; it has a dimension per word, so
-    that the STS Benchmark and SICK have its cosine and no classifier. ``word_vectors``: the mean of the ``vectors`` of
-    a sentence's words, of a text file as GloVe's.
-    """
+    """Correlations of a bag of words with human scores; TF-IDF knows each task's sentences, not their scores."""
     if name not in STS_BASELINES:
         raise UnknownName("baseline for sentences", name, STS_BASELINES)
     if (vectors is None) == (name == "word_vectors"):

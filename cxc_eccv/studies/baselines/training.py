@@ -24,6 +24,7 @@ from transformers.trainer_utils import speed_metrics
 
 from cxc_eccv.encoding.checkpoints import open_checkpoint
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
+from cxc_eccv.studies.baselines.command_line import option
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import Run
@@ -32,35 +33,10 @@ if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.quality import ClassifierReport
     from cxc_eccv.types import FloatArray, Report
 
-__all__ = [
-    "SHAPING",
-    "AnyModel",
-    "AnyTokenizer",
-    "EpochCallback",
-    "FiniteTrainer",
-    "Processing",
-    "Progress",
-    "ScoredPairs",
-    "ScriptArguments",
-    "Trained",
-    "WholeTrainer",
-    "gather",
-    "last_checkpoint",
-    "process_count",
-    "process_rank",
-    "show_progress",
-    "token_ids",
-    "without_places",
-]
-
+# Our own dual encoders, CLIP and its kin share no type; neither do tokenizers, and processors that hold one.
 AnyModel = Any
-"""Our own dual encoders, CLIP and its kin, which share no type."""
-
 AnyTokenizer = Any
-"""Tokenizers share no type either."""
-
 Processing = Any
-"""A tokenizer, or a processor that holds one."""
 
 CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
 """Files of a checkpoint; the state is written last."""
@@ -101,11 +77,8 @@ class ScoredPairs(NamedTuple):
 class Trained:
     """What a training run leaves, as its report and its card tell of it.
 
-    ``model`` is the folder of the model, ``output`` or one within it; ``base_models`` are on the Hub; ``parts`` of the
-    data are empty for a file of the user's own or the sample; ``settings`` are what the weights depend on; ``loading``
-    is Python that embeds a caption, with FOLDER for the model's; ``scoring`` are commands that score it, none where
-    only the training command does. What was scored, an upload and a pipeline of transformers are None where there is
-    none.
+    ``model`` is the folder of the model, ``output`` or one within it; ``loading`` is Python that embeds a caption, with
+    FOLDER for the model's; ``scoring`` are commands that score it.
     """
 
     kind: str
@@ -199,8 +172,7 @@ class FiniteTrainer(Trainer):
 class WholeTrainer(FiniteTrainer):
     """Trainer that measures a model by itself, orders the training data anew each epoch, and loads whole checkpoints.
 
-    ``save_pretrained`` writes some backbones' weights under the names of older versions (ViT's are), which
-    ``from_pretrained`` knows and ``load_state_dict``, Trainer's own way, passes over with a warning.
+    ``save_pretrained`` writes some backbones' weights (ViT's) under old names, which ``load_state_dict`` passes over.
     """
 
     def measure(self) -> Mapping[str, float]:
@@ -236,12 +208,10 @@ class WholeTrainer(FiniteTrainer):
         return sampler
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: AnyModel = None) -> None:
-        """Take up the weights of a checkpoint, all of them."""
         target: Any = self.accelerator.unwrap_model(self.model if model is None else model)
         target.load_state_dict(open_checkpoint(type(target), resume_from_checkpoint).state_dict())
 
     def _load_best_model(self) -> None:
-        """Take up the weights of the best checkpoint."""
         self._load_from_checkpoint(str(self.state.best_model_checkpoint))
 
 
@@ -251,11 +221,10 @@ class ScriptArguments(TrainingArguments):
 
     _argument_group_name = "training, with all of transformers' TrainingArguments"
 
-    resume: bool | None = field(
-        default=None,
-        metadata={"help": "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."},
+    resume: bool | None = option(
+        None, "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."
     )
-    resume_from_checkpoint: str | None = field(default=None, metadata={"help": "Refused: see --resume."})
+    resume_from_checkpoint: str | None = option(None, "Refused: see --resume.")
     dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
     remove_unused_columns: bool = False
     eval_strategy: str = "epoch"
@@ -300,10 +269,7 @@ def without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Progress(TrainerCallback):
-    """A line for every log and evaluation, above a bar where standard error is a terminal; on the first process.
-
-    ``selecting`` are the directions whose mean R@10 is the ``recall_at_10`` of an evaluation.
-    """
+    """A line for every log and evaluation, above a bar where standard error is a terminal; on the first process."""
 
     def __init__(self, selecting: Collection[str] = ()) -> None:
         self.selecting = selecting
@@ -378,11 +344,7 @@ def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> st
 def last_checkpoint(
     folder: Path, identity: dict[str, Any], *, resume: bool | None = None, is_first: bool = True
 ) -> str | None:
-    """The newest complete checkpoint below a run's folder, or None; the first process records whose folder it is.
-
-    CheckpointMismatch where the folder is of a run with another ``identity``, what weights depend on; InvalidOption
-    where ``resume`` is True and there is no checkpoint, or False and there is one.
-    """
+    """The newest complete checkpoint of a run, or None; its folder must be of a run with the same ``identity``."""
     record = folder / "run.json"
     checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     complete = [path for path in checkpoints if all((path / name).is_file() for name in CHECKPOINT_FILES)]

@@ -1,8 +1,4 @@
-"""EntailmentConfig and EntailmentClassifier: does an image with its captions entail a sentence?
-
-The multi-modal entailment classifier of "Revising Image-Text Retrieval via Multi-Modal Entailment": a text branch reads
-the captions with the sentence, a visual branch the image with the sentence, and a gate joins what both found.
-"""
+"""EntailmentConfig and EntailmentClassifier: does an image with its captions entail a sentence?"""
 
 from __future__ import annotations
 
@@ -24,7 +20,9 @@ from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.studies.entailment.encoders import (
     as_config,
     ask_for_cross_attention,
+    blank_attended,
     build_encoder,
+    check_attends,
     check_reader,
     check_sees_all,
     check_text_encoder,
@@ -34,7 +32,6 @@ from cxc_eccv.studies.entailment.encoders import (
     first_states,
     spread_positions,
 )
-from cxc_eccv.studies.entailment.masking import blank_attended, check_attends
 
 __all__ = ["KINDS", "EntailmentClassifier", "EntailmentConfig", "EntailmentOutput", "soft_cross_entropy"]
 
@@ -241,20 +238,13 @@ class EntailmentClassifier(PreTrainedModel):
     layer to the size of h_t before the gate; the visual head still takes h_v itself.
 
     **Loss** (equations 9 to 12): a pair with text alone counts for the text head, one with an image alone for the
-    visual head, one with both for all three. The paper sums over the pairs; here the sum is divided by the number of
-    pairs in the batch, so that a learning rate means the same whatever the batch size, while the pairs of a batch
-    weigh against each other as in the paper. A branch works on those rows only that its head or the joint head
-    needs: a plain black image or an empty premise fills the others' place in the tensors, and costs nothing.
+    visual head, one with both for all three; the sum is divided by the number of pairs in the batch. A branch works on
+    those rows only that its head or the joint head needs.
 
     **Masking** (section 3.2), in training with labels: entailed pairs with an image (label at least 0.5), drawn at
-    random, are copied with the most attended patches blanked; see
-    ``blank_attended``. There are as many copies as ``mask_share`` of the batch's pairs
-    with an image, or as there are entailed ones. The default is that of Table 2, which counts 132.3k masked images
-    beside 529.5k visual pairs and 148.8k beside 595.4k multi-modal ones: a quarter. (Section 3.2 speaks of "up to 4
-    images" a batch, but not of how many pairs.) The copies are further rows, as the paper "supplies negative samples"
-    and counts them beside the pairs they are from. They are not entailed for the visual head and, where there
-    is text, for the joint head: Table 2 counts masked images under visual and under multi-modal entailment. The text
-    head does not see them again, for the captions still entail the sentence.
+    random, are copied with the most attended patches blanked, as many as ``mask_share`` of the batch's pairs with an
+    image, or as there are entailed ones. The copies are further rows, not entailed for the visual and the joint head;
+    the text head does not see them.
 
     **Labels** are 0 or 1, or in between (a rating): cross-entropy against (1 - y, y).
 
@@ -413,7 +403,6 @@ class EntailmentClassifier(PreTrainedModel):
         super().save_pretrained(save_directory, *arguments, **options)
 
     def _refuse(self, batch: _Batch, labels: torch.Tensor | None) -> None:
-        """Raise where a branch is missing, or what it reads, or a label is none."""
         kinds = batch.kinds
         for only, other, head, branch, reads in (
             (TEXT, VISUAL, self.text_head, "text", "input_ids" in batch.texts),
@@ -432,7 +421,6 @@ class EntailmentClassifier(PreTrainedModel):
             raise InvalidOption(f"label {wrong:g}: give 0, 1 or what lies between them")
 
     def _add_masked(self, batch: _Batch, labels: torch.Tensor) -> tuple[_Batch, torch.Tensor]:
-        """The batch with masked copies of some entailed pairs after it."""
         image_model = self.image_model
         if not (self.training and self.config.mask_share) or image_model is None:
             return batch, labels
@@ -492,7 +480,6 @@ class EntailmentClassifier(PreTrainedModel):
             module.reset_parameters()
 
     def _check_parts(self) -> None:
-        """Raise where the parts that were put together cannot do their work."""
         tokens = {"input_ids": torch.tensor([[5, 6, 7], [5, 6, 8]])}
         with torch.no_grad():
             if self.config.has_text:

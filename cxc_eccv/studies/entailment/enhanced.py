@@ -250,7 +250,6 @@ class EnhancedTrainer(Trainer):
         return self.state.global_step + 1 if self.accelerator.sync_gradients else None
 
     def _begin_extra_batch(self, weak: WeakBatches, step: int) -> None:
-        """Draw weak positives for the images since the last extra batch, and have them loaded."""
         images, self._images = self._images, []
         pairs = weak.draw(images, step=step, rank=self.args.process_index)
         # A process that stayed away would leave the others waiting; losses over all processes need batches of one size.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -162,11 +162,17 @@ class ClassifierJudge(Judge):
             found = self._answers.read(distinct)
             asked = np.flatnonzero(np.isnan(found))
             asked, cut = asked[np.argsort(first[asked])], 0  # as they came, so that pairs of an image stay together
-            for rows in self._groups(asked):
-                pairs = [(premises[row], images[row], hypotheses[row]) for row in first[rows].tolist()]
-                found[rows], shortened = self._ask(pairs)
-                self._answers.write(distinct[rows], found[rows])
-                cut += shortened
+            bar = tqdm(
+                total=asked.size, desc="judging", unit="pair", leave=False, disable=None if self._progress else True
+            )
+            with bar:
+                for start in range(0, asked.size, PAIRS_AT_ONCE):
+                    rows = asked[start : start + PAIRS_AT_ONCE]
+                    pairs = [(premises[row], images[row], hypotheses[row]) for row in first[rows].tolist()]
+                    found[rows], shortened = self._ask(pairs)
+                    self._answers.write(distinct[rows], found[rows])
+                    cut += shortened
+                    bar.update(rows.size)
         if cut:
             warnings.warn(
                 f"{cut:,} of {asked.size:,} pairs are longer than the context of {self.classifier.name}; the ends of "
@@ -175,17 +181,7 @@ class ClassifierJudge(Judge):
             )
         return np.asarray(found[back])
 
-    def _groups(self, asked: IntArray) -> Iterator[IntArray]:
-        with tqdm(
-            total=asked.size, desc="judging", unit="pair", leave=False, disable=None if self._progress else True
-        ) as bar:
-            for start in range(0, asked.size, PAIRS_AT_ONCE):
-                rows = asked[start : start + PAIRS_AT_ONCE]
-                yield rows
-                bar.update(rows.size)
-
     def _ask(self, pairs: Sequence[tuple[str, Path | None, str]]) -> tuple[FloatArray, int]:
-        """Probabilities, and how many pairs were cut at the end of the context."""
         premises, images, hypotheses = (list(part) for part in zip(*pairs, strict=True))
         seen = None if self.images is None else images
         scores, cut = self.classifier.score_and_count(premises, seen, hypotheses, progress=False, **self._options)
@@ -248,9 +244,9 @@ def _key(premise: str, image: Path | None, hypothesis: str) -> str:
 
 
 class _Answers:
-    """What a classifier answered, in files that are written once and never changed.
+    """What a classifier answered.
 
-    Processes need no lock: each writes files of its own, named by the pairs in them, and reads those of all.
+    Each process writes files of its own, named by their pairs, and reads those of all.
     """
 
     def __init__(self, classifier: Classifier) -> None:

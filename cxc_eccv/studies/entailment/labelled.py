@@ -31,17 +31,12 @@ from cxc_eccv.types import FloatArray, IntArray
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Announced, Classifier
 
-__all__ = ["LabelledPairs", "Questions", "find_images", "find_labelled", "read_labelled"]
-
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 PAIR_IDS = ("image_id", "caption_id")
 
 
 class Questions(NamedTuple):
-    """Pairs to score: distinct premises with their image files, distinct hypotheses, and (P,) places among both.
-
-    ``files`` are None for a classifier of texts alone.
-    """
+    """Pairs to score, as (P,) places among distinct premises and hypotheses; ``files`` are None for texts alone."""
 
     premises: Sequence[str]
     files: Sequence[Path | None] | None
@@ -62,10 +57,7 @@ class Questions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledPairs:
-    """Labelled pairs of a part (``cxc/val``) or of a file, in the schema of training data.
-
-    ``left_out`` has the number of rows that each rule left out.
-    """
+    """Labelled pairs of a part (``cxc/val``) or of a file; ``left_out`` counts rows by the rule that left them out."""
 
     name: str
     table: pa.Table
@@ -128,18 +120,7 @@ def find_labelled(name: str) -> Path | None:
 
 
 def read_labelled(name: str, library: Library, *, images: str | Path | None = None) -> LabelledPairs:
-    """Labelled pairs of a file, or of a part of the corpora, which may be of test data: nothing is trained here.
-
-    A file is a table (``.parquet``) with ``hypothesis``, ``label`` and ``premise`` or ``image``, and whatever else
-    training data have; a label file of ``cxc-eccv annotate merge`` (``.parquet``); or one of the layouts of entailment
-    labels (``.csv``, ``.jsonl``). ``images`` is the folder for a part whose premises shall have them. DataError for a
-    malformed file or raw files that are not at hand, UnknownName for a part.
-
-    Example:
-        >>> pairs = read_labelled("cxc/test", Library("sample"))
-        >>> pairs.table.num_rows, sorted(set(pairs.labels.tolist()))
-        (80, [0, 1])
-    """
+    """Labelled pairs of a file, or of a part of the corpora, test data included: nothing is trained here."""
     path = find_labelled(name)
     if path is None:
         data = load_training_data(library, [name], images=images, allow_test_data=True)
@@ -189,7 +170,6 @@ def _check_labels(path: Path, labels: pa.ChunkedArray) -> None:
 
 
 def _of_people(labels: LabelFile, library: Library) -> pa.Table:
-    """Pairs of a label file with the words of the split that they are of."""
     library.check_labels(labels)
     content = library.karpathy(labels.split)
     images, captions = (np.asarray(labels.table[name]) for name in ("image_id", "caption_id"))
@@ -203,11 +183,10 @@ def _of_people(labels: LabelFile, library: Library) -> pa.Table:
         "image_key": pa.array(keys("coco", images)),
         "caption_key": pa.array(keys("coco", captions)),
     }
-    return pa.table([given.get(field.name, pa.nulls(images.size, field.type)) for field in SCHEMA], schema=SCHEMA)
+    return _table_of(given, images.size)
 
 
 def _of_labels(table: pa.Table) -> pa.Table:
-    """Pairs of one of the layouts of entailment labels, in the schema of all."""
     premises = join_captions(table["premise"].combine_chunks())
     ids, names = table["image_id"].to_pylist(), [Path(name).name for name in table["image"].to_pylist()]
     keys = [f"image/{name}" if number is None else f"coco/{number}" for number, name in zip(ids, names, strict=True)]
@@ -225,7 +204,12 @@ def _of_labels(table: pa.Table) -> pa.Table:
         "image_key": pa.array(keys),
         "caption_key": pa.array(captions, pa.string()),
     }
-    return pa.table([given.get(field.name, pa.nulls(table.num_rows, field.type)) for field in SCHEMA], schema=SCHEMA)
+    return _table_of(given, table.num_rows)
+
+
+def _table_of(columns: Mapping[str, pa.Array], rows: int) -> pa.Table:
+    """A table of the schema; columns that are not given are null."""
+    return pa.table([columns.get(field.name, pa.nulls(rows, field.type)) for field in SCHEMA], schema=SCHEMA)
 
 
 def find_images(

@@ -16,8 +16,6 @@ from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import FloatArray, Result
 
-__all__ = ["TASKS", "MeanScores", "mean_entailment"]
-
 TASKS = ("entailment", "flickr30k_entailment")
 """Of COCO and of Flickr30k."""
 
@@ -58,23 +56,7 @@ class MeanScores:
 def mean_entailment(
     reports: Sequence[ScoredReport], *, name: str | None = None, seed: int = 0, confidence: float | None = 0.95
 ) -> MeanScores:
-    """The mean of Entail@K over COCO and Flickr30k for every K that both reports have, each collection counting half.
-
-    The collections have different images, so the intervals draw the images of each by themselves. The reports may come
-    in either order; InvalidOption where they differ in split or in the policy for pairs without a label.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from cxc_eccv.types import Report
-        >>> def scored(task, *values):
-        ...     key = {"task": [task] * 2, "direction": ["i2t"] * 2, "metric": ["entail_at_1"] * 2}
-        ...     table = pa.table({"query_id": [1, 2], **key, "value": [*values], "cluster": [1, 2]})
-        ...     row = Result(task, "i2t", "entail_at_1", sum(values) / 2, 2, parameters={"k": 1})
-        ...     return ScoredReport.of(task, Report((row,), {}, {"split": "test"}, table))
-        >>> found = mean_entailment([scored("entailment", 1.0, 0.0), scored("flickr30k_entailment", 1.0, 1.0)])
-        >>> found.results[-1].key, found.results[-1].value
-        ('entailment_mean/i2t/entail_at_1', 0.75)
-    """
+    """The mean of Entail@K over COCO and Flickr30k for every K in both reports, each collection counting half."""
     settings = Settings(seed, confidence)
     by_task = _sort(reports)
     coco, flickr = (by_task[name] for name in TASKS)
@@ -93,7 +75,6 @@ def mean_entailment(
 
 
 def _sort(reports: Sequence[ScoredReport]) -> dict[str, ScoredReport]:
-    """Task to the report that has it."""
     found: dict[str, ScoredReport] = {}
     for scored in reports:
         has = {row.task for row in scored.report.results}
@@ -111,7 +92,6 @@ def _sort(reports: Sequence[ScoredReport]) -> dict[str, ScoredReport]:
 
 
 def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result, Result]]) -> None:
-    """Refuse reports whose numbers mean different things."""
     first, second = coco.report, flickr.report
     facts: list[tuple[str, object, object]] = [
         ("split", first.provenance.get("split"), second.provenance.get("split")),

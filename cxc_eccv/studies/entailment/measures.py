@@ -172,26 +172,14 @@ def choose_threshold(
 
 
 def average_precision(labels: ArrayLike, scores: ArrayLike, *, share: float | None = None) -> float:
-    """The mean over the entailed pairs of the precision at each one's score; equal scores are predicted alike.
-
-    ``share`` is the share of entailed pairs to give the precision for; None for that of these pairs.
-
-    Example:
-        >>> average_precision([1, 0, 1, 0], [0.9, 0.8, 0.8, 0.1])
-        0.8333333333333333
-    """
+    """The mean of the precision at each entailed pair's score, as if ``share`` of all pairs were entailed."""
     truth, values = _check_pairs(labels, scores)
     _, predicted, hits = _count_from_the_top(truth, values)
     return float(np.diff(hits, prepend=0) @ _at_share(hits, predicted, truth, share) / truth.sum())
 
 
 def precision_of_best(labels: ArrayLike, scores: ArrayLike, pairs: int, *, share: float | None = None) -> float:
-    """The expected precision of so many pairs with the highest scores, where pairs of equal score are drawn at random.
-
-    Example:
-        >>> precision_of_best([1, 0, 1, 0], [0.9, 0.8, 0.8, 0.1], 2)
-        0.75
-    """
+    """The expected precision of the ``pairs`` with the highest scores, where ties are drawn at random."""
     truth, values = _check_pairs(labels, scores)
     _, predicted, hits = _count_from_the_top(truth, values)
     found = np.interp([pairs], np.append(0, predicted), np.append(0, hits))
@@ -256,16 +244,7 @@ def fit_calibration(scores: ArrayLike, labels: ArrayLike) -> tuple[float, float]
 def fit_logistic(
     features: Sequence[ArrayLike], labels: ArrayLike, *, rising: bool = False
 ) -> tuple[tuple[float, ...], float]:
-    """A weight for every feature, and an offset: ``p = 1 / (1 + exp(-(sum of weight x feature + offset)))``.
-
-    A logistic regression on (K, N) features, with the targets of :func:`fit_calibration`. With ``rising`` no weight is
-    below 0. DataError for labels of one kind alone, or a feature that is the same everywhere.
-
-    Example:
-        >>> weights, offset = fit_logistic([[-2.0, -1.0, 0.5, 2.0], [1.0, 2.0, 2.0, 1.0]], [0, 0, 1, 1])
-        >>> weights[0] > 0, abs(weights[1]) < 0.5
-        (True, True)
-    """
+    """Weights of (K, N) features, none below 0 if ``rising``, and an offset: logistic regression on Platt's targets."""
     from scipy.optimize import minimize
 
     truth, columns = _check_pairs(labels, features[0])[0], [_check_pairs(labels, feature)[1] for feature in features]
@@ -297,10 +276,7 @@ def fit_logistic(
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """Pairs whose probability p lies in one part of the scale, ``low <= p < high``; the last part includes its end.
-
-    ``probability`` is their mean, ``share`` how many are labelled 1, with Wilson's interval.
-    """
+    """Pairs with a probability in [low, high), the last bin including 1; ``share`` of them are labelled 1."""
 
     low: float
     high: float
@@ -313,10 +289,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Do probabilities mean what they say? ``bins`` are those with any pair, in ascending order.
-
-    ``expected_error`` is the mean over all pairs of how far the mean probability of their bin is from its share.
-    """
+    """Bins with any pair, in ascending order, and the mean gap between probability and share over all pairs."""
 
     bins: tuple[ReliabilityBin, ...]
     expected_error: float
@@ -325,17 +298,9 @@ class Reliability:
 def measure_reliability(
     labels: ArrayLike, probabilities: ArrayLike, *, bins: int = BINS, confidence: float = 0.95
 ) -> Reliability:
-    """Compare (N,) probabilities with the share that is labelled 1, in bins of equal width.
+    """Compare (N,) probabilities with the share that is labelled 1, in bins of equal width (Guo et al., ICML 2017, eq.
 
-    DataError as of :func:`measure_classifier`, and for a probability outside [0, 1].
-
-    References:
-        Guo, Pleiss, Sun and Weinberger, On calibration of modern neural networks, ICML 2017, equation 3.
-
-    Example:
-        >>> found = measure_reliability([0, 1, 1, 1], [0.2, 0.2, 0.9, 0.9])
-        >>> [(row.pairs, row.share) for row in found.bins], round(found.expected_error, 3)
-        ([(2, 0.5), (2, 1.0)], 0.2)
+    3).
     """
     truth, values = _check_pairs(labels, probabilities)
     outside = np.flatnonzero((values < 0) | (values > 1))

@@ -51,8 +51,6 @@ from cxc_eccv.writing import replaced_file
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Announced, Classifier
 
-__all__ = ["COLLECTIONS", "MiningOptions", "labelled_part", "mine"]
-
 SPLITS = ("train", "restval", "validation")
 
 COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K}
@@ -71,13 +69,7 @@ class Candidates(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiningOptions:
-    """What is mined of which split and collection, and by which rule.
-
-    ``top_k`` captions of every image are scored. The ``threshold`` is the lowest probability to keep: the classifier's,
-    or that of the rule fitted on ``labelled`` pairs of the lists, 0.5 by default; ``precision`` in its place is what it
-    shall reach on these pairs. ``share`` is that of entailed pairs in the lists, None for that of the labelled ones.
-    ``images`` is the folder of a classifier that looks at images, ``output`` a ``.parquet`` file to write.
-    """
+    """What is mined of which split and collection, and by which rule."""
 
     split: str = "train"
     collection: str = "coco"
@@ -136,92 +128,46 @@ def mine(
 ) -> MinedPairs:
     """Captions of other images that are likely to be entailed, among a retriever's best for every image.
 
-    With labelled pairs, a logistic regression on those of them that are in the retriever's lists weighs the
-    classifier's probability against the rank; without them the classifier decides alone, from a threshold on.
-
-    The premise is an image's own captions, joined by a blank, and the image where the classifier looks at images. A
-    retriever of texts alone ranks by the mean of the vectors of an image's own captions. Under torchrun the processes
+    A retriever of texts alone ranks by the mean of the vectors of an image's own captions. ``labelled_run`` has the
+    retriever's results on the split of the labelled pairs, where that is another one. Under torchrun the processes
     share the work; with an output, a call that was killed goes on where it was.
-
-    Args:
-        run: vectors, scores or lists of the split's images and captions.
-        classifier: what :func:`cxc_eccv.studies.entailment.scoring.load_classifier` gave.
-        library: the raw sources.
-        options: what is mined, and by which rule.
-        labelled_run: the same retriever's vectors, scores or lists of the split of the labelled pairs; None where that
-            is the split that is mined.
-        similarity: of vectors: ``cosine`` or ``dot``; None for what the run says, else cosine.
-        device: torch device to rank vectors on; None for the processor.
-        batch_size: pairs at once.
-        progress: show a bar.
-
-    Returns:
-        The pairs, by image and rank, with all facts; on every process.
-
-    Raises:
-        InvalidOption: the test split; neither labelled pairs nor a threshold, or a threshold and a precision; labelled
-            pairs that the classifier was trained on, or that are in no list; no images where they are needed; no pair
-            that reaches the threshold.
-        RunError: the run lacks images or captions of the split, or its lists are too short.
-        DataError: a raw file or an image is missing or broken.
     """
     path = options.check(classifier, library)
-    split, collection, labelled, top_k = options.split, options.collection, options.labelled, options.top_k
-    content = COLLECTIONS[collection].content(library, split)
+    part, labelled = (options.collection, options.split), options.labelled
+    content = COLLECTIONS[options.collection].content(library, options.split)
     with join_processes() as processes, lock_output(path, processes):
+        rank = partial(
+            _rank,
+            top_k=options.top_k,
+            processes=processes,
+            similarity=similarity,
+            device=device,
+            progress=progress and not processes.rank,
+        )
         score = partial(_score, classifier, output=path, processes=processes, batch_size=batch_size, progress=progress)
-        how = {"similarity": similarity, "device": device, "progress": progress and processes.rank == 0}
-        ranking = _with_image_vectors(run, content, similarity)
-        found = _rank(ranking, content, top_k, processes, **how)
-        questions = _questions(classifier, content, found, options.images)
-        rule: dict[str, Any] = {"top_k": top_k, "threshold": options.threshold}
+        lists = rank(run, content)
+        questions = _questions(classifier, content, lists, options.images)
+        rule: dict[str, Any] = {"top_k": options.top_k, "threshold": options.threshold}
         fitted = None
         if labelled is not None:
-            part = labelled_part(labelled, library)
-            of_part, lists = content, found
-            if part != (collection, split):
-                of_part = COLLECTIONS[part[0]].content(library, part[1])
-                other = _with_image_vectors(require_labelled_run(labelled_run, labelled, part), of_part, similarity)
-                lists = _rank(other, of_part, top_k, processes, **how)
-            listed, labels = _find_labelled(labelled, part, of_part, lists)
-            probabilities = score("labelled", _questions(classifier, of_part, listed, options.images))[0]
+            of_labelled = labelled_part(labelled, library)
+            there, lists_there = content, lists
+            if of_labelled != part:
+                there = COLLECTIONS[of_labelled[0]].content(library, of_labelled[1])
+                lists_there = rank(require_labelled_run(labelled_run, labelled, of_labelled), there)
+            listed, labels = _find_labelled(labelled, of_labelled, there, lists_there)
+            probabilities = score("labelled", _questions(classifier, there, listed, options.images))[0]
             if options.share is None:
-                _warn_of_gaps(labelled, listed, lists)
-            fitted = fit_rule(
-                probabilities,
-                listed.ranks,
-                labels,
-                of_part.image_ids[listed.images],
-                threshold=options.threshold,
-                precision=options.precision,
-                share=options.share,
-            )
+                _warn_of_gaps(labelled, listed, lists_there)
+            wanted = {name: getattr(options, name) for name in ("threshold", "precision", "share")}
+            fitted = fit_rule(probabilities, listed.ranks, labels, there.image_ids[listed.images], **wanted)
             rule |= {**fitted.facts(), "labelled": labelled.name}
             rule |= {} if options.precision is None else {"precision": options.precision}
         scores, cut = score("pairs", questions)
-        facts = {
-            "schema": MINED_FORMAT,
-            "collection": collection,
-            "split": split,
-            "classifier": {
-                "name": classifier.name,
-                "fingerprint": classifier.fingerprint,
-                "premise": "image and captions" if classifier.model.config.has_visual else "captions",
-                "training_data": getattr(classifier.model.config, "training_data", None),
-            },
-            "retriever": _describe_retriever(run, ranking, found, similarity),
-            "rule": {**rule, "pairs_scored": scores.size, "pairs_cut": cut},
-            "data": {
-                "edition": library.edition,
-                "version": library.catalog.version,
-                "content": content.fingerprint,
-                "images": content.image_ids.size,
-                "captions": content.caption_ids.size,
-                "files": library.files_used(),
-            },
-            "package": cxc_eccv.__version__,
-        }
-        mined = MinedPairs(_keep(content, found, scores, fitted, facts), facts)
+        rule |= {"pairs_scored": scores.size, "pairs_cut": cut}
+        retriever = _describe_retriever(run, lists, similarity)
+        facts = _describe(options, classifier, retriever, rule, library, content)
+        mined = MinedPairs(_keep(content, lists, scores, fitted, facts), facts)
         _write(mined, path, processes)
     return mined
 
@@ -339,11 +285,14 @@ def _with_image_vectors(run: Run, content: KarpathySplit, similarity: str | None
 def _rank(
     run: Run,
     content: KarpathySplit,
+    *,
     top_k: int,
     processes: Processes,
+    similarity: str | None,
     **options: Any,  # noqa: ANN401 - of the ranking
 ) -> Candidates:
     """The captions of other images that stand first for every image; each process ranks for a part of the images."""
+    run = _with_image_vectors(run, content, similarity)
     owners = positions_of(content.caption_image_ids, content.image_ids)[0]
     part = np.array_split(np.arange(content.image_ids.size), processes.count)[processes.rank]
     depth = top_k + int(np.bincount(owners).max())
@@ -357,7 +306,7 @@ def _rank(
             content.caption_ids[linked],
         )
         with one_blas_thread():
-            best = rank_top(run, links, "i2t", depth, **options).ids
+            best = rank_top(run, links, "i2t", depth, similarity=similarity, **options).ids
         captions = positions_of(best.ravel(), content.caption_ids)[0].reshape(best.shape)
         others = owners[captions] != part[:, None]
         ranks = np.cumsum(others, axis=1)
@@ -426,7 +375,6 @@ def _score(
     batch_size: int,
     progress: bool,
 ) -> tuple[NDArray[np.float32], int]:
-    """Probabilities, and how many pairs were cut at the end of the context."""
     side, key = _PairSide(name, classifier, questions, batch_size), fingerprint("mine", classifier.fingerprint)
     found, notes = encode_side(side, output, processes, key=key, progress=progress, verb="scoring")
     if notes.truncated and not processes.rank:
@@ -438,14 +386,48 @@ def _score(
     return np.asarray(found.vectors[:, 0]), notes.truncated
 
 
-def _describe_retriever(run: Run, ranking: Run, found: Candidates, similarity: str | None) -> dict[str, Any]:
+def _describe(
+    options: MiningOptions,
+    classifier: Classifier,
+    retriever: dict[str, Any],
+    rule: dict[str, Any],
+    library: Library,
+    content: KarpathySplit,
+) -> dict[str, Any]:
+    config = classifier.model.config
+    return {
+        "schema": MINED_FORMAT,
+        "collection": options.collection,
+        "split": options.split,
+        "classifier": {
+            "name": classifier.name,
+            "fingerprint": classifier.fingerprint,
+            "premise": "image and captions" if config.has_visual else "captions",
+            "training_data": getattr(config, "training_data", None),
+        },
+        "retriever": retriever,
+        "rule": rule,
+        "data": {
+            "edition": library.edition,
+            "version": library.catalog.version,
+            "content": content.fingerprint,
+            "images": content.image_ids.size,
+            "captions": content.caption_ids.size,
+            "files": library.files_used(),
+        },
+        "package": cxc_eccv.__version__,
+    }
+
+
+def _describe_retriever(run: Run, found: Candidates, similarity: str | None) -> dict[str, Any]:
     """Its fingerprint is that of the lists: what it retrieved, from whatever file."""
     lists = hashlib.sha256(b"".join(np.ascontiguousarray(column, dtype=np.int64).tobytes() for column in found))
     name = run.model or (run.path.name if run.path else "a run")
     facts: dict[str, Any] = {"name": name, "fingerprint": lists.hexdigest(), "run": run.facts()}
     if isinstance(run, EmbeddingsRun):
         facts["similarity"] = similarity_of(run, similarity)
-    return facts | ({} if ranking is run else {"image_vectors": "mean of the image's own captions"})
+        facts |= {} if run.images is not None else {"image_vectors": "mean of the image's own captions"}
+    return facts
 
 
 def _keep(
@@ -484,7 +466,6 @@ def _keep(
 
 
 def _write(mined: MinedPairs, path: Path | None, processes: Processes) -> None:
-    """On the first process, write the file and remove what it was made of."""
     processes.wait()
     if path is not None and processes.rank == 0:
         with replaced_file(path) as part:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -41,8 +41,8 @@ COUNTED = 1024
 
 Mask = NDArray[np.bool_]
 
-BLACK = (64, 64)
-"""Width and height of the black image that fills a missing one's place."""
+BLACK = Image.new("RGB", (64, 64))
+"""Fills the place of a missing image."""
 
 
 class Prepared(NamedTuple):
@@ -158,11 +158,20 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         return found
 
     def kinds(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> list[int]:
-        """The kind of each of N pairs, its place in :data:`~cxc_eccv.studies.entailment.classifier.KINDS`.
-
-        An image is anything but None. Errors are those of :meth:`prepare`.
-        """
-        kinds = _kinds(premises, [None] * len(premises) if images is None else images, hypotheses)
+        """The kind of each of N pairs, its place in ``KINDS``; an image is anything but None."""
+        images = [None] * len(premises) if images is None else images
+        if not len(premises) == len(images) == len(hypotheses) > 0:
+            raise InvalidOption(
+                f"{len(premises)} premises, {len(images)} images and {len(hypotheses)} hypotheses: give one of each "
+                "for every pair, with an empty premise or None where there is none"
+            )
+        kinds = []
+        for place, (premise, image, hypothesis) in enumerate(zip(premises, images, hypotheses, strict=True)):
+            if not hypothesis.strip():
+                raise InvalidOption(f"pair {place}: the hypothesis is empty")
+            if not premise.strip() and image is None:
+                raise InvalidOption(f"pair {place}: neither premise nor image; give one of them")
+            kinds.append(TEXT if image is None else MULTIMODAL if premise.strip() else VISUAL)
         for kind, part, needs in ((TEXT, self.tokenizer, "text"), (VISUAL, self.image_processor, "visual")):
             if part is None and kind in kinds:
                 raise TowerMissing(
@@ -174,7 +183,6 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
     def _tokenize(
         self, premises: Sequence[str], hypotheses: Sequence[str], kinds: Sequence[int]
     ) -> tuple[dict[str, torch.Tensor], int]:
-        """Tokens for both branches, and how many pairs lost some that a branch would read."""
         inputs: dict[str, torch.Tensor] = {}
         cut = np.zeros(len(kinds), dtype=bool)
         if self.tokenizer is not None:
@@ -187,8 +195,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         return inputs, int(cut.sum())
 
     def _pixels(self, images: Sequence[Image.Image | None]) -> dict[str, torch.Tensor]:
-        """Pixels of each image once, and which of them is a pair's."""
-        pictures = {id(image): _black() if image is None else open_picture(image).image for image in images}
+        pictures = {id(image): BLACK if image is None else open_picture(image).image for image in images}
         places = {name: place for place, name in enumerate(pictures)}
         found = self.image_processor(images=list(pictures.values()), return_tensors="pt")
         tensors = {name: found[name] for name in ("pixel_values", "pixel_mask") if name in found}
@@ -248,29 +255,11 @@ def _limited(tokenizer: Any, model: Any) -> Any:  # noqa: ANN401 - any tokenizer
     return limited
 
 
-def _kinds(premises: Sequence[str], images: Sequence[Any], hypotheses: Sequence[str]) -> list[int]:
-    """The kind of each pair, all of which must have a premise and a hypothesis."""
-    if not len(premises) == len(images) == len(hypotheses) > 0:
-        raise InvalidOption(
-            f"{len(premises)} premises, {len(images)} images and {len(hypotheses)} hypotheses: give one of each for "
-            "every pair, with an empty premise or None where there is none"
-        )
-    kinds = []
-    for place, (premise, image, hypothesis) in enumerate(zip(premises, images, hypotheses, strict=True)):
-        if not hypothesis.strip():
-            raise InvalidOption(f"pair {place}: the hypothesis is empty")
-        if not premise.strip() and image is None:
-            raise InvalidOption(f"pair {place}: neither premise nor image; give one of them")
-        kinds.append(TEXT if image is None else MULTIMODAL if premise.strip() else VISUAL)
-    return kinds
-
-
 def _tokenize_pairs(
     tokenizer: Any,  # noqa: ANN401 - tokenizers share no public type
     premises: Sequence[str],
     hypotheses: Sequence[str],
 ) -> tuple[dict[str, torch.Tensor], Mask]:
-    """Inputs of the pairs, and which of them were cut."""
     limit = tokenizer.model_max_length
     # Cutting the premise leaves at least one token of it, so that much must be left beside the hypothesis.
     room = limit - tokenizer.num_special_tokens_to_add(pair=True) - 1
@@ -293,24 +282,17 @@ def _tokenize(
     tokenizer: Any,  # noqa: ANN401 - tokenizers share no public type
     texts: Sequence[str],
 ) -> tuple[dict[str, torch.Tensor], Mask]:
-    """Inputs of single texts, and which of them were cut."""
     limit = tokenizer.model_max_length
     found = tokenizer(list(texts), truncation=True, max_length=limit, padding="longest", return_tensors="pt")
     return _tensors(found), _overflows(found)
 
 
 def _overflows(found: Any) -> Mask:  # noqa: ANN401 - transformers' own
-    """Which texts were cut."""
     return np.array([bool(encoding.overflowing) for encoding in found.encodings], dtype=bool)
 
 
 def _tensors(found: Any) -> dict[str, torch.Tensor]:  # noqa: ANN401 - transformers' own
     return {name: found[name] for name in ("input_ids", "attention_mask", "token_type_ids") if name in found}
-
-
-@lru_cache(maxsize=1)
-def _black() -> Image.Image:
-    return Image.new("RGB", BLACK)
 
 
 AutoProcessor.register(EntailmentConfig, EntailmentProcessor, exist_ok=True)

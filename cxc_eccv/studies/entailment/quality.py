@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.measures import (
     Rate,
     Reliability,
+    ReliabilityBin,
     check_threshold,
     choose_threshold,
     measure_classifier,
@@ -28,17 +29,6 @@ from cxc_eccv.studies.entailment.measures import (
 from cxc_eccv.studies.entailment.seen import SeenPairs
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.writing import replaced_folder
-
-__all__ = [
-    "CLASSIFIER_FILES",
-    "ClassifierReport",
-    "PrecisionRow",
-    "diagram",
-    "render_classifier",
-    "report_classifier",
-    "warn_of_training_data",
-    "write_classifier_folder",
-]
 
 KIND = "entailment classifier 1"
 
@@ -62,10 +52,7 @@ class PrecisionRow:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierReport:
-    """A classifier on labelled pairs: how many, at which threshold, and how good it is there.
-
-    ``cautions`` say what must not be overlooked: what the classifier was trained on.
-    """
+    """A classifier on labelled pairs; ``cautions`` say what it was trained on, as far as that matters."""
 
     model: str
     pairs: str
@@ -87,47 +74,30 @@ class ClassifierReport:
 
     def tables(self) -> list[Table]:
         """Its numbers for a console, in percent."""
-        return [_tell_measures(self), _tell_precisions(self.precisions), _tell_reliability(self.reliability)]
-
-
-def _tell_measures(report: ClassifierReport) -> Table:
-    return Table(
-        [("Measure",), ("Percent",)],
-        [(TITLES[rate.name], _cell(rate.value, rate.low, rate.high)) for rate in report.rates],
-        f"{report.model} on {report.pairs}",
-        f"{report.n_pairs:,} pairs of {report.n_images:,} images, {report.n_positive:,} entailed",
-        notes=[
-            f"Threshold {report.threshold!r}, {report.threshold_from}: {report.n_predicted:,} pairs reach it.",
-            f"In brackets {100 * report.provenance['confidence']:g}% intervals, from a bootstrap over images.",
-        ],
-        cautions=report.cautions,
-    )
-
-
-def _tell_precisions(precisions: Sequence[PrecisionRow]) -> Table:
-    return Table(
-        [("Precision",), ("Threshold",), ("Pairs found",), ("Of the entailed",)],
-        [_precision_cells(row) for row in precisions],
-        "What a wanted precision costs",
-        notes=["Thresholds chosen and measured on these pairs: a little hopeful for others."],
-    )
-
-
-def _tell_reliability(reliability: Reliability) -> Table:
-    return Table(
-        [("Probability",), ("Pairs",), ("Mean",), ("Entailed",)],
-        [
-            (
-                f"{row.low:.1f} to {row.high:.1f}",
-                f"{row.pairs:,}",
-                f"{100 * row.probability:.1f}",
-                _cell(row.share, row.share_low, row.share_high),
-            )
-            for row in reliability.bins
-        ],
-        "Do the probabilities mean what they say?",
-        notes=[f"Expected calibration error {100 * reliability.expected_error:.1f}."],
-    )
+        measures = Table(
+            [("Measure",), ("Percent",)],
+            [(TITLES[rate.name], _cell(rate.value, rate.low, rate.high)) for rate in self.rates],
+            f"{self.model} on {self.pairs}",
+            f"{self.n_pairs:,} pairs of {self.n_images:,} images, {self.n_positive:,} entailed",
+            notes=[
+                f"Threshold {self.threshold!r}, {self.threshold_from}: {self.n_predicted:,} pairs reach it.",
+                f"In brackets {100 * self.provenance['confidence']:g}% intervals, from a bootstrap over images.",
+            ],
+            cautions=self.cautions,
+        )
+        costs = Table(
+            [("Precision",), ("Threshold",), ("Pairs found",), ("Of the entailed",)],
+            [_precision_cells(row) for row in self.precisions],
+            "What a wanted precision costs",
+            notes=["Thresholds chosen and measured on these pairs: a little hopeful for others."],
+        )
+        reliability = Table(
+            [("Probability",), ("Pairs",), ("Mean",), ("Entailed",)],
+            [_reliability_cells(row) for row in self.reliability.bins],
+            "Do the probabilities mean what they say?",
+            notes=[f"Expected calibration error {100 * self.reliability.expected_error:.1f}."],
+        )
+        return [measures, costs, reliability]
 
 
 def _cell(value: float, low: float, high: float) -> Cell:
@@ -139,6 +109,11 @@ def _precision_cells(row: PrecisionRow) -> tuple[str, ...]:
     if row.threshold is None or row.found is None or row.recall is None:
         return (wanted, "not reached", MISSING, MISSING)
     return wanted, f"{row.threshold:.4f}", f"{row.found:,}", f"{100 * row.recall:.1f}"
+
+
+def _reliability_cells(row: ReliabilityBin) -> tuple[str | Cell, ...]:
+    span, share = f"{row.low:.1f} to {row.high:.1f}", _cell(row.share, row.share_low, row.share_high)
+    return span, f"{row.pairs:,}", f"{100 * row.probability:.1f}", share
 
 
 def report_classifier(
@@ -156,24 +131,7 @@ def report_classifier(
     seed: int = 0,
     **facts: Any,  # noqa: ANN401 - recorded as they are
 ) -> ClassifierReport:
-    """Measure a classifier by its (N,) probabilities of labelled pairs.
-
-    ``precision`` chooses the threshold on these pairs; ``training_data`` is the record of what the classifier was
-    trained on and ``seen`` the pairs themselves, where they are known; further ``facts`` go into the provenance as they
-    are.
-
-    Raises:
-        DataError, InvalidOption: as of ``measure_classifier`` and ``choose_threshold``; a probability or a threshold
-            outside [0, 1].
-
-    Example:
-        >>> from cxc_eccv.studies.entailment.labelled import read_labelled
-        >>> library = Library("sample")
-        >>> pairs = read_labelled("entailment/test", library)
-        >>> report = report_classifier(pairs, np.where(pairs.labels, 0.8, 0.3), library, model="an oracle")
-        >>> [rate.value for rate in report.rates], report.n_predicted
-        ([1.0, 1.0, 1.0, 1.0], 18)
-    """
+    """Measure a classifier by its (N,) probabilities of labelled pairs, at the ``precision`` wanted, if any."""
     labels, images, values = labelled.labels, labelled.images, np.asarray(probabilities, dtype=np.float64)
     check_threshold(threshold)
     reliability = measure_reliability(labels, values, confidence=confidence)
@@ -213,16 +171,7 @@ HOLDS = "{:,} pairs hold images, captions or words of {}"
 
 
 def warn_of_training_data(training_data: Mapping[str, Any] | None, holds: str = HOLDS) -> tuple[str, ...]:
-    """What every report of a model has to say of the splits that it was trained on, the test splits first.
-
-    A model that went on from another one has seen what that one had: its record is there as ``before``.
-
-    Example:
-        >>> warn_of_training_data({"holds": {"coco/val": 19722}})
-        ('Trained on val data: 19,722 pairs hold images, captions or words of coco/val.',)
-        >>> warn_of_training_data(None)
-        ('What the classifier was trained on is not recorded: it may have seen val and test data.',)
-    """
+    """What every report of a model has to say of the splits that it was trained on, the test splits first."""
     if training_data is None:
         return ("What the classifier was trained on is not recorded: it may have seen val and test data.",)
     cautions = []
@@ -330,10 +279,7 @@ def write_classifier_folder(
     probabilities: ArrayLike,
     command: str | None = None,
 ) -> list[Path]:
-    """Write ``report.json``, ``probabilities.parquet`` (the pairs with what was said of them) and ``report.html``.
-
-    Equal inputs give equal bytes; other files of the folder are kept.
-    """
+    """Write ``report.json``, ``probabilities.parquet`` and ``report.html``; other files of the folder are kept."""
     if command is not None:
         report = replace(report, provenance={**report.provenance, "command": command})
     values = pa.array(probabilities, pa.float64())

@@ -23,8 +23,6 @@ from cxc_eccv.studies.entailment.measures import (
 from cxc_eccv.tables import Table
 from cxc_eccv.types import FloatArray, IntArray
 
-__all__ = ["FittedRule", "MiningRule", "check_share", "fit_rule", "table_of_rule"]
-
 FOLDS = 5
 
 NEAREST = 1e-6
@@ -33,12 +31,7 @@ NEAREST = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class MiningRule:
-    """``p = 1 / (1 + exp(-(logit x logit(classifier's p) - log_rank x log(rank) + offset)))``.
-
-    Example:
-        >>> MiningRule(1.0, 2.0, 0.0).probabilities([0.5, 0.9], [1, 3]).round(3).tolist()
-        [0.5, 0.5]
-    """
+    """``p = 1 / (1 + exp(-(logit x logit(classifier's p) - log_rank x log(rank) + offset)))``."""
 
     logit: float
     log_rank: float
@@ -52,11 +45,7 @@ class MiningRule:
 
 @dataclass(frozen=True, slots=True)
 class FittedRule:
-    """A rule fitted on all labelled pairs, and how good it is: each pair is judged by a rule fitted on other images.
-
-    ``kept`` pairs reach the ``threshold``; both measures are of ``classifier``, ``rank`` and ``both``, for a ``share``
-    of entailed pairs, and ``kept_precision`` is of as many pairs as are kept.
-    """
+    """A rule fitted on all labelled pairs; how good it is, each pair is judged by a rule of other images."""
 
     rule: MiningRule
     threshold: float
@@ -85,18 +74,8 @@ def fit_rule(
 ) -> FittedRule:
     """Weigh the classifier against the rank by a logistic regression on labelled pairs of a retriever's lists.
 
-    A weight is never below 0: where the classifier tells nothing beyond the rank, the rule is that of the rank alone.
-
-    All are (N,): the classifier's probabilities, the ranks from 1 in the list of each pair's image, labels 0 or 1, and
-    the images. The threshold is the one that is given, or that reaches ``precision`` on these pairs, or 0.5. ``share``
-    is that of entailed pairs in the lists, None for that of the labelled pairs. DataError for labels of one kind alone
-    or entailed pairs of fewer than two images; InvalidOption for a precision that no threshold reaches.
-
-    Example:
-        >>> scores, ranks = [0.9, 0.9, 0.6, 0.9, 0.5, 0.6], [1, 3, 2, 1, 2, 3]
-        >>> fitted = fit_rule(scores, ranks, [1, 0, 0, 1, 0, 0], [7, 7, 7, 8, 8, 8])
-        >>> fitted.pairs, fitted.positives, fitted.average_precision["both"]
-        (6, 2, 1.0)
+    All are (N,): the classifier's probabilities, ranks from 1, labels 0 or 1, and images. The threshold is the one
+    given, or that reaches ``precision`` here, or 0.5; ``share`` is that of entailed pairs in the lists.
     """
     truth, names = np.asarray(labels, dtype=np.int64), np.asarray(images)
     features = _features(scores, ranks)

@@ -128,7 +128,6 @@ class Classifier:
         return scores, cut
 
     def _open(self, sources: Sequence[ImageSource]) -> list[Image.Image | None]:
-        """The images, each file opened once."""
         opened: dict[Any, Image.Image] = {}
         for source in sources:
             if source is not None and _key(source) not in opened and self.model.config.has_visual:

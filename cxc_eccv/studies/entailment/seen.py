@@ -24,8 +24,6 @@ from cxc_eccv.writing import replaced_file
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Announced, Classifier
 
-__all__ = ["SEEN_FILE", "SeenPairs", "read_seen", "record_seen", "seen_by"]
-
 SEEN_FILE = "pairs_seen.parquet"
 
 SCHEMA = pa.schema([("pair", pa.int64()), ("trained", pa.bool_())])
@@ -35,10 +33,7 @@ COMPLETE = b"complete"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenPairs:
-    """Hashes of pairs that trained a classifier's weights, and that chose its checkpoint, threshold and calibration.
-
-    ``complete`` is whether it is also known what the classifier that it went on from was trained on.
-    """
+    """Hashes of pairs that trained a classifier, and that chose its checkpoint, threshold and calibration."""
 
     trained: IntArray
     held_out: IntArray
@@ -68,10 +63,7 @@ class SeenPairs:
 def record_seen(
     folder: Path, trained: pa.Table, held_out: pa.Table, before: str | None = None, *, is_first: bool = True
 ) -> SeenPairs:
-    """Write beside a model which pairs it has seen, with those of the classifier ``before`` that it went on from.
-
-    Under torchrun ``is_first`` is the process that writes.
-    """
+    """Write beside a model which pairs it has seen, with those of the classifier ``before`` that it went on from."""
     uses = [_distinct(trained), _distinct(held_out)]
     old = None if before is None else _seen_at(before)
     if old is not None:

@@ -5,6 +5,7 @@ import pytest
 
 from cxc_eccv.demo.bag_of_words import TfIdf, words
 from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.studies.baselines.sentence_baselines import evaluate_baseline
 from cxc_eccv.studies.baselines.untrained.bow import evaluate_bow
 
 pytestmark = [
@@ -50,3 +51,14 @@ def test_a_text_of_unknown_words_is_a_zero_row():
     vectors = TfIdf.fit(["a dog"]).encode(["qwerty", "a dog", "dog dog a"]).toarray()
     assert vectors[0].tolist() == [0, 0]
     np.testing.assert_allclose(np.linalg.norm(vectors[1:], axis=1), 1, rtol=1e-6)
+
+
+@pytest.mark.reference
+def test_tf_idf_on_the_papers_tasks(real_library):
+    report = evaluate_baseline("bow", real_library)
+    assert sum(row.pairs for row in report.tasks["sts"][:1]) == 12_544
+    found = {(task, row.name): round(100 * row.pearson, 1) for task, rows in report.tasks.items() for row in rows}
+    assert found["sts2012", "msrpar"] == 59.7
+    assert found["sts2016", "question_question"] == 64.2
+    assert (found["stsb", "cosine"], found["sick", "cosine"]) == (69.6, 61.8)
+    assert (found["sts", "mean"], found["sts", "weighted_mean"]) == (67.0, 68.4)

@@ -6,16 +6,12 @@ import sys
 
 import numpy as np
 import pytest
+import tiny_models
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-
-import tiny_models  # noqa: E402 - after the checks above
-
-from cxc_eccv import cli  # noqa: E402
-from cxc_eccv.encoding import TenCrops, encode  # noqa: E402
-from cxc_eccv.encoding.distributed.shards import FolderStore  # noqa: E402
-from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures  # noqa: E402
+from cxc_eccv import cli
+from cxc_eccv.encoding import TenCrops, encode
+from cxc_eccv.encoding.distributed.shards import FolderStore
+from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures
 
 CROPS = TenCrops(40, 32)
 

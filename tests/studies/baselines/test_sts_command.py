@@ -4,22 +4,19 @@ import json
 
 import numpy as np
 import pytest
+import torch
+from typer.testing import CliRunner
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-
-from typer.testing import CliRunner  # noqa: E402 - after the checks above
-
-from cxc_eccv.cli.app import app  # noqa: E402
-from cxc_eccv.demo.bag_of_words import TfIdf  # noqa: E402
-from cxc_eccv.encoding.towers.texts import text_encoder  # noqa: E402
-from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName  # noqa: E402
-from cxc_eccv.sources.library import Library  # noqa: E402
-from cxc_eccv.sts import evaluate_sts  # noqa: E402
-from cxc_eccv.studies.baselines.char_gru.data import character_tokenizer  # noqa: E402
-from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruModel  # noqa: E402
-from cxc_eccv.studies.baselines.char_gru.script import train  # noqa: E402
-from cxc_eccv.studies.baselines.char_gru.snapshots import sts_correlations  # noqa: E402
+from cxc_eccv.cli.app import app
+from cxc_eccv.demo.bag_of_words import TfIdf
+from cxc_eccv.encoding.towers.texts import text_encoder
+from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sts import evaluate_sts
+from cxc_eccv.studies.baselines.char_gru.data import character_tokenizer
+from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruModel
+from cxc_eccv.studies.baselines.char_gru.script import train
+from cxc_eccv.studies.baselines.char_gru.snapshots import sts_correlations
 
 SENTENCES = ["a dog runs", "the cat sleeps", "two men", "a red bus", "one small child", "a dog ran"]
 

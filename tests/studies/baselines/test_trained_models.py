@@ -10,10 +10,6 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-
-pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
-pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
-
 from huggingface_hub import ModelCard
 from transformers import pipeline
 

@@ -4,17 +4,14 @@ import os
 import subprocess
 import sys
 
+import char_gru_worker
+import enhanced_worker
+import gathering_worker
+import mixed_kinds_worker
 import pytest
-
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
-pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
-
-import char_gru_worker  # noqa: E402 - after the checks above
-import enhanced_worker  # noqa: E402
-import gathering_worker  # noqa: E402
-import mixed_kinds_worker  # noqa: E402
-import tiny_models  # noqa: E402
-import two_processes  # noqa: E402
+import tiny_models
+import torch
+import two_processes
 
 pytestmark = pytest.mark.thorough
 

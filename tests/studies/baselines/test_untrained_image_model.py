@@ -3,13 +3,11 @@
 import json
 
 import pytest
+import transformers
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
-transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-
-from cxc_eccv.demo.run import sample_images  # noqa: E402 - after the checks above
-from cxc_eccv.errors import InvalidOption, MissingIds  # noqa: E402
-from cxc_eccv.studies.baselines.untrained.declared import Inputs, baseline_named  # noqa: E402
+from cxc_eccv.demo.run import sample_images
+from cxc_eccv.errors import InvalidOption, MissingIds
+from cxc_eccv.studies.baselines.untrained.declared import Inputs, baseline_named
 
 
 @pytest.fixture

@@ -4,15 +4,13 @@ import copy
 import os
 import warnings
 
+import datasets
 import pytest
+import torch
+import transformers
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-
-import datasets  # noqa: E402 - after the check for torch
-import transformers  # noqa: E402
-
-from cxc_eccv.errors import InvalidOption  # noqa: E402
-from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches  # noqa: E402
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
 
 pytestmark = pytest.mark.thorough
 

@@ -154,8 +154,7 @@ def test_what_was_asked_before_is_not_asked_again(sample_library, make_run, tmp_
     assert sorted(anew.asked) == sorted(first.asked)
 
 
-def test_a_flipped_bit_in_the_kept_answers_changes_no_answer(tmp_path, monkeypatch):
-    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+def test_a_flipped_bit_in_the_kept_answers_changes_no_answer():
     answers, pairs = judging._Answers(StandIn("1")), np.array([f"{number:032x}" for number in range(40)])
     answers.write(pairs, np.linspace(0, 1, 40))
     (file,) = answers.folder.glob("*.parquet")
@@ -169,8 +168,7 @@ def test_a_flipped_bit_in_the_kept_answers_changes_no_answer(tmp_path, monkeypat
     assert kept < len(content) / 7 / 2  # the rest lies in pages, or tells nothing
 
 
-def test_kept_answers_that_are_no_probabilities_are_asked_for_again(tmp_path, monkeypatch):
-    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+def test_kept_answers_that_are_no_probabilities_are_asked_for_again():
     answers, pairs = judging._Answers(StandIn("1")), np.array(["a", "b", "c", "d"])
     answers.write(pairs, np.array([0.25, 7, -0.5, np.nan]))
     np.testing.assert_array_equal(answers.read(pairs), [0.25, np.nan, np.nan, np.nan])

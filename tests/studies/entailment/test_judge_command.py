@@ -4,11 +4,6 @@ import csv
 import json
 
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-pytest.importorskip("accelerate")
-
 import tiny_models
 
 from cxc_eccv.cli import main

@@ -5,19 +5,17 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import tiny_models
 
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
-
-from cxc_eccv.cli import main  # noqa: E402 - after the skip
-from cxc_eccv.runs import EmbeddingsRun, save_embeddings  # noqa: E402 - after the skip
-from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
-from cxc_eccv.sources.library import Library  # noqa: E402 - after the skip
-from cxc_eccv.studies.entailment import scoring  # noqa: E402 - after the skip
-from cxc_eccv.studies.entailment.classifier import EntailmentClassifier  # noqa: E402 - after the skip
-from cxc_eccv.studies.entailment.processing import EntailmentProcessor  # noqa: E402 - after the skip
-from cxc_eccv.studies.entailment.scoring import load_classifier  # noqa: E402 - after the skip
-from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
+from cxc_eccv.cli import main
+from cxc_eccv.runs import EmbeddingsRun, save_embeddings
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment import scoring
+from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
+from cxc_eccv.studies.entailment.processing import EntailmentProcessor
+from cxc_eccv.studies.entailment.scoring import load_classifier
+from cxc_eccv.types import Embeddings
 
 SAMPLE = ("--data-dir", "sample")
 
@@ -108,55 +106,43 @@ def test_score_says_that_val_was_trained_on(place, capsys):
     assert "Trained on val data: 9 pairs" in printed
 
 
+def mine_text(*options):
+    return ("mine", "run.npz", "--classifier", "text", *options)
+
+
+def score(part, name, *options):
+    return ("entailment", "score", part, "--model", name, *options)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (("mine", "--classifier", "text"), "name the retriever's file, or a model"),
-        (("mine", "run.npz", "--model", "m", "--classifier", "text"), "one of the two"),
+        (mine_text("--model", "m"), "one of the two"),
         (("mine", "run.npz", "--classifier", "both", "--threshold", "0"), "give their folder with images (--images)"),
-        (("mine", "run.npz", "--classifier", "text", "--split", "test"), "weak positives are for training"),
-        (("mine", "run.npz", "--classifier", "text", "--precision", "0.9"), "need labelled pairs (--labelled)"),
-        (("mine", "run.npz", "--classifier", "text"), "neither labelled pairs nor a threshold"),
-        (("mine", "run.npz", "--classifier", "text", "--labelled", "cxc/val"), "(--labelled-retriever)"),
-        (
-            ("mine", "run.npz", "--classifier", "text", "--precision", "0.9", "--labelled", "cxc/test"),
-            "Fit it on cxc/val",
-        ),
+        (mine_text("--split", "test"), "weak positives are for training"),
+        (mine_text("--precision", "0.9"), "need labelled pairs (--labelled)"),
+        (mine_text(), "neither labelled pairs nor a threshold"),
+        (mine_text("--labelled", "cxc/val"), "(--labelled-retriever)"),
+        (mine_text("--precision", "0.9", "--labelled", "cxc/test"), "Fit it on cxc/val"),
         (("mine", "none.npz", "--classifier", "text", "--threshold", "0"), "none.npz"),
         (("mine", "run.npz", "--classifier", "run.npz"), "run.npz"),
-        (("mine", "run.npz", "--classifier", "text", "--threshold", "0", "--split", "val"), "lacks"),
-        (("mine", "run.npz", "--classifier", "text", "--threshold", "2"), "probabilities run from 0 to 1"),
+        (mine_text("--threshold", "0", "--split", "val"), "lacks"),
+        (mine_text("--threshold", "2"), "probabilities run from 0 to 1"),
+        (score("cxc/tset", "text"), "cxc/tset"),
+        (score("cxc/test", "text", "--threshold", "2"), "probabilities run from 0 to 1"),
+        (score("cxc/test", "text", "--precision", "90"), "give a fraction above 0, and at most 1"),
+        (score("cxc/test", "text", "--seed", "-1"), "seed is -1"),
+        (score("cxc/test", "text", "--batch-size", "0"), "batch_size is 0"),
+        (score("cxc/test", "both"), "give their folder with images (--images)"),
+        (("evaluate", "run.npz", "--unjudged", "text", "--metrics", "nosuch"), "nosuch"),
     ],
 )
-def test_what_cannot_be_mined_is_told_in_a_line(place, arguments, told, monkeypatch, tmp_path, capsys):
+def test_options_are_refused_before_weights_are_loaded(place, arguments, told, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(place)
     if told != "lacks":  # what a run lacks is seen when it is mined
         monkeypatch.setattr(scoring, "load_classifier", lambda *_, **__: pytest.fail("weights were loaded first"))
-    assert run(*arguments, "--output", tmp_path / "weak.parquet", *SAMPLE) == 2
-    assert told in capsys.readouterr().err
-    assert not list(tmp_path.glob("*.parquet"))
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("cxc/tset", "--model", "text"), "cxc/tset"),
-        (("cxc/test", "--model", "text", "--threshold", "2"), "probabilities run from 0 to 1"),
-        (("cxc/test", "--model", "text", "--precision", "90"), "give a fraction above 0, and at most 1"),
-        (("cxc/test", "--model", "text", "--seed", "-1"), "seed is -1"),
-        (("cxc/test", "--model", "text", "--batch-size", "0"), "batch_size is 0"),
-        (("cxc/test", "--model", "both"), "give their folder with images (--images)"),
-    ],
-)
-def test_score_refuses_options_before_weights_are_loaded(place, options, told, monkeypatch, capsys):
-    monkeypatch.chdir(place)
-    monkeypatch.setattr(scoring, "load_classifier", lambda *_, **__: pytest.fail("weights were loaded first"))
-    assert run("entailment", "score", *options, *SAMPLE) == 2
+    output = ("--output", tmp_path / "weak.parquet") if arguments[0] == "mine" else ()
+    assert run(*arguments, *output, *SAMPLE) == 2
     assert told in " ".join(capsys.readouterr().err.split())
-
-
-def test_evaluate_refuses_options_before_the_weights_of_a_judge_are_loaded(place, monkeypatch, capsys):
-    monkeypatch.chdir(place)
-    monkeypatch.setattr(scoring, "load_classifier", lambda *_, **__: pytest.fail("weights were loaded first"))
-    assert run("evaluate", "run.npz", "--unjudged", "text", "--metrics", "nosuch", *SAMPLE) == 2
-    assert "nosuch" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.parquet"))

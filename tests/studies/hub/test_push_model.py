@@ -12,7 +12,7 @@ from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.baselines.dual_encoder.loading import text_backbone
 from cxc_eccv.sources.library import Library
 
-text, tokenizer = text_backbone(Library("sample"))
+text, tokenizer = text_backbone("sample")
 model = DualEncoderModel.from_backbones(text, extra_layers=1, extra_feed_forward=16).eval()
 model.push_to_hub("org/de_t2t")
 loaded = AutoModel.from_pretrained("org/de_t2t").eval()

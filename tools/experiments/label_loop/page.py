@@ -40,14 +40,7 @@ Row = Mapping[str, Any]
 
 
 def simulation_tables(simulation: Simulation, *, price: float = PRICE, minutes: float = MINUTES) -> list[Table]:
-    """What each strategy finds, and what a new true positive costs.
-
-    Args:
-        simulation: of either kind.
-        price: dollars of a sheet of 20 questions.
-        minutes: that a person takes for one.
-
-    """
+    """What each strategy finds, and what a new true positive costs."""
     rows = list(summarise(simulation))
     if simulation.facts["experiment"] == "hidden":
         return [_hidden_table(rows, simulation.facts)]

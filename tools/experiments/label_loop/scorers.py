@@ -50,15 +50,6 @@ def fit_anew(
     ``ridge_bag`` the same from images drawn with replacement, ``tfidf`` reads captions alone. The chance of a pair is
     a logistic regression on their three cosines, over labelled pairs as soon as there are some of both kinds, and
     before over links and as many drawn pairs.
-
-    Args:
-        library: the raw sources.
-        split: whose pairs are labelled.
-        images: folder of the image files.
-
-    Returns:
-        A function from labels, with ``image_id``, ``caption_id`` and ``positive``, and a seed to the models by name and
-        a table of ``image_id``, ``caption_id`` and ``probability`` of every pair of the split.
     """
     parts = [library.karpathy(name) for name in ("train", split)]
     content, pictures = parts[1], _read_pictures(parts, images)
@@ -177,11 +168,7 @@ SCORERS: Mapping[str, Callable[[KarpathySplit], Run]] = {
 
 
 def place_images(run: EmbeddingsRun, content: KarpathySplit) -> EmbeddingsRun:
-    """A run of captions alone with every image at the mean of its captions' vectors, each of length 1.
-
-    Raises:
-        MissingIds: the run lacks a caption of the split.
-    """
+    """A run of captions alone with every image at the mean of its captions' vectors, each of length 1."""
     captions = cast("Embeddings", run.captions)
     rows, there = positions_of(content.caption_ids, captions.ids)
     if not there.all():

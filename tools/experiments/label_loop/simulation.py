@@ -115,12 +115,7 @@ BASELINE = "eccv"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulation:
-    """What was found.
-
-    Attributes:
-        counts: of :data:`COUNTS`, by strategy, seed and round.
-        facts: JSON-able: options, models, and the data.
-    """
+    """What was found."""
 
     counts: pa.Table
     facts: Mapping[str, Any]
@@ -141,24 +136,6 @@ def simulate(
     seeds: int = 10,
 ) -> Simulation:
     """Propose, ask, settle and retrain, round after round, where the truth is known.
-
-    Args:
-        library: the raw sources, of an edition that knows its truth (:class:`Truth`).
-        retrain: makes the models of a round of the labels so far, those of the first one of none.
-        split: whose pairs are proposed.
-        strategies: by which they are; each has all rounds to itself.
-        rounds: how many.
-        budget: candidates of a round.
-        error_rates: of people, a rate for each: how often an answer is wrong.
-        answers: people whose accepted answers each question needs.
-        rule: how answers become labels, see :mod:`cxc_eccv.studies.annotation.labelling.settling`.
-        sources: whose positives are known before the first round; nobody is asked about them.
-        seeds: how often all of it is repeated, with other draws.
-
-    Raises:
-        InvalidOption: an error rate outside [0, 1], fewer people than answers, a number below 1, no strategy, or one
-            that is named twice.
-        DataError: nobody knows the truth of these data, or a strategy has nothing left to propose.
 
     Example:
         >>> found = simulate(
@@ -251,16 +228,6 @@ def answer_sheets(
     left. Quality control is that of ``quality``. Whoever checks doubtful sheets by hand accepts
     those on which both known pairs are answered truly: known pairs may be known wrongly, and of a sheet without a
     match every answer is the same.
-
-    Args:
-        sheets: of :func:`cxc_eccv.studies.asking.questions.build_sheets`.
-        is_true: whether the caption of each pair is true of its image.
-        error_rates: of people, a rate for each.
-        answers: people whose accepted answers each question needs.
-        seed: of who is asked, and who errs where.
-
-    Returns:
-        All answers, and those of accepted sheets, as :data:`cxc_eccv.studies.asking.answers.SCHEMA`.
     """
     _check_people(error_rates, answers)
     # Not the draws of the sheets themselves, which are often made with the same seed.
@@ -317,20 +284,6 @@ def search_hidden(
     Hidden is a drawn share of what ECCV Caption alone knows: positives of the test split, of either direction, that no
     other official source judged. What remains of ECCV Caption counts as asked about. Its queries are the
     queries: no other one has a positive that could be hidden.
-
-    Args:
-        runs: name of each model to its run, of the test split's images and captions.
-        library: the raw sources.
-        strategies: by which pairs are proposed; None for random, eccv, disagreement and bounds, and for uncertainty
-            where there are probabilities.
-        questions: after how many of them is counted; of 20, 18 are about candidates, the others about known pairs.
-        share: of the positives, to be hidden.
-        probabilities: for ``uncertainty``, a table with ``image_id``, ``caption_id`` and ``probability``.
-        seeds: how often all of it is repeated, with another draw of what is hidden.
-
-    Raises:
-        InvalidOption: a share that is not between 0 and 1 or hides no positive, too few questions for a sheet, no
-            strategy or number of questions, or one that is named twice.
 
     Example:
         >>> found = search_hidden({}, Library("sample"), strategies=["random"], questions=[40], seeds=1)
@@ -407,11 +360,6 @@ def summarise(simulation: Simulation) -> Iterator[dict[str, Any]]:
     """The numbers of every strategy and round over all seeds, with 95% intervals: a bootstrap over the seeds.
 
     Of a single seed there is no interval: low and high are None.
-
-    Yields:
-        ``strategy``, ``round``, the means of ``questions``, ``candidates`` and ``found``; each of :data:`MEASURES` as
-        value, low and high, or None where there is nothing to divide by; and ``ahead``, how many more are found than
-        by the strategy ``eccv`` of the same seeds and round, likewise, or None where it was not tried.
 
     Example:
         >>> rows = [("eccv", seed, 1, 40, 36, 10, 8, 80) for seed in range(3)]

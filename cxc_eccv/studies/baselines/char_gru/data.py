@@ -24,17 +24,6 @@ from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
 from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, token_ids
 from cxc_eccv.types import Embeddings, IntArray, positions_of
 
-__all__ = [
-    "CoCaptions",
-    "ImageFeatures",
-    "Row",
-    "SharedBatches",
-    "character_tokenizer",
-    "coco_text",
-    "collate",
-    "hold_out",
-]
-
 Row = dict[str, Any]
 
 Draw = tuple[int, int, int]
@@ -46,11 +35,9 @@ WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class CoCaptions(Dataset[Row]):
-    """Rows of an image: so many of its captions each, and over an epoch every caption once.
+    """Rows of several captions of an image, each caption once an epoch; an index is epoch, image and row.
 
-    An index is a triple of epoch, image and row, as ``SharedBatches`` gives. The order of an image's captions depends
-    on seed, epoch and image alone; the last row is filled up with captions of the first. ``rows`` is the number per
-    image.
+    The order of an image's captions depends on seed, epoch and image alone; the last row is filled up with the first.
     """
 
     def __init__(
@@ -88,10 +75,7 @@ class CoCaptions(Dataset[Row]):
 
 
 def collate(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
-    """Rows to a batch, padded on the right.
-
-    ``input_ids`` and ``attention_mask`` are (N, V, T) int64; ``image_features`` (N, F) float32 where rows have them.
-    """
+    """Rows padded on the right: ``input_ids`` and ``attention_mask`` (N, V, T), ``image_features`` (N, F) if any."""
     longest = max(len(ids) for row in rows for ids in row["input_ids"])
     shape = len(rows), len(rows[0]["input_ids"]), longest
     input_ids, mask = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
@@ -121,15 +105,7 @@ class SharedBatches(Sampler[list[Draw]]):
 
     As in the paper's own code, each round takes one row of every image that has it, so that no batch holds an image
     twice. An image that a round leaves over joins the batch before it, as it has no negative alone. Batches depend on
-    seed and epoch alone, but the last one of a round is cut to a multiple of the processes. ``rows`` is the number of
-    rows of each image, ``size`` the images of a batch over all processes; ``epoch`` is to be set before each pass.
-
-    Example:
-        >>> both = [SharedBatches([1] * 7, 4, rank=rank, processes=2) for rank in range(2)]
-        >>> [[len(batch) for batch in part] for part in both]
-        [[2, 1], [2, 1]]
-        >>> sorted((image, row) for batch in SharedBatches([2, 2, 1], 2) for _, image, row in batch)
-        [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
+    seed and epoch alone, but the last one of a round is cut to a multiple of the processes.
     """
 
     def __init__(self, rows: Sequence[int], size: int, seed: int = 0, *, rank: int = 0, processes: int = 1) -> None:
@@ -171,13 +147,7 @@ class SharedBatches(Sampler[list[Draw]]):
 
 
 def character_tokenizer(texts: Iterable[str], max_length: int = 512) -> PreTrainedTokenizerFast:
-    """A tokenizer of all characters that occur in the texts, capitals and punctuation included.
-
-    Example:
-        >>> tokenizer = character_tokenizer(["A dog."])
-        >>> tokenizer.tokenize("God?"), tokenizer("a dog")["input_ids"][1:]
-        (['<unk>', 'o', 'd', '<unk>'], [2, 5, 7, 6])
-    """
+    """A tokenizer of all characters that occur in the texts, capitals and punctuation included."""
     known = sorted(set().union(*map(set, texts)))
     if not known:
         raise InvalidOption("character_tokenizer needs at least one text that is not empty")
@@ -195,10 +165,7 @@ def character_tokenizer(texts: Iterable[str], max_length: int = 512) -> PreTrain
 
 
 def coco_text(text: str) -> str:
-    """A COCO caption as the paper enters it: the tokens of the Karpathy file joined by blanks, and a full stop.
-
-    Those tokens are the words in lower case without ASCII punctuation.
-    """
+    """A COCO caption as the paper enters it: words in lower case without ASCII punctuation, and a full stop."""
     return f"{' '.join(text.lower().translate(WITHOUT_PUNCTUATION).split())}."
 
 

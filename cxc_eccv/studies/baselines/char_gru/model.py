@@ -18,19 +18,6 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
 from cxc_eccv.types import check_whole
 
-__all__ = [
-    "AttentionPooling",
-    "BidirectionalLayer",
-    "CharGruConfig",
-    "CharGruEnsemble",
-    "CharGruEnsembleConfig",
-    "CharGruModel",
-    "CharGruOutput",
-    "MaxPooling",
-    "hinge_loss",
-    "hinge_loss_of_views",
-]
-
 UNITS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
 CHOICES = {"recurrent_unit": tuple(UNITS), "pooling": ("attention", "max")}
 SIZES = {"vocab_size": 1, "character_size": 1, "hidden_size": 1, "attention_size": 1, "image_feature_size": 0}
@@ -41,27 +28,7 @@ ROWS = 128
 
 
 class CharGruConfig(PreTrainedConfig):
-    """Sizes of the model; the defaults are the paper's.
-
-    Args:
-        vocab_size: number of characters, padding and the unknown character included.
-        character_size: width of a character's embedding.
-        recurrent_unit: ``gru`` or ``lstm``.
-        hidden_size: units per direction; an embedding has twice as many dimensions.
-        pooling: ``attention`` or ``max``.
-        attention_size: hidden units of the attention layer.
-        image_feature_size: width of the precomputed image features; 0 for a model of captions alone.
-        margin: of the hinge loss.
-        pad_token_id: the padding's id.
-        **kwargs: what every configuration takes.
-
-    Raises:
-        InvalidOption: no such unit or pooling, a size below 1, a margin that is not positive.
-
-    Example:
-        >>> CharGruConfig().embedding_size, CharGruConfig(hidden_size=8).embedding_size
-        (2048, 16)
-    """
+    """Sizes of the model; the defaults are the paper's. Without ``image_feature_size`` it is of captions alone."""
 
     model_type = "cxc_eccv_char_gru"
 
@@ -103,10 +70,7 @@ class CharGruConfig(PreTrainedConfig):
 
 @dataclass
 class CharGruOutput(ModelOutput):
-    """(N, V, D) unit vectors of V captions of N images, (N, D) of the images or None, and the hinge loss.
-
-    The loss is None with fewer than two views or rows.
-    """
+    """(N, V, D) unit vectors of V captions of N images, (N, D) of the images or None, and the hinge loss or None."""
 
     loss: Tensor | None = None
     text_embeds: Tensor | None = None
@@ -151,10 +115,7 @@ class CharGruModel(PreTrainedModel):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, image_features: Tensor | None = None
     ) -> CharGruOutput:
-        """Embeddings and, where there are two views of two images, the loss.
-
-        ``input_ids`` are (N, V, T) for V captions of N images, or (N, T); the mask likewise; image features (N, F).
-        """
+        """Embeddings of (N, V, T) or (N, T) captions and (N, F) features; with two views of two images the loss."""
         captions = input_ids if input_ids.dim() == 3 else input_ids[:, None]
         ids = captions.flatten(0, 1)
         mask = torch.ones_like(ids) if attention_mask is None else attention_mask.reshape(ids.shape)
@@ -190,16 +151,12 @@ class CharGruModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """PyTorch's own initialisation, as the paper's code has it."""
         if isinstance(module, (nn.Embedding, nn.Linear, nn.GRU, nn.LSTM)):
             module.reset_parameters()
 
 
 class BidirectionalLayer(nn.Module):
-    """One recurrent layer read in both directions, states side by side.
-
-    From right to left it starts at a sequence's own end, which equals packed sequences and is faster on a processor.
-    """
+    """One recurrent layer read in both directions; backwards it starts at a sequence's own end, as if packed."""
 
     def __init__(self, unit: str, input_size: int, hidden_size: int) -> None:
         super().__init__()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import asdict, replace
+from dataclasses import MISSING, asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -29,7 +28,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sts.evaluation import Encoder
 from cxc_eccv.sts.tasks import task_names
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
-from cxc_eccv.studies.baselines.char_gru.arguments import CharGruArguments, parse_arguments
 from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
     ImageFeatures,
@@ -42,6 +40,7 @@ from cxc_eccv.studies.baselines.char_gru.data import (
 )
 from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnsemble, CharGruModel, hinge_loss_of_views
 from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
+from cxc_eccv.studies.baselines.command_line import option, read_arguments
 from cxc_eccv.studies.baselines.training import (
     EpochCallback,
     FiniteTrainer,
@@ -57,25 +56,118 @@ from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.writing import explained
 
-__all__ = ["cyclic_cosine", "cyclic_cosine_rate", "hinge_loss_of_processes", "train"]
+ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 
-REPORTS: Mapping[str, tuple[Collection, str]] = MappingProxyType(
-    {
-        "val": (COCO, "validation"),
-        "validation": (COCO, "validation"),
-        "test": (COCO, "test"),
-        "flickr8k/dev": (FLICKR8K, "validation"),
-        "flickr8k/test": (FLICKR8K, "test"),
-    }
-)
+PAPER = {"captions": 1, "intervals": "binomial_images"}
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "flickr8k": {
+        "train_on": ["flickr8k/train"],
+        "select_on": ["flickr8k/dev"],
+        "report_on": "flickr8k/test",
+        "highest_rate": 1e-3,
+        **PAPER,
+    },
+    "coco": {
+        "train_on": ["coco/train", "coco/restval"],
+        "select_on": ["coco/val"],
+        "report_on": "test",
+        "highest_rate": 1e-4,
+        **PAPER,
+    },
+}
+"""Name to the options of the paper's runs, as far as they differ from the defaults: its Table 2 and its Table 3."""
+
+OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "report_on", "intervals", "curve_sts", "resume")
+"""Options that do not shape the ensemble."""
+
+ELSEWHERE = (*OF_NO_WEIGHT, "image_features", "ensemble", "epochs")
+"""Options that the weights at a given step do not depend on, nor the choice among the snapshots."""
+
+
+@dataclass
+class CharGruArguments:
+    """How to train the character GRU; what is not given is the paper's, but for the data."""
+
+    output_dir: str = option(MISSING, "Folder for checkpoints, snapshots, ensemble, curves and report.")
+    preset: str | None = option(
+        None, "flickr8k or coco: data, splits and learning rate of the paper, where not given otherwise."
+    )
+    data_dir: str | None = option(None, "Mirror folder with the raw files, or 'sample'.")
+    train_on: list[str] = option(
+        ["flickr8k/all", "coco/val"],
+        "Parts of the data: flickr8k/train, flickr8k/all, flickr30k/val, coco/train, coco/restval.",
+    )
+    select_on: list[str] | None = option(None, "Parts whose images select the snapshots: flickr8k/dev, coco/val.")
+    held_out: int = option(500, "Without --select-on: training images kept back to select snapshots by.")
+    report_on: str | None = option(
+        None,
+        "val or test of COCO, flickr8k/dev or flickr8k/test: score the ensemble there, and write OUTPUT-DIR/report.",
+    )
+    intervals: str = option("bootstrap", "Of the report: bootstrap, binomial, binomial_images or none.")
+    curve_sts: list[str] = option([], "Tasks of cxc-eccv sts measured after every epoch, as sts2012 sick.")
+    image_features: str | None = option(None, "Embeddings file with a vector per image; without it, captions alone.")
+    coco_tokens: bool = option(True, "Enter COCO captions as tokens with a full stop; else as they are.")
+    recurrent_unit: str = option("gru", "gru or lstm.")
+    hidden_size: int = option(1024, "Units per direction.")
+    pooling: str = option("attention", "attention or max.")
+    margin: float = option(0.2, "Of the hinge loss.")
+    highest_rate: float = option(1e-3, "Upper bound of the learning rate; the paper's is 1e-4 for COCO.")
+    lowest_rate: float = option(1e-6, "Lower bound of the learning rate.")
+    epochs: int = option(32, "Passes over every caption of every image.")
+    cycle_epochs: int = option(4, "Epochs of a cycle; a snapshot ends each.")
+    images: int = option(32, "Images of a batch, over all processes.")
+    captions: int = option(5, "Captions of each image in a batch.")
+    ensemble: int = option(2, "Snapshots of the ensemble, the best on the selection images.")
+    bf16: bool = option(False, "Multiply in bfloat16.")
+    seed: int = option(0, "Of the weights and the order of the images.")
+    resume: bool | None = option(
+        None, "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."
+    )
+
+    def __post_init__(self) -> None:
+        cycles = self.epochs // self.cycle_epochs if self.cycle_epochs > 0 else 0
+        if cycles < max(self.ensemble, 1) or self.ensemble < 1:
+            raise InvalidOption(
+                f"{self.epochs} epochs hold {cycles} cycles of {self.cycle_epochs}, the ensemble takes {self.ensemble} "
+                "snapshots; train longer or ask for fewer, at least one of each"
+            )
+        if self.preset is not None and self.image_features is None:
+            raise InvalidOption(
+                f"--preset {self.preset} is the paper's run on images and captions and needs --image-features FILE; "
+                "make the file with cxc-eccv features"
+            )
+        if self.captions == 1 and self.image_features is None:
+            raise InvalidOption(
+                "one caption of an image and no features of it make no pair; give --image-features, or --captions 2"
+            )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What weights and choice depend on: a run goes on only from checkpoints of the same."""
+        return {name: value for name, value in asdict(self).items() if name not in ELSEWHERE}
+
+
+REPORTS: Mapping[str, tuple[Collection, str]] = {
+    "val": (COCO, "validation"),
+    "validation": (COCO, "validation"),
+    "test": (COCO, "test"),
+    "flickr8k/dev": (FLICKR8K, "validation"),
+    "flickr8k/test": (FLICKR8K, "test"),
+}
 """What ``--report-on`` may name."""
+
+
+def parse_arguments(command: Sequence[str]) -> CharGruArguments:
+    """The arguments of a command line; a preset's options stand where the command does not name them."""
+    arguments: CharGruArguments
+    (arguments,) = read_arguments("char-gru", ABOUT, [CharGruArguments], command, presets=PRESETS)
+    return arguments
 
 
 def train(command: Sequence[str]) -> Trained:
     """Train, save the ensemble of the best snapshots, and score the split that ``--report-on`` names.
 
-    Checkpoints of the same run in its output folder are gone on from. Under torchrun the processes share the batches
-    and the captions to encode, and train as one would; the first one writes, and all return the same, report included.
+    Under torchrun the processes train as one would; the first one writes, and all return the same, report included.
     """
     arguments = parse_arguments(command)
     _check_report(arguments)
@@ -113,8 +205,6 @@ tokenizer = AutoTokenizer.from_pretrained("FOLDER")
 inputs = tokenizer(["A dog runs."], return_tensors="pt")
 vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
 """
-OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "report_on", "intervals", "curve_sts", "resume")
-"""Options that do not shape the ensemble."""
 
 
 def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Trained:
@@ -151,7 +241,6 @@ def _check_report(arguments: CharGruArguments) -> None:
 
 
 def _parts(library: Library, arguments: CharGruArguments) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
-    """What is trained on, and what selects."""
     groups = _groups(library, arguments.train_on, arguments)
     if arguments.report_on is not None:
         collection, split = REPORTS[arguments.report_on]
@@ -212,10 +301,7 @@ class CharGruTrainer(FiniteTrainer):
 
 
 def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
-    """The loss of the batch that all processes share, computed whole on each of them.
-
-    Data-parallel training averages the gathered gradients: weights get that of one process with the whole batch.
-    """
+    """The loss of the batch that all processes share, computed whole on each: their gradients are averaged."""
     return hinge_loss_of_views(gather(torch.stack(list(views), dim=1)).unbind(dim=1), margin)
 
 
@@ -228,7 +314,20 @@ def _trainer(
 ) -> CharGruTrainer:
     set_seed(arguments.seed)
     folder = Path(arguments.output_dir)
-    options = _trainer_arguments(arguments, folder)  # joins the processes
+    options = TrainingArguments(  # joins the processes
+        output_dir=str(folder / "checkpoints"),
+        num_train_epochs=arguments.epochs,
+        per_device_train_batch_size=arguments.images,  # of all processes: SharedBatches shares it
+        bf16=arguments.bf16,
+        use_cpu=not torch.cuda.is_available(),
+        seed=arguments.seed,
+        save_strategy="epoch",
+        save_total_limit=1,
+        ddp_find_unused_parameters=False,
+        max_grad_norm=0.0,  # the paper clips nothing
+        remove_unused_columns=False,
+        report_to=[],
+    )
     tokenizer = character_tokenizer(text for group in groups for text in group.texts)
     of_images = None if features is None else features.of(groups)
     place = {"rank": options.process_index, "processes": options.world_size}
@@ -248,23 +347,6 @@ def _trainer(
         train_dataset=rows,
         optimizers=(optimizer, cyclic_cosine(optimizer, cycle, arguments.lowest_rate)),
         callbacks=[EpochRecord(folder, len(batches), arguments.cycle_epochs, measure, tokenizer)],
-    )
-
-
-def _trainer_arguments(arguments: CharGruArguments, folder: Path) -> TrainingArguments:
-    options: dict[str, Any] = {"remove_unused_columns": False, "report_to": []}
-    return TrainingArguments(
-        output_dir=str(folder / "checkpoints"),
-        num_train_epochs=arguments.epochs,
-        per_device_train_batch_size=arguments.images,  # of all processes: SharedBatches shares it
-        bf16=arguments.bf16,
-        use_cpu=not torch.cuda.is_available(),
-        seed=arguments.seed,
-        save_strategy="epoch",
-        save_total_limit=1,
-        ddp_find_unused_parameters=False,
-        max_grad_norm=0.0,  # the paper clips nothing
-        **options,
     )
 
 
@@ -297,7 +379,6 @@ def cyclic_cosine_rate(step: int, cycle: int, highest: float, lowest: float) -> 
 
 
 def _save_ensemble(folder: Path, count: int) -> None:
-    """The ensemble of the best snapshots of a run, with their tokenizer."""
     chosen, target = best_snapshots(folder / "snapshots", count), folder / "ensemble"
     CharGruEnsemble.of([load_part(CharGruModel, path) for path in chosen]).save_pretrained(target)
     load_part(AutoTokenizer, chosen[0]).save_pretrained(target)

@@ -26,8 +26,6 @@ from cxc_eccv.studies.baselines.training import AnyModel, AnyTokenizer, Progress
 from cxc_eccv.types import Embeddings
 from cxc_eccv.writing import replaced_file
 
-__all__ = ["EpochRecord", "HeldOut", "best_snapshots", "read_curves", "sts_correlations"]
-
 SCORES = "snapshots.json"
 CURVES = "curves.csv"
 SELECTION = "selection"
@@ -37,12 +35,7 @@ DEPTHS = (1, 5, 10)
 
 
 class HeldOut:
-    """Measures a model on held-out images: R@1, R@5 and R@10, and the measure that selects.
-
-    Text-text retrieval for a model of captions alone; with image features, both directions between images and captions.
-    ``selection`` is the mean of R@10 over the directions, as the paper selects. ``similarity`` gives further measures
-    of the text encoder. How many captions are cut is warned of, as in training.
-    """
+    """Measures R@1, R@5 and R@10 on held-out images, and the mean of R@10 over the directions, which selects."""
 
     def __init__(
         self,
@@ -78,22 +71,14 @@ class HeldOut:
 
 
 def sts_correlations(encoder: Encoder, *, library: Library, tasks: Sequence[str]) -> dict[str, float]:
-    """Task to Pearson's r: of the cosine for the STS Benchmark and SICK, the mean over the subtasks for a year.
-
-    With all five years, ``sts`` is the mean over their 24 subtasks.
-    """
+    """Task to Pearson's r: of the cosine for the STS Benchmark and SICK, the mean over the subtasks for a year."""
     report = evaluate_sts(encoder, library, tasks, classifier=False)
     kinds = {task: "cosine" if task in SPLITS else "mean" for task in report.tasks}
     return {f"{task}/pearson": report.row(task, kind).pearson for task, kind in kinds.items()}
 
 
 class EpochRecord(TrainerCallback):
-    """Measures the model after every epoch into ``curves.csv``, and saves it where the learning rate is lowest.
-
-    Epoch 0 is the untrained model; a run that goes on writes the epochs that it repeats anew. Snapshots are
-    ``snapshots/step-N``, their ``selection`` stands in ``snapshots/snapshots.json``. ``epoch_steps`` are optimiser
-    steps.
-    """
+    """Measures the model after every epoch into ``curves.csv``, and saves a snapshot at the end of every cycle."""
 
     def __init__(
         self,
@@ -150,7 +135,6 @@ def read_curves(folder: Path) -> list[dict[str, str]]:
 
 
 def _read_scores(folder: Path) -> dict[str, float]:
-    """Name of each snapshot to its score; empty before the first."""
     path = folder / SCORES
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 

@@ -104,7 +104,6 @@ def _finish(trained: Trained) -> None:
 
 
 def _deliver_pairs(scored: ScoredPairs, output: Path) -> None:
-    """Write and print a classifier's report."""
     from cxc_eccv.studies.entailment.quality import write_classifier_folder
     from cxc_eccv.tables import tables_to_console
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from transformers import TrainingArguments
 
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.studies.baselines.command_line import option
 from cxc_eccv.studies.baselines.training import SHAPING, ScriptArguments
-
-__all__ = ["DataArguments", "DualEncoderTrainingArguments", "ModelArguments", "ObjectiveArguments", "run_identity"]
 
 LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
 """Stage to the rate at the start, of the CxC paper's appendix."""
@@ -29,25 +28,21 @@ class ModelArguments:
 
     _argument_group_name = "model"
 
-    pretrained: str | None = field(
-        default=None, metadata={"help": "Dual encoder to go on from: our own, CLIP, SigLIP, VisionTextDualEncoder."}
-    )
-    no_pretraining: bool = field(default=False, metadata={"help": "Start from the two backbones instead."})
-    text_model: str = field(
-        default="google-bert/bert-base-uncased", metadata={"help": "Text backbone; sample: a tiny one for the sample."}
-    )
-    image_model: str = field(default="google/efficientnet-b4", metadata={"help": "Image backbone; sample: likewise."})
-    resnet: bool = field(default=False, metadata={"help": "ResNet-152 as image backbone, as in the paper's ablation."})
-    train_text_model: bool = field(default=False, metadata={"help": "Train the text backbone; frozen otherwise."})
-    extra_layers: int = field(default=3, metadata={"help": "Trainable transformer layers above the text backbone."})
-    extra_heads: int = field(default=8, metadata={"help": "Attention heads of these layers."})
-    extra_feed_forward: int = field(default=3072, metadata={"help": "Width of their hidden layer."})
-    extra_dropout: float = field(default=0.1, metadata={"help": "Dropout of these layers."})
-    pooling: str = field(default="first_token", metadata={"help": "first_token or mean."})
-    image_pooling: str = field(default="backbone", metadata={"help": "backbone: as the backbone does it; or max."})
-    normalize: bool = field(default=False, metadata={"help": "Features of unit length; dot products otherwise."})
-    scale: float = field(default=1.0, metadata={"help": "What similarities are multiplied by in the loss."})
-    learned_scale: bool = field(default=False, metadata={"help": "Train the scale."})
+    pretrained: str | None = option(None, "Dual encoder to go on from: our own, CLIP, SigLIP, VisionTextDualEncoder.")
+    no_pretraining: bool = option(False, "Start from the two backbones instead.")
+    text_model: str = option("google-bert/bert-base-uncased", "Text backbone; sample: a tiny one for the sample.")
+    image_model: str = option("google/efficientnet-b4", "Image backbone; sample: likewise.")
+    resnet: bool = option(False, "ResNet-152 as image backbone, as in the paper's ablation.")
+    train_text_model: bool = option(False, "Train the text backbone; frozen otherwise.")
+    extra_layers: int = option(3, "Trainable transformer layers above the text backbone.")
+    extra_heads: int = option(8, "Attention heads of these layers.")
+    extra_feed_forward: int = option(3072, "Width of their hidden layer.")
+    extra_dropout: float = option(0.1, "Dropout of these layers.")
+    pooling: str = option("first_token", "first_token or mean.")
+    image_pooling: str = option("backbone", "backbone: as the backbone does it; or max.")
+    normalize: bool = option(False, "Features of unit length; dot products otherwise.")
+    scale: float = option(1.0, "What similarities are multiplied by in the loss.")
+    learned_scale: bool = option(False, "Train the scale.")
 
 
 @dataclass
@@ -56,30 +51,22 @@ class ObjectiveArguments:
 
     _argument_group_name = "objective"
 
-    mode: str | None = field(
-        default=None, metadata={"help": "t2t, i2t or t2t+i2t; by default i2t to pre-train, t2t+i2t to fine-tune."}
+    mode: str | None = option(None, "t2t, i2t or t2t+i2t; by default i2t to pre-train, t2t+i2t to fine-tune.")
+    loss: str = option(
+        "paper",
+        "paper: the positive is not in the denominator; softmax; triplet_all (VSE0), triplet_semi_hard, "
+        "triplet_hardest (VSE++): hinges over all negatives of the batch, or the one that matters most.",
     )
-    loss: str = field(
-        default="paper",
-        metadata={
-            "help": "paper: the positive is not in the denominator; softmax; triplet_all (VSE0), triplet_semi_hard, "
-            "triplet_hardest (VSE++): hinges over all negatives of the batch, or the one that matters most."
-        },
+    margin: float = option(0.2, "Of the triplet losses; mind --normalize, as VSE has it.")
+    text_weight: float = option(1.0, "c, the weight of text-text losses beside image-text.")
+    judged_positives: str | None = option(None, "val or test: pairs rated similar in this split are positives as well.")
+    weak_positives_as: str = option(
+        "extra_batch",
+        "extra_batch: after each batch one of weak positives, at --alpha times the learning rate; weight: their loss "
+        "times --alpha is added; multi_positive: those within a batch are positives. They are nobody's negatives in "
+        "any case.",
     )
-    margin: float = field(default=0.2, metadata={"help": "Of the triplet losses; mind --normalize, as VSE has it."})
-    text_weight: float = field(default=1.0, metadata={"help": "c, the weight of text-text losses beside image-text."})
-    judged_positives: str | None = field(
-        default=None, metadata={"help": "val or test: pairs rated similar in this split are positives as well."}
-    )
-    weak_positives_as: str = field(
-        default="extra_batch",
-        metadata={
-            "help": "extra_batch: after each batch one of weak positives, at --alpha times the learning rate; weight: "
-            "their loss times --alpha is added; multi_positive: those within a batch are positives. They are nobody's "
-            "negatives in any case."
-        },
-    )
-    alpha: float = field(default=0.3, metadata={"help": "Weight of weak positives, or of the learning rate, 0 to 1."})
+    alpha: float = option(0.3, "Weight of weak positives, or of the learning rate, 0 to 1.")
 
 
 @dataclass
@@ -88,58 +75,47 @@ class DataArguments:
 
     _argument_group_name = "data"
 
-    train_on: list[str] = field(
-        default_factory=lambda: ["coco/train"],
-        metadata={"help": "coco/train, coco/restval, coco/val, flickr30k/train, flickr8k/all, ..."},
+    train_on: list[str] = option(
+        ["coco/train"], "coco/train, coco/restval, coco/val, flickr30k/train, flickr8k/all, ..."
     )
-    pairs_file: str | None = field(
-        default=None, metadata={"help": "Lines of image file, tab, caption, to pre-train on, in place of --train-on."}
+    pairs_file: str | None = option(None, "Lines of image file, tab, caption, to pre-train on, in place of --train-on.")
+    weak_positives: list[str] = option(
+        [], "Files of cxc-eccv mine, one for each split: captions that describe other images, too."
     )
-    weak_positives: list[str] = field(
-        default_factory=list,
-        metadata={"help": "Files of cxc-eccv mine, one for each split: captions that describe other images, too."},
+    data_dir: str | None = option(None, "Folder with the raw files; 'sample' for the sample.")
+    images: str | None = option(None, "Folder with the images, at any depth; 'sample' for the sample's.")
+    held_out: int | None = option(
+        None,
+        "Images taken out of the training data, whose R@10 selects the checkpoint in place of COCO val; by default "
+        "5000 of --pairs-file, but at most a tenth, and none of --train-on.",
     )
-    data_dir: str | None = field(default=None, metadata={"help": "Folder with the raw files; 'sample' for the sample."})
-    images: str | None = field(
-        default=None, metadata={"help": "Folder with the images, at any depth; 'sample' for the sample's."}
-    )
-    held_out: int | None = field(
-        default=None,
-        metadata={
-            "help": "Images taken out of the training data, whose R@10 selects the checkpoint in place of COCO val; by "
-            "default 5000 of --pairs-file, but at most a tenth, and none of --train-on."
-        },
-    )
-    recolour: bool = field(
-        default=False, metadata={"help": "Augment the embedded sample: colours change in pictures and captions alike."}
-    )
-    report_on: str | None = field(
-        default=None, metadata={"help": "val or test: score the trained model there, and write OUTPUT-DIR/report."}
-    )
+    recolour: bool = option(False, "Augment the embedded sample: colours change in pictures and captions alike.")
+    report_on: str | None = option(None, "val or test: score the trained model there, and write OUTPUT-DIR/report.")
 
 
 @dataclass
 class DualEncoderTrainingArguments(ScriptArguments):
     """The paper's training: Adam, 64 pairs per process, no clipping, the checkpoint best in R@10."""
 
-    output_dir: str = field(default="dual_encoder", metadata={"help": "Folder for checkpoints, model and report."})
-    stage: str = field(default="finetune", metadata={"help": "pretrain: from 1e-4; finetune: from 5e-6."})
-    learning_rate: float | None = field(default=None, metadata={"help": "At the start; the stage's by default."})  # type: ignore[assignment] # Trainer sees a number
-    schedule: str = field(
-        default="staircase", metadata={"help": "staircase: 0.1%% less every 1000 steps; else --lr-scheduler-type."}
+    output_dir: str = option("dual_encoder", "Folder for checkpoints, model and report.")
+    stage: str = option("finetune", "pretrain: from 1e-4; finetune: from 5e-6.")
+    learning_rate: float | None = option(  # type: ignore[assignment] # Trainer sees a number
+        None,
+        "At the start; the stage's by default.",
     )
-    num_train_epochs: float | None = field(  # type: ignore[assignment] # Trainer sees a number
-        default=None, metadata={"help": "By default 3; to pre-train, as many as --max-steps 30000 takes."}
+    schedule: str = option("staircase", "staircase: 0.1%% less every 1000 steps; else --lr-scheduler-type.")
+    num_train_epochs: float | None = option(  # type: ignore[assignment] # Trainer sees a number
+        None,
+        "By default 3; to pre-train, as many as --max-steps 30000 takes.",
     )
-    max_grad_norm: float = field(default=0.0, metadata={"help": "Clip gradients at this norm; 0: do not clip."})
-    small_batch: bool = field(default=False, metadata={"help": "128 pairs over all processes."})
+    max_grad_norm: float = option(0.0, "Clip gradients at this norm; 0: do not clip.")
+    small_batch: bool = option(False, "128 pairs over all processes.")
     weight_decay: float = 0.0
     per_device_train_batch_size: int = 64
     dataloader_drop_last: bool = True
     metric_for_best_model: str = "recall_at_10"
 
     def __post_init__(self) -> None:
-        """Check the choices, and fill in what depends on them."""
         if self.stage not in LEARNING_RATES:
             raise UnknownName("stage", self.stage, LEARNING_RATES)
         if self.schedule not in ("staircase", "other"):

@@ -23,20 +23,6 @@ from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.studies.baselines.training import Processing, process_count, process_rank, token_ids
 from cxc_eccv.studies.entailment.training_data import count_images
 
-__all__ = [
-    "LoadedItems",
-    "PairCollator",
-    "image_paths",
-    "image_processor_of",
-    "pairs_from_file",
-    "record_seen",
-    "splits_seen",
-    "tokenizer_of",
-    "training_pairs",
-    "warn_of_conversion",
-]
-
-
 PHOTOGRAPHS = {"coco": "coco", "flickr": "flickr30k"}
 """Collection of a group to the one that numbers its images."""
 
@@ -54,10 +40,7 @@ def training_pairs(
 
 
 def pairs_from_file(path: Path, processing: Processing, *, mode: str, images: str | None, seed: int) -> TrainingPairs:
-    """Pairs of a text file with lines of image file, tab, caption, as of Conceptual Captions.
-
-    Lines of one image file become one group. MalformedSource names a line of another form.
-    """
+    """Pairs of lines of image file, tab, caption, as of Conceptual Captions; lines of one file become one group."""
     found: dict[str, list[str]] = {}
     for number, line in enumerate(read_lines(path), start=1):
         name, tab, text = line.partition("\t")
@@ -79,10 +62,7 @@ def _pairs(
 
 
 def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
-    """The image files of these names below a folder; ``sample`` is that of the embedded sample.
-
-    InvalidOption without a folder; SourceMissing names the first that is missing, and how many are.
-    """
+    """The image files of these names below a folder; ``sample`` is that of the embedded sample."""
     if folder == "sample":
         folder = str(sample_images())
     if folder is None:
@@ -96,10 +76,7 @@ def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
 
 
 def warn_of_conversion(paths: Sequence[Path]) -> None:
-    """Warn once, before training, how many images are of which other modes than RGB; processes share the files.
-
-    MalformedSource names a file that is no image, or has more than 8 bits a channel.
-    """
+    """Warn once, before training, how many images are of which other modes than RGB; processes share the files."""
     processes = Processes(process_rank(), process_count())
     counts = Counter(picture_mode(path) for path in paths[processes.rank :: processes.count])
     modes = sum(processes.gather(counts), Counter[str]())
@@ -136,12 +113,7 @@ class LoadedItems(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PairCollator:
-    """Pads captions and loads images.
-
-    A batch of K items has ``input_ids`` and ``attention_mask`` of K captions, or of the 2 K captions of text pairs,
-    left ones first; ``text_index`` of the same length; ``image_index`` (K,); ``pixel_values`` where items have images.
-    ``length`` is what every caption is padded to, None for the longest of the batch.
-    """
+    """Pads captions, left ones of text pairs first, to ``length`` or the longest of the batch, and loads images."""
 
     tokenizer: Any
     image_processor: Any = None

@@ -30,8 +30,6 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import ModelArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import tokenizer_of
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 
-__all__ = ["RESNET", "SAMPLE", "image_backbone", "starting_model", "text_backbone"]
-
 RESNET = "microsoft/resnet-152"
 SAMPLE = "sample"
 LONGEST = 512
@@ -52,33 +50,19 @@ OPTIONS = (
 
 
 def starting_model(arguments: ModelArguments, mode: str) -> tuple[Any, Any]:
-    """The model, and its tokenizer (texts alone) or processor, for a mode of ``Objective``.
-
-    TowerMissing where the model lacks a side that the mode needs, ModelError where it cannot be loaded.
-    """
+    """The model, and its tokenizer (texts alone) or processor, for a mode of ``Objective``."""
     if (arguments.pretrained is None) != arguments.no_pretraining:
         raise InvalidOption("give either --pretrained, a dual encoder to go on from, or --no-pretraining")
     if arguments.pretrained is not None:
         return _pretrained(arguments.pretrained, mode)
-    text, tokenizer = _text_backbone(arguments.text_model)
-    image, image_processor = (None, None) if mode == "t2t" else _image_backbone(arguments)
+    text, tokenizer = text_backbone(arguments.text_model)
+    image, image_processor = (None, None)
+    if mode != "t2t":
+        image, image_processor = image_backbone(RESNET if arguments.resnet else arguments.image_model)
     options = {name: getattr(arguments, name) for name in OPTIONS}
     model = DualEncoderModel.from_backbones(text, image, freeze_text=not arguments.train_text_model, **options)
     processing = tokenizer if image is None else VisionTextDualEncoderProcessor(image_processor, tokenizer)
     return model, _with_limit(processing, model)
-
-
-def _text_backbone(source: str) -> tuple[Any, Any]:
-    if source == SAMPLE:
-        return text_backbone(Library(SAMPLE))
-    return _backbone(source, "input_ids", "text"), load_part(AutoTokenizer, source)
-
-
-def _image_backbone(arguments: ModelArguments) -> tuple[Any, Any]:
-    source = RESNET if arguments.resnet else arguments.image_model
-    if source == SAMPLE:
-        return image_backbone()
-    return _backbone(source, "pixel_values", "image"), load_part(AutoImageProcessor, source)
 
 
 def _backbone(source: str, takes: str, side: str) -> Any:  # noqa: ANN401 - any model
@@ -109,10 +93,7 @@ def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
 
 
 def _with_limit(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processors and dual encoders share no type
-    """The tokenizer or processor with the model's context, so that longer captions are cut and counted.
-
-    Padding comes after the text as in encoding, so that first tokens stay first.
-    """
+    """The tokenizer or processor with the model's context, padded on the right, so that first tokens stay first."""
     tokenizer = tokenizer_of(processing)
     tokenizer.model_max_length = context_length(tokenizer, model) or LONGEST
     if padded_length(tokenizer, model) is None:
@@ -123,9 +104,11 @@ def _with_limit(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processor
 SPECIAL = ("[PAD]", "[UNK]")
 
 
-def text_backbone(library: Library) -> tuple[BertModel, PreTrainedTokenizerFast]:
-    """A BERT of one layer and no dropout, with a tokenizer of the words of the sample's train split."""
-    tokenizer = word_tokenizer(library.captions("train")["text"].to_pylist())
+def text_backbone(source: str) -> tuple[Any, Any]:
+    """The backbone and its tokenizer; the sample's is a BERT of one layer, of the words of its train split."""
+    if source != SAMPLE:
+        return _backbone(source, "input_ids", "text"), load_part(AutoTokenizer, source)
+    tokenizer = word_tokenizer(Library(SAMPLE).captions("train")["text"].to_pylist())
     return small_bert(tokenizer, hidden_size=128, layers=1), tokenizer
 
 
@@ -144,8 +127,10 @@ def small_bert(tokenizer: PreTrainedTokenizerFast, *, hidden_size: int, layers: 
     return BertModel(config)
 
 
-def image_backbone() -> tuple[BitModel, ConvNextImageProcessorPil]:
-    """A ResNet of three stages with group normalisation, so that a batch may be split over processes."""
+def image_backbone(source: str) -> tuple[Any, Any]:
+    """The backbone and its image processor; the sample's is a ResNet of three stages with group normalisation."""
+    if source != SAMPLE:
+        return _backbone(source, "pixel_values", "image"), load_part(AutoImageProcessor, source)
     config = BitConfig(embedding_size=32, hidden_sizes=[96, 192, 256], depths=[1, 1, 1], num_groups=8)
     return BitModel(config), ConvNextImageProcessorPil(size={"shortest_edge": 64}, crop_pct=1.0)
 

@@ -12,8 +12,6 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives
 from cxc_eccv.studies.baselines.training import gather, process_rank
 
-__all__ = ["MODES", "SOFTMAXES", "TRIPLETS", "Objective", "softmax_without_positive", "triplet_loss"]
-
 
 def softmax_without_positive(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
     r"""The CxC paper's loss as printed (arXiv 2004.15020, eq. 1): the denominator leaves out what is positive.
@@ -57,17 +55,16 @@ TRIPLETS = {"triplet_all": "all", "triplet_semi_hard": "semi_hard", "triplet_har
 Match = Callable[..., torch.Tensor]
 """A method of BatchPositives, not yet bound to one."""
 
-MODES = {"t2t": "DE_T2T", "i2t": "DE_I2T", "t2t+i2t": "DE_T2T+I2T"}
-"""Name on the command line to the model's name in the CxC paper."""
+MODES = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2t")}
+"""DE_T2T, DE_I2T and DE_T2T+I2T of the CxC paper, to the directions whose mean R@10 selects the best checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
     """What is minimised (arXiv 2004.15020, eq. 2): ``i2t + t2i + c * t2t``, with ``text_weight`` c.
 
-    The ``margin`` of the triplet losses is in units of the dot product, which the scale does not multiply there. Items
-    of a batch match by ``positives``; those that are ``ignored`` are no negatives of each other, though they may not
-    match.
+    The ``margin`` is in units of the dot product, which the scale does not multiply there. Items that are ``ignored``
+    are no negatives of each other, though they may not match.
     """
 
     mode: str = "t2t+i2t"
@@ -109,9 +106,7 @@ class Objective:
     ) -> torch.Tensor:
         """Loss of this process's rows against the items of all processes; its mean over these is the whole batch's.
 
-        ``texts`` are the (K, D) features of captions, or (2 K, D), left ones first, where there are pairs of captions;
-        ``images`` (K, D), or None; ``scale`` multiplies dot products. The indices are positions of the captions and
-        (K,) of the images among all training ones.
+        ``texts`` are (K, D) features, or (2 K, D), left ones first, of pairs of captions; ``images`` (K, D), or None.
         """
         count, total = len(image_index), texts.new_zeros((), dtype=torch.float32)
         left, left_index = texts[:count], text_index[:count]
@@ -143,7 +138,6 @@ class Objective:
     def _masks(
         self, match: Match, rows: torch.Tensor, columns: torch.Tensor, offset: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Who matches whom, and who else is no negative."""
         positives = match(self.positives, rows, columns, offset=offset)
         return positives, match(self.ignored, rows, columns, offset=offset) & ~positives
 
@@ -155,10 +149,7 @@ class Objective:
         positives: torch.Tensor,
         ignored: torch.Tensor,
     ) -> torch.Tensor:
-        """Mean loss of one direction, the half of eq. 1: (K, D) queries against (N, D) items, those of all processes.
-
-        ``positives`` and ``ignored`` are (K, N) bool and share nothing.
-        """
+        """Mean loss of one direction: (K, D) queries against (N, D) items of all processes, with (K, N) masks."""
         # Logits and their sums of exponentials need single precision also where features are bf16.
         similarities = queries.float() @ items.float().T
         if self.loss in SOFTMAXES:

@@ -18,8 +18,6 @@ from cxc_eccv.encoding.towers.images import check_image_encoder
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.studies.entailment.encoders import as_config, image_width
 
-__all__ = ["DualEncoderConfig", "DualEncoderModel", "DualEncoderOutput", "encode_by_length"]
-
 POOLINGS = ("first_token", "mean")
 IMAGE_POOLINGS = ("backbone", "max")
 
@@ -28,33 +26,7 @@ ROWS = 64
 
 
 class DualEncoderConfig(PreTrainedConfig):
-    """A text tower and, but for text-text models, an image tower; the defaults are those of the CxC paper.
-
-    Args:
-        text_config: config of the text backbone, or its dictionary.
-        image_config: config of the image backbone, or its dictionary; None for a model of texts alone.
-        freeze_text: keep the text backbone as it is; it then stays in evaluation mode.
-        extra_layers: trainable transformer layers on top of the text backbone; 0 for none.
-        extra_heads: attention heads of these layers.
-        extra_feed_forward: width of their hidden layer.
-        extra_dropout: dropout of these layers.
-        pooling: ``first_token``: the feature at token 0; ``mean``: over the tokens of the caption.
-        image_pooling: ``backbone``: what the image backbone gives as pooled; ``max``: the largest value of each
-            feature over all positions.
-        normalize: scale features to unit length; without it similarities are dot products, as in the paper.
-        scale: what similarities are multiplied by in the loss, the inverse of the temperature.
-        learned_scale: train the scale.
-
-    Raises:
-        InvalidOption: a number out of range.
-        UnknownName: no such pooling.
-
-    Example:
-        >>> from transformers import BertConfig
-        >>> config = DualEncoderConfig(BertConfig(hidden_size=64))
-        >>> config.width, config.extra_layers, config.has_images
-        (64, 3, False)
-    """
+    """A text tower and, but for text-text models, an image tower; the defaults are those of the CxC paper."""
 
     model_type = "cxc_eccv_dual_encoder"
     sub_configs = {"text_config": AutoConfig, "image_config": AutoConfig}  # noqa: RUF012 - transformers' own form
@@ -130,17 +102,6 @@ class DualEncoderModel(PreTrainedModel):
 
     The text tower is a backbone, trainable transformer layers on top, pooling, and, beside an image tower, a linear
     layer to the image features' width (section 5.2 of arXiv 2004.15020).
-
-    Args:
-        config: the architecture.
-
-    Example:
-        >>> from transformers import BertConfig
-        >>> size = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=9)
-        >>> config = DualEncoderConfig(BertConfig(**size), extra_heads=2, extra_feed_forward=8)
-        >>> model = DualEncoderModel(config).eval()
-        >>> model.get_text_features(torch.tensor([[1, 2, 3]])).pooler_output.shape
-        torch.Size([1, 8])
     """
 
     config_class = DualEncoderConfig
@@ -169,10 +130,7 @@ class DualEncoderModel(PreTrainedModel):
 
     @classmethod
     def from_backbones(cls, text: PreTrainedModel, image: PreTrainedModel | None = None, **options: Any) -> Self:  # noqa: ANN401 - config's
-        """A model whose backbones hold the given weights, and whose other layers are new.
-
-        Without an image backbone it is of texts alone; the options are those of :class:`DualEncoderConfig`.
-        """
+        """A model whose backbones hold the given weights, and whose other layers are new."""
         if image is not None:
             check_image_encoder(image)
         model = cls(DualEncoderConfig(text.config, None if image is None else image.config, **options))
@@ -187,10 +145,7 @@ class DualEncoderModel(PreTrainedModel):
         attention_mask: torch.Tensor | None = None,
         **_others: Any,  # noqa: ANN401 - tokenizers differ in what else they give
     ) -> BaseModelOutputWithPooling:
-        """Features of captions: (T, L) tokens and their mask, 0 for padding, None where there is none.
-
-        ``last_hidden_state`` is (T, L, text width), ``pooler_output`` (T, D).
-        """
+        """Features of (T, L) tokens: ``last_hidden_state`` (T, L, text width), ``pooler_output`` (T, D)."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         tokens = self._encode_in_parts(input_ids, mask)
         features = self._finish(self.text_projection(_pool(tokens, mask, self.config.pooling)))
@@ -297,15 +252,7 @@ def _pool_image(found: Any, pooling: str) -> torch.Tensor:  # noqa: ANN401 - bac
 def encode_by_length(
     encode: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], input_ids: torch.Tensor, mask: torch.Tensor, rows: int
 ) -> torch.Tensor:
-    """(N, ...) what ``encode`` makes of (N, T) ids and their mask, given to it in parts of so many rows of like length.
-
-    Each part is without its surplus padding on the right; what is made of a row must not depend on the others.
-
-    Example:
-        >>> ids = torch.tensor([[3, 0, 0], [1, 2, 3], [5, 5, 0]])
-        >>> encode_by_length(lambda part, mask: part.sum(1, keepdim=True), ids, (ids > 0).long(), rows=1).tolist()
-        [[3], [6], [10]]
-    """
+    """(N, ...) what ``encode`` makes of (N, T) ids and mask, in parts of like length without surplus padding."""
     ends = (mask.bool() * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(1)
     order = ends.argsort()
     parts = []

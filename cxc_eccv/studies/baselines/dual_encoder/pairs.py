@@ -18,22 +18,12 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
 from cxc_eccv.types import IntArray, Judgments, positions_of
 
-__all__ = ["BatchPositives", "EpochSampler", "TrainingPairs"]
-
 
 class TrainingPairs(Dataset[dict[str, Any]]):
     """One item per image and epoch, so that no batch holds two captions of an image as negatives of each other.
 
-    An index is a pair of epoch and image, as :class:`EpochSampler` gives; what is drawn depends on it and the seed
-    alone. A third number is the position of a caption of another image, which takes the place of the first caption.
-    Items have ``texts``, token ids of one caption, or of two with ``co_captions``, ``text_index``, their positions
-    among all captions, ``image_index`` and ``image_path``.
-
-    Example:
-        >>> groups = [CaptionGroup("coco", 7, (1, 2, 3), ("a cat", "cat", "one cat"))]
-        >>> item = TrainingPairs(groups, [[5], [6], [7]], co_captions=True)[3, 0]
-        >>> len(item["texts"]), item["image_index"]
-        (2, 0)
+    An index is epoch and image; what is drawn depends on it and the seed alone. A third number is the position of a
+    caption of another image, which takes the place of the first caption.
     """
 
     def __init__(
@@ -115,13 +105,8 @@ class EpochSampler(Sampler[tuple[int, int]]):
 class BatchPositives:
     """Which items of a batch match: those of a pair, and those that judgments say.
 
-    Each method gives (K, N) bool from the items' positions among all training captions or images, which two sparse
-    matrices cover; ``offset`` is the column of the first row's own pair.
-
-    Example:
-        >>> rows, columns = torch.tensor([4, 9]), torch.tensor([7, 8])
-        >>> BatchPositives().texts(rows, columns, offset=0).tolist()
-        [[True, False], [False, True]]
+    Each method gives (K, N) bool from the items' positions among all training captions or images; ``offset`` is the
+    column of the first row's own pair.
     """
 
     text_text: csr_matrix | None = None
@@ -138,10 +123,7 @@ class BatchPositives:
 
     @classmethod
     def described(cls, groups: Sequence[CaptionGroup], weak: csr_matrix) -> BatchPositives:
-        """The captions that each image has, or may have by an (I, T) matrix, and captions that share an image so.
-
-        Of two captions, one at least was written for the image.
-        """
+        """Captions that each image has, or may have by an (I, T) matrix, and captions that share an image so."""
         sizes = [len(group.texts) for group in groups]
         count, owners = sum(sizes), np.repeat(np.arange(len(groups)), sizes)
         written = csr_matrix((np.ones(count, dtype=bool), (owners, np.arange(count))), shape=weak.shape)

@@ -19,8 +19,6 @@ from cxc_eccv.encoding.towers.images import open_picture
 from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.studies.baselines.training import AnyTokenizer, token_ids
 
-__all__ = ["COLOURS", "RecolouredPairs", "nearest_colours", "recolour", "reword"]
-
 COLOURS = {
     "red": (208, 52, 58),
     "orange": (242, 140, 40),
@@ -88,21 +86,13 @@ def nearest_colours(pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def recolour(pixels: NDArray[np.uint8], colours: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """(H, W, 3) the picture with colour ``i`` of :data:`COLOURS` exchanged for colour ``order[i]``, a permutation.
-
-    ``colours`` are those of :func:`nearest_colours`.
-    """
+    """(H, W, 3) the picture with colour ``i`` of :data:`COLOURS` exchanged for colour ``order[i]``, a permutation."""
     changes = np.concatenate([VALUES[order] - VALUES, [[0, 0, 0]]])
     return np.asarray(np.clip(pixels + changes[colours], 0, 255).astype(np.uint8))
 
 
 def reword(text: str, words: Mapping[str, str]) -> str:
-    """The text with words exchanged, capitals kept, and ``a`` or ``an`` as the next word needs.
-
-    Example:
-        >>> reword("A red heart left of an orange star.", {"red": "orange", "orange": "red", "left": "right"})
-        'An orange heart right of a red star.'
-    """
+    """The text with words exchanged, capitals kept, and ``a`` or ``an`` as the next word needs."""
 
     def exchange(found: re.Match[str]) -> str:
         word = words.get(found[0].lower(), found[0].lower())
@@ -114,7 +104,6 @@ def reword(text: str, words: Mapping[str, str]) -> str:
 
 
 def _move(pixels: NDArray[np.uint8], across: int, down: int) -> NDArray[np.uint8]:
-    """The picture moved by whole pixels; its border is repeated."""
     height, width = pixels.shape[:2]
     rows, columns = (np.clip(np.arange(size) - step, 0, size - 1) for size, step in ((height, down), (width, across)))
     return np.ascontiguousarray(pixels[rows][:, columns])

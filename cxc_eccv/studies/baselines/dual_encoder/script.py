@@ -25,6 +25,7 @@ from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import sha256_of
+from cxc_eccv.splits import SPLIT_NAMES
 from cxc_eccv.studies.baselines.caption_groups import link_judgments, parts_of
 from cxc_eccv.studies.baselines.command_line import read_arguments
 from cxc_eccv.studies.baselines.dual_encoder.arguments import (
@@ -45,7 +46,7 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (
     training_pairs,
 )
 from cxc_eccv.studies.baselines.dual_encoder.loading import RESNET, SAMPLE, starting_model
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.dual_encoder.losses import MODES, Objective
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
 from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
@@ -62,16 +63,11 @@ from cxc_eccv.studies.baselines.training import (
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.writing import explained
 
-__all__ = ["train"]
-
-SPLITS = {"val": "validation", "validation": "validation", "test": "test"}
+SPLITS = {name: split for name, split in SPLIT_NAMES.items() if split in ("validation", "test")}
 ABOUT = "Train a dual encoder of the CxC paper, or fine-tune CLIP and its kin."
 HELD_OUT = 5000
 """Images of a file of pairs that select the checkpoint, as many as COCO's validation split has; at most a tenth."""
 KINDS = (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingArguments)
-
-TRAINED = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2t")}
-"""Mode to the directions whose mean R@10 selects the best checkpoint."""
 
 DESCRIBED = {
     "t2t": "pairs of captions of an image",
@@ -81,10 +77,7 @@ DESCRIBED = {
 
 
 def train(command: Sequence[str]) -> Trained:
-    """Train, save model and processor, and score the split that ``--report-on`` names.
-
-    Checkpoints of the same run in its output folder are gone on from. Every process returns the same, report included.
-    """
+    """Train, save model and processor, and score the split that ``--report-on`` names."""
     model_arguments, objective_arguments, data, training = read_arguments("dual-encoder", ABOUT, KINDS, command)
     library = Library(data.data_dir, mined=data.weak_positives)
     # The paper pre-trains on images with one caption each.
@@ -153,7 +146,6 @@ def _split_pairs(
 def _match(
     objective: Objective, library: Library, pairs: TrainingPairs, data: DataArguments, arguments: ObjectiveArguments
 ) -> tuple[Objective, WeakPositives | None]:
-    """The objective that knows who matches whom, and the weak positives, if any."""
     if arguments.judged_positives is not None:
         judged = BatchPositives.judged(library, _split_named(arguments.judged_positives), pairs.groups)
         objective = replace(objective, positives=judged)
@@ -189,7 +181,7 @@ def _trainer(
         processing_class=processing,
         **({} if weak is None else weak.batches(dataset, collate, **batches)),
     )
-    show_progress(trainer, TRAINED[objective.mode])
+    show_progress(trainer, MODES[objective.mode])
     return trainer
 
 
@@ -213,7 +205,6 @@ def _describe(
     identity: dict[str, Any],
     model: AnyModel,
 ) -> Trained:
-    """What was trained from what, how it is loaded, and how it is scored."""
     mode = identity["mode"]
     has_images = mode != "t2t"
     towers = [arguments.text_model, *([RESNET if arguments.resnet else arguments.image_model] if has_images else [])]
@@ -247,7 +238,6 @@ def _describe(
 
 
 def _pipeline_of(model: AnyModel) -> str | None:
-    """The pipeline of transformers that runs the model, if any does."""
     if isinstance(model, DualEncoderModel):
         return "feature-extraction"
     known = type(model.config) in MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING
@@ -305,22 +295,19 @@ def _score_validation(
     parts = ("t2t", "sts") if mode == "t2t" else ("i2t", "t2i", "t2t", "sts", "sits")
     options: dict[str, Any] = {"split": "validation", "data_dir": library, "confidence": None, "progress": False}
     scores = evaluate(encode_it(model, "validation"), [f"cxc/{part}" for part in parts], **options).scores
-    trained = [scores[f"cxc/{direction}/recall_at_10"] for direction in TRAINED[mode]]
+    trained = [scores[f"cxc/{direction}/recall_at_10"] for direction in MODES[mode]]
     return {**scores, "recall_at_10": sum(trained) / len(trained)}
 
 
 def _score_held_out(model: AnyModel, *, held: TrainingPairs, mode: str, processing: Processing) -> dict[str, float]:
-    """R@10 of every direction that is trained, and ``recall_at_10``, their mean.
-
-    Retrieval among held-out training images and their captions, by which captions were written for which image.
-    """
+    """R@10 of every direction that is trained, and ``recall_at_10``, their mean."""
     texts = [text for group in held.groups for text in group.texts]
     owners = np.repeat(np.arange(len(held)), np.diff(held.starts))
     images = None if held.image_paths is None else enumerate(held.image_paths)
     captions = list(enumerate(texts))
     run = encode(model, images=images, captions=captions, processor=processing, batch_size=128, progress=False)
     found = {}
-    for direction in TRAINED[mode]:
+    for direction in MODES[mode]:
         ranks = positive_ranks(run, link_judgments(owners, direction), direction)
         found[f"held_out/{direction}/recall_at_10"] = float(recall_at_k(ranks, k=10).mean())
     return {**found, "recall_at_10": sum(found.values()) / len(found)}

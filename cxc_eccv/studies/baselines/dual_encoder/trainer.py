@@ -14,8 +14,6 @@ from cxc_eccv.studies.baselines.dual_encoder.pairs import EpochSampler
 from cxc_eccv.studies.baselines.training import WholeTrainer
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
 
-__all__ = ["DualEncoderTrainer", "staircase"]
-
 Metrics = dict[str, float]
 
 
@@ -25,10 +23,9 @@ def staircase(step: int) -> float:
 
 
 class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
-    """Trains a model with ``text_embeds`` and ``image_embeds`` in its output; options are those of ``EnhancedTrainer``.
+    """Trains a model with ``text_embeds`` and ``image_embeds``; ``score`` gives the metrics of a model.
 
-    ``score`` gives the metrics of a model, None for no evaluation. ``added_batches`` are of weak positives whose loss,
-    times the ``weight`` that such a batch holds, is added to that of each batch.
+    ``added_batches`` are of weak positives whose loss, times the batch's ``weight``, is added to that of each batch.
     """
 
     # The loss is a mean over the batch: Trainer divides it where it accumulates gradients.

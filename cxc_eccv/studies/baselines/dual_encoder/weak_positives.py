@@ -22,8 +22,6 @@ from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives
 from cxc_eccv.studies.entailment.enhanced import WeakBatches
 from cxc_eccv.types import IntArray, positions_of
 
-__all__ = ["WeakPositives", "check_weak_positives"]
-
 USES = ("extra_batch", "weight", "multi_positive")
 
 
@@ -49,11 +47,7 @@ def check_weak_positives(objective: ObjectiveArguments, data: DataArguments) -> 
 
 @dataclass(frozen=True, slots=True)
 class WeakPositives:
-    """Weak positives among training images and captions: an (I, T) bool matrix over the groups.
-
-    ``use`` is ``extra_batch``, ``weight`` or ``multi_positive``, ``alpha`` a factor of the learning rate or of the
-    loss.
-    """
+    """Weak positives among training images and captions: an (I, T) bool matrix over the groups, and their use."""
 
     matrix: csr_matrix
     groups: Sequence[CaptionGroup]
@@ -64,10 +58,7 @@ class WeakPositives:
     def read(
         cls, library: Library, data: DataArguments, groups: Sequence[CaptionGroup], arguments: ObjectiveArguments
     ) -> WeakPositives:
-        """Those of the files that the library was opened with; a warning counts what is not trained on.
-
-        InvalidOption for a file of another split, and where fewer than two images have any left, which make no batch.
-        """
+        """Those of the files that the library was opened with; a warning counts what is not trained on."""
         parts = parts_of(data.train_on)
         found = [mined for name, split in parts if (mined := library.mined(split, name)) is not None]
         if len(found) < len(data.weak_positives):

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.studies.baselines.command_line import option
 from cxc_eccv.studies.baselines.training import SHAPING, ScriptArguments, process_rank
 from cxc_eccv.studies.entailment.classifier import KINDS
 from cxc_eccv.studies.entailment.training_data import part_of
-
-__all__ = [
-    "DataArguments",
-    "EntailmentTrainingArguments",
-    "ModelArguments",
-    "ObjectiveArguments",
-    "run_identity",
-]
 
 BRANCHES = ("both", "text", "visual")
 ATTENTION = ("sdpa", "eager")
@@ -31,37 +24,28 @@ class ModelArguments:
 
     _argument_group_name = "model"
 
-    pretrained: str | None = field(
-        default=None, metadata={"help": "Classifier of this script to go on from; the other options are then its own."}
+    pretrained: str | None = option(
+        None, "Classifier of this script to go on from; the other options are then its own."
     )
-    branches: str | None = field(
-        default=None, metadata={"help": "both, text or visual; by default both with --images, and text without."}
+    branches: str | None = option(None, "both, text or visual; by default both with --images, and text without.")
+    text_model: str = option(
+        "google-bert/bert-base-uncased", "Encoder of the text branch; sample: a tiny one for the sample."
     )
-    text_model: str = field(
-        default="google-bert/bert-base-uncased",
-        metadata={"help": "Encoder of the text branch; sample: a tiny one for the sample."},
+    visual_text_model: str = option(
+        "Salesforce/blip-itm-base-coco",
+        "Text encoder of the visual branch, or a model that reads both image and text; sample.",
     )
-    visual_text_model: str = field(
-        default="Salesforce/blip-itm-base-coco",
-        metadata={"help": "Text encoder of the visual branch, or a model that reads both image and text; sample."},
+    image_model: str | None = option(None, "Image encoder, where that model has none of its own; sample: a tiny ViT.")
+    shared_text_encoder: bool = option(
+        False, "The visual branch's text encoder is the text branch's as well (w/o BERT)."
     )
-    image_model: str | None = field(
-        default=None, metadata={"help": "Image encoder, where that model has none of its own; sample: a tiny ViT."}
-    )
-    shared_text_encoder: bool = field(
-        default=False, metadata={"help": "The visual branch's text encoder is the text branch's as well (w/o BERT)."}
-    )
-    head: str = field(default="softmax", metadata={"help": "softmax over two values, or sigmoid of one."})
-    head_dropout: float = field(default=0.0, metadata={"help": "Dropout in the heads."})
-    attention: str | None = field(
-        default=None,
-        metadata={
-            "help": "sdpa or eager, which on a processor with --bf16 and dropout is the faster; the encoders' own."
-        },
+    head: str = option("softmax", "softmax over two values, or sigmoid of one.")
+    head_dropout: float = option(0.0, "Dropout in the heads.")
+    attention: str | None = option(
+        None, "sdpa or eager, which on a processor with --bf16 and dropout is the faster; the encoders' own."
     )
 
     def __post_init__(self) -> None:
-        """Check the choices."""
         if self.branches not in (None, *BRANCHES):
             raise UnknownName("branches", self.branches, BRANCHES)
         if self.attention not in (None, *ATTENTION):
@@ -70,10 +54,7 @@ class ModelArguments:
             raise InvalidOption(f"--shared-text-encoder is of both branches, and --branches is {self.branches}")
 
     def choose_branches(self, images: str | None) -> ModelArguments:
-        """The same with its branches named: without images the text branch alone, and a warning that says so.
-
-        InvalidOption where a visual branch is asked for, and there are no images to train it on.
-        """
+        """The same with its branches named: without images the text branch alone, and a warning that says so."""
         if images is not None or self.pretrained is not None or self.branches == "text":
             return replace(self, branches=self.branches or "both")
         if self.branches is not None or self.shared_text_encoder:
@@ -97,22 +78,14 @@ class ObjectiveArguments:
 
     _argument_group_name = "objective"
 
-    masking: bool = field(
-        default=True, metadata={"help": "Positives with the most attended patches blanked become negatives."}
-    )
-    mask_ratio: float = field(default=0.4, metadata={"help": "Share of the patches that are blanked."})
-    mask_share: float = field(
-        default=0.25, metadata={"help": "Share of a batch's pairs with an image that get a masked copy."}
-    )
-    soft_labels: float = field(
-        default=0.0,
-        metadata={
-            "help": "Where a pair has a rating, its target is 1 / (1 + exp(-SOFT_LABELS (rating - 3))); 0: its label."
-        },
+    masking: bool = option(True, "Positives with the most attended patches blanked become negatives.")
+    mask_ratio: float = option(0.4, "Share of the patches that are blanked.")
+    mask_share: float = option(0.25, "Share of a batch's pairs with an image that get a masked copy.")
+    soft_labels: float = option(
+        0.0, "Where a pair has a rating, its target is 1 / (1 + exp(-SOFT_LABELS (rating - 3))); 0: its label."
     )
 
     def __post_init__(self) -> None:
-        """Check the numbers that the config does not."""
         if self.soft_labels < 0:
             raise InvalidOption(f"--soft-labels {self.soft_labels:g}: give a positive steepness, or 0 for labels")
 
@@ -123,58 +96,39 @@ class DataArguments:
 
     _argument_group_name = "data"
 
-    train_on: list[str] = field(
-        default_factory=lambda: ["cxc/val", "sick/train", "stsb/train"],
-        metadata={"help": "Parts of the corpora; the first is the one that pairs are held out of. See the docs."},
+    train_on: list[str] = option(
+        ["cxc/val", "sick/train", "stsb/train"],
+        "Parts of the corpora; the first is the one that pairs are held out of. See the docs.",
     )
-    data_dir: str | None = field(default=None, metadata={"help": "Folder with the raw files; 'sample' for the sample."})
-    images: str | None = field(
-        default=None,
-        metadata={"help": "Folder with the images, at any depth; 'sample' for the sample's; none: text alone."},
+    data_dir: str | None = option(None, "Folder with the raw files; 'sample' for the sample.")
+    images: str | None = option(
+        None, "Folder with the images, at any depth; 'sample' for the sample's; none: text alone."
     )
-    used_as: list[str] = field(
-        default_factory=list,
-        metadata={
-            "aliases": ["--as"],
-            "help": "CORPUS=KINDS, such as snli_ve=visual,multimodal: the kinds of pairs (text, visual, multimodal) "
-            "that a corpus is used as, each pair once for each; KINDS alone is for all. By default a pair has the "
-            "captions and the image that are there.",
-        },
+    used_as: list[str] = option(
+        [],
+        "CORPUS=KINDS, such as snli_ve=visual,multimodal: the kinds of pairs (text, visual, multimodal) that a "
+        "corpus is used as, each pair once for each; KINDS alone is for all. By default a pair has the captions and "
+        "the image that are there.",
+        aliases=["--as"],
     )
-    text_data: bool = field(default=True, metadata={"help": "Train on pairs of text alone."})
-    visual_data: bool = field(default=True, metadata={"help": "Train on pairs with an image alone as premise."})
-    held_out: int | None = field(
-        default=None,
-        metadata={
-            "help": "Images whose pairs of the first part choose checkpoint, threshold and calibration, and are not "
-            "trained on; by default a tenth of its images, 0 for none."
-        },
+    text_data: bool = option(True, "Train on pairs of text alone.")
+    visual_data: bool = option(True, "Train on pairs with an image alone as premise.")
+    held_out: int | None = option(
+        None,
+        "Images whose pairs of the first part choose checkpoint, threshold and calibration, and are not trained on; "
+        "by default a tenth of its images, 0 for none.",
     )
-    dev: str | None = field(
-        default=None,
-        metadata={
-            "help": "A part, such as snli_ve/dev, whose pairs choose checkpoint, threshold and calibration in place "
-            "of --held-out."
-        },
+    dev: str | None = option(
+        None,
+        "A part, such as snli_ve/dev, whose pairs choose checkpoint, threshold and calibration in place of --held-out.",
     )
-    threshold_for: str = field(
-        default="f_half", metadata={"help": "f_half or accuracy: what the threshold and the checkpoint are best in."}
-    )
-    precision: float | None = field(
-        default=None, metadata={"help": "Take the threshold that reaches this precision (0.9) instead."}
-    )
-    protect: str = field(
-        default="test", metadata={"help": "test, or val,test: splits of which nothing is to be trained on."}
-    )
-    allow_test_data: bool = field(
-        default=False, metadata={"help": "Let test splits in; every report of the model then says so."}
-    )
-    report_on: str | None = field(
-        default=None, metadata={"help": "A part, such as cxc/test, to score; writes OUTPUT-DIR/report."}
-    )
+    threshold_for: str = option("f_half", "f_half or accuracy: what the threshold and the checkpoint are best in.")
+    precision: float | None = option(None, "Take the threshold that reaches this precision (0.9) instead.")
+    protect: str = option("test", "test, or val,test: splits of which nothing is to be trained on.")
+    allow_test_data: bool = option(False, "Let test splits in; every report of the model then says so.")
+    report_on: str | None = option(None, "A part, such as cxc/test, to score; writes OUTPUT-DIR/report.")
 
     def __post_init__(self) -> None:
-        """Check the choices."""
         if self.threshold_for not in MEASURES:
             raise UnknownName("measure to choose a threshold for", self.threshold_for, MEASURES)
         if self.precision is not None and not 0 < self.precision <= 1:
@@ -197,12 +151,7 @@ class DataArguments:
         return [*self.train_on, *([] if self.dev is None else [self.dev])]
 
     def kinds(self) -> dict[str, list[str]]:
-        """Corpus to the kinds of pairs that it is used as, where that is said; UnknownName for another corpus or kind.
-
-        Example:
-            >>> DataArguments(["snli_ve/train", "cxc/val"], used_as=["visual", "cxc=text,multimodal"]).kinds()
-            {'snli_ve': ['visual'], 'cxc': ['text', 'multimodal']}
-        """
+        """Corpus to the kinds of pairs that it is used as, where that is said."""
         corpora = list(dict.fromkeys(part_of(name)[0].name for name in self.parts))
         found: dict[str, list[str]] = {}
         for use in self.used_as:
@@ -221,13 +170,9 @@ class DataArguments:
 class EntailmentTrainingArguments(ScriptArguments):
     """The paper's training: AdamW from 2e-5, weight decay 0.02, 96 pairs a batch, five epochs."""
 
-    output_dir: str = field(
-        default="entailment_classifier", metadata={"help": "Folder for checkpoints, model and report."}
-    )
+    output_dir: str = option("entailment_classifier", "Folder for checkpoints, model and report.")
     learning_rate: float = 2e-5
-    head_learning_rate: float | None = field(
-        default=None, metadata={"help": "Of gate and heads, which are new; --learning-rate by default."}
-    )
+    head_learning_rate: float | None = option(None, "Of gate and heads, which are new; --learning-rate by default.")
     weight_decay: float = 0.02
     num_train_epochs: float = 5.0
     per_device_train_batch_size: int = 96

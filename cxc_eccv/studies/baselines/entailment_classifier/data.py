@@ -20,8 +20,6 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 
-__all__ = ["LengthSampler", "PairCollator", "PairItems", "caption_images", "hold_out", "keep_apart", "soft_targets"]
-
 BOUNDARY = 3.0
 """Rating at which a soft label is one half."""
 
@@ -47,8 +45,8 @@ def hold_out(
 ) -> tuple[pa.Table, pa.Table]:
     """Pairs to train on, and those held out: of ``source``, with an image among ``count`` that the seed draws.
 
-    An image is of a pair as its premise, or as what its hypothesis was written for, by ``owners``. No pair that is
-    trained on, of whatever source, has one that is held out. ``count`` None is a tenth of the images.
+    An image is of a pair as its premise, or as what its hypothesis was written for, by ``owners``. No pair to train on,
+    of whatever source, has one that is held out. ``count`` None is a tenth of the images.
     """
     own = np.array(pc.equal(pairs["source"], source))
     among = sorted({key for key in pairs["image_key"].filter(pa.array(own)).to_pylist() if key is not None})
@@ -66,10 +64,7 @@ def hold_out(
 
 
 def keep_apart(pairs: pa.Table, dev: NDArray[np.bool_], owners: Mapping[str, str]) -> tuple[pa.Table, pa.Table]:
-    """Pairs to train on, none of which has an image of the pairs that ``dev`` marks, and these.
-
-    InvalidOption where none is left to train on.
-    """
+    """Pairs to train on, none of which has an image of the pairs that ``dev`` marks, and these."""
     images = _images_of(pairs, owners)
     held = set().union(*(images[row] for row in np.flatnonzero(dev)))
     trained = ~np.array([bool(held & found) for found in images]) & ~dev
@@ -85,13 +80,7 @@ def _images_of(pairs: pa.Table, owners: Mapping[str, str]) -> list[set[str]]:
 
 
 def soft_targets(pairs: pa.Table, steepness: float) -> list[float]:
-    """Labels; with a steepness ``1 / (1 + exp(-steepness (rating - 3)))`` of the pairs that have a rating.
-
-    Example:
-        >>> pairs = pa.table({"label": [1, 1], "rating": [3.0, None]})
-        >>> soft_targets(pairs, 2.0), soft_targets(pairs, 0.0)
-        ([0.5, 1.0], [1.0, 1.0])
-    """
+    """Labels; with a steepness ``1 / (1 + exp(-steepness (rating - 3)))`` of the pairs that have a rating."""
     labels = np.asarray(pairs["label"], dtype=np.float64)
     if not steepness:
         return [float(label) for label in labels]
@@ -127,10 +116,7 @@ class PairItems(Dataset[dict[str, Any]]):
 
 
 class LengthSampler(Sampler[int]):
-    """All pairs in the order of an epoch, batches of pairs of like length.
-
-    What it yields depends on seed and epoch alone, so that a run can go on.
-    """
+    """All pairs in the order of an epoch, which depends on seed and epoch alone, in batches of like length."""
 
     def __init__(self, lengths: Sequence[int], batch: int, seed: int = 0) -> None:
         self.lengths, self.batch, self.seed, self.epoch = np.asarray(lengths), batch, seed, 0

@@ -27,8 +27,6 @@ from cxc_eccv.studies.entailment.classifier import EntailmentClassifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.scoring import load_classifier
 
-__all__ = ["SAMPLE", "starting_model"]
-
 BLIP = "blip"
 """``model_type`` of a checkpoint that AutoModel would load as a dual encoder, without its image-grounded encoder."""
 
@@ -87,7 +85,6 @@ def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
 
 
 def _sample_bert() -> tuple[BertModel, PreTrainedTokenizerFast]:
-    """A BERT of two layers and no dropout, with a tokenizer of the words of the sample's train split."""
     tokenizer = word_tokenizer(Library(SAMPLE).captions("train")["text"].to_pylist())
     tokenizer.add_special_tokens({"cls_token": "[CLS]", "sep_token": "[SEP]"})
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.command_line import read_arguments
+from cxc_eccv.studies.baselines.dual_encoder.loading import SAMPLE
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     DataArguments,
     EntailmentTrainingArguments,
@@ -36,7 +37,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     keep_apart,
     soft_targets,
 )
-from cxc_eccv.studies.baselines.entailment_classifier.loading import SAMPLE, starting_model
+from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
 from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer
 from cxc_eccv.studies.baselines.training import (
     ScoredPairs,
@@ -57,8 +58,6 @@ from cxc_eccv.studies.entailment.training_data import load_training_data, part_o
 from cxc_eccv.types import FloatArray
 from cxc_eccv.writing import explained
 
-__all__ = ["settle", "train"]
-
 ABOUT = "Train a classifier of entailment: does an image with its captions entail a sentence?"
 KINDS = (ModelArguments, ObjectiveArguments, DataArguments, EntailmentTrainingArguments)
 
@@ -71,16 +70,9 @@ class Pairs(NamedTuple):
     provenance: dict[str, Any]
     files: dict[str, Path]
 
-    def items(self, table: pa.Table, targets: Sequence[float]) -> PairItems:
-        """Items of one of the tables."""
-        return PairItems(table, targets, self.files)
-
 
 def train(command: Sequence[str]) -> Trained:
-    """Train, choose checkpoint, threshold and calibration on the held-out pairs, save, and score ``--report-on``.
-
-    Checkpoints of the same run in its output folder are gone on from. Every process returns the same, report included.
-    """
+    """Train, choose checkpoint, threshold and calibration on the held-out pairs, save, and score ``--report-on``."""
     model_arguments, objective, data, training = read_arguments("entailment-classifier", ABOUT, KINDS, command)
     library = Library(data.data_dir)
     # A wrong name is told before anything is loaded.
@@ -127,7 +119,7 @@ def _trainer(
     training: EntailmentTrainingArguments,
 ) -> EntailmentTrainer:
     looks = model.config.has_visual
-    items = pairs.items(pairs.trained, soft_targets(pairs.trained, objective.soft_labels))
+    items = PairItems(pairs.trained, soft_targets(pairs.trained, objective.soft_labels), pairs.files)
     if process_rank() == 0 and (cut := processor.count_cut(*items.sides(looks))):
         warnings.warn(
             f"{cut:,} of {len(items):,} pairs to train on are longer than the context; the ends of their premises are "
@@ -135,7 +127,7 @@ def _trainer(
             stacklevel=2,
         )
     trainer = EntailmentTrainer(
-        held=pairs.items(pairs.held, soft_targets(pairs.held, 0)) if pairs.held.num_rows else None,
+        held=PairItems(pairs.held, soft_targets(pairs.held, 0), pairs.files) if pairs.held.num_rows else None,
         threshold_for=data.threshold_for,
         model=model,
         args=training,
@@ -157,8 +149,7 @@ def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: di
     model.config.training_data = record
     trainer.save_model()
     trainer.save_state()
-    found: EntailmentClassifier = model
-    return found
+    return cast("EntailmentClassifier", model)
 
 
 def _remember(record: dict[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -169,7 +160,6 @@ def _remember(record: dict[str, Any], before: Mapping[str, Any] | None) -> dict[
 
 
 def _read_pairs(library: Library, data: DataArguments, seed: int, config: EntailmentConfig) -> Pairs:
-    """The pairs that a model can be trained on, those held out, and the record of both."""
     images = _folder(data) if config.has_visual else None
     loaded = load_training_data(
         library,
@@ -233,15 +223,11 @@ def _refuse_untrained(config: EntailmentConfig, pairs: pa.Table) -> None:
 
 
 def _folder(data: DataArguments) -> Path | None:
-    """Where the images are, if there are any."""
     return sample_images() if data.images == SAMPLE else Path(data.images) if data.images else None
 
 
 def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArray, data: DataArguments) -> None:
-    """Write calibration and threshold, from held-out pairs' (N,) leads, into the config; warn where they allow none.
-
-    What another run chose, from which this one went on, is of other weights.
-    """
+    """Write calibration and threshold, from held-out pairs' (N,) leads, into the config; warn where they allow none."""
     config.threshold, config.calibration_scale, config.calibration_offset = 0.5, 1.0, 0.0
     untouched = "the threshold stays 0.5, and nothing is calibrated"
     if leads is None:
@@ -258,7 +244,6 @@ def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArra
 
 
 def _score(classifier: Classifier, name: str, library: Library, images: Path | None, seen: SeenPairs) -> ScoredPairs:
-    """What it says of labelled pairs, and how good that is."""
     config = classifier.model.config
     labelled = read_labelled(name, library, images=images if config.has_visual else None)
     said = classifier.score(*labelled.ask(classifier, images).part(slice(None)))
@@ -285,10 +270,7 @@ ABOUT_MODEL = (
 
 
 def _scorable(library: Library, data: DataArguments, config: EntailmentConfig) -> tuple[str, str | None]:
-    """Pairs that the classifier can be scored on, and the folder of their images where it looks at them.
-
-    A part whose images are in the folder that the run has; else words in capitals for the user to replace.
-    """
+    """Pairs to score the classifier on, and the folder of their images, if any; capitals for what is not known."""
     folder, wanted = _folder(data), data.report_on or "cxc/test"
     if not config.has_visual:
         return wanted, None
@@ -310,7 +292,6 @@ def _describe(
     identity: dict[str, Any],
     config: EntailmentConfig,
 ) -> Trained:
-    """What was trained from what, how it is loaded, and how it is scored."""
     visual = {"visual_text_model", "image_model"} if config.has_visual else set()
     encoders = visual | ({"text_model"} if config.text_config is not None else set())
     if arguments.pretrained is None:

@@ -11,20 +11,15 @@ from torch.utils.data import DataLoader
 
 from cxc_eccv.studies.baselines.entailment_classifier.data import LengthSampler, PairItems
 from cxc_eccv.studies.baselines.training import WholeTrainer
-from cxc_eccv.studies.entailment.measures import RATES, choose_threshold, measure_classifier
+from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier
 from cxc_eccv.types import FloatArray
-
-__all__ = ["EntailmentTrainer", "lead_of"]
 
 NEW = ("text_head", "visual_head", "joint_head", "text_gate", "visual_gate", "visual_projection", "image_projection")
 """Modules that no checkpoint of an encoder has."""
 
 
 class EntailmentTrainer(WholeTrainer):
-    """Trains a classifier; the measures of the ``held`` pairs at their best threshold choose the checkpoint.
-
-    ``threshold_for`` is the measure that this threshold is chosen for; without held pairs nothing is evaluated.
-    """
+    """Trains a classifier; the measures of the ``held`` pairs at their best threshold choose the checkpoint."""
 
     def __init__(self, *, held: PairItems | None, threshold_for: str, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
         self.held, self.threshold_for = held, threshold_for
@@ -61,8 +56,7 @@ class EntailmentTrainer(WholeTrainer):
             return {}
         leads, labels = self.leads(self.held), np.asarray(self.held.targets)
         threshold = choose_threshold(leads, labels, for_=self.threshold_for)
-        rates = {rate.name: rate.value for rate in measure_classifier(labels, leads, threshold)}
-        return {name: rates[name] for name in RATES}
+        return {rate.name: rate.value for rate in measure_classifier(labels, leads, threshold)}
 
     def order(self, dataset: Any, seed: int) -> LengthSampler:  # noqa: ANN401 - as WholeTrainer says
         """All pairs, in batches of like length."""
@@ -88,13 +82,7 @@ class EntailmentTrainer(WholeTrainer):
                 # The class's own forward: --bf16 and --fp16 wrap the instance's.
                 logits = type(model).forward(model, **self._prepare_inputs(batch)).logits
                 rows = order[done : done + len(logits)]
-                found[rows] = lead_of(logits)
+                found[rows] = (logits[:, 1].double() - logits[:, 0].double()).cpu().numpy()
                 done += len(rows)
         model.train(was_training)
         return found
-
-
-def lead_of(logits: torch.Tensor) -> FloatArray:
-    """(N,) float64 differences of (N, 2) logits, from which calibration starts."""
-    found: FloatArray = (logits[:, 1].double() - logits[:, 0].double()).cpu().numpy()
-    return found

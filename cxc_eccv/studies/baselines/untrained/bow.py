@@ -14,8 +14,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
 from cxc_eccv.types import IntArray, Report
 
-__all__ = ["BASELINE", "evaluate_bow"]
-
 
 def run(library: Library, split: str, _inputs: Inputs) -> tuple[Report, None]:
     """Text-text retrieval on Crisscrossed Captions."""
@@ -30,10 +28,7 @@ BASELINE = Baseline(
 
 
 def evaluate_bow(library: Library, split: str = "test") -> Report:
-    """Rank the captions of a split against each other by TF-IDF cosine; document frequencies are validation's.
-
-    The report of task ``cxc``, direction ``t2t``, has the value of every query.
-    """
+    """Rank the captions of a split against each other by TF-IDF cosine; document frequencies are validation's."""
     model = TfIdf.fit(library.captions("validation")["text"].to_pylist())
     content = library.karpathy(split)
     vectors = model.encode(content.captions["text"].to_pylist())

@@ -14,8 +14,6 @@ from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Report
 
-__all__ = ["Baseline", "Inputs", "baseline_named", "baselines"]
-
 
 @dataclass(frozen=True, slots=True)
 class Inputs:

@@ -11,8 +11,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
 from cxc_eccv.types import Report
 
-__all__ = ["BASELINE"]
-
 
 def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:
     """Image-image retrieval and similarity on Crisscrossed Captions."""

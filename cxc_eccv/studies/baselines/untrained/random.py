@@ -12,8 +12,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
 from cxc_eccv.types import Embeddings, Report
 
-__all__ = ["BASELINE", "random_run"]
-
 WIDTH = 64
 """Wide enough that hardly any two items are close by chance."""
 

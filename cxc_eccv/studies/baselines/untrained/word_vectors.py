@@ -18,17 +18,11 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
 from cxc_eccv.types import Embeddings, Report
 
-__all__ = ["BASELINE", "AveragedVectors", "read_word_vectors"]
-
 Vector = NDArray[np.float32]
 
 
 def read_word_vectors(path: Path, keep: Collection[str]) -> dict[str, Vector]:
-    r"""The vectors of some words, read line by line: the published files are larger than memory.
-
-    Each line is a word and D numbers, parted by blanks, as in GloVe's files; a first line of two whole numbers, as
-    word2vec writes it, is passed over. MalformedSource names a line of another form.
-    """
+    """The vectors of some words of a file as GloVe's or word2vec's, line by line: these are larger than memory."""
     found: dict[str, Vector] = {}
     width = 0
     if not path.is_file():
@@ -64,20 +58,12 @@ def _numbers(path: Path, line: int, cells: Sequence[str]) -> Vector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AveragedVectors:
-    """A text encoder: the mean of the (D,) vectors of a text's known words in lower case, each as often as it occurs.
-
-    Example:
-        >>> AveragedVectors({"dog": np.array([1, 0], "f4"), "cat": np.array([0, 1], "f4")})(["Dog, cat!"]).tolist()
-        [[0.5, 0.5]]
-    """
+    """A text encoder: the mean of the vectors of a text's known words in lower case, each as often as it occurs."""
 
     vectors: dict[str, Vector]
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(N, D) means; a text of unknown words only has the mean of all words, and a warning counts these.
-
-        A zero vector has no direction. GloVe's authors give an unknown word the mean of all words.
-        """
+        """(N, D) means; a text of unknown words only has the mean of all words, as GloVe's authors say."""
         every = np.mean(list(self.vectors.values()), axis=0)
         result = np.empty((len(texts), every.size), dtype=np.float32)
         empty = 0

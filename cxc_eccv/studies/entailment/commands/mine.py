@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -115,7 +116,7 @@ def mine(
     )
     options.check(announced, library)
     loading: dict[str, Any] = {"device": device, "dtype": dtype}
-    how: dict[str, Any] = {"model": model, "library": library, "images": images, "encoding": {"batch_size": batch_size}}
+    run_of = partial(_encode, model, library, images, batch_size, loading)
     run: Run | None = None if retriever is None else load_run(retriever)
     labelled_run: Run | None = None
     of_labelled = part if pairs is None else labelled_part(pairs, library)
@@ -123,9 +124,9 @@ def mine(
         known = None if labelled_retriever is None else load_run(labelled_retriever)
         labelled_run = require_labelled_run(known, pairs, of_labelled)
     judge = load_classifier(classifier, **loading)
-    run = _encode(part, **how, **loading) if run is None else run
+    run = run_of(part) if run is None else run
     if of_labelled != part and labelled_run is None:
-        labelled_run = _encode(of_labelled, **how, **loading)
+        labelled_run = run_of(of_labelled)
     mined = mine_pairs(
         run, judge, library, options, labelled_run=labelled_run, similarity=similarity, batch_size=batch_size
     )
@@ -158,13 +159,12 @@ def _tell(mined: MinedPairs, output: Path) -> None:
 
 
 def _encode(
-    part: tuple[str, str],
-    *,
     model: str | None,
     library: Library,
     images: Path | None,
-    encoding: dict[str, Any],
-    **loading: Any,  # noqa: ANN401 - of load_model
+    batch_size: int,
+    loading: dict[str, Any],
+    part: tuple[str, str],
 ) -> Run:
     """The run of a model, whose encoding is made once and kept."""
     with needs_train_extra():
@@ -179,4 +179,4 @@ def _encode(
     if "images" in loaded.sides and images is None:
         raise InvalidOption(f"{loaded.name} looks at images: give their folder with --images")
     items = split_items(loaded.sides, library, part[1], images, collection=COLLECTIONS[part[0]])
-    return encode_once(loaded, **items, **encoding)[0]
+    return encode_once(loaded, **items, batch_size=batch_size)[0]

@@ -1,8 +1,4 @@
-"""Labelled pairs that a classifier of entailment is trained on: many corpora, one schema, and nothing of a test split.
-
-Each file in ``corpora/`` declares a corpus or a family of them; ``corpus.py`` has the declaration and the schema,
-``leakage.py`` the guard, ``load.py`` the one call, and ``counts.py`` the table beside the paper's.
-"""
+"""Labelled pairs to train a classifier of entailment on: many corpora, one schema, and nothing of a test split."""
 
 from cxc_eccv.studies.entailment.training_data.corpora import corpora
 from cxc_eccv.studies.entailment.training_data.corpus import SCHEMA, Corpus, Pairs, join_captions, keys, premises_of

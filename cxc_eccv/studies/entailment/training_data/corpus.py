@@ -12,20 +12,8 @@ import pyarrow.compute as pc
 
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.splits import SPLIT_OF_RAW
 from cxc_eccv.types import FloatArray, IntArray, positions_of
-
-__all__ = [
-    "SCHEMA",
-    "SPLITS",
-    "Corpus",
-    "Pairs",
-    "captions_of_images",
-    "join_captions",
-    "keys",
-    "make_pairs",
-    "premises_of",
-    "reaches",
-]
 
 SCHEMA = pa.schema(
     [
@@ -60,7 +48,7 @@ PAIRS_SCHEMA = pa.schema(
     ]
 )
 
-SPLITS = {"train": "train", "val": "validation", "test": "test"}
+SPLITS = {raw: split for raw, split in SPLIT_OF_RAW.items() if raw != "restval"}
 """Split as the name of a part has it to its name in the library."""
 
 
@@ -139,12 +127,7 @@ def captions_of_images(content: KarpathySplit, image_ids: IntArray) -> pa.ListAr
 
 
 def join_captions(captions: pa.ListArray) -> pa.Array:
-    """The premise that each list of captions makes: without blanks at their ends, a blank between two of them.
-
-    Example:
-        >>> join_captions(pa.array([["A dog. ", "It runs."], []], pa.list_(pa.string()))).to_pylist()
-        ['A dog. It runs.', '']
-    """
+    """The premise that each list of captions makes: without blanks at their ends, a blank between two of them."""
     texts = pc.utf8_trim_whitespace(captions.flatten())
     offsets = np.append(0, np.cumsum(pc.list_value_length(captions))).astype(np.int32)
     return pc.binary_join(pa.ListArray.from_arrays(offsets, texts), " ")

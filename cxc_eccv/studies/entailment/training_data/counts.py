@@ -17,17 +17,12 @@ from cxc_eccv.studies.entailment.training_data.leakage import EvaluationSplit, d
 from cxc_eccv.studies.entailment.training_data.load import THRESHOLD
 from cxc_eccv.tables import MISSING, Table
 
-__all__ = ["Count", "count_corpora", "table_of_counts"]
-
 Content = TypeVar("Content")
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What is at hand of a corpus: its counted parts, their pairs, those that are entailed, and those in no test split.
-
-    ``guarded`` is None where the test split of COCO is not at hand.
-    """
+    """What is at hand of a corpus; ``guarded`` pairs are in no test split, None where that is not at hand."""
 
     corpus: Corpus
     parts: tuple[str, ...]

@@ -20,22 +20,13 @@ from numpy.typing import NDArray
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Pairs, keys
-
-__all__ = [
-    "EVALUATED",
-    "EvaluationSplit",
-    "count_images",
-    "count_members",
-    "count_named",
-    "drop_members",
-    "evaluation_splits",
-    "find_members",
-    "plain_texts",
-]
+from cxc_eccv.tasks.task import COCO, FLICKR8K, FLICKR30K
 
 PHOTOGRAPHS = {"coco": "coco", "flickr30k": "flickr30k", "flickr8k": "flickr30k"}
 """Collection with splits that models are evaluated on, to the one that numbers its images: Flickr8k and Flickr30k share
 photographs."""
+
+COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K, "flickr8k": FLICKR8K}
 
 EVALUATED = tuple(PHOTOGRAPHS)
 
@@ -53,10 +44,7 @@ class EvaluationSplit:
 
 
 def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[EvaluationSplit], list[str]]:
-    """The splits that models are evaluated on, of these parts (``val``, ``test``); and those that are not at hand.
-
-    Those of COCO are fetched, and its test split has to be there; Flickr's are taken where they are.
-    """
+    """The splits that models are evaluated on, of these parts (``val``, ``test``); and those that are not at hand."""
     found, missing = [], []
     for name, collection, part in ((f"{each}/{part}", each, part) for part in parts for each in EVALUATED):
         content = _content(library, collection, part)
@@ -68,15 +56,7 @@ def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[Eval
 
 
 def count_images(library: Library, image_keys: Sequence[str]) -> dict[str, int]:
-    """Split that models are evaluated on to the number of these images in it, where there are any.
-
-    Nothing is fetched: splits that are not at hand are passed over.
-
-    Example:
-        >>> library = Library("sample")
-        >>> count_images(library, keys("coco", library.karpathy("validation").image_ids[:3]))
-        {'coco/val': 3}
-    """
+    """Split that models are evaluated on to the number of these images in it, where it is at hand and has any."""
     known = pa.array(image_keys, pa.string())
     found: dict[str, int] = {}
     collections = {key.partition("/")[0] for key in image_keys}
@@ -103,13 +83,11 @@ def _index(name: str, collection: str, content: KarpathySplit) -> EvaluationSpli
     )
 
 
-def _content(library: Library, collection: str, part: str) -> KarpathySplit | None:
-    split = SPLITS[part]
-    if collection == "coco":
-        return library.karpathy(split) if part == "test" or split in library.splits else None
-    if collection == "flickr8k":
-        return library.flickr8k_split(split) if library.has_flickr8k else None
-    return library.flickr30k(split) if library.has_flickr30k and split in library.flickr30k_splits else None
+def _content(library: Library, name: str, part: str) -> KarpathySplit | None:
+    """A split, or None where it is not at hand; COCO's test split has to be there."""
+    collection, split = COLLECTIONS[name], SPLITS[part]
+    known = split in collection.splits(library) if collection.at_hand(library) else False
+    return collection.content(library, split) if known or (name, part) == ("coco", "test") else None
 
 
 def plain_texts(texts: pa.Array) -> pa.Array:

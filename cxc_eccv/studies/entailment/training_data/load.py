@@ -23,8 +23,6 @@ from cxc_eccv.studies.entailment.training_data.leakage import (
     evaluation_splits,
 )
 
-__all__ = ["TrainingData", "load_training_data", "part_of"]
-
 ALIASES = {"dev": "val", "validation": "val", "trial": "val"}
 
 THRESHOLD = 3.0
@@ -228,7 +226,6 @@ def _use_as(
 
 
 def _finish(corpus: Corpus, pairs: pa.Table, *, with_images: bool) -> pa.Table:
-    """Pairs in the schema, each with the kind of what is at hand for its premise."""
     premises = _premises(pairs)
     images = pairs["image"] if with_images else pa.nulls(pairs.num_rows, pa.string())
     kinds = pc.if_else(pc.is_null(images), "text", pc.if_else(pc.equal(premises, ""), "visual", "multimodal"))

@@ -2,22 +2,19 @@
 
 import numpy as np
 import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-
-from transformers import AutoModel, AutoTokenizer  # noqa: E402 - after the checks above
-
-from cxc_eccv.encoding.towers.texts import text_encoder  # noqa: E402
-from cxc_eccv.errors import InvalidOption, ModelError  # noqa: E402
-from cxc_eccv.studies.baselines.char_gru.data import character_tokenizer  # noqa: E402
-from cxc_eccv.studies.baselines.char_gru.model import (  # noqa: E402
+from cxc_eccv.encoding.towers.texts import text_encoder
+from cxc_eccv.errors import InvalidOption, ModelError
+from cxc_eccv.studies.baselines.char_gru.data import character_tokenizer
+from cxc_eccv.studies.baselines.char_gru.model import (
     BidirectionalLayer,
     CharGruConfig,
     CharGruEnsemble,
     CharGruModel,
 )
-from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.model import encode_by_length
 
 TEXTS = ["A dog runs.", "cat", "Two men, one red bus!", "A dog runs on."]
 

@@ -6,14 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-
-from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName  # noqa: E402
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments  # noqa: E402 - after the checks above
-from cxc_eccv.studies.baselines.char_gru.arguments import PRESETS, parse_arguments  # noqa: E402
-from cxc_eccv.studies.baselines.char_gru.data import (  # noqa: E402
+from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, link_judgments
+from cxc_eccv.studies.baselines.char_gru.data import (
     CoCaptions,
     ImageFeatures,
     SharedBatches,
@@ -22,10 +19,10 @@ from cxc_eccv.studies.baselines.char_gru.data import (  # noqa: E402
     collate,
     hold_out,
 )
-from cxc_eccv.studies.baselines.char_gru.model import AttentionPooling, MaxPooling, hinge_loss  # noqa: E402
-from cxc_eccv.studies.baselines.char_gru.script import cyclic_cosine, cyclic_cosine_rate  # noqa: E402
-from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, read_curves  # noqa: E402
-from cxc_eccv.types import Embeddings  # noqa: E402
+from cxc_eccv.studies.baselines.char_gru.model import AttentionPooling, MaxPooling, hinge_loss
+from cxc_eccv.studies.baselines.char_gru.script import PRESETS, cyclic_cosine, cyclic_cosine_rate, parse_arguments
+from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, read_curves
+from cxc_eccv.types import Embeddings
 
 
 def group(number, *texts):

@@ -1,18 +1,12 @@
 """The character GRU on two gloo processes trains as on one: losses, snapshots, ensemble, report."""
 
 import json
-import os
-import subprocess
-import sys
 from itertools import chain
 
+import char_gru_worker
 import numpy as np
 import pytest
-
-pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
-pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
-
-import char_gru_worker
+from torchrun import torchrun
 
 from cxc_eccv.encoding.towers.texts import text_encoder
 from cxc_eccv.errors import InvalidOption
@@ -20,19 +14,6 @@ from cxc_eccv.studies.baselines.char_gru.data import SharedBatches
 from cxc_eccv.studies.baselines.char_gru.script import train
 
 pytestmark = pytest.mark.thorough
-
-TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
-
-
-def torchrun(*arguments):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    command = [sys.executable, *TORCHRUN, "--rdzv-endpoint", "localhost:0", char_gru_worker.__file__]
-    done = subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, check=False, env=environment, timeout=500
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done
-
 
 PARTS = ["--data-dir", "sample", "--train-on", "coco/val", "--held-out", "20", "--report-on", "test"]
 SMALL = ["--hidden-size", "8", "--images", "8", "--captions", "5", "--cycle-epochs", "1", "--highest-rate", "0.02"]
@@ -54,7 +35,7 @@ def assert_same_vectors(one, two):
 def test_a_run_on_two_processes_is_that_of_one_and_either_goes_on_from_it(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     report = train(arguments(one, 4)).report
-    done = torchrun(tmp_path, *arguments(two, 4))
+    done = torchrun(char_gru_worker.__file__, tmp_path, *arguments(two, 4))
     assert done.stdout.count("on the selection images") == 5
     logs = [
         json.loads((run / "checkpoints" / "checkpoint-20" / "trainer_state.json").read_text()) for run in (one, two)

@@ -3,12 +3,11 @@
 import math
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-
-from cxc_eccv.contrastive import in_batch_softmax  # noqa: E402
-from cxc_eccv.errors import InvalidOption, UnknownName  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.losses import (  # noqa: E402 - after the check for torch
+from cxc_eccv.contrastive import in_batch_softmax
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.studies.baselines.dual_encoder.losses import (
     SOFTMAXES,
     TRIPLETS,
     Objective,

@@ -1,15 +1,13 @@
 """The model: its layers, what is trained, and what is kept of it."""
 
 import pytest
+import tiny_models
+import torch
+import transformers
+from dual_encoder_models import config, inputs, model, pixels
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-
-import tiny_models  # noqa: E402 - after the check for torch
-import transformers  # noqa: E402
-from dual_encoder_models import config, inputs, model, pixels  # noqa: E402
-
-from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel  # noqa: E402
+from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
+from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
 
 OPTIONS = ("freeze_text", "extra_layers", "extra_heads", "pooling", "normalize", "scale", "learned_scale", "width")
 

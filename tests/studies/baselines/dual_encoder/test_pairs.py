@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
+import tiny_models
+import torch
 from PIL import Image
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-
-import tiny_models  # noqa: E402 - after the check for torch
-
-from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing  # noqa: E402
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.data import (  # noqa: E402  # noqa: E402
+from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
+from cxc_eccv.studies.baselines.dual_encoder.data import (
     PairCollator,
     image_paths,
     pairs_from_file,
@@ -18,7 +16,7 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (  # noqa: E402  # noqa
     training_pairs,
     warn_of_conversion,
 )
-from cxc_eccv.studies.baselines.dual_encoder.pairs import EpochSampler, TrainingPairs  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, EpochSampler, TrainingPairs
 
 GROUPS = [
     CaptionGroup("coco", 7, (71, 72, 73), ("a dog", "two dog", "the red dog")),
@@ -123,22 +121,18 @@ def test_images_to_convert_are_counted_by_their_headers_alone(tmp_path, recwarn)
     assert not len(recwarn)
 
 
-def test_a_deep_or_broken_image_is_named_before_training(tmp_path):
-    Image.fromarray(np.full((8, 8), 40000, dtype=np.uint16)).save(tmp_path / "deep.png")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("deep.png", "found mode I;16, expected 8 bits"), ("broken.jpg", r"broken\.jpg.*a complete image")],
+)
+def test_a_deep_or_broken_image_is_named_before_training_and_in_a_batch(tmp_path, name, words):
+    Image.fromarray(np.full((8, 8), 40_000, dtype=np.uint16)).save(tmp_path / "deep.png")
     (tmp_path / "broken.jpg").write_bytes(b"no image")
-    for name, words in (("deep.png", "found mode I;16, expected 8 bits"), ("broken.jpg", "a complete image")):
-        (tmp_path / "pairs.tsv").write_text(f"{name}\ta dog\n")
-        with pytest.raises(MalformedSource, match=words):
-            pairs_from_file(
-                tmp_path / "pairs.tsv", tiny_models.bert_tokenizer(), mode="i2t", images=str(tmp_path), seed=0
-            )
-
-
-def test_a_broken_image_is_named(tmp_path):
-    path = tmp_path / "broken.jpg"
-    path.write_bytes(b"no image")
-    item = pairs(image_paths=[path, path])[0, 0]
-    with pytest.raises(MalformedSource, match=r"broken\.jpg"):
+    (tmp_path / "pairs.tsv").write_text(f"{name}\ta dog\n")
+    with pytest.raises(MalformedSource, match=words):
+        pairs_from_file(tmp_path / "pairs.tsv", tiny_models.bert_tokenizer(), mode="i2t", images=str(tmp_path), seed=0)
+    item = pairs(image_paths=[tmp_path / name] * 2)[0, 0]
+    with pytest.raises(MalformedSource, match=words):
         PairCollator(tiny_models.bert_tokenizer(), tiny_models.vit_images())([item])
 
 
@@ -194,9 +188,52 @@ def test_a_file_of_pairs_is_read_by_image(tmp_path):
         pairs_from_file(path, tiny_models.bert_tokenizer(), **options)
 
 
-def test_an_image_of_16_bits_is_refused_not_clipped(tmp_path):
-    path = tmp_path / "deep.png"
-    Image.fromarray(np.full((8, 8), 40_000, dtype=np.uint16)).save(path)
-    item = {"texts": [[5]], "text_index": [0], "image_index": 0, "image_path": path}
-    with pytest.raises(MalformedSource, match="mode I;16"):
-        PairCollator(tiny_models.bert_tokenizer(64), tiny_models.clip_images())([item])
+@pytest.fixture(scope="module")
+def groups(sample_library):
+    return caption_groups(sample_library, ["coco/train", "coco/val"])
+
+
+@pytest.fixture(scope="module")
+def positives(sample_library, groups):
+    return BatchPositives.judged(sample_library, "validation", groups)
+
+
+def test_texts_match_by_image_and_by_rating(sample_library, groups, positives):
+    ids = [one for group in groups for one in group.caption_ids]
+    image = {one: group.image_id for group in groups for one in group.caption_ids}
+    judged = {one for group in groups[60:] for one in group.caption_ids}
+    similar = set()
+    for row in sample_library.cxc("sts", "validation").to_pylist():
+        if row["rating"] >= 3:
+            similar |= {(row["left_id"], row["right_id"]), (row["right_id"], row["left_id"])}
+    # Captions of the train split are judged by nothing and match themselves alone.
+    rows, columns = torch.arange(290, 330), torch.arange(280, 340)
+    found = positives.texts(rows, columns, offset=10)
+    for i, row in enumerate(rows.tolist()):
+        for j, column in enumerate(columns.tolist()):
+            left, right = ids[row], ids[column]
+            same = left in judged and right in judged and image[left] == image[right] and left != right
+            assert found[i, j].item() == (same or (left, right) in similar or j == i + 10), (left, right)
+    assert any(image[left] != image[right] for left, right in similar), "the sample rates pairs of several images"
+
+
+def test_images_and_texts_match_in_both_directions(sample_library, groups, positives):
+    rated = {
+        (row["right_id"], row["left_id"])
+        for row in sample_library.cxc("sits", "validation").to_pylist()
+        if row["rating"] >= 3
+    }
+    images, texts = torch.arange(60, 120), torch.arange(300, 600)
+    forth = positives.images_texts(images, texts, offset=0)
+    ids = [one for group in groups for one in group.caption_ids]
+    for i, row in enumerate(images.tolist()):
+        for j, column in enumerate(texts.tolist()):
+            expected = ids[column] in groups[row].caption_ids or (groups[row].image_id, ids[column]) in rated
+            assert forth[i, j].item() == (expected or i == j)
+    back = positives.texts_images(texts[:60], images, offset=0)
+    torch.testing.assert_close(back | torch.eye(60, dtype=torch.bool), forth.T[:60] | torch.eye(60, dtype=torch.bool))
+
+
+def test_without_judgments_a_pair_matches_itself_alone():
+    found = BatchPositives().texts(torch.tensor([5, 9]), torch.arange(4), offset=2)
+    assert found.tolist() == [[False, False, True, False], [False, False, False, True]]

@@ -1,27 +1,13 @@
 """A whole training run under torchrun against one process."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 from PIL import Image
+from torchrun import torchrun
 
 pytestmark = pytest.mark.thorough
-
-pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-
-TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
-
-
-def torchrun(*arguments):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, *TORCHRUN, "--rdzv-endpoint", "localhost:0", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=500)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stderr
 
 
 SAMPLE = ["--data-dir", "sample", "--images", "sample", "--text-model", "sample", "--image-model", "sample"]
@@ -63,4 +49,4 @@ def test_two_processes_tell_once_what_images_are_converted(tmp_path):
     run = ["--per-device-train-batch-size", "17", "--max-steps", "1", "--output-dir", str(tmp_path / "two")]
     plain = [option for option in [*SAMPLE, *RECIPE] if option != "--recolour"]
     options = [*plain, "--images", str(images), "--ddp-backend", "gloo", *run]
-    assert torchrun("-m", "cxc_eccv.studies.baselines.dual_encoder", *options).count(told) == 1
+    assert torchrun("-m", "cxc_eccv.studies.baselines.dual_encoder", *options).stderr.count(told) == 1

@@ -5,10 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 import tiny_models
 
 from cxc_eccv.errors import InvalidOption, UnknownName

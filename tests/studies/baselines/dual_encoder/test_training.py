@@ -1,19 +1,16 @@
 """Whole training runs on the embedded sample: schedule, selection, going on, bad input, other models."""
 
-import copy
 import json
 import shutil
 from types import SimpleNamespace
 
 import pytest
-
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-
-import tiny_models  # noqa: E402 - after the check for torch
-from dual_encoder_models import inputs, model  # noqa: E402
-from PIL import Image  # noqa: E402
-from safetensors.torch import load_file  # noqa: E402
-from transformers import (  # noqa: E402
+import tiny_models
+import torch
+from dual_encoder_models import model, text_pairs, text_trainer
+from PIL import Image
+from safetensors.torch import load_file
+from transformers import (
     AutoModel,
     AutoProcessor,
     SiglipModel,
@@ -22,23 +19,21 @@ from transformers import (  # noqa: E402
     pipeline,
 )
 
-from cxc_eccv.demo.run import sample_images  # noqa: E402
-from cxc_eccv.encoding import encode  # noqa: E402
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName  # noqa: E402
-from cxc_eccv.sources.library import Library  # noqa: E402
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.arguments import (  # noqa: E402
+from cxc_eccv.demo.run import sample_images
+from cxc_eccv.encoding import encode
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, TowerMissing, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     DataArguments,
     DualEncoderTrainingArguments,
     ModelArguments,
 )
-from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, pairs_from_file  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.loading import starting_model  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.script import train  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase  # noqa: E402
-from cxc_eccv.studies.baselines.training import EpochCallback  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.data import pairs_from_file
+from cxc_eccv.studies.baselines.dual_encoder.loading import starting_model
+from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.dual_encoder.script import train
+from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase
+from cxc_eccv.studies.baselines.training import EpochCallback
 
 pytestmark = pytest.mark.thorough
 
@@ -89,29 +84,7 @@ def test_a_small_batch_is_128_pairs_or_refused(tmp_path, monkeypatch, processes,
 
 def trainer_of(folder, **options):
     """A trainer of a tiny text model on twelve groups of captions, and its model before any step."""
-    start = model(freeze_text=False)
-    groups = [CaptionGroup("coco", number, (2 * number, 2 * number + 1), ("a", "b")) for number in range(12)]
-    tokens = inputs(24)["input_ids"].tolist()
-    arguments = DualEncoderTrainingArguments(
-        output_dir=str(folder),
-        use_cpu=True,
-        disable_tqdm=True,
-        per_device_train_batch_size=4,
-        optim="sgd",
-        learning_rate=0.5,
-        eval_strategy="no",
-        save_strategy="no",
-        load_best_model_at_end=False,
-        **options,
-    )
-    trainer = DualEncoderTrainer(
-        model=copy.deepcopy(start),
-        args=arguments,
-        objective=Objective("t2t", "softmax"),
-        train_dataset=TrainingPairs(groups, tokens, co_captions=True),
-        data_collator=PairCollator(tiny_models.bert_tokenizer()),
-    )
-    return trainer, start
+    return text_trainer(folder, text_pairs(12), Objective("t2t", "softmax"), **options), model(freeze_text=False)
 
 
 @pytest.mark.parametrize("clip", [None, 0.01])
@@ -197,13 +170,6 @@ def test_validation_is_scored_whole_by_the_librarys_metrics(whole_run, sample_li
 
 def _image_paths(content):
     return [sample_images() / name for name in content.images["file_name"].to_pylist()]
-
-
-def test_the_best_checkpoint_is_kept(whole_run):
-    folder, _, _ = whole_run
-    values = log(folder, "eval_recall_at_10")
-    best = weights(folder / f"checkpoint-{2 * (1 + values.index(max(values)))}")
-    assert all(torch.equal(value, best[name]) for name, value in weights(folder).items())
 
 
 def test_the_model_is_scored_query_by_query_and_its_processor_saved_along(whole_run):
@@ -430,6 +396,11 @@ def test_bad_input_is_refused(tmp_path):
     with pytest.raises(InvalidOption, match="60 images make no batch of 61"):  # of coco/train, where nothing is said
         train(alone)
     refused(UnknownName, "coco/val", *BACKBONES, "--train-on", "coco/vall", "--mode", "t2t")
+    refused(UnknownName, "unknown mode 't2i'", *BACKBONES, "--mode", "t2i")
+    refused(UnknownName, "unknown split 'tests'", *BACKBONES, "--mode", "t2t", "--report-on", "tests")
+    absent = [*BACKBONES, "--mode", "t2t", "--resume", "--output-dir", str(tmp_path / "none")]
+    refused(InvalidOption, "holds no complete checkpoint. Leave the option out", *absent)
+    refused(InvalidOption, "newest checkpoint of its --output-dir, as --resume", "--resume-from-checkpoint", "x")
 
 
 def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):

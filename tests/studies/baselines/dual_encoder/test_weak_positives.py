@@ -4,31 +4,27 @@ import itertools
 import json
 
 import pytest
+import tiny_models
+import torch
+from dual_encoder_models import model, text_pairs, text_trainer
+from mined_files import write_mined
+from safetensors.torch import load_file
+from scipy.sparse import csr_matrix
+from tiny_flickr import IMAGES, flickr_library
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-
-import tiny_models  # noqa: E402 - after the check for torch
-from dual_encoder_models import inputs, model  # noqa: E402
-from mined_files import write_mined  # noqa: E402
-from safetensors.torch import load_file  # noqa: E402
-from scipy.sparse import csr_matrix  # noqa: E402
-from tiny_flickr import IMAGES, flickr_library  # noqa: E402
-
-from cxc_eccv.errors import CheckpointMismatch, DataError, InvalidOption, UnknownName  # noqa: E402
-from cxc_eccv.sources.library import Library  # noqa: E402
-from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.arguments import (  # noqa: E402
+from cxc_eccv.errors import CheckpointMismatch, DataError, InvalidOption, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.caption_groups import caption_groups
+from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     DataArguments,
-    DualEncoderTrainingArguments,
     ObjectiveArguments,
 )
-from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, training_pairs  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.script import train  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives  # noqa: E402
+from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, training_pairs
+from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
+from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives
+from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
+from cxc_eccv.studies.baselines.dual_encoder.script import train
+from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
 
 pytestmark = pytest.mark.thorough
 
@@ -208,33 +204,12 @@ def test_a_weak_positive_stands_beside_its_image_and_a_caption_of_that(tmp_path,
 
 def tiny_trainer(folder, use, alpha):
     """One step of plain gradient descent on eight pairs of captions, and the start."""
-    groups = [CaptionGroup("coco", number, (2 * number, 2 * number + 1), ("a", "b")) for number in range(8)]
-    dataset = TrainingPairs(groups, inputs(16)["input_ids"].tolist(), co_captions=True)
-    images = torch.arange(8).numpy()
+    dataset, images = text_pairs(8), torch.arange(8).numpy()
     matrix = csr_matrix(([True] * 8, (images, (2 * images + 5) % 16)), shape=(8, 16))
-    weak = WeakPositives(matrix, groups, use, alpha)
-    collate = PairCollator(tiny_models.bert_tokenizer())
-    trainer = DualEncoderTrainer(
-        model=model(freeze_text=False),
-        args=DualEncoderTrainingArguments(
-            output_dir=str(folder),
-            use_cpu=True,
-            disable_tqdm=True,
-            per_device_train_batch_size=4,
-            max_steps=1,
-            gradient_accumulation_steps=2,
-            optim="sgd",
-            learning_rate=0.5,
-            eval_strategy="no",
-            save_strategy="no",
-            load_best_model_at_end=False,
-        ),
-        objective=weak.spare(Objective("t2t", "softmax")),
-        train_dataset=dataset,
-        data_collator=collate,
-        **weak.batches(dataset, collate, size=4, seed=1),
-    )
-    return trainer, weak
+    weak = WeakPositives(matrix, dataset.groups, use, alpha)
+    batches = weak.batches(dataset, PairCollator(tiny_models.bert_tokenizer()), size=4, seed=1)
+    objective = weak.spare(Objective("t2t", "softmax"))
+    return text_trainer(folder, dataset, objective, batches, max_steps=1, gradient_accumulation_steps=2), weak
 
 
 def test_as_a_weight_the_loss_of_weak_positives_is_added(tmp_path):
@@ -277,7 +252,8 @@ SAMPLE += [
     "--max-steps",
     "2",
 ]
-SAMPLE += ["--per-device-train-batch-size", "30", "--eval-strategy", "no", "--no-load-best-model-at-end"]
+SAMPLE += ["--max-steps", "2", "--per-device-train-batch-size", "30", "--eval-strategy", "no"]
+SAMPLE += ["--no-load-best-model-at-end"]
 SAMPLE += ["--loss", "softmax", "--learning-rate", "1e-3", "--save-steps", "1", "--save-strategy", "steps"]
 
 

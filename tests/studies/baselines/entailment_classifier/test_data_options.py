@@ -5,22 +5,19 @@ import shlex
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
-
-from cxc_eccv.cli import main  # noqa: E402
-from cxc_eccv.errors import InvalidOption, UnknownName  # noqa: E402
-from cxc_eccv.sources.library import Library  # noqa: E402
-from cxc_eccv.studies.baselines.command_line import read_arguments  # noqa: E402 - after the checks above
-from cxc_eccv.studies.baselines.entailment_classifier.arguments import (  # noqa: E402
+from cxc_eccv.cli import main
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.command_line import read_arguments
+from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     DataArguments,
     ModelArguments,
     ObjectiveArguments,
 )
-from cxc_eccv.studies.baselines.entailment_classifier.data import caption_images, keep_apart  # noqa: E402
-from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model  # noqa: E402
-from cxc_eccv.studies.baselines.entailment_classifier.script import _read_pairs, _scorable  # noqa: E402
-from cxc_eccv.studies.entailment.training_data import load_training_data  # noqa: E402
+from cxc_eccv.studies.baselines.entailment_classifier.data import caption_images, keep_apart
+from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
+from cxc_eccv.studies.baselines.entailment_classifier.script import _read_pairs, _scorable
+from cxc_eccv.studies.entailment.training_data import load_training_data
 
 TINY = {"text_model": "sample", "visual_text_model": "sample", "image_model": "sample"}
 

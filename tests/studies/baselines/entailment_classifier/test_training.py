@@ -1,32 +1,29 @@
 """Whole training runs of the classifier of entailment on the embedded sample, and the parts of its script."""
 
+import copy
 import json
 import shutil
-import tempfile
 import warnings
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
+from huggingface_hub import ModelCard
+from safetensors.torch import load_file
+from transformers import BertConfig, BertModel, ViTConfig, ViTModel
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
-pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'cxc_eccv[train]'")
-
-from huggingface_hub import ModelCard  # noqa: E402 - after the check for torch
-from safetensors.torch import load_file  # noqa: E402
-from transformers import BertConfig, BertModel, ViTConfig, ViTModel  # noqa: E402
-
-from cxc_eccv.cli import main  # noqa: E402
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName  # noqa: E402
-from cxc_eccv.sources.library import Library  # noqa: E402
-from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel  # noqa: E402
-from cxc_eccv.studies.baselines.entailment_classifier.arguments import (  # noqa: E402
+from cxc_eccv.cli import main
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
+from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     DataArguments,
     EntailmentTrainingArguments,
     ModelArguments,
     ObjectiveArguments,
 )
-from cxc_eccv.studies.baselines.entailment_classifier.data import (  # noqa: E402
+from cxc_eccv.studies.baselines.entailment_classifier.data import (
     LengthSampler,
     PairCollator,
     PairItems,
@@ -34,16 +31,16 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (  # noqa: E40
     hold_out,
     soft_targets,
 )
-from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model  # noqa: E402
-from cxc_eccv.studies.baselines.entailment_classifier.script import settle, train  # noqa: E402
-from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer  # noqa: E402
-from cxc_eccv.studies.baselines.training import WholeTrainer  # noqa: E402
-from cxc_eccv.studies.entailment.classifier import EntailmentConfig  # noqa: E402
-from cxc_eccv.studies.entailment.labelled import read_labelled  # noqa: E402
-from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier  # noqa: E402
-from cxc_eccv.studies.entailment.scoring import load_classifier  # noqa: E402
-from cxc_eccv.studies.entailment.seen import seen_by  # noqa: E402
-from cxc_eccv.studies.entailment.training_data import load_training_data  # noqa: E402
+from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
+from cxc_eccv.studies.baselines.entailment_classifier.script import settle, train
+from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer
+from cxc_eccv.studies.baselines.training import WholeTrainer
+from cxc_eccv.studies.entailment.classifier import EntailmentConfig
+from cxc_eccv.studies.entailment.labelled import read_labelled
+from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier
+from cxc_eccv.studies.entailment.scoring import load_classifier
+from cxc_eccv.studies.entailment.seen import seen_by
+from cxc_eccv.studies.entailment.training_data import load_training_data
 
 # Runs this short may learn nothing that a threshold could be chosen by, which is said.
 pytestmark = [pytest.mark.filterwarnings("ignore:held-out pairs"), pytest.mark.thorough]
@@ -52,18 +49,8 @@ MODEL = ["--text-model", "sample", "--visual-text-model", "sample", "--image-mod
 COMMON = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--learning-rate", "1e-3"]
 COMMON += ["--per-device-train-batch-size", "32", "--held-out", "12"]
 RUN = [*MODEL, *COMMON, "--images", "sample", "--train-on", "cxc/val", "coco/val", "--num-train-epochs", "2"]
-TEXT = [
-    *COMMON,
-    "--branches",
-    "text",
-    "--text-model",
-    "sample",
-    "--train-on",
-    "cxc/val",
-    "coco/val",
-    "--num-train-epochs",
-    "1",
-]
+TEXT = [*COMMON, "--branches", "text", "--text-model", "sample", "--train-on", "cxc/val", "coco/val"]
+TEXT += ["--num-train-epochs", "1"]
 
 
 def weights(folder):
@@ -148,16 +135,8 @@ def test_a_classifier_knows_the_pairs_that_it_was_trained_on(whole_run, sample_l
 
 
 def test_test_data_is_let_in_where_it_is_asked_for_and_told_ever_after(tmp_path, capsys):
-    command = [
-        "train",
-        "entailment-classifier",
-        *TEXT,
-        "--train-on",
-        "cxc/test",
-        "coco/test",
-        "--output-dir",
-        str(tmp_path / "it"),
-    ]
+    command = ["train", "entailment-classifier", *TEXT, "--train-on", "cxc/test", "coco/test"]
+    command += ["--output-dir", str(tmp_path / "it")]
     assert status(command) != 0
     assert "--allow-test-data" in capsys.readouterr().err
     assert status([*command, "--allow-test-data", "--report-on", "cxc/val"]) == 0
@@ -361,50 +340,55 @@ def test_the_sampler_gives_every_pair_once_in_batches_of_like_length():
     assert np.mean(spans) < 15
 
 
-def test_batches_have_few_lengths_and_padding_counts_for_nothing():
-    model, processor = starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
-    pairs = pa.table({"premise": ["a red heart"], "hypothesis": ["a heart"], "image": pa.array([None], pa.string())})
-    batch = PairCollator(processor, looks=False)([PairItems(pairs, [1.0], {})[0]])
+@pytest.fixture(scope="module")
+def text_only():
+    """A classifier with a text branch alone, and its processor."""
+    return starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
+
+
+@pytest.fixture
+def one_pair():
+    table = pa.table({"premise": ["a red heart"], "hypothesis": ["a heart"], "image": pa.array([None], pa.string())})
+    return PairItems(table, [1.0], {})
+
+
+def test_batches_have_few_lengths_and_padding_counts_for_nothing(text_only, one_pair):
+    model, processor = text_only
+    batch = PairCollator(processor, looks=False)([one_pair[0]])
     assert batch["input_ids"].shape == batch["attention_mask"].shape == (1, 16)
     plain = processor(["a red heart"], None, ["a heart"], [1.0])
     with torch.no_grad():
         assert torch.allclose(model.eval()(**batch).logits, model(**plain).logits, atol=1e-6)
 
 
-def test_padding_is_the_token_that_the_encoder_knows_as_padding():
+def test_padding_is_the_token_that_the_encoder_knows_as_padding(text_only, one_pair):
     """RoBERTa's is 1, and its positions are counted by it: 0 would be read as a word."""
-    _, processor = starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
+    processor = copy.deepcopy(text_only[1])
     processor.tokenizer.pad_token = "[SEP]"
-    pairs = pa.table({"premise": ["a red heart"], "hypothesis": ["a heart"], "image": pa.array([None], pa.string())})
-    batch = PairCollator(processor, looks=False)([PairItems(pairs, [1.0], {})[0]])
+    batch = PairCollator(processor, looks=False)([one_pair[0]])
     padding = batch["input_ids"][batch["attention_mask"] == 0]
     assert len(padding)
     assert set(padding.tolist()) == {processor.tokenizer.pad_token_id} != {0}
 
 
-def test_an_evaluation_leaves_the_model_in_training():
-    model, processor = starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
-    pairs = pa.table({"premise": ["a dog"], "hypothesis": ["a cat"], "image": pa.array([None], pa.string())})
-    trainer = plain_trainer(model, data_collator=PairCollator(processor, looks=False))
+def plain_training(folder, **options):
+    never = {"use_cpu": True, "eval_strategy": "no", "load_best_model_at_end": False}
+    return EntailmentTrainingArguments(output_dir=str(folder), **never, **options)
+
+
+def test_an_evaluation_leaves_the_model_in_training(text_only, one_pair, tmp_path):
+    model, processor = text_only
+    collate = PairCollator(processor, looks=False)
+    options = {"model": model, "args": plain_training(tmp_path), "data_collator": collate}
+    trainer = EntailmentTrainer(held=None, threshold_for="f_half", **options)
     for training in (True, False):
         model.train(training)
-        trainer.leads(PairItems(pairs, [1.0], {}))
+        trainer.leads(one_pair)
         assert model.training is training
 
 
-def plain_trainer(model, **options):
-    training = EntailmentTrainingArguments(
-        output_dir=tempfile.gettempdir(), use_cpu=True, eval_strategy="no", load_best_model_at_end=False
-    )
-    return EntailmentTrainer(held=None, threshold_for="f_half", model=model, args=training, **options)
-
-
-def test_new_layers_have_a_learning_rate_of_their_own(tmp_path):
-    model, _ = starting_model(ModelArguments(branches="text", text_model="sample"), ObjectiveArguments())
-    training = EntailmentTrainingArguments(
-        output_dir=str(tmp_path), use_cpu=True, learning_rate=1e-5, head_learning_rate=1e-3, eval_strategy="no",
-        load_best_model_at_end=False,
-    )  # fmt: skip
+def test_new_layers_have_a_learning_rate_of_their_own(text_only, tmp_path):
+    model, training = text_only[0], plain_training(tmp_path, learning_rate=1e-5, head_learning_rate=1e-3)
     trainer = EntailmentTrainer(held=None, threshold_for="f_half", model=model, args=training)
     rates = {id(value): group["lr"] for group in trainer.create_optimizer().param_groups for value in group["params"]}
     for name, value in model.named_parameters():
@@ -423,9 +407,7 @@ def test_checkpoints_of_renamed_backbones_are_taken_up_whole(tmp_path):
     saved.save_pretrained(tmp_path)
     assert set(weights(tmp_path)) != set(saved.state_dict())
     other = DualEncoderModel.from_backbones(BertModel(text.config), ViTModel(image.config), freeze_text=False)
-    trainer = WholeTrainer(model=other, args=EntailmentTrainingArguments(
-        output_dir=str(tmp_path / "out"), use_cpu=True, eval_strategy="no", load_best_model_at_end=False
-    ))  # fmt: skip
+    trainer = WholeTrainer(model=other, args=plain_training(tmp_path / "out"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         trainer._load_from_checkpoint(str(tmp_path))

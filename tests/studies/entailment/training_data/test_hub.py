@@ -51,6 +51,12 @@ def table(name, labels):
     }
 
 
+def write_plain(folder: Path, columns) -> None:
+    """A file of Parquet that says nothing of labels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), folder / "train.parquet")
+
+
 def write(folder: Path, name: str, labels, *, names=None, split="train") -> None:
     """A file of Parquet as ``datasets`` writes it, with the names of the labels in its schema."""
     folder = folder / "entailment" / name
@@ -83,9 +89,7 @@ def test_the_names_in_the_file_decide_what_a_number_means(mirror):
 
 @pytest.mark.parametrize("labels", [[1, 0], ["equivalent", "not_equivalent"]])
 def test_plain_numbers_and_plain_names_are_read_too(mirror, labels):
-    folder = mirror / "entailment/mrpc"
-    folder.mkdir(parents=True)
-    pq.write_table(pa.table(table("mrpc", labels)), folder / "train.parquet")
+    write_plain(mirror / "entailment/mrpc", table("mrpc", labels))
     assert [label for *_, label in pairs(mirror, "mrpc/train")[0]] == [1, 0]
 
 
@@ -103,14 +107,8 @@ def test_a_snapshot_of_a_repository_with_configs_is_read(mirror):
 
 
 def test_rows_without_a_label_and_without_words_are_counted(mirror):
-    folder = mirror / "entailment/qqp"
-    folder.mkdir(parents=True)
-    columns = {
-        "question1": ["a", "b", "c", None],
-        "question2": ["d", "e", " ", "f"],
-        "label": [1, -1, 0, 0],
-    }
-    pq.write_table(pa.table(columns), folder / "train.parquet")
+    columns = {"question1": ["a", "b", "c", None], "question2": ["d", "e", " ", "f"], "label": [1, -1, 0, 0]}
+    write_plain(mirror / "entailment/qqp", columns)
     rows, left_out = pairs(mirror, "qqp/train")
     assert rows == [("a", "d", 1)]
     assert left_out == {"no label": 1, "no words to judge": 1, "neither captions nor an image as premise": 1}
@@ -128,9 +126,7 @@ def test_rows_without_a_label_and_without_words_are_counted(mirror):
     ],
 )
 def test_another_layout_is_refused(mirror, columns, said):
-    folder = mirror / "entailment/mrpc"
-    folder.mkdir(parents=True)
-    pq.write_table(pa.table(columns), folder / "train.parquet")
+    write_plain(mirror / "entailment/mrpc", columns)
     with pytest.raises(MalformedSource, match=f"mrpc.*{said}"):
         pairs(mirror, "mrpc/train")
 

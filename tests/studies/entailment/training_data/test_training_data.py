@@ -12,19 +12,8 @@ from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data import SCHEMA, corpora, load_training_data, part_of
 
-SAMPLE_PARTS = [
-    "entailment/val",
-    "entailment/test",
-    "cxc/val",
-    "cxc/test",
-    "cxc_sts/val",
-    "cxc_sts/test",
-    "coco/train",
-    "coco/restval",
-    "coco/val",
-    "coco/test",
-    "eccv/test",
-]
+SAMPLE_PARTS = [f"{name}/{part}" for name in ("entailment", "cxc", "cxc_sts", "coco") for part in ("val", "test")]
+SAMPLE_PARTS += ["coco/train", "coco/restval", "eccv/test"]
 
 
 @pytest.fixture
@@ -99,15 +88,9 @@ def test_all_parts_have_one_schema_and_the_kind_of_what_is_at_hand(sample_librar
 def test_cxc_pairs_an_image_and_its_captions_with_a_rated_caption_of_another(sample_library):
     data = load_training_data(sample_library, ["cxc/val"])
     folder = mirror_folder("sample")
-    images = {
-        image["cocoid"]: [sentence["raw"].strip() for sentence in image["sentences"]][:5]
-        for image in json.loads((folder / "coco/dataset_coco.json").read_text())["images"]
-    }
-    captions = {
-        sentence["sentid"]: sentence["raw"]
-        for image in json.loads((folder / "coco/dataset_coco.json").read_text())["images"]
-        for sentence in image["sentences"]
-    }
+    raw = json.loads((folder / "coco/dataset_coco.json").read_text())["images"]
+    images = {image["cocoid"]: [sentence["raw"].strip() for sentence in image["sentences"]][:5] for image in raw}
+    captions = {sentence["sentid"]: sentence["raw"] for image in raw for sentence in image["sentences"]}
     expected = []
     with (folder / "cxc/sits_val.csv").open() as file:
         for row in csv.DictReader(file):
@@ -122,12 +105,6 @@ def test_cxc_pairs_an_image_and_its_captions_with_a_rated_caption_of_another(sam
 def test_cxc_labels_follow_another_threshold(sample_library):
     pairs = load_training_data(sample_library, ["cxc/val", "cxc_sts/val"], threshold=4.0).pairs
     np.testing.assert_array_equal(np.asarray(pairs["label"]), np.asarray(pairs["rating"]) >= np.float32(4))
-
-
-@pytest.mark.parametrize("threshold", [0, 5.1, float("nan")])
-def test_a_threshold_outside_the_ratings_is_refused(sample_library, threshold):
-    with pytest.raises(InvalidOption, match="ratings run from 0 to 5"):
-        load_training_data(sample_library, ["cxc/val"], threshold=threshold)
 
 
 def test_a_co_caption_is_not_in_its_own_premise(library):
@@ -291,30 +268,29 @@ def test_a_caption_in_the_words_of_another_image_stays_and_is_counted(tmp_path):
     assert not data.provenance["trained_on_test"]
 
 
-def test_a_part_of_which_nothing_is_left_is_refused(sample_library):
-    with pytest.raises(InvalidOption, match=r"cxc/test: no pair is left .* image in coco/test \(80\).*allow_test_data"):
-        load_training_data(sample_library, ["cxc/val", "cxc/test"])
-
-
-def test_names_are_checked_and_have_aliases(sample_library):
+def test_parts_have_aliases():
     assert part_of("sick/trial") == part_of("sick/dev") == part_of("sick/validation") == (corpora()["sick"], "val")
-    with pytest.raises(UnknownName, match="did you mean 'cxc'"):
-        load_training_data(sample_library, ["cxx/val"])
-    with pytest.raises(UnknownName, match="Known: cxc/val, cxc/test"):
-        load_training_data(sample_library, ["cxc/train"])
-    for names in ([], ["cxc/val", "cxc/dev"]):
-        with pytest.raises(InvalidOption, match="at least one part, each once"):
-            load_training_data(sample_library, names)
 
 
-@pytest.mark.parametrize("protect", ["", "val", "test,train", "all"])
-def test_the_test_splits_are_given_up_by_their_own_option_alone(sample_library, protect):
-    with pytest.raises(InvalidOption, match="--allow-test-data"):
-        load_training_data(sample_library, ["cxc/val"], protect=protect)
-
-
-def test_a_file_that_is_not_at_hand_says_where_to_put_it(sample_library):
-    with pytest.raises(SourceMissing, match="stsb_train"):
-        load_training_data(sample_library, ["stsb/train"])
-    with pytest.raises(SourceMissing, match="simplification_normal"):
-        load_training_data(sample_library, ["simplification/train"])
+@pytest.mark.parametrize(
+    ("names", "options", "error", "message"),
+    [
+        *((["cxc/val"], {"threshold": value}, InvalidOption, "ratings run from 0 to 5") for value in (0, 5.1, np.nan)),
+        *((names, {}, InvalidOption, "at least one part, each once") for names in ([], ["cxc/val", "cxc/dev"])),
+        # The test splits are given up by their own option alone.
+        *((["cxc/val"], {"protect": p}, InvalidOption, "--allow-test-data") for p in ("", "val", "test,train", "all")),
+        (
+            ["cxc/val", "cxc/test"],
+            {},
+            InvalidOption,
+            r"cxc/test: no pair is left .* image in coco/test \(80\).*allow",
+        ),
+        (["cxx/val"], {}, UnknownName, "did you mean 'cxc'"),
+        (["cxc/train"], {}, UnknownName, "Known: cxc/val, cxc/test"),
+        (["stsb/train"], {}, SourceMissing, "stsb_train"),
+        (["simplification/train"], {}, SourceMissing, "simplification_normal"),
+    ],
+)
+def test_what_cannot_be_loaded_is_refused(sample_library, names, options, error, message):
+    with pytest.raises(error, match=message):
+        load_training_data(sample_library, names, **options)

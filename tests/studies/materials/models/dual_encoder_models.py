@@ -1,9 +1,15 @@
 """Tiny dual encoders of random weights, with tokenizers and image processors; nothing is downloaded."""
 
+import tiny_models
 import torch
 import transformers
 
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
+from cxc_eccv.studies.baselines.dual_encoder.arguments import DualEncoderTrainingArguments
+from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderConfig, DualEncoderModel
+from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
+from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer
 
 TEXT = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 50}
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -31,3 +37,23 @@ def inputs(count=6, length=5, seed=0):
 
 def pixels(count=3, seed=0):
     return torch.rand(count, 3, 16, 16, generator=torch.Generator().manual_seed(seed))
+
+
+def text_pairs(images):
+    """So many groups of two captions."""
+    groups = [CaptionGroup("coco", number, (2 * number, 2 * number + 1), ("a", "b")) for number in range(images)]
+    return TrainingPairs(groups, inputs(2 * images)["input_ids"].tolist(), co_captions=True)
+
+
+def text_trainer(folder, pairs, objective, batches=(), **options):
+    """A trainer of a tiny text model by plain gradient descent, on four pairs a batch."""
+    never = {"eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": False}
+    plain = {"per_device_train_batch_size": 4, "optim": "sgd", "learning_rate": 0.5, **never, **options}
+    return DualEncoderTrainer(
+        model=model(freeze_text=False),
+        args=DualEncoderTrainingArguments(output_dir=str(folder), use_cpu=True, disable_tqdm=True, **plain),
+        objective=objective,
+        train_dataset=pairs,
+        data_collator=PairCollator(tiny_models.bert_tokenizer()),
+        **dict(batches),
+    )

@@ -17,10 +17,7 @@ from cxc_eccv.studies.entailment.training_data.corpus import (
 
 
 def sits_pairs(library: Library, split: str, threshold: float) -> Pairs:
-    """The pairs of other images alone: the premise of an image's own caption would hold the caption itself.
-
-    An image's own captions are pairs of the corpus ``coco``, which takes them out of the premise.
-    """
+    """The pairs of other images alone: the premise would hold an image's own caption."""
     name = SPLITS[split]
     rated = library.cxc("sits", name)
     table = rated.filter(pc.not_equal(rated["sampling_method"], "c2i_original"))

@@ -13,10 +13,7 @@ COCO = re.compile(r"(?:COCO_(?:train|val)2014_)?(?P<id>[0-9]{12})\.jpg")
 
 
 def pairs(library: Library, split: str, _threshold: float) -> Pairs:
-    """Rows of the file; which image it is says its file name, with ``image_id`` where there is one.
-
-    Captions of Flickr30k have ids that depend on the file they were read from, and so are known by their words.
-    """
+    """Rows of the file; which image it is says its file name, with ``image_id`` where there is one."""
     labelled = library.entailment(SPLITS[split])
     if labelled is None:
         entry = library.catalog.entry(f"entailment_{split}")

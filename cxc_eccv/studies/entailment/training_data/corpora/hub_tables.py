@@ -20,16 +20,10 @@ from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Corpus, Pai
 if TYPE_CHECKING:
     import datasets
 
-__all__ = ["CORPORA", "HubTable"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HubTable:
-    """A labelled table of sentence pairs that ``datasets.load_dataset`` reads.
-
-    A folder ``entailment/NAME`` of the mirror folder is taken in place of the Hub: a snapshot of the repository, or
-    files of Parquet, CSV or JSON lines. ``labels`` are in the order of their numbers; ``positive`` is entailment.
-    """
+    """A table of sentence pairs for ``datasets``: the folder ``entailment/NAME`` of the mirror, else the Hub's."""
 
     name: str
     repository: str
@@ -72,7 +66,6 @@ class HubTable:
         return make_pairs(listed, hypotheses, table["label"], left_out)
 
     def _read(self, library: Library, split: str) -> pa.Table:
-        """Both texts and the label as 0, 1 or null."""
         dataset = self._load(library, SPLITS[split])
         where = f"{self.name} ({self.place})", f"split {SPLITS[split]}"
         columns = [self.premise, self.hypothesis, "label"]
@@ -108,17 +101,13 @@ class HubTable:
         try:
             if place is None:
                 return datasets.load_dataset(self.repository, self.config, split=split)
-            return datasets.load_dataset(str(place), self._config_of(place), split=split)
+            # A snapshot may have several configs; a plain folder has none.
+            has_config = self.config in datasets.get_dataset_config_names(str(place))
+            return datasets.load_dataset(str(place), self.config if has_config else None, split=split)
         except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
             raise DataError(
                 f"{self.name}, split {split}, of {place or self.place}: {error.__cause__ or error}"
             ) from error
-
-    def _config_of(self, folder: Path) -> str | None:
-        """The config of a snapshot that has several; a plain folder has none."""
-        import datasets
-
-        return self.config if self.config in datasets.get_dataset_config_names(str(folder)) else None
 
     def _check_hub(self, library: Library, folder: Path | None) -> None:
         if library.edition != OFFICIAL:

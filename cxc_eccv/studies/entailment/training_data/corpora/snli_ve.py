@@ -1,7 +1,4 @@
-"""SNLI-VE: does a photograph of Flickr30k entail a hypothesis of SNLI?
-
-e-SNLI-VE is the same with the labels of its development and test parts corrected, and explanations.
-"""
+"""SNLI-VE: does a photograph of Flickr30k entail a hypothesis of SNLI?"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -20,10 +17,7 @@ FILES = {
 
 
 def _pairs(corpus: str, library: Library, split: str, _threshold: float) -> Pairs:
-    """The photograph with its captions in Flickr30k, where they are at hand, else with the file's own premise, if any.
-
-    The hypothesis is no caption: people wrote it to follow from one, or not to.
-    """
+    """The photograph with its captions in Flickr30k, where they are at hand, else with the file's own premise."""
     labelled = library.read(FILES[corpus][split], read_entailment)
     captions = library.once("captions of photographs", lambda: _captions(library))
     names = [Path(name).name for name in labelled.table["image"].to_pylist()]

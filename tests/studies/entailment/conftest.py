@@ -1,0 +1,7 @@
+"""Tests of models need the extra ``train``."""
+
+from importlib.util import find_spec
+
+HAS_TRAIN = all(find_spec(name) for name in ("torch", "transformers", "accelerate"))
+NEED_TRAIN = ["classifier", "enhanced", "judge_command", "masking", "mine_command", "mining", "scoring"]
+collect_ignore_glob = [] if HAS_TRAIN else [f"test_{name}.py" for name in NEED_TRAIN]
