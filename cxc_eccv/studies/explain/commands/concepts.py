@@ -73,13 +73,16 @@ def _sheets(found: ImageConcepts) -> list[Sheet]:
     rows.append(("different concepts", f"{len(images):,}"))
     counts = Counter(box.concept for boxes in found.boxes.values() for box in boxes)
     most = [
-        (concept, f"{number:,}", *([f"{counts[concept]:,}"] if found.counted else []))
+        (concept, f"{number:,}", f"{counts[concept]:,}")[: 2 + found.counted]
         for concept, number in sorted(images.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
     ]
-    header = ("concept", "images", *(["instances"] if found.counted else []))
     return [
         Sheet(("what", "number"), rows, title=f"{found.source}, {found.split} split"),
-        Sheet(header, most, title=f"The {len(most)} most frequent concepts"),
+        Sheet(
+            ("concept", "images", "instances")[: 2 + found.counted],
+            most,
+            title=f"The {len(most)} most frequent concepts",
+        ),
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 from PIL import ImageColor
 
 from cxc_eccv.studies.explain.altering import all_kinds, substitute, tag_sentences
-from cxc_eccv.studies.explain.altering.colours import LEAST_DISTANCE, all_colours, distance
+from cxc_eccv.studies.explain.altering.kinds.colour import LEAST_DISTANCE, all_colours
 from cxc_eccv.studies.explain.altering.english import compare_adjective, inflect_verb
 from cxc_eccv.studies.explain.altering.kinds import antonym, size, verb_antonym
 from cxc_eccv.studies.explain.altering.kinds.rare_synonym import SYNONYMS

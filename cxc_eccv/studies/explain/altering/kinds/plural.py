@@ -1,8 +1,7 @@
 """Kind ``plural``: one thing becomes several, or several become one, with the article and the verb that go with it."""
 
 from cxc_eccv.studies.explain.altering.english import article_for, keep_capital, plural_of, third_person
-from cxc_eccv.studies.explain.altering.kind import Change, Kind, Places
-from cxc_eccv.studies.explain.altering.sentences import Sentence
+from cxc_eccv.studies.explain.altering.sentences import Change, Kind, Places, Sentence
 
 MODIFIERS = frozenset({"CC", "HYPH", "JJ", "NN", "VBG", "VBN"})
 

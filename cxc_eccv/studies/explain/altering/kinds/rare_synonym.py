@@ -1,8 +1,7 @@
 """Kind ``rare_synonym``: a noun gives way to a rarer word for the same, a control."""
 
 from cxc_eccv.studies.explain.altering.english import plural_of
-from cxc_eccv.studies.explain.altering.kind import Kind, Places, substitute
-from cxc_eccv.studies.explain.altering.sentences import Sentence
+from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
 
 RARER = (
     "animal/creature attire/garb automobile/motorcar baby/infant backpack/knapsack bartender/barkeep "
