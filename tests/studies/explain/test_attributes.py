@@ -3,7 +3,6 @@
 import re
 
 import pytest
-
 from cxc_eccv.studies.explain.attributes import find_differences
 
 

@@ -32,19 +32,27 @@ def box(number, category, *sides, **more):
 
 @pytest.fixture
 def load(tmp_path):
-    """Concepts of the sample's test split, from a COCO file of our own."""
+    """Concepts of the sample's test split, from a COCO file of our own; its text may be changed before."""
 
-    def read(images, annotations, categories=CATEGORIES):
+    def read(images, annotations, categories=CATEGORIES, change=lambda text: text):
         path = tmp_path / "instances.json"
         records = [record | {"id": number} for number, record in enumerate(annotations)]
-        path.write_text(json.dumps({"images": images, "annotations": records, "categories": categories}))
-        return load_concepts(Library("sample"), "test", instances=path)
+        text = json.dumps({"images": images, "annotations": records, "categories": categories})
+        path.write_text(change(text))
+        library = Library("sample")
+        found = load_concepts(library, "test", instances=path)
+        assert "instances" in library.files_used()
+        return found
 
     return read
 
 
 def listed(shown):
     return {concept: areas.tolist() for concept, areas in shown.items()}
+
+
+def names_of(found):
+    return {number: set(shown) for number, shown in found.images.items()}
 
 
 class TestCoco:
@@ -73,29 +81,27 @@ class TestCoco:
 
     def test_of_nothing_but_left_out_annotations_nobody_knows_what_is_shown(self, load, ids):
         found = load([image(n) for n in ids[:3]], [box(ids[0], 18, 5, 5, 0, 9), box(ids[2], 18, 5, 5, 9, 9)])
-        assert {number: set(shown) for number, shown in found.images.items()} == {ids[1]: set(), ids[2]: {"dog.n.01"}}
+        assert names_of(found) == {ids[1]: set(), ids[2]: {"dog.n.01"}}
         assert set(found.boxes) == {ids[1], ids[2]}
 
-    def test_a_copy_of_an_annotation_is_no_second_instance(self, load, ids, tmp_path):
+    def test_a_copy_of_an_annotation_is_no_second_instance(self, load, ids):
         dogs = [box(ids[0], 18, 0, 0, 20, 50), box(ids[0], 18, 10, 10, 100, 10)]
         others = [box(ids[0], 18, 0, 0, 20, 50, iscrowd=1), box(ids[0], 1, 0, 0, 20, 50)]
         found = load([image(ids[0])], [*dogs, *dogs, *others])
         assert {name: areas.size for name, areas in found.images[ids[0]].items()} == {"dog.n.01": 3, "person.n.01": 1}
         assert found.left_out == {"annotation with the image, category and box of another one": 2}
-        path = tmp_path / "instances.json"
-        path.write_text(path.read_text().replace('"id": 1, "image_id"', '"id": 0, "image_id"'))
         with pytest.raises(MalformedSource, match=r"annotations\[1\]: found id 0 a second time"):
-            load_concepts(Library("sample"), "test", instances=path)
+            load([image(ids[0])], dogs, change=lambda text: text.replace('"id": 1, "image_id"', '"id": 0, "image_id"'))
 
     @pytest.mark.parametrize("annotations", [[], [(5, 5, 0, 9)]])
     def test_a_file_that_names_no_concept_is_refused(self, load, ids, annotations):
-        told = rf"lists 1 of the images of test, and none .* \({len(annotations)} annotations"
-        with pytest.raises(DataError, match=told):
+        message = rf"lists 1 of the images of test, and none .* \({len(annotations)} annotations"
+        with pytest.raises(DataError, match=message):
             load([image(ids[0])], [box(ids[0], 18, *sides) for sides in annotations])
 
     def test_images_that_nobody_annotated_are_no_keys(self, load, ids):
         found = load([image(ids[0]), image(ids[1]), image(999)], [box(ids[0], 18, 5, 5, 9, 9), box(999, 1, 0, 0, 9, 9)])
-        assert {number: set(shown) for number, shown in found.images.items()} == {ids[0]: {"dog.n.01"}, ids[1]: set()}
+        assert names_of(found) == {ids[0]: {"dog.n.01"}, ids[1]: set()}
         assert found.of([ids[1], ids[0]]) == [found.images[ids[1]], found.images[ids[0]]]
         known = "2 of the 60 images of test have some"
         with pytest.raises(DataError, match=rf"2 of the images, image {ids[2]} among them.*{known}"):
@@ -114,31 +120,21 @@ class TestCoco:
         assert listed(found.images[ids[0]]) == {"dog.n.01": [], "person.n.01": []}
 
     def test_a_slow_loop_agrees_on_the_sample(self, sample_library):
+        synsets = {name: entry.synset for name, entry in synsets_of_categories().items()}
         for split in ("validation", "test"):
             found = load_concepts(sample_library, split)
             file = read_json(sample_library._coco_files(split)[0])
             names = {category["id"]: category["name"] for category in file["categories"]}
             sizes = {one["id"]: one["width"] * one["height"] for one in file["images"]}
-            assert list(found.images) == [
-                i for i in sizes if i in set(sample_library.karpathy(split).image_ids.tolist())
-            ]
-            for number, shown in found.images.items():
-                expected = {}
-                for record in file["annotations"]:
-                    if record["image_id"] == number:
-                        area = record["bbox"][2] * record["bbox"][3] / sizes[number]
-                        expected.setdefault(synsets_of_categories()[names[record["category_id"]]].synset, []).append(
-                            area
-                        )
-                assert {concept: areas.tolist() for concept, areas in shown.items()} == expected
-
-    def test_the_file_is_noted_with_its_hash(self, tmp_path, ids):
-        path = tmp_path / "own.json"
-        content = {"images": [image(ids[0])], "annotations": [box(ids[0], 18, 0, 0, 9, 9)], "categories": CATEGORIES}
-        path.write_text(json.dumps(content))
-        library = Library("sample")
-        load_concepts(library, "test", instances=path)
-        assert "instances" in library.files_used()
+            images = set(sample_library.karpathy(split).image_ids.tolist())
+            assert list(found.images) == [number for number in sizes if number in images]
+            expected = {number: {} for number in found.images}
+            for record in file["annotations"]:
+                if record["image_id"] in expected:
+                    area = record["bbox"][2] * record["bbox"][3] / sizes[record["image_id"]]
+                    concept = synsets[names[record["category_id"]]]
+                    expected[record["image_id"]].setdefault(concept, []).append(area)
+            assert {number: listed(shown) for number, shown in found.images.items()} == expected
 
     @pytest.mark.parametrize(
         ("annotation", "parts"),
@@ -163,40 +159,34 @@ class TestCoco:
             load([image(ids[0])], [good, good | annotation])
         assert all(part in str(refused.value) for part in parts), refused.value
 
-    def test_overflowing_and_missing_boxes(self, tmp_path, load, ids):
+    def test_overflowing_and_missing_boxes_and_a_cut_file(self, load, ids):
         good = box(ids[0], 18, 0, 0, 9, 9)
+        bare = {name: value for name, value in good.items() if name != "bbox"}
         with pytest.raises(MalformedSource, match=r"annotations\[1\].*'bbox'"):
-            load([image(ids[0])], [good, {k: v for k, v in good.items() if k != "bbox"}])
-        path = tmp_path / "instances.json"
-        path.write_text(path.read_text().replace("[0, 0, 9, 9]", "[0, 0, 9, 1e999]"))
+            load([image(ids[0])], [good, bare])
         with pytest.raises(MalformedSource, match="four finite numbers"):
-            load_concepts(Library("sample"), "test", instances=path)
+            load([image(ids[0])], [good], change=lambda text: text.replace("[0, 0, 9, 9]", "[0, 0, 9, 1e999]"))
+        with pytest.raises(MalformedSource, match="cut off"):
+            load([image(ids[0])], [good], change=lambda text: text[:-30])
 
     @pytest.mark.parametrize("size", [{"width": 0}, {"width": None}, {"height": -3}, {"height": 2.5}])
     def test_bad_sizes(self, load, ids, size):
         with pytest.raises(MalformedSource, match=r"images\[0\]\.(width|height)"):
             load([image(ids[0]) | size], [box(ids[0], 18, 0, 0, 9, 9)])
 
-    def test_a_cut_file(self, tmp_path, load, ids):
-        load([image(ids[0])], [box(ids[0], 18, 0, 0, 9, 9)])
-        path = tmp_path / "instances.json"
-        path.write_text(path.read_text()[:-30])
-        with pytest.raises(MalformedSource, match="cut off"):
-            load_concepts(Library("sample"), "test", instances=path)
-
-    def test_unknown_names(self, load, ids, tmp_path):
+    def test_unknown_names_and_files_of_the_other_source(self, load, ids, tmp_path):
         with pytest.raises(UnknownName, match="unknown COCO category 'aeroplane'; did you mean 'airplane'"):
             load([image(ids[0])], [box(ids[0], 5, 0, 0, 9, 9)], [{"id": 5, "name": "aeroplane"}])
-        with pytest.raises(UnknownName, match="unknown source of concepts 'lvis'"):
-            load_concepts(Library("sample"), "test", "lvis")
-        with pytest.raises(SourceMissing, match=r"nowhere\.json is not a file"):
-            load_concepts(Library("sample"), "test", instances=tmp_path / "nowhere.json")
-        with pytest.raises(InvalidOption, match="instances are COCO's"):
-            load_concepts(Library("sample"), "test", "visual_genome", instances=tmp_path / "a.json")
-        with pytest.raises(InvalidOption, match="Visual Genome's"):
-            load_concepts(Library("sample"), "test", objects=tmp_path / "a.json")
-        with pytest.raises(InvalidOption, match="belong together"):
-            load_concepts(Library("sample"), "test", "visual_genome", objects=tmp_path / "a.json")
+        path = tmp_path / "nowhere.json"
+        for source, files, error, message in (
+            ("lvis", {}, UnknownName, "unknown source of concepts 'lvis'"),
+            ("coco", {"instances": path}, SourceMissing, r"nowhere\.json is not a file"),
+            ("visual_genome", {"instances": path}, InvalidOption, "instances are COCO's"),
+            ("coco", {"objects": path}, InvalidOption, "Visual Genome's"),
+            ("visual_genome", {"objects": path}, InvalidOption, "belong together"),
+        ):
+            with pytest.raises(error, match=message):
+                load_concepts(Library("sample"), "test", source, **files)
 
 
 class TestRealCoco:
@@ -224,30 +214,21 @@ class TestRealCoco:
 
 
 class TestTables:
-    def test_the_80_categories(self, real_library):
-        own = list(synsets_of_categories().values())
+    def test_the_categories_of_coco_and_of_the_sample(self, real_library, sample_library):
+        entries = list(synsets_of_categories().values())
         file = read_json(real_library._path("instances_subset"))["categories"]
-        assert [(entry.category_id, entry.category) for entry in own[:80]] == [(c["id"], c["name"]) for c in file]
-        assert len({entry.synset for entry in own[:80]}) == 80
-
-    def test_the_categories_of_the_sample(self, sample_library):
+        assert [(entry.category_id, entry.category) for entry in entries[:80]] == [(c["id"], c["name"]) for c in file]
+        assert len({entry.synset for entry in entries[:80]}) == 80
         sets = sample_library.categories("test")
-        own = list(synsets_of_categories().values())[80:]
-        assert [entry.category for entry in own] == list(sets.category_names)
-        assert [entry.category_id for entry in own] == sets.category_ids.tolist()
+        assert [entry.category for entry in entries[80:]] == list(sets.category_names)
+        assert [entry.category_id for entry in entries[80:]] == sets.category_ids.tolist()
 
-    def test_every_synset_is_one_of_wordnet_by_its_own_name(self, wordnet):
+    def test_every_synset_is_one_of_wordnet_and_every_choice_has_its_reason(self, wordnet):
         for entry in synsets_of_categories().values():
             synset = wordnet.synset(entry.synset)
             assert (synset.name(), synset.pos()) == (entry.synset, "n")
-
-    def test_every_choice_has_its_reason(self, wordnet):
-        for entry in synsets_of_categories().values():
             fitting = [synset.name() for synset in wordnet.synsets(entry.category.replace(" ", "_"), "n")]
             assert entry.reason or fitting == [entry.synset], entry
-
-    def test_reasons_name_synsets_that_exist(self, wordnet):
-        for entry in synsets_of_categories().values():
             for name in entry.reason.replace(";", " ").replace(",", " ").split():
                 if ".n." in name:
                     assert wordnet.synset(name).name() == name

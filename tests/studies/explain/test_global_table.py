@@ -8,6 +8,7 @@ import json
 
 import numpy as np
 import pytest
+from cxc_eccv.studies.explain.paired_failures import compare_failures
 from shown_concepts import IMAGES, alike, concepts_of, failures_of
 
 from cxc_eccv.errors import InvalidOption
@@ -23,7 +24,6 @@ from cxc_eccv.studies.explain.global_table import (
     ratios_of_sums,
     summarize,
 )
-from cxc_eccv.studies.explain.paired_failures import compare_failures
 from cxc_eccv.tables import tables_to_markdown
 
 FAILURES = 28_817

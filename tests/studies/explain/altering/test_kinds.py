@@ -1,5 +1,6 @@
 """Hand-made sentences of every kind, with all that may become of them."""
 
+import math
 import re
 from collections import Counter
 from itertools import chain
@@ -8,9 +9,9 @@ import pytest
 from PIL import ImageColor
 
 from cxc_eccv.studies.explain.altering import all_kinds, substitute, tag_sentences
-from cxc_eccv.studies.explain.altering.kinds.colour import LEAST_DISTANCE, all_colours
 from cxc_eccv.studies.explain.altering.english import compare_adjective, inflect_verb
 from cxc_eccv.studies.explain.altering.kinds import antonym, size, verb_antonym
+from cxc_eccv.studies.explain.altering.kinds.colour import LEAST_DISTANCE, all_colours
 from cxc_eccv.studies.explain.altering.kinds.rare_synonym import SYNONYMS
 
 FREE = {
@@ -176,7 +177,7 @@ def test_a_new_colour_is_far_from_the_old_one(tagger):
     names = {words: name for name, words in all_colours().items()}
     for old, changes in zip(("darkblue", "yellow"), places, strict=True):
         new = {names[change.new_word] for change in changes}
-        near = {name for name in all_colours() if distance(old, name) < LEAST_DISTANCE}
+        near = {name for name in all_colours() if math.dist(*map(ImageColor.getrgb, (old, name))) < LEAST_DISTANCE}
         assert new.isdisjoint(near)
         assert not any({"blue", "yellow"} & set(change.new_word.split()) for change in changes)
 
