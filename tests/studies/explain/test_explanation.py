@@ -10,10 +10,10 @@ from shown_concepts import IMAGES, alike, concepts_of, failures_of
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.studies.explain.concepts import load_concepts
-from cxc_eccv.studies.explain.explanation import COUNTS, MEASURES, NUMBERS, explain_failures, explain_run
+from cxc_eccv.studies.explain.explanation import COUNTS, NUMBERS, check_run, explain_failures, explain_run
 from cxc_eccv.studies.explain.failures import TASKS, Failures, find_failures
 from cxc_eccv.studies.explain.global_table import summarize
-from cxc_eccv.studies.explain.measures import OF_INSTANCES
+from cxc_eccv.studies.explain.measures import MEASURES, OF_INSTANCES
 
 
 def test_worked_by_hand():
@@ -72,20 +72,16 @@ def test_categories_alone_give_no_number_of_instances():
 
 
 def test_every_number_is_there_or_says_why_not():
-    for failures in (failures_of((1, 2)), failures_of((3, 1)), failures_of((1, 1))):
+    none = failures_of((1, 2))
+    empty = Failures(
+        "t2i", none.asked_ids, none.asked_images, *[none.query_ids[:0]] * 4, none.rival_ids[:0], none.truth_ranks[:0]
+    )
+    for failures in (none, failures_of((3, 1)), failures_of((1, 1)), empty):
         summary = summarize(explain_failures(failures, concepts_of(IMAGES), None, similarity=alike))
         assert not summary.scores.keys() & summary.not_computed.keys()
         for name in (*NUMBERS, "matched_synsets", "enumeration_disagreement", "differing_per_failure"):
             assert (name in summary.scores) != (name in summary.not_computed), name
         assert all(np.isfinite(value) for value in summary.scores.values())
-
-
-def test_no_failure_at_all():
-    none = failures_of((1, 2))
-    empty = Failures(
-        "t2i", none.asked_ids, none.asked_images, *[none.query_ids[:0]] * 4, none.rival_ids[:0], none.truth_ranks[:0]
-    )
-    summary = summarize(explain_failures(empty, concepts_of(IMAGES), None, similarity=alike))
     assert (summary.scores["queries"], summary.scores["failures"], summary.scores["failure_rate"]) == (1, 0, 0.0)
     assert summary.not_computed["non_common_similarity"] == "no query failed"
 
@@ -95,7 +91,7 @@ def test_an_image_that_nobody_annotated():
     failures = failures_of((1, 9), (1, 2), rivals=[[2], [9]])
     with pytest.raises(DataError, match="image 9"):
         explain_failures(failures, concepts_of(IMAGES), None, similarity=alike)
-    explained = explain_failures(failures, concepts_of(IMAGES), None, similarity=alike, allow_unannotated=True)
+    explained = explain_failures(failures, concepts_of(IMAGES, "Visual Genome"), None, similarity=alike)
     assert explained.table["annotated"].to_pylist() == [False, True]
     assert explained.table["concept_agreement"].to_pylist() == [None, pytest.approx(1 / 3)]
     assert explained.table["concept_agreement_over_rival"].null_count == 2
@@ -159,14 +155,15 @@ def test_words_of_the_query_and_wordnet(sample_library, make_run, wordnet):
 
 
 def test_directions_that_a_run_does_not_have(sample_library, make_run, wordnet):
-    text_only = EmbeddingsRun(None, make_run(sample_library).captions)
-    concepts = load_concepts(sample_library, "test")
-    explanation = explain_run(text_only, sample_library, concepts)
+    run = make_run(sample_library)
+    texts, images = EmbeddingsRun(None, run.captions), EmbeddingsRun(run.images, None)
+    explanation = explain_run(texts, sample_library, load_concepts(sample_library, "test"))
     assert list(explanation.directions) == ["t2t"]
     assert explanation.skipped == dict.fromkeys(("t2i", "i2t"), "the run has no images")
-    with pytest.raises(InvalidOption, match="the run has no images"):
-        explain_run(text_only, sample_library, concepts, directions=["t2i"])
-    with pytest.raises(UnknownName, match="i2i"):
-        explain_run(text_only, sample_library, concepts, directions=["i2i"])
-    with pytest.raises(InvalidOption, match="t2t cannot be explained"):
-        explain_run(EmbeddingsRun(make_run(sample_library).images, None), sample_library, concepts)
+    for run, directions, error, message in (
+        (texts, ["t2i"], InvalidOption, "the run has no images"),
+        (texts, ["i2i"], UnknownName, "i2i"),
+        (images, None, InvalidOption, "t2t cannot be explained"),
+    ):
+        with pytest.raises(error, match=message):
+            check_run(run, sample_library, "test", directions)
