@@ -11,10 +11,9 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -69,12 +68,8 @@ SHOWN_AS = dict(zip(MEASURED, ("{:.1%}", "{:.3f}", "{:g}", "{:.1%}", "{:.1%}"), 
 """As in the table of all failures, with fewer digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownConcept:
-    """A concept as one image shows it; concepts that belong together have the same number in both images.
-
-    ``instances`` is None where nobody counted.
-    """
+class ShownConcept(NamedTuple):
+    """A concept as one image shows it; those that belong together have one number, and None where nobody counted."""
 
     number: int
     name: str
@@ -83,21 +78,16 @@ class ShownConcept:
     mentioned: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the table of concepts: one of the right image, one of the retrieved image, and what joins them.
-
-    The kind is ``common``, ``joined`` (matched for NCS, with their path similarity) or ``alone``.
-    """
+class Row(NamedTuple):
+    """Concepts of the right image and of the retrieved one that are ``common``, ``joined`` by NCS, or ``alone``."""
 
     kind: str
     truth: ShownConcept | None
     retrieved: ShownConcept | None
-    similarity: str = ""
+    similarity: str
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnBox:
+class DrawnBox(NamedTuple):
     """A box in percent of the image; the number stands on the largest one of its concept."""
 
     number: int
@@ -106,21 +96,18 @@ class DrawnBox:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShownImage:
+class ShownImage(NamedTuple):
     """One of the two images of a failure."""
 
     file: str
     alt: str
-    boxes: tuple[DrawnBox, ...]
+    boxes: list[DrawnBox]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A failed query, as the search lists it: the caption that was asked, the one retrieved, or empty for an image.
+class Failure(NamedTuple):
+    """A failed query, as the search lists it; a caption that is an image is empty, an unknown rank None.
 
-    ``truth_rank`` is None where no ranking holds the right item. ``both``, ``truth`` and ``retrieved`` are the names of
-    the concepts in both images, and in one alone.
+    ``both``, ``truth`` and ``retrieved`` are the names of the concepts in both images, and in one alone.
     """
 
     query_id: int
@@ -128,45 +115,38 @@ class Failure:
     query: str
     chosen: str
     truth_rank: int | None
-    both: tuple[str, ...]
-    truth: tuple[str, ...]
-    retrieved: tuple[str, ...]
+    both: list[str]
+    truth: list[str]
+    retrieved: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class FailureCard:
-    """One failure with its images.
+class FailureCard(NamedTuple):
+    """One failure with its images, the query in parts, each with whether it mentions a concept, and its numbers.
 
-    ``marked`` has the query in parts, each with whether it mentions a concept; ``numbers`` are titles, values, and
-    values of what the query mentions.
+    These are titles, values, and values of what the query mentions.
     """
 
     failure: Failure
     verdict: str
-    marked: tuple[tuple[str, bool], ...]
+    marked: list[tuple[str, bool]]
     truth: ShownImage
     retrieved: ShownImage
-    rows: tuple[Row, ...]
-    numbers: tuple[tuple[str, str, str], ...]
+    rows: list[Row]
+    numbers: list[tuple[str, str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
+class FailureGroup(NamedTuple):
     """The failures of one kind: how many there are, and some of them."""
 
     kind: str
     title: str
     meaning: str
     total: int
-    cards: tuple[FailureCard, ...]
+    cards: list[FailureCard]
 
 
-@dataclass(frozen=True, slots=True)
-class DirectionPage:
-    """One direction of one model: failures drawn at random, the most wrong ones by kind, and others for the search.
-
-    ``unexplained`` failures have no number.
-    """
+class DirectionPage(NamedTuple):
+    """One direction of one model: failures drawn at random, the most wrong ones by kind, and others for the search."""
 
     anchor: str
     model: str
@@ -175,8 +155,8 @@ class DirectionPage:
     failures: int
     unexplained: int
     drawn: FailureGroup
-    groups: tuple[FailureGroup, ...]
-    listed: tuple[Failure, ...]
+    groups: list[FailureGroup]
+    listed: list[Failure]
 
     @property
     def cards(self) -> list[FailureCard]:
@@ -187,7 +167,7 @@ class DirectionPage:
     def concept_names(self) -> set[str]:
         """Names of the concepts of all failures here."""
         failures = [*(card.failure for card in self.cards), *self.listed]
-        return {name for one in failures for name in (*one.both, *one.truth, *one.retrieved)}
+        return {name for failure in failures for name in (*failure.both, *failure.truth, *failure.retrieved)}
 
     @property
     def bar(self) -> list[Segment]:
@@ -248,14 +228,14 @@ def _show_direction(
     def describe(row: int) -> Failure:
         truth, retrieved = (images[image].keys() for image in pairs[row])
         parts = truth & retrieved, truth - retrieved, retrieved - truth
-        words = (tuple(sorted({_word(name) for name in part})) for part in parts)
+        words = (sorted({_word(name) for name in part}) for part in parts)
         return Failure(query_ids[row], str(kinds[row]), queries[row], chosen[row], ranks[row], *words)
 
     rows = np.unique(np.concatenate([draws[:shown], *(members[:shown] for members in of_kind.values())]))
     cards = _make_cards(explanation, explained, library, rows, [describe(row) for row in rows.tolist()])
 
     def group(kind: str, title: str, meaning: str, members: IntArray) -> FailureGroup:
-        return FailureGroup(kind, title, meaning, members.size, tuple(cards[row] for row in members[:shown].tolist()))
+        return FailureGroup(kind, title, meaning, members.size, [cards[row] for row in members[:shown].tolist()])
 
     listed: list[Failure] = []
     counts = Counter[str]()
@@ -272,8 +252,8 @@ def _show_direction(
         len(failures),
         len(failures) - order.size,
         group("drawn", "Drawn at random", f"with a verdict, seed {seed}", draws),
-        tuple(group(kind, *words, of_kind[kind]) for kind, words in KINDS.items()),
-        tuple(listed),
+        [group(kind, *words, of_kind[kind]) for kind, words in KINDS.items()],
+        listed,
     )
 
 
@@ -362,16 +342,16 @@ def _make_card(
         show("Right image", truth_file, values["truth_id"], [(row.kind, row.truth) for row in rows]),
         show("Retrieved image", retrieved_file, values["retrieved_id"], [(row.kind, row.retrieved) for row in rows]),
         rows,
-        tuple((TITLES[name], number(name), number(f"{name}{INFORMED}")) for name in MEASURED),
+        [(TITLES[name], number(name), number(f"{name}{INFORMED}")) for name in MEASURED],
     )
 
 
-def _join_concepts(
-    truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[str], *, counted: bool
-) -> tuple[Row, ...]:
+def _join_concepts(truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[str], *, counted: bool) -> list[Row]:
     """Concepts that both images show, those that NCS matches, and the others; what the query mentions first."""
 
-    def shown(number: int, concept: str, image: Concepts) -> ShownConcept:
+    def show(number: int, concept: str | None, image: Concepts) -> ShownConcept | None:
+        if concept is None:
+            return None
         instances = image[concept].size if counted else None
         return ShownConcept(number, _word(concept), concept, instances, concept in mentioned)
 
@@ -379,33 +359,31 @@ def _join_concepts(
         areas = {name: sum(float(np.nansum(image[name])) for image in images) for name in names}
         return sorted(areas, key=lambda name: (name not in mentioned, -areas[name], name))
 
-    common = by_weight(truth.keys() & retrieved.keys(), truth, retrieved)
-    rows = [
-        Row("common", shown(number, name, truth), shown(number, name, retrieved))
-        for number, name in enumerate(common, start=1)
-    ]
-    alone = sorted(truth.keys() - retrieved.keys()), sorted(retrieved.keys() - truth.keys())
-    matched = []
-    if all(alone):
-        table = similarity_matrix([*alone[0], *alone[1]])[: len(alone[0]), len(alone[0]) :]  # as NCS matches them
+    missing, others = sorted(truth.keys() - retrieved.keys()), sorted(retrieved.keys() - truth.keys())
+    matches = []
+    if missing and others:
+        table = similarity_matrix([*missing, *others])[: len(missing), len(missing) :]  # as NCS matches them
         for row, column in zip(*linear_sum_assignment(table, maximize=True), strict=True):
-            matched.append((alone[0][row], alone[1][column], float(table[row, column])))
-    for left, right, similarity in sorted(matched, key=lambda match: (match[0] not in mentioned, -match[2], match[0])):
-        number = len(rows) + 1
-        rows.append(Row("joined", shown(number, left, truth), shown(number, right, retrieved), f"{similarity:.3f}"))
-    taken = {name for match in matched for name in match[:2]}
-    for name in by_weight(set(alone[0]) - taken, truth):
-        rows.append(Row("alone", shown(len(rows) + 1, name, truth), None))
-    for name in by_weight(set(alone[1]) - taken, retrieved):
-        rows.append(Row("alone", None, shown(len(rows) + 1, name, retrieved)))
-    return tuple(rows)
+            matches.append((missing[row], others[column], float(table[row, column])))
+    matches.sort(key=lambda match: (match[0] not in mentioned, -match[2], match[0]))
+    matched = {name for match in matches for name in match[:2]}
+    lines: list[tuple[str, str | None, str | None, str]] = [
+        *(("common", name, name, "") for name in by_weight(truth.keys() & retrieved.keys(), truth, retrieved)),
+        *(("joined", left, right, f"{similarity:.3f}") for left, right, similarity in matches),
+        *(("alone", name, None, "") for name in by_weight(set(missing) - matched, truth)),
+        *(("alone", None, name, "") for name in by_weight(set(others) - matched, retrieved)),
+    ]
+    return [
+        Row(kind, show(number, left, truth), show(number, right, retrieved), similarity)
+        for number, (kind, left, right, similarity) in enumerate(lines, start=1)
+    ]
 
 
 def _word(concept: str) -> str:
     return concept.partition(".")[0].replace("_", " ")
 
 
-def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept]]) -> tuple[DrawnBox, ...]:
+def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept]]) -> list[DrawnBox]:
     """Boxes with the numbers of their concepts, large ones below small ones."""
     by_synset = {concept.synset: (kind, concept) for kind, concept in concepts}
     drawn, numbered = [], set[str]()
@@ -415,16 +393,16 @@ def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept
         style = ";".join(f"{name}:{100 * share:.2f}%" for name, share in place)
         drawn.append(DrawnBox(concept.number, style, box.concept not in numbered, kind))
         numbered.add(box.concept)
-    return tuple(drawn)
+    return drawn
 
 
-def _mark(text: str, places: Sequence[Place]) -> tuple[tuple[str, bool], ...]:
+def _mark(text: str, places: Sequence[Place]) -> list[tuple[str, bool]]:
     """The text in parts, and whether each mentions a concept."""
     parts, done = [], 0
     for start, end, _ in places:
         parts += [(text[done:start], False), (text[start:end], True)]
         done = end
-    return tuple((part, marked) for part, marked in [*parts, (text[done:], False)] if part)
+    return [(part, marked) for part, marked in [*parts, (text[done:], False)] if part]
 
 
 def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any], why: Sequence[str]) -> str:

@@ -32,6 +32,13 @@ METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10"
 
 TITLES = {label: metric_name(label) for label in METRICS} | {"fails": "fails"}
 
+
+def score_ranks(ranks: PositiveRanks) -> dict[str, FloatArray]:
+    """The values of every query."""
+    measured = ((label, *metric_labelled(label)) for label in METRICS)
+    return {label: spec.function(ranks, **parameters) for label, spec, parameters in measured}
+
+
 ALL = "all"
 
 WITHOUT_IMAGE = 2258277193
@@ -161,11 +168,10 @@ def summary_corpus(
 
 def key_summaries(table: pa.Table, positions: Sequence[int], where: object) -> dict[tuple[int, int], str]:
     """A table of summaries by image and position of the query, as :func:`summary_corpus` takes them."""
+    of_row = [positions[0]] * table.num_rows
     if "query_position" in table.column_names:
         of_row = table["query_position"].to_pylist()
-    elif len(positions) == 1:
-        of_row = [positions[0]] * table.num_rows
-    else:
+    elif len(positions) > 1:
         raise DataError(f"{where}: has no column query_position, and {len(positions)} positions are asked for")
     summaries: dict[tuple[int, int], str] = {}
     rows = zip(table["image_id"].to_pylist(), of_row, table["summary"].to_pylist(), strict=True)
@@ -195,11 +201,7 @@ def take_rows(embeddings: Embeddings, ids: IntArray, where: object, side: str = 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Scores of the queries at one position, or of the queries at all of them, each against the images of its own.
-
-    ``left_out`` images have no caption at this position or no other one; the words of ``same_words`` queries are those
-    of another caption of their image; in ``ties`` another image ties with their own.
-    """
+    """Scores of the queries at one position, or at all of them; what the counts are, the report's notes say."""
 
     position: str
     queries: int
@@ -211,7 +213,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class QueryCorpusReport:
-    """Query-corpus ranking of one model; ``rankings`` has what stands at the top, for ``explain``."""
+    """Query-corpus ranking of one model; ``rankings`` are for ``explain``."""
 
     collection: str
     corpus: str
@@ -321,13 +323,12 @@ def _score(
     draws: Draws,
     confidence: float,
 ) -> Scores:
-    """The paper's metrics over the queries of one or more rankings, with intervals from a bootstrap over images."""
     images = np.concatenate([pairing.image_ids for pairing, _ in group])
     bootstrap, metrics = ClusterBootstrap(images, draws), {}
+    scored = [score_ranks(ranks) for _, ranks in group]
     for label in METRICS:
-        spec, parameters = metric_labelled(label)
-        values: FloatArray = np.concatenate([spec.function(ranks, **parameters) for _, ranks in group])
-        is_median = spec.aggregate == "median"
+        values = np.concatenate([of_ranks[label] for of_ranks in scored])
+        is_median = label == "median_rank"
         samples = bootstrap.medians(values) if is_median else bootstrap.means(values[:, None])[0]
         value = float(np.median(values) if is_median else values.mean())
         metrics[label] = Estimate(value, *interval(samples, confidence))
@@ -344,7 +345,7 @@ def _score(
 
 
 def _join_tops(tops: Sequence[TopK]) -> RankedLists:
-    """The items at the top of the rankings of all positions, which may be of another depth each."""
+    """The rankings of all positions, which may be of another depth each."""
     depths = np.concatenate([np.full(top.query_ids.size, top.depth) for top in tops])
     items, scores = (np.concatenate([getattr(top, name).ravel() for top in tops]) for name in ("ids", "scores"))
     queries, indptr = np.concatenate([top.query_ids for top in tops]), np.append(0, np.cumsum(depths))

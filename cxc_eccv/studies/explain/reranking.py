@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +14,20 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownIds, UnknownName
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.ranking.rank import pair_similarities
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of, to_unit_length
-from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.embeddings import side_of_arrays
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, enough_samples, holm, interval, two_sided_p_value
 from cxc_eccv.studies.explain.altering import all_kinds
-from cxc_eccv.studies.explain.query_corpus import METRICS, TITLES, find_positions, mean_corpus, pair_up, take_rows
+from cxc_eccv.studies.explain.query_corpus import (
+    METRICS,
+    TITLES,
+    find_positions,
+    mean_corpus,
+    pair_up,
+    score_ranks,
+    take_rows,
+)
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, positions_of
 from cxc_eccv.types.ids import distinct_of
@@ -46,8 +53,7 @@ BATCH = 1_000
 class Change:
     """A number with the original queries and with altered ones in their place, and the interval of its change.
 
-    The p-value is two-sided, paired, of no change; ``p_holm`` is corrected for all tests of the report, or None where
-    the number is not among them.
+    The p-value is two-sided, paired, of no change; ``p_holm`` is corrected, or None where the number is not tested.
     """
 
     before: float
@@ -65,8 +71,7 @@ class KindMoves:
 
     ``unchanged`` queries have a vector of the original's direction and count for nothing else here; the own images of
     ``lower`` ones are ranked lower (worse) than before. ``shares`` has their shares with both bounds; ``moved`` is the
-    share of lower minus that of higher ones; ``whole`` are metrics over all queries, altered ones in the place of their
-    originals, ``altered`` over the changed queries alone.
+    share of lower minus that of higher ones; ``whole`` are metrics over all queries, ``altered`` over changed ones.
     """
 
     direction: str
@@ -184,13 +189,11 @@ def check_altered(
     """Refuse what ``rerank`` would; returns the run, vectors of captions and altered ones, and directions."""
     if not isinstance(run, EmbeddingsRun) or run.captions is None:
         raise InvalidOption("altered queries are ranked by vectors: give a file with embeddings of the captions")
-    for what, expected, given in (
-        ("model", run.model, altered.model),
-        ("similarity", run.similarity, altered.similarity),
-    ):
-        if expected and given and expected != given:
+    for what in ("model", "similarity"):
+        expected, found = getattr(run, what), getattr(altered, what)
+        if expected and found and expected != found:
             raise InvalidOption(
-                f"{altered.path or 'the altered queries'}: their {what} is {given}, and that of "
+                f"{altered.path or 'the altered queries'}: their {what} is {found}, and that of "
                 f"{run.path or 'the run'} is {expected}. Encode both with one model."
             )
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
@@ -225,8 +228,7 @@ def _choose(directions: Sequence[str] | None, run: EmbeddingsRun) -> list[str]:
     return wanted
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Gallery:
+class _Gallery(NamedTuple):
     """Queries, the image of each, and what they search."""
 
     query_ids: IntArray
@@ -347,11 +349,11 @@ class PairedBootstrap:
     def compare_ranks(self, before: IntArray, after: IntArray, sizes: IntArray, images: IntArray) -> dict[str, Change]:
         """The change of every metric of the paper."""
         rows, ones, none = np.arange(before.size), np.ones_like(before), np.zeros_like(before)
-        both = [PositiveRanks(rows, np.arange(rows.size + 1), best, ones, sizes, none) for best in (before, after)]
-        values = {}
-        for label in METRICS:
-            spec, parameters = metric_labelled(label)
-            values[label] = spec.function(both[0], **parameters), spec.function(both[1], **parameters)
+        originals, altered = (
+            score_ranks(PositiveRanks(rows, np.arange(rows.size + 1), best, ones, sizes, none))
+            for best in (before, after)
+        )
+        values = {label: (originals[label], altered[label]) for label in METRICS}
         median = {"median_rank": values.pop("median_rank")}
         changes = self.compare(values, images) | self.compare(median, images, median=True)
         first = changes["recall_at_1"]

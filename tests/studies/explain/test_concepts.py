@@ -10,7 +10,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 from cxc_eccv.metrics.concept_agreement import concept_agreement
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_json
-from cxc_eccv.studies.explain.concepts import ImageConcepts, load_concepts, synsets_of_categories
+from cxc_eccv.studies.explain.concepts import load_concepts, synsets_of_categories
 from cxc_eccv.types.seen import ConceptPairs
 
 CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}, {"id": 34, "name": "frisbee"}]
@@ -276,11 +276,8 @@ class TestVisualGenome:
         tree, other = (thing(["tree.n.01"], ["trees"], merged_object_ids=[9]) for _ in range(2))
         found = genome({1: [tree], 2: [tree], 3: [tree, other, tree], 4: [], 5: [tree]})
         assert found.left_out == {"object with the id of another one of its image": 1}
-        assert isinstance(found, ImageConcepts)
-        assert {number: listed(shown) for number, shown in found.images.items()} == {
-            ids[0]: {"tree.n.01": [0.05, 0.05]},
-            ids[1]: {},
-        }
+        shown = {number: listed(concepts) for number, concepts in found.images.items()}
+        assert shown == {ids[0]: {"tree.n.01": [0.05, 0.05]}, ids[1]: {}}
         assert (found.source, found.counted, found.n_images, found.groups) == ("Visual Genome", True, len(ids), 0)
         assert found.boxes[ids[0]][0][:2] == ("tree.n.01", "trees")
 
@@ -302,18 +299,14 @@ class TestVisualGenome:
             thing(["flibbertigibbet.n.09"], ["what"]),
             thing(["couch.n.01"], []),
         ]
-        found = genome({3: objects})
-        assert list(found.images[ids[0]]) == ["woman.n.01", "sofa.n.01"]
+        found = genome({3: objects, 4: [thing([], ["lamp post"])]})
+        assert {number: list(shown) for number, shown in found.images.items()} == {ids[0]: ["woman.n.01", "sofa.n.01"]}
         assert found.left_out == {
-            "object without a synset": 2,
+            "object without a synset": 3,
             "object with a synset that WordNet 3.0 lacks": 1,
         }
-
-    def test_an_image_none_of_whose_objects_has_a_synset_is_not_annotated(self, genome, ids):
-        found = genome({3: [thing([], ["lamp post"])], 4: [thing(["dog.n.01"], ["dog"])]})
-        assert set(found.images) == {ids[1]}
-        with pytest.raises(DataError, match=f"Visual Genome: no annotations of 1 .* image {ids[0]}"):
-            found.of([ids[0]])
+        with pytest.raises(DataError, match=f"Visual Genome: no annotations of 1 .* image {ids[1]}"):
+            found.of([ids[1]])
 
     def test_boxes_beyond_the_image(self, genome, ids):
         sky = ["sky.n.01"]
@@ -354,14 +347,13 @@ class TestVisualGenome:
             genome(objects, images)
         assert all(part in str(refused.value) for part in parts), refused.value
 
-    def test_an_image_twice(self, genome, tmp_path):
+    def test_an_image_twice_and_no_files(self, genome, tmp_path):
         genome({3: [thing(["dog.n.01"], ["dog"])]})
         (tmp_path / "objects.json").write_text('[{"image_id": 3, "objects": []}, {"image_id": 3, "objects": []}]')
         files = {"objects": tmp_path / "objects.json", "image_data": tmp_path / "image_data.json"}
-        with pytest.raises(MalformedSource, match="image 3 a second time"):
-            load_concepts(Library("sample"), "test", "visual_genome", **files)
-
-    def test_the_official_files_are_looked_for(self, wordnet):
-        library = Library("sample")
-        with pytest.raises(SourceMissing, match=r"visual_genome/objects\.json is not in"):
-            load_concepts(library, "test", "visual_genome")
+        for named, error, message in (
+            (files, MalformedSource, "image 3 a second time"),
+            ({}, SourceMissing, r"visual_genome/objects\.json is not in"),
+        ):
+            with pytest.raises(error, match=message):
+                load_concepts(Library("sample"), "test", "visual_genome", **named)

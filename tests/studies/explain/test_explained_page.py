@@ -259,7 +259,7 @@ def test_a_caption_that_begins_with_blanks_is_marked_at_its_words(explanation, s
         "cxc_eccv.studies.explain.page.caption_texts", lambda library, split, ids: spaced.take([0] * len(ids))
     )
     (page, *_) = show_failures([explanation], sample_library, shown=1)
-    assert cards_of(page)[0].marked == (("one ", False), ("circle", True), (".", False))
+    assert cards_of(page)[0].marked == [("one ", False), ("circle", True), (".", False)]
 
 
 def test_the_query_is_marked_where_it_mentions_a_concept_of_its_images(pages, sample_library):
