@@ -44,9 +44,7 @@ def find(sentence: Sentence) -> Places:
 
 def _is_part_of_name(sentence: Sentence, place: int) -> bool:
     compound = sentence.words[place].role == "compound" or sentence.children(place, "compound")
-    before_noun = any(
-        word.tag in ("NN", "NNS") for word in sentence.words[place + 1 : place + 2]
-    )  # parsed as no compound
+    before_noun = any(word.tag in ("NN", "NNS") for word in sentence.words[place + 1 : place + 2])
     return bool(compound) or before_noun or not sentence.stands_alone(place, place)
 
 
