@@ -302,12 +302,9 @@ def _compare_attributes(
         reasons.append(of_text := list[str]())
         shown = explanation.concepts.images[image].keys()
         for difference in find_differences(text, [place for place in places if place[2] & shown], by_image[image]):
-            others = list_names(f"“{words}”" for words in difference.others)
-            but = (
-                f"captions of the {asked} say {others}"
-                if difference.others
-                else f"which no caption of the {asked} says"
-            )
+            but = f"which no caption of the {asked} says"
+            if difference.others:
+                but = f"captions of the {asked} say {list_names(f'“{words}”' for words in difference.others)}"
             of_text.append(f"the {asking} says “{difference.asked}”, {but}")
     return reasons
 

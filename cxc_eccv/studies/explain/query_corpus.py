@@ -32,13 +32,6 @@ METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10"
 
 TITLES = {label: metric_name(label) for label in METRICS} | {"fails": "fails"}
 
-
-def score_ranks(ranks: PositiveRanks) -> dict[str, FloatArray]:
-    """The values of every query."""
-    measured = ((label, *metric_labelled(label)) for label in METRICS)
-    return {label: spec.function(ranks, **parameters) for label, spec, parameters in measured}
-
-
 ALL = "all"
 
 WITHOUT_IMAGE = 2258277193
@@ -49,6 +42,12 @@ DEPTH = 50
 
 AT_ONCE = 4096
 """Images whose captions are averaged at once, which bounds the memory."""
+
+
+def score_ranks(ranks: PositiveRanks) -> dict[str, FloatArray]:
+    """The values of every query by each of ``METRICS``."""
+    measured = ((label, *metric_labelled(label)) for label in METRICS)
+    return {label: spec.function(ranks, **parameters) for label, spec, parameters in measured}
 
 
 def collect_captions(library: Library, collection: str, split: str | None = None) -> pa.Table:
