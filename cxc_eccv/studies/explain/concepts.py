@@ -21,14 +21,11 @@ from cxc_eccv.sources.wordnet import find_synset, load_wordnet
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 from cxc_eccv.types.seen import Concepts
 
-__all__ = ["SOURCES", "Box", "CategorySynset", "ImageConcepts", "load_concepts", "synsets_of_categories"]
-
 SOURCES = ("coco", "visual_genome")
-"""Whose annotations concepts come from, as options name them."""
 
 
 class CategorySynset(NamedTuple):
-    """A category of COCO's, or of the embedded sample's, as WordNet has it, and why where that is a choice."""
+    """A category as WordNet has it, and why where that is a choice."""
 
     category_id: int
     category: str
@@ -95,11 +92,6 @@ class ImageConcepts:
         return [self.images[image_id] for image_id in ids]
 
 
-NO_AREA = "box without an area inside the image"
-NO_SYNSET = "object without a synset"
-UNKNOWN_SYNSET = "object with a synset that WordNet 3.0 lacks"
-
-
 def load_concepts(
     library: Library,
     split: str,
@@ -153,45 +145,49 @@ def load_concepts(
 
 
 def _collect(
-    found: Instances, split: str, image_ids: IntArray, source: str, find: Callable[[str, str | None], str | None]
+    content: Instances, split: str, image_ids: IntArray, source: str, find: Callable[[str, str | None], str | None]
 ) -> ImageConcepts:
     """Concepts of those of the images that were annotated."""
-    listed = found.images.filter(pa.array(positions_of(found.images["image_id"], image_ids)[1]))
-    here = found.annotations.filter(pa.array(positions_of(found.annotations["image_id"], image_ids)[1]))
-    counted = not found.annotations["x"].null_count
+    images, annotations = (
+        table.filter(pa.array(positions_of(table["image_id"], image_ids)[1]))
+        for table in (content.images, content.annotations)
+    )
+    counted = not content.annotations["x"].null_count
     if source == "COCO":
         source = "COCO instances" if counted else "COCO categories"
-    if not listed.num_rows:
+    if not images.num_rows:
         raise DataError(
             f"{source}: no annotations of any of the {image_ids.size:,} images of {split}; name files that have some"
         )
-    boxes, groups, left_out = _name_boxes(here, _shares(here, listed) if counted else None, find)
-    if not boxes:
-        told = "".join(f"; left out: {count:,}, {reason}" for reason, count in left_out.items())
+    named, groups, left_out = _name_boxes(annotations, _shares(annotations, images) if counted else None, find)
+    if not named:
+        reasons = "".join(f"; left out: {count:,}, {reason}" for reason, count in left_out.items())
         raise DataError(
-            f"{source}: the file lists {listed.num_rows:,} of the images of {split}, and none of their annotations "
-            f"names a concept ({here.num_rows:,} annotations{told}); name a file with annotations of what they show"
+            f"{source}: the file lists {images.num_rows:,} of the images of {split}, and none of their annotations "
+            f"names a concept ({annotations.num_rows:,} annotations{reasons}); name a file with annotations of what "
+            "they show"
         )
-    drawn: dict[int, list[Box]] = {image_id: [] for image_id in listed["image_id"].to_pylist()}
-    for image_id, box in boxes:
-        drawn[image_id].append(box)
+    boxes: dict[int, list[Box]] = {image_id: [] for image_id in images["image_id"].to_pylist()}
+    for image_id, box in named:
+        boxes[image_id].append(box)
     # An image all of whose annotations were left out shows something, but nobody knows what.
-    unknown = set(here["image_id"].to_pylist()) - {image_id for image_id, _ in boxes}
-    known = {image_id: tuple(shown) for image_id, shown in drawn.items() if image_id not in unknown}
-    areas: dict[int, dict[str, list[float]]] = {image_id: {} for image_id in known}
-    for image_id, shown in known.items():
+    for image_id in set(annotations["image_id"].to_pylist()):
+        if not boxes[image_id]:
+            del boxes[image_id]
+    areas: dict[int, dict[str, list[float]]] = {image_id: {} for image_id in boxes}
+    for image_id, shown in boxes.items():
         for box in shown:
             areas[image_id].setdefault(box.concept, []).extend([box.width * box.height] if counted else [])
     return ImageConcepts(
-        source=source,
-        split=split,
+        source,
+        split,
         n_images=image_ids.size,
         images={
             image_id: {concept: np.array(sizes) for concept, sizes in shown.items()}
             for image_id, shown in areas.items()
         },
         counted=counted,
-        boxes=known if counted else {},
+        boxes={image_id: tuple(shown) for image_id, shown in boxes.items()} if counted else {},
         groups=groups,
         left_out=left_out,
     )
@@ -207,9 +203,10 @@ def _name_boxes(
     for image_id, name, synset, group, reason, place in zip(*columns, places.tolist(), strict=True):
         concept = None if reason else find(name, synset)
         if concept is None:
-            left_out[reason or (NO_SYNSET if synset is None else UNKNOWN_SYNSET)] += 1
+            no_synset = "object " + ("without a synset" if synset is None else "with a synset that WordNet 3.0 lacks")
+            left_out[reason or no_synset] += 1
         elif shares is not None and min(place[2:]) <= 0:
-            left_out[NO_AREA] += 1
+            left_out["box without an area inside the image"] += 1
         else:
             boxes.append((image_id, Box(concept, name, *place)))
             groups += group
@@ -218,15 +215,14 @@ def _name_boxes(
 
 def _shares(annotations: pa.Table, images: pa.Table) -> FloatArray:
     """(N, 4) boxes of annotations, cut off at the edges of their images, in shares of these; x, y, width, height."""
+
+    def columns(table: pa.Table, *names: str) -> FloatArray:
+        return np.stack([np.asarray(table[name], dtype=np.float64) for name in names], axis=1)
+
     rows, _ = positions_of(annotations["image_id"], np.asarray(images["image_id"]))
-    sides = []
-    for low, length, whole in (("x", "width", "width"), ("y", "height", "height")):
-        size = np.asarray(images[whole], dtype=np.float64)[rows]
-        start = np.asarray(annotations[low])
-        edges = np.clip([start, start + np.asarray(annotations[length])], 0, size) / size
-        sides.append((edges[0], edges[1] - edges[0]))
-    (left, width), (top, height) = sides
-    return np.stack([left, top, width, height], axis=1)
+    sizes, starts = columns(images, "width", "height")[rows], columns(annotations, "x", "y")
+    low, high = np.clip([starts, starts + columns(annotations, "width", "height")], 0, sizes) / sizes
+    return np.hstack([low, high - low])
 
 
 def _synset_of_category(name: str, _synset: str | None) -> str:

@@ -1,8 +1,8 @@
-"""Failures in concepts: the four numbers of each, and all that a table or a page says of a model's failures."""
+"""Failures in concepts: the numbers of each failure of a model, and two models over the queries that both fail."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,12 +20,12 @@ from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.wordnet import VERSION as WORDNET
 from cxc_eccv.sources.wordnet import similarity_matrix
+from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.studies.explain.concepts import ImageConcepts
 from cxc_eccv.studies.explain.failures import NOBODY, Failures, directions_of, find_failures, select_recall
 from cxc_eccv.studies.explain.measures import (
     INFORMED,
     MEASURED,
-    MEASURES,
     OF_INSTANCES,
     OVER_RIVAL,
     keep_mentioned,
@@ -34,18 +34,7 @@ from cxc_eccv.studies.explain.measures import (
 )
 from cxc_eccv.studies.explain.mentions import find_mentions
 from cxc_eccv.types import FloatArray, IntArray
-from cxc_eccv.types.seen import ConceptPairs, Similarity
-
-__all__ = [
-    "COUNTS",
-    "MEASURES",
-    "NUMBERS",
-    "Explained",
-    "Explanation",
-    "check_run",
-    "explain_failures",
-    "explain_run",
-]
+from cxc_eccv.types.seen import ConceptPairs, Concepts, Similarity
 
 REAL = "size_disagreement_real"
 """SD without a threshold: the sum over common concepts of the mean area difference."""
@@ -56,9 +45,6 @@ NUMBERS = (*MEASURED, REAL, *(f"{name}{variant}" for variant in (INFORMED, OVER_
 COUNTS = ("common_concepts", "truth_only_concepts", "retrieved_only_concepts", "differing_concepts")
 """Concepts of both images of a failure, of one alone, and of those of both with another number of instances."""
 
-VISUAL_GENOME = "Visual Genome"
-"""A source that covers a part of the split: failures with other images are counted and left without numbers."""
-
 NO_WORDS = "the queries are images, which mention nothing"
 NOT_COUNTED = (
     "say which concepts an image shows, not how many or how large; annotations with boxes do, such as "
@@ -68,12 +54,9 @@ NOT_COUNTED = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explained:
-    """The explained failures of a run in one direction.
+    """The failures of a run in one direction, with a row for each in ``table``, see :func:`explain_failures`.
 
-    Attributes:
-        failures: the failed queries.
-        table: a row for each, in their order, see :func:`explain_failures`.
-        not_computed: column of the table that is null in every row to the reason why.
+    ``not_computed`` has the columns that are null in every row, with the reason.
     """
 
     failures: Failures
@@ -96,69 +79,39 @@ class Explanation:
     provenance: Mapping[str, Any]
 
 
-def explain_run(
-    run: Run,
+def check_runs(
+    runs: Mapping[str, Run],
     library: Library,
-    concepts: ImageConcepts,
-    split: str = "test",
+    split: str,
     *,
     directions: Sequence[str] | None = None,
     similarity: str | None = None,
-    name: str | None = None,
-    progress: bool = True,
-    selection: Selection | None = None,
-) -> Explanation:
-    """Find and explain a run's failures, in ``directions`` or all that it can be ranked in.
+) -> dict[str, Selection]:
+    """Refuse runs that cannot be explained, or not side by side, before long files are read.
 
-    A ``selection`` of :func:`check_run` for this run takes the place of ``directions``.
-
-    Raises:
-        UnknownName: no such direction, split or similarity.
-        InvalidOption: the run cannot be ranked in a direction that was named, or in any.
-        RunError: the run lacks items of the split, or has items that the data does not know.
-        DataError: a raw file is missing or malformed, or nobody annotated an image.
+    Returns what each run's recall@1 is computed from, by the model's name, see :func:`check_run`.
     """
-    scoring, model = choose_similarity(run, similarity=similarity), name_model(run, name)
-    chosen = selection or check_run(run, library, split, directions)
-    explained = {}
-    for part in chosen.parts:
-        failures = find_failures(
-            run,
-            library,
-            split,
-            part.name,
-            similarity=scoring["similarity"],
-            progress=progress,
-            selection=chosen,
-        )
-        texts = None if part.name == "i2t" else caption_texts(library, split, failures.query_ids).to_pylist()
-        partly = concepts.source == VISUAL_GENOME
-        explained[part.name] = explain_failures(failures, concepts, texts, allow_unannotated=partly)
-    restriction = {"restriction": chosen.restriction.facts} if chosen.restriction.facts else {}
-    facts = provenance_of(
-        library,
-        split=split,
-        run=describe_run(run, chosen.parts),
-        **scoring,
-        **model,
-        **restriction,
-        concepts={
-            "source": concepts.source,
-            "counted": concepts.counted,
-            "images": {"annotated": len(concepts.images), "of": concepts.n_images},
-            "left_out": dict(concepts.left_out),
-        },
-        wordnet=WORDNET,
-    )
-    shown = model.get("model") or (run.path.name if run.path is not None else "run")
-    return Explanation(shown, split, concepts, explained, chosen.skipped, facts)
+    selections = {}
+    for model, run in runs.items():
+        choose_similarity(run, similarity=similarity)
+        selections[model] = check_run(run, library, split, directions)
+    queries = {model: {part.name: part.needs[0].query_ids for part in own.parts} for model, own in selections.items()}
+    (baseline, first), *others = queries.items()
+    for model, of_model in others:
+        for direction in (name for name in first if name in of_model):
+            if not np.array_equal(first[direction], of_model[direction]):
+                raise InvalidOption(
+                    f"{baseline} and {model} are asked different {direction} queries, {first[direction].size:,} and "
+                    f"{of_model[direction].size:,}. Give runs of the same images, and of query-corpus rankings of one "
+                    "--query-position."
+                )
+    return selections
 
 
-def check_run(run: Run, library: Library, split: str = "test", directions: Sequence[str] | None = None) -> Selection:
-    """Refuse a run that cannot be explained, before long files are read.
+def check_run(run: Run, library: Library, split: str, directions: Sequence[str] | None = None) -> Selection:
+    """What a run's recall@1 is computed from, a part per direction: those named, or all that it can be ranked in.
 
-    Returns what recall@1 is computed from, a part per direction; its ``skipped`` has the directions that nobody named
-    and that the run cannot be ranked in, with the reason.
+    ``skipped`` has the directions that nobody named and that it cannot be ranked in, with the reason.
     """
     check_split(split)
     able, skipped = directions_of(run)
@@ -168,68 +121,72 @@ def check_run(run: Run, library: Library, split: str = "test", directions: Seque
     return replace(select_recall(run, library, split, wanted), skipped={} if directions else skipped)
 
 
+def explain_run(
+    run: Run,
+    library: Library,
+    concepts: ImageConcepts,
+    split: str = "test",
+    *,
+    selection: Selection | None = None,
+    similarity: str | None = None,
+    name: str | None = None,
+) -> Explanation:
+    """Find and explain a run's failures, in the directions that :func:`check_run` selected."""
+    scoring, model = choose_similarity(run, similarity=similarity), name_model(run, name)
+    chosen = selection or check_run(run, library, split)
+    explained = {}
+    for direction in (part.name for part in chosen.parts):
+        failures = find_failures(run, library, split, direction, similarity=scoring["similarity"], selection=chosen)
+        texts = None if direction == "i2t" else caption_texts(library, split, failures.query_ids).to_pylist()
+        explained[direction] = explain_failures(failures, concepts, texts)
+    facts = provenance_of(
+        library,
+        split=split,
+        run=describe_run(run, chosen.parts),
+        **scoring,
+        **model,
+        **({"restriction": chosen.restriction.facts} if chosen.restriction.facts else {}),
+        concepts={
+            "source": concepts.source,
+            "counted": concepts.counted,
+            "images": {"annotated": len(concepts.images), "of": concepts.n_images},
+            "left_out": dict(concepts.left_out),
+        },
+        wordnet=WORDNET,
+    )
+    title = model.get("model") or (run.path.name if run.path is not None else "run")
+    return Explanation(title, split, concepts, explained, chosen.skipped, facts)
+
+
 def explain_failures(
     failures: Failures,
     concepts: ImageConcepts,
     texts: Sequence[str] | None = None,
     *,
     similarity: Similarity = similarity_matrix,
-    allow_unannotated: bool = False,
 ) -> Explained:
-    """Compare what the retrieved images show with what the right ones do.
+    """Compare what the retrieved images show with what the right ones do; ``texts`` are the failed queries in words.
 
-    Args:
-        failures: F failed queries.
-        concepts: what the images show.
-        texts: (F,) the failed queries in words, for the concepts that these mention; None where queries are images.
-        similarity: of concepts, for NCS.
-        allow_unannotated: whether a failure with an image that nobody annotated is left without numbers, in place of an
-            error: for a source that covers a part of the split, as Visual Genome does.
-
-    Returns:
-        A table with a row per failure: its ids, whether both images are annotated, ``NUMBERS`` as float64,
-        ``COUNTS`` as int64. What is not defined is null; that is every number of a failure whose right image shows
-        no concept.
+    The table has a row per failure: its ids, whether both images are annotated, ``NUMBERS`` as float64, ``COUNTS`` as
+    int64. What is not defined is null; that is every number of a failure whose right image shows no concept, or with an
+    image that nobody annotated. Such an image is an error, but of Visual Genome, which covers a part of the split.
     """
     images = np.unique(np.concatenate([failures.truth_ids, failures.retrieved_ids, failures.rival_ids.ravel()]))
-    ids = [image for image in images[images != NOBODY].tolist() if not allow_unannotated or image in concepts.images]
+    ids = images[images != NOBODY].tolist()
+    if concepts.source == "Visual Genome":
+        ids = [image for image in ids if image in concepts.images]
     shown = dict(zip(ids, concepts.of(ids), strict=True))
     annotated = np.isin(failures.truth_ids, ids) & np.isin(failures.retrieved_ids, ids)
     rows = np.flatnonzero(annotated & np.array([bool(shown.get(truth)) for truth in failures.truth_ids.tolist()], bool))
-    columns: dict[str, FloatArray] = {}
-
-    def pair(rows: IntArray, images: IntArray) -> ConceptPairs:
-        truths = [shown[image] for image in failures.truth_ids[rows].tolist()]
-        return ConceptPairs(failures.query_ids[rows], truths, [shown[image] for image in images.tolist()])
-
-    def add(values: Mapping[str, FloatArray], rows: IntArray, variant: str = "") -> None:
+    columns = {name: np.full(len(failures), np.nan) for name in (*NUMBERS, *COUNTS)}
+    for places, values in _measure(failures, rows, shown, concepts, texts, similarity):
         for name, column in values.items():
-            columns[f"{name}{variant}"] = np.full(len(failures), np.nan)
-            columns[f"{name}{variant}"][rows] = column
-
-    measure = partial(measure_failures, similarity=similarity, counted=concepts.counted)
-    pairs = pair(rows, failures.retrieved_ids[rows])
-    plain = measure(pairs)
-    add(plain, rows)
-    if concepts.counted:
-        add({REAL: size_disagreement(pairs, threshold=None)}, rows)
-    if texts is not None:
-        # Of all images, so that a query mentions the same whichever model failed it.
-        vocabulary = sorted({name for seen in concepts.images.values() for name in seen})
-        mentioned, kept = keep_mentioned(pairs, find_mentions([texts[row] for row in rows.tolist()], vocabulary))
-        add(measure(mentioned), rows[kept], INFORMED)
-    rivals = failures.rival_ids[rows]
-    known = np.nonzero(np.isin(rivals, ids))
-    of_rivals = {name: np.full(rivals.shape, np.nan) for name in plain}
-    for name, values in measure(pair(rows[known[0]], rivals[known])).items():
-        of_rivals[name][known] = values
-    add(subtract_best(plain, of_rivals), rows, OVER_RIVAL)
-    add(_count(pairs, concepts.counted), rows)
+            columns[name][places] = column
     reasons = {} if texts is not None else {f"{name}{INFORMED}": NO_WORDS for name in MEASURED}
     if not concepts.counted:
         names = [*(f"{name}{variant}" for name in OF_INSTANCES for variant in ("", INFORMED, OVER_RIVAL)), REAL]
         reasons = dict.fromkeys([*names, COUNTS[-1]], f"{concepts.source} {NOT_COUNTED}") | reasons
-    undefined, next_ids = np.full(len(failures), np.nan), failures.rival_ids[:, 0]
+    next_ids = failures.rival_ids[:, 0]
     table = {
         "query_id": failures.query_ids,
         "truth_id": failures.truth_ids,
@@ -238,14 +195,47 @@ def explain_failures(
         "rival_id": pa.array(next_ids, mask=next_ids == NOBODY),
         "truth_rank": failures.truth_ranks,
         "annotated": annotated,
-        **{name: pa.array(columns.get(name, undefined), from_pandas=True) for name in NUMBERS},
-        **{name: pa.array(columns.get(name, undefined), pa.int64(), from_pandas=True) for name in COUNTS},
+        **{name: pa.array(columns[name], from_pandas=True) for name in NUMBERS},
+        **{name: pa.array(columns[name], pa.int64(), from_pandas=True) for name in COUNTS},
     }
     return Explained(failures, pa.table(table), reasons)
 
 
+def _measure(
+    failures: Failures,
+    rows: IntArray,
+    shown: Mapping[int, Concepts],
+    concepts: ImageConcepts,
+    texts: Sequence[str] | None,
+    similarity: Similarity,
+) -> Iterator[tuple[IntArray, dict[str, FloatArray]]]:
+    """Rows of failures, and the columns of numbers that these have."""
+
+    def pair(rows: IntArray, images: IntArray) -> ConceptPairs:
+        truths = [shown[image] for image in failures.truth_ids[rows].tolist()]
+        return ConceptPairs(failures.query_ids[rows], truths, [shown[image] for image in images.tolist()])
+
+    measure = partial(measure_failures, similarity=similarity, counted=concepts.counted)
+    pairs = pair(rows, failures.retrieved_ids[rows])
+    plain = measure(pairs)
+    yield rows, plain | _count(pairs, concepts.counted)
+    if concepts.counted:
+        yield rows, {REAL: size_disagreement(pairs, threshold=None)}
+    if texts is not None:
+        # Of all images, so that a query mentions the same whichever model failed it.
+        vocabulary = sorted({name for seen in concepts.images.values() for name in seen})
+        mentioned, kept = keep_mentioned(pairs, find_mentions([texts[row] for row in rows.tolist()], vocabulary))
+        yield rows[kept], {f"{name}{INFORMED}": values for name, values in measure(mentioned).items()}
+    rivals = failures.rival_ids[rows]
+    known = np.nonzero(np.isin(rivals, list(shown)))
+    of_rivals = {name: np.full(rivals.shape, np.nan) for name in plain}
+    for name, values in measure(pair(rows[known[0]], rivals[known])).items():
+        of_rivals[name][known] = values
+    yield rows, {f"{name}{OVER_RIVAL}": values for name, values in subtract_best(plain, of_rivals).items()}
+
+
 def _count(pairs: ConceptPairs, counted: bool) -> dict[str, FloatArray]:
-    """Concepts of each pair in both images, in one alone, and of those in both how many differ in number."""
+    """``COUNTS`` of each pair, the last where instances are counted."""
     both = list(zip(pairs.truths, pairs.retrieved, strict=True))
     counts = [
         [len(truth.keys() & seen.keys()) for truth, seen in both],
@@ -254,3 +244,59 @@ def _count(pairs: ConceptPairs, counted: bool) -> dict[str, FloatArray]:
         [sum(truth[name].size != seen[name].size for name in truth.keys() & seen.keys()) for truth, seen in both],
     ]
     return dict(zip(COUNTS[: None if counted else -1], map(np.asarray, counts), strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """One number of two models' failures over the same queries, the model's minus the baseline's, with its interval.
+
+    The key is ``direction/name``. ``failure_rate`` is the share of failed queries, over all queries; ``failed_alone``
+    and ``baseline_failed_alone`` are the shares of all queries that one of the two alone fails; any other name is the
+    mean of a number over the queries that both fail, and on which it is defined for both.
+    """
+
+    model: str
+    baseline: str
+    key: str
+    value: float
+    low: float
+    high: float
+    n_queries: int
+    n_images: int
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share of the queries, and no difference."""
+        return self.key.endswith("failed_alone")
+
+
+def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0) -> list[Paired]:
+    """Compare two models' failures over the queries that both were asked, the same ones as :func:`check_runs` says.
+
+    A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
+    on no query that both fail. Intervals are 95% percentiles of a bootstrap over images.
+    """
+    draws, rows = Draws(seed), []
+    for direction in (name for name in baseline.directions if name in model.directions):
+        for name, values, images in _pair_up(baseline.directions[direction], model.directions[direction]):
+            low, high = interval(ClusterBootstrap(images, draws).means(values[:, None])[0], 0.95)
+            sizes = values.size, int(np.unique(images).size)
+            key, value = f"{direction}/{name}", float(values.mean())
+            rows.append(Paired(model.model, baseline.model, key, value, low, high, *sizes))
+    return rows
+
+
+def _pair_up(baseline: Explained, model: Explained) -> Iterator[tuple[str, FloatArray, IntArray]]:
+    """Name, value of each query, and its image, of all that is compared."""
+    asked, images = baseline.failures.asked_ids, baseline.failures.asked_images
+    failed, fails = (np.isin(asked, explained.failures.query_ids) for explained in (baseline, model))
+    yield "failure_rate", fails.astype(np.float64) - failed, images
+    yield "failed_alone", (fails & ~failed).astype(np.float64), images
+    yield "baseline_failed_alone", (failed & ~fails).astype(np.float64), images
+    both = failed & fails  # failures stand in the order of all queries, of either model
+    rows, places = (np.isin(side.failures.query_ids, asked[both]) for side in (baseline, model))
+    for name in NUMBERS:
+        differences = model.table[name].to_numpy()[places] - baseline.table[name].to_numpy()[rows]
+        defined = ~np.isnan(differences)
+        if defined.any():
+            yield name, differences[defined], images[both][defined]

@@ -22,8 +22,6 @@ from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import IntArray, check_whole
 
-__all__ = ["DEPTH", "TASKS", "Failures", "directions_of", "find_failures", "select_recall"]
-
 TASKS = {"t2i": "coco_5k", "i2t": "coco_5k", "t2t": "co_captions"}
 """Direction to the task whose recall@1 counts the failures."""
 
@@ -41,13 +39,10 @@ class Failures:
     A failure is a query whose recall@1 is 0 under the task's positives, an item that ties with a positive counting as
     ranked above it. Every item stands for an image: itself, or the one a caption was written for.
 
-    Attributes:
-        asked_ids, asked_images: (Q,) all queries, failed or not, and their images, as a bootstrap needs them.
-        query_ids, truth_ids: (F,) the failed ones, in the order of ``asked_ids``, and their images.
-        item_ids, retrieved_ids: (F,) the item at the top, an image of ``t2i``, else a caption; and its image.
-        rival_ids: (F, K) the images that come next, neither of the two above, each once, the best first; -1 where there
-            are no more among the items that were looked at.
-        truth_ranks: (F,) int64 rank of the best right item; null where a ranking ends above it.
+    ``asked_ids`` and ``asked_images`` are all Q queries, failed or not, and their images. All else is of the F failed
+    queries, in the same order: ``truth_ids`` their images; ``item_ids`` and ``retrieved_ids`` the item at the top and
+    its image; ``rival_ids`` (F, K) the images that come next, neither of the two, each once, the best first, NOBODY
+    behind them; ``truth_ranks`` the rank of the best right item, null where a ranking ends above it.
     """
 
     direction: str
@@ -72,15 +67,12 @@ class Failures:
 def directions_of(run: Run) -> tuple[tuple[str, ...], dict[str, str]]:
     """The directions that a run can fail in, and of the others why it cannot."""
     reasons = {direction: run.why_not(direction) for direction in TASKS}
-    able = tuple(direction for direction, why in reasons.items() if why is None)
-    return able, {direction: why for direction, why in reasons.items() if why is not None}
+    skipped = {direction: why for direction, why in reasons.items() if why is not None}
+    return tuple(direction for direction in TASKS if direction not in skipped), skipped
 
 
 def select_recall(run: Run, library: Library, split: str, directions: Sequence[str]) -> Selection:
-    """What recall@1 of these directions is computed from, a part for each.
-
-    A run that evaluation refuses is refused here in the same words.
-    """
+    """What recall@1 of these directions is computed from, a part each; refuses runs in the words of ``evaluate``."""
     for direction in directions:
         if direction not in TASKS:
             raise UnknownName("direction", direction, TASKS)
@@ -97,33 +89,12 @@ def find_failures(
     depth: int = DEPTH,
     *,
     similarity: str | None = None,
-    progress: bool = False,
     selection: Selection | None = None,
 ) -> Failures:
     """The failed queries of a run in one direction, exact: failures / queries is 1 - recall@1 of its evaluation.
 
-    Failures of ``t2i`` and ``i2t`` are those of ``coco_5k``, of ``t2t`` those of ``co_captions``. The run is checked as
-    :func:`cxc_eccv.evaluation.calls.evaluate` checks it.
-
-    Args:
-        run: embeddings, scores or rankings.
-        library: the raw sources.
-        split: ``validation`` or ``test``.
-        direction: ``t2i``, ``i2t`` or ``t2t``.
-        depth: items of every ranking among which rivals are looked for; of rankings cut short, as many as all have.
-        similarity: ``cosine`` or ``dot``, of embeddings; None for what the run is meant for.
-        progress: show a bar when standard error is a terminal.
-        selection: of :func:`select_recall`, for this direction among others; None to select it here.
-
-    Example:
-        >>> from cxc_eccv.runs import ScoresRun
-        >>> library = Library("sample")
-        >>> content = library.karpathy("test")
-        >>> own = content.image_ids[:, None] == content.caption_image_ids
-        >>> run = ScoresRun(content.image_ids, content.caption_ids, own.astype(np.float32))
-        >>> failures = find_failures(run, library, "test", "t2i")
-        >>> len(failures), failures.n_queries == content.caption_ids.size
-        (0, True)
+    Rivals are looked for among the first ``depth`` items; of rankings cut short, among as many as all have. A
+    ``selection`` of :func:`select_recall` has this direction among others; without one it is selected here.
     """
     check_whole("depth", depth)
     with one_blas_thread():
@@ -132,14 +103,13 @@ def find_failures(
         assert isinstance(need, Ranks)  # noqa: S101 - what recall is computed from
         judged = need.judged
         if isinstance(run, RankingsRun):
-            given = ranks_from_rankings(run, direction, judged)
-            need.settle(given)
+            listed = ranks_from_rankings(run, direction, judged)
+            need.settle(listed)
             raise_all(need.errors.values())  # a ranking without an item of the gallery
-            depth = min(depth, int(given.depths.min()))
+            depth = min(depth, int(listed.depths.min()))
         reader = TopRows(judged, depth)
         request, readers = {direction: (direction, judged)}, {direction: [reader]}
-        options = {} if similarity is None else {"similarity": similarity}
-        ranks = ranks_of_run(run, request, readers=readers, progress=progress, **options)[direction]
+        ranks = ranks_of_run(run, request, readers=readers, progress=True, similarity=similarity)[direction]
     need.settle(ranks)
     if need.caution:
         warnings.warn(f"{direction}: {need.caution}", stacklevel=2)

@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.studies.explain.explanation import COUNTS, NUMBERS, Explained, Explanation
+from cxc_eccv.studies.explain.explanation import COUNTS, NUMBERS, Explained, Explanation, Paired
 from cxc_eccv.studies.explain.measures import INFORMED, MEASURES, OF_TRUTH, OVER_RIVAL
-from cxc_eccv.studies.explain.paired_failures import Paired
-from cxc_eccv.studies.explain.reranking import Reranking, reranking_tables
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["TITLES", "Summary", "explanations_to_json", "join_tables", "make_tables", "summarize"]
+if TYPE_CHECKING:
+    from cxc_eccv.studies.explain.reranking import Reranking
 
-SCHEMA = 1
 DECIMALS = 12
 """Values that agree to so many are one for a mode: sums of equal numbers differ in their last place."""
 
@@ -41,22 +39,14 @@ class Summary:
 
 
 def summarize(explained: Explained) -> Summary:
-    r"""The numbers of Table 3, and those that it leaves open.
+    """The numbers of Table 3, and those that it leaves open, as ``docs/explain.md`` defines them.
 
     Means are over the failures on which a number is defined; a mode is the most frequent value, of equally frequent
-    ones the smallest. The rest are sums over all failures whose right image shows a concept, and their ratios:
+    ones the smallest. The rest are sums over all failures whose right image shows a concept, and their ratios.
 
-    - ``object_hits``: concepts of both images; ``object_misses``: those of the right image alone;
-      ``non_common_concepts``: those of one of the two alone, whichever.
-    - ``matchings``: pairs behind NCS, :math:`\min(|D_g|, |D_r|)` each; ``matched_synsets``: their ratio to the
-      non-common concepts. As a pair takes two of these, it is a half at most.
-    - ``same_multiplicity``, ``different_multiplicity``: concepts of both images with equally many instances, and with
-      another number; ``differing_per_failure``: the latter per failure; ``enumeration_disagreement``: the mean over
-      failures of the share that they are of the common concepts.
-
-    The paper's own sums say that its column of matched synsets is this ratio (184,747 of 627,833 are 29.43%), and not
-    the share of the right image's synsets that its list of columns tells of; and that its column of enumeration
-    disagreement is no percentage but ``differing_per_failure`` (69,595 in 28,817 failures are 2.42).
+    The paper's own sums say that its column of matched synsets is matchings of non-common concepts (184,747 of 627,833
+    are 29.43%), and not the share of the right image's synsets that its list of columns tells of; and that its column
+    of enumeration disagreement is no percentage but ``differing_per_failure`` (69,595 in 28,817 failures are 2.42).
     """
     table, failures = explained.table, explained.failures
     known = {name: table[name].drop_null().to_numpy() for name in (*NUMBERS, *COUNTS)}
@@ -104,23 +94,26 @@ def find_mode(values: FloatArray) -> float:
     return float(distinct[counts.argmax()])
 
 
+def _summarize_all(explanation: Explanation) -> dict[str, Summary]:
+    return {direction: summarize(explained) for direction, explained in explanation.directions.items()}
+
+
 def explanations_to_json(
     explanations: Sequence[Explanation],
     paired: Sequence[Paired] = (),
     reranked: Reranking | None = None,
-    *,
     command: str | None = None,
 ) -> str:
-    """The text of ``explain.json``.
+    """The text of ``explain.json``: the first model's numbers, further models under ``others``.
 
-    The first model's numbers by ``direction/name``; further models under ``others``, and how they differ from the first
-    under ``paired``; altered queries among the first's numbers, and with intervals under ``adversarial``.
+    How they differ from the first stands under ``paired``; numbers of altered queries among the first's, and with
+    intervals under ``adversarial``.
     """
     stamp = {"command": command} if command else {}
     first, *others = (
         {"model": model.model, **_entries(model), "provenance": {**model.provenance, **stamp}} for model in explanations
     )
-    content: dict[str, Any] = {"schema": SCHEMA, **first}
+    content: dict[str, Any] = {"schema": 1, **first}
     if reranked is not None:
         content |= {"scores": {**content["scores"], **reranked.scores}, "adversarial": reranked.to_dict()}
     if others:
@@ -147,7 +140,7 @@ def join_tables(explanations: Sequence[Explanation]) -> pa.Table:
 
 
 def _entries(explanation: Explanation) -> dict[str, dict[str, Any]]:
-    summaries = {direction: summarize(explained) for direction, explained in explanation.directions.items()}
+    summaries = _summarize_all(explanation)
     entries: dict[str, dict[str, Any]] = {
         part: {
             f"{direction}/{name}": value
@@ -209,39 +202,39 @@ SIDE_BY_SIDE = (
 )
 
 
-def make_tables(
-    explanations: Sequence[Explanation], paired: Sequence[Paired] = (), reranked: Reranking | None = None
-) -> list[Table]:
-    """Global table of one model, a column per direction; of several, a table per direction; then altered queries."""
+def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = ()) -> list[Table]:
+    """Global table of one model, a column per direction; of several, a table per direction."""
     first, *others = explanations
-    altered = [] if reranked is None else reranking_tables(reranked)
     corpus = first.provenance.get("run", {}).get("corpus")
     subtitle = f"{first.split} split, {first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
     if not others:
-        summaries = {direction: summarize(explained) for direction, explained in first.directions.items()}
+        summaries = _summarize_all(first)
         rows = _rows([summary.scores for summary in summaries.values()])
         header = [("",), *((direction,) for direction in summaries)]
         notes = _group({**first.skipped, **_reasons(summaries)})
-        return [Table(header, rows, f"Failures of {first.model}", subtitle, notes), *altered]
-    tables = []
-    for direction in dict.fromkeys(name for model in explanations for name in model.directions):
-        summaries = {
-            model.model: summarize(model.directions[direction])
-            for model in explanations
-            if direction in model.directions
-        }
-        pairs: dict[str, dict[str, Paired]] = {}
-        for row in paired:
-            if row.key.startswith(f"{direction}/"):
-                pairs.setdefault(row.model, {})[row.key.removeprefix(f"{direction}/")] = row
-        rows = _rows([summary.scores for summary in summaries.values()], list(pairs.values()))
-        header = [("",), *((name,) for name in summaries), *((f"{name} minus {first.model}",) for name in pairs)]
-        notes = [SIDE_BY_SIDE.format(first=first.model)] if pairs else []
-        notes += _group({model.model: model.skipped[direction] for model in explanations if direction in model.skipped})
-        shown = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
-        title = f"Failures of {shown}, {direction}"
-        tables.append(Table(header, rows, title, subtitle, [*notes, *_group(_reasons(summaries))]))
-    return [*tables, *altered]
+        return [Table(header, rows, f"Failures of {first.model}", subtitle, notes)]
+    directions = dict.fromkeys(name for model in explanations for name in model.directions)
+    return [_compare_models(direction, explanations, paired, subtitle) for direction in directions]
+
+
+def _compare_models(
+    direction: str, explanations: Sequence[Explanation], paired: Sequence[Paired], subtitle: str
+) -> Table:
+    first = explanations[0].model
+    summaries = {
+        model.model: summarize(model.directions[direction]) for model in explanations if direction in model.directions
+    }
+    pairs: dict[str, dict[str, Paired]] = {}
+    for row in paired:
+        if row.key.startswith(f"{direction}/"):
+            pairs.setdefault(row.model, {})[row.key.removeprefix(f"{direction}/")] = row
+    rows = _rows([summary.scores for summary in summaries.values()], list(pairs.values()))
+    header = [("",), *((name,) for name in summaries), *((f"{name} minus {first}",) for name in pairs)]
+    notes = [SIDE_BY_SIDE.format(first=first)] if pairs else []
+    notes += _group({model.model: model.skipped[direction] for model in explanations if direction in model.skipped})
+    notes += _group(_reasons(summaries))
+    models = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
+    return Table(header, rows, f"Failures of {models}, {direction}", subtitle, notes)
 
 
 def _rows(scores: Sequence[Mapping[str, float]], pairs: Sequence[Mapping[str, Paired]] = ()) -> list[list[str | Cell]]:

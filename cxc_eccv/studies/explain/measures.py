@@ -16,17 +16,7 @@ from cxc_eccv.metrics.size_disagreement import size_disagreement
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs, Similarity
 
-__all__ = [
-    "INFORMED",
-    "MEASURED",
-    "MEASURES",
-    "OF_INSTANCES",
-    "OF_TRUTH",
-    "OVER_RIVAL",
-    "keep_mentioned",
-    "measure_failures",
-    "subtract_best",
-]
+__all__ = ["keep_mentioned", "measure_failures", "subtract_best"]
 
 MEASURES = ("concept_agreement", "non_common_similarity", "concept_enumeration", "size_disagreement")
 """The four numbers of a failure, in the order of the paper."""

@@ -1,9 +1,14 @@
-"""Concepts that a sentence mentions: a checked list of words for COCO's categories, WordNet for all others."""
+"""What a sentence says of concepts: those that it mentions, and which colours and sizes it gives to them.
+
+A checked list of words is for COCO's categories, WordNet for all others.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,11 +17,12 @@ from cxc_eccv.sources.wordnet import find_synset, load_wordnet
 from cxc_eccv.studies.explain.altering.english import plural_of
 from cxc_eccv.studies.explain.concepts import synsets_of_categories
 
-__all__ = ["find_mentions", "locate_mentions"]
-
 WORD = re.compile(r"[^\W\d_]+")
 LONGEST = 3
 """Words of one name, at most: ``compact disc player``."""
+
+Place = tuple[int, int, AbstractSet[str]]
+"""A mention: its first character, the one after its last, and the concepts."""
 
 
 def find_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[set[str]]:
@@ -46,12 +52,8 @@ def find_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[set
     return [{name for _, _, concepts in places for name in concepts} for places in locate_mentions(texts, vocabulary)]
 
 
-def locate_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[list[tuple[int, int, frozenset[str]]]]:
-    """Where each sentence mentions concepts of the vocabulary, by the rules of :func:`find_mentions`.
-
-    Returns:
-        For each of N sentences its mentions from left to right: first character, the one after the last, concepts.
-    """
+def locate_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[list[Place]]:
+    """Where each sentence mentions concepts of the vocabulary, from left to right, as :func:`find_mentions` does."""
     reader = _Reader(vocabulary)
     return [reader.read(text) for text in texts]
 
@@ -78,15 +80,13 @@ class _Reader:
         """Synset to what the vocabulary calls it, as a synset has a name for each of its words."""
         for name in vocabulary:
             self.names.setdefault(find_synset(name).name(), set()).add(name)
-        self.parts = sorted({name.split(".")[-2] for name in self.names})
-        """Of speech."""
+        self.parts_of_speech = sorted({name.split(".")[-2] for name in self.names})
         self.listed = _synsets_of_phrases()
         self.unlisted = self.names.keys() - frozenset().union(*self.listed.values())
         self.look_up = cache(self._look_up)
 
-    def read(self, text: str) -> list[tuple[int, int, frozenset[str]]]:
-        """Where a sentence mentions concepts, and which."""
-        words, mentions, start = list(WORD.finditer(text)), [], 0
+    def read(self, text: str) -> list[Place]:
+        words, mentions, start = list(WORD.finditer(text)), list[Place](), 0
         while start < len(words):
             for length in range(min(LONGEST, len(words) - start), 0, -1):
                 phrase = words[start : start + length]
@@ -102,7 +102,7 @@ class _Reader:
         """Concepts that a name mentions; None where it is no name."""
         synsets = self.listed.get(" ".join(words))
         spellings = dict.fromkeys(mark.join(words) for mark in ("_", "-", ""))  # fire_hydrant, t-shirt, wineglass
-        every = [sense for spelling in spellings for sense in self.corpus.synsets(spelling, self.parts)]
+        every = [sense for spelling in spellings for sense in self.corpus.synsets(spelling, self.parts_of_speech)]
         senses = [sense for sense in every if sense.name() in self.unlisted]
         if synsets is None and not senses:
             return None
@@ -114,3 +114,66 @@ class _Reader:
     def _go_up(self, senses: Iterable[Any]) -> set[str]:
         """Synsets that are these senses, or above them."""
         return {ancestor.name() for sense in senses for ancestor, _ in sense.hypernym_distances()}
+
+
+COLOURS = frozenset({"beige", "black", "blue", "brown", "gold", "gray", "green", "orange", "pink", "purple", "red"})
+COLOURS |= {"silver", "tan", "white", "yellow"}
+LARGE, SMALL = ("big", "enormous", "giant", "huge", "large"), ("little", "miniature", "small", "tiny")
+VALUES = {name: ("colour", name) for name in sorted(COLOURS)} | {"grey": ("colour", "gray")}
+VALUES |= dict.fromkeys(LARGE, ("size", "large")) | dict.fromkeys(SMALL, ("size", "small"))
+"""Word to its attribute and the value that it gives; words of one value agree."""
+
+ANY_VALUE = "|".join(VALUES)
+VALUE = re.compile(ANY_VALUE, re.IGNORECASE)
+VALUES_BEFORE_NAME = re.compile(
+    rf"\b(?:(?:{ANY_VALUE})(?:[-\s]+and[-\s]+|[\s,/-]+))*(?:{ANY_VALUE})\s+$", re.IGNORECASE
+)
+"""Attributes before a name, such as ``black and white`` before ``cat``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A colour or size that a text gives to a concept (``asked``), and no caption of an image does.
+
+    ``others`` has the words of captions that give the concept another one, the shortest of each value, sorted.
+    """
+
+    asked: str
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Attribute:
+    concepts: AbstractSet[str]
+    name: str
+    value: str
+    words: str
+
+
+def find_differences(
+    text: str, places: Sequence[Place], captions: Iterable[tuple[str, Sequence[Place]]]
+) -> list[Difference]:
+    """Colours and sizes of a text that no caption of an image has.
+
+    An attribute belongs to the concept whose name it stands right before. Another concept of the captions is the same
+    one where one of the two is above the other, as a dog is above a puppy.
+    """
+    in_captions = [attribute for caption, mentions in captions for attribute in _find_attributes(caption, mentions)]
+    differences = {}
+    for asked in _find_attributes(text, places):
+        same = [
+            other
+            for other in in_captions
+            if other.name == asked.name and (other.concepts <= asked.concepts or asked.concepts <= other.concepts)
+        ]
+        if all(other.value != asked.value for other in same):
+            by_value = {other.value: other.words for other in sorted(same, key=lambda other: -len(other.words))}
+            differences[asked.words] = Difference(asked.words, tuple(sorted(by_value.values())))
+    return list(differences.values())
+
+
+def _find_attributes(text: str, places: Sequence[Place]) -> Iterator[_Attribute]:
+    for start, end, concepts in places:
+        if run := VALUES_BEFORE_NAME.search(text, 0, start):
+            for word in VALUE.findall(run[0]):
+                yield _Attribute(concepts, *VALUES[word.lower()], f"{word} {text[start:end]}".lower())

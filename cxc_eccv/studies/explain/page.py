@@ -11,10 +11,9 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,18 +28,14 @@ from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.report.wording import count, direction_name
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.wordnet import similarity_matrix
-from cxc_eccv.studies.explain.attributes import Difference, Place, find_differences
 from cxc_eccv.studies.explain.concepts import Box, ImageConcepts
 from cxc_eccv.studies.explain.explanation import Explained, Explanation
-from cxc_eccv.studies.explain.global_table import TITLES, make_tables
+from cxc_eccv.studies.explain.global_table import TITLES
 from cxc_eccv.studies.explain.measures import INFORMED, MEASURED, MEASURES, OF_TRUTH
-from cxc_eccv.studies.explain.mentions import locate_mentions
-from cxc_eccv.studies.explain.paired_failures import Paired
-from cxc_eccv.studies.explain.reranking import Reranking
+from cxc_eccv.studies.explain.mentions import Place, find_differences, locate_mentions
+from cxc_eccv.tables import Table
 from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.types.seen import Concepts
-
-__all__ = ["SHOWN", "FailureCard", "FailureGroup", "judge_failures", "render_explained", "show_failures"]
 
 STUDY = "cxc_eccv.studies.explain"
 
@@ -73,12 +68,8 @@ SHOWN_AS = dict(zip(MEASURED, ("{:.1%}", "{:.3f}", "{:g}", "{:.1%}", "{:.1%}"), 
 """As in the table of all failures, with fewer digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownConcept:
-    """A concept as one image shows it; concepts that belong together have the same number in both images.
-
-    ``instances`` is None where nobody counted.
-    """
+class ShownConcept(NamedTuple):
+    """A concept as one image shows it; those that belong together have one number, and None where nobody counted."""
 
     number: int
     name: str
@@ -87,21 +78,16 @@ class ShownConcept:
     mentioned: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the table of concepts: one of the right image, one of the retrieved image, and what joins them.
-
-    The kind is ``common``, ``joined`` (matched for NCS, with their path similarity) or ``alone``.
-    """
+class Row(NamedTuple):
+    """Concepts of the right image and of the retrieved one that are ``common``, ``joined`` by NCS, or ``alone``."""
 
     kind: str
     truth: ShownConcept | None
     retrieved: ShownConcept | None
-    similarity: str = ""
+    similarity: str
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnBox:
+class DrawnBox(NamedTuple):
     """A box in percent of the image; the number stands on the largest one of its concept."""
 
     number: int
@@ -110,81 +96,57 @@ class DrawnBox:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShownImage:
+class ShownImage(NamedTuple):
     """One of the two images of a failure."""
 
     file: str
     alt: str
-    boxes: tuple[DrawnBox, ...]
+    boxes: list[DrawnBox]
 
 
-@dataclass(frozen=True, slots=True)
-class NamedConcepts:
-    """What the search looks through: names of the concepts in both images of a failure, and in one alone."""
+class Failure(NamedTuple):
+    """A failed query, as the search lists it; a caption that is an image is empty, an unknown rank None.
 
-    both: tuple[str, ...]
-    truth: tuple[str, ...]
-    retrieved: tuple[str, ...]
-
-    @classmethod
-    def of(cls, truth: AbstractSet[str], retrieved: AbstractSet[str]) -> NamedConcepts:
-        """Sort the concepts of both images."""
-        parts = truth & retrieved, truth - retrieved, retrieved - truth
-        return cls(*(tuple(sorted({_word(name) for name in part})) for part in parts))
-
-
-@dataclass(frozen=True, slots=True)
-class FailureCard:
-    """One failure.
-
-    ``query`` has the words of a caption in parts, each with whether it mentions a concept, and is empty for an image;
-    ``chosen`` is the caption at the top, or empty; ``truth_rank`` is None where no ranking holds the right item;
-    ``numbers`` are titles, values, and values of what the query mentions.
+    ``both``, ``truth`` and ``retrieved`` are the names of the concepts in both images, and in one alone.
     """
-
-    query_id: int
-    kind: str
-    verdict: str
-    query: tuple[tuple[str, bool], ...]
-    chosen: str
-    truth_rank: int | None
-    truth: ShownImage
-    retrieved: ShownImage
-    rows: tuple[Row, ...]
-    named: NamedConcepts
-    numbers: tuple[tuple[str, str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ListedFailure:
-    """A line of the list that the search looks through: a failure without images and numbers."""
 
     query_id: int
     kind: str
     query: str
     chosen: str
     truth_rank: int | None
-    named: NamedConcepts
+    both: list[str]
+    truth: list[str]
+    retrieved: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
+class FailureCard(NamedTuple):
+    """One failure with its images, the query in parts, each with whether it mentions a concept, and its numbers.
+
+    These are titles, values, and values of what the query mentions.
+    """
+
+    failure: Failure
+    verdict: str
+    marked: list[tuple[str, bool]]
+    truth: ShownImage
+    retrieved: ShownImage
+    rows: list[Row]
+    numbers: list[tuple[str, str, str]]
+
+
+class FailureGroup(NamedTuple):
     """The failures of one kind: how many there are, and some of them."""
 
     kind: str
     title: str
     meaning: str
     total: int
-    cards: tuple[FailureCard, ...]
+    cards: list[FailureCard]
 
 
-@dataclass(frozen=True, slots=True)
-class DirectionPage:
-    """One direction of one model: failures drawn at random, the most wrong ones by kind, and others for the search.
-
-    ``unexplained`` failures have no number.
-    """
+class DirectionPage(NamedTuple):
+    """One direction of one model: failures drawn at random, the most wrong ones by kind, and others for the search."""
 
     anchor: str
     model: str
@@ -193,8 +155,8 @@ class DirectionPage:
     failures: int
     unexplained: int
     drawn: FailureGroup
-    groups: tuple[FailureGroup, ...]
-    listed: tuple[ListedFailure, ...]
+    groups: list[FailureGroup]
+    listed: list[Failure]
 
     @property
     def cards(self) -> list[FailureCard]:
@@ -204,8 +166,8 @@ class DirectionPage:
     @property
     def concept_names(self) -> set[str]:
         """Names of the concepts of all failures here."""
-        named = [*(card.named for card in self.cards), *(failure.named for failure in self.listed)]
-        return {name for names in named for name in (*names.both, *names.truth, *names.retrieved)}
+        failures = [*(card.failure for card in self.cards), *self.listed]
+        return {name for failure in failures for name in (*failure.both, *failure.truth, *failure.retrieved)}
 
     @property
     def bar(self) -> list[Segment]:
@@ -218,16 +180,10 @@ class DirectionPage:
 def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
     """(F,) shares of what counts, NaN where a failure has no number; and rows of those that have one, the worst first.
 
-    What counts is the concepts of the right image that the query mentions, or, where it mentions none, all of them. A
-    near miss is a retrieved image that shows them all, and at least half of all concepts; one that shows none of what
-    counts is far off.
-
-    The most wrong failure shows the smallest share of what counts, then of all concepts; after them the least similar
+    What counts is the concepts of the right image that the query mentions, or, where it mentions none, all of them. The
+    most wrong failure shows the smallest share of what counts, then of all concepts; after them the least similar
     concepts in the place of those it lacks (none at all comes last, as it tells nothing), the most instances more or
-    fewer, and the largest share of other sizes: the paper's stages, from more influential concepts to details.
-
-    References:
-        Lymperaiou et al., 2022, section 4.1.
+    fewer, and the largest share of other sizes: the stages of Lymperaiou et al., 2022, section 4.1.
     """
     names = ("query_id", *MEASURES, f"{MEASURES[0]}{INFORMED}")
     columns = [explained.table[name].to_numpy().astype(np.float64) for name in names]
@@ -254,7 +210,7 @@ def show_failures(
 def _show_direction(
     anchor: str, explanation: Explanation, explained: Explained, library: Library, shown: int, seed: int
 ) -> DirectionPage:
-    failures, split = explained.failures, explanation.split
+    failures, split, images = explained.failures, explanation.split, explanation.concepts.images
     queries = chosen = [""] * len(failures)
     if failures.direction != "i2t":
         queries = [text.strip() for text in caption_texts(library, split, failures.query_ids).to_pylist()]
@@ -266,24 +222,28 @@ def _show_direction(
     kinds = np.where(near, "near", np.where(shares == 0, "far", "partly"))
     of_kind = {kind: order[kinds[order] == kind] for kind in KINDS}
     draws = np.random.default_rng(seed).permutation(np.sort(order))
+    query_ids, ranks = failures.query_ids.tolist(), failures.truth_ranks.to_pylist()
+    pairs = list(zip(failures.truth_ids.tolist(), failures.retrieved_ids.tolist(), strict=True))
+
+    def describe(row: int) -> Failure:
+        truth, retrieved = (images[image].keys() for image in pairs[row])
+        parts = truth & retrieved, truth - retrieved, retrieved - truth
+        words = (sorted({_word(name) for name in part}) for part in parts)
+        return Failure(query_ids[row], str(kinds[row]), queries[row], chosen[row], ranks[row], *words)
+
     rows = np.unique(np.concatenate([draws[:shown], *(members[:shown] for members in of_kind.values())]))
-    texts = [(queries[row], chosen[row]) for row in rows.tolist()]
-    made = _make_cards(explanation, explained, library, rows, kinds[rows], texts)
-    cards = dict(zip(rows.tolist(), made, strict=True))
+    cards = _make_cards(explanation, explained, library, rows, [describe(row) for row in rows.tolist()])
 
     def group(kind: str, title: str, meaning: str, members: IntArray) -> FailureGroup:
-        return FailureGroup(kind, title, meaning, members.size, tuple(cards[row] for row in members[:shown].tolist()))
+        return FailureGroup(kind, title, meaning, members.size, [cards[row] for row in members[:shown].tolist()])
 
-    images, ranks = explanation.concepts.images, failures.truth_ranks.to_pylist()
-    listed: list[ListedFailure] = []
+    listed: list[Failure] = []
     counts = Counter[str]()
     for row in draws.tolist():
-        truth, retrieved = (images[int(ids[row])].keys() for ids in (failures.truth_ids, failures.retrieved_ids))
-        missing = truth - retrieved
+        missing = images[pairs[row][0]].keys() - images[pairs[row][1]].keys()
         if len(listed) < LISTED and any(counts[name] < PER_CONCEPT for name in missing):
             counts.update(missing)
-            words, named = (queries[row], chosen[row]), NamedConcepts.of(truth, retrieved)
-            listed.append(ListedFailure(int(failures.query_ids[row]), str(kinds[row]), *words, ranks[row], named))
+            listed.append(describe(row))
     return DirectionPage(
         anchor,
         explanation.model,
@@ -292,71 +252,67 @@ def _show_direction(
         len(failures),
         len(failures) - order.size,
         group("drawn", "Drawn at random", f"with a verdict, seed {seed}", draws),
-        tuple(group(kind, *words, of_kind[kind]) for kind, words in KINDS.items()),
-        tuple(listed),
+        [group(kind, *words, of_kind[kind]) for kind, words in KINDS.items()],
+        listed,
     )
 
 
 def _make_cards(
-    explanation: Explanation,
-    explained: Explained,
-    library: Library,
-    rows: IntArray,
-    kinds: Sequence[str],
-    texts: Sequence[tuple[str, str]],
-) -> list[FailureCard]:
-    """One card for each of these failures, of which ``texts`` has the query and the retrieved caption."""
+    explanation: Explanation, explained: Explained, library: Library, rows: IntArray, described: Sequence[Failure]
+) -> dict[int, FailureCard]:
+    """Row of each of these failures to its card."""
     failures, images, split = explained.failures, explanation.concepts.images, explanation.split
     files = (file_names(library, split, ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids))
     # Of the images of all failures with numbers: a word means the same on the page and in the numbers.
     explained_rows = np.flatnonzero(np.asarray(explained.table[MEASURES[0]].is_valid()))
     seen = np.union1d(failures.truth_ids[explained_rows], failures.retrieved_ids[explained_rows])
     vocabulary = sorted({name for image in seen.tolist() for name in images[image]})
-    places = locate_mentions([query for query, _ in texts], vocabulary)
+    places = locate_mentions([failure.query for failure in described], vocabulary)
     if failures.direction == "i2t":
-        captions, others = [caption for _, caption in texts], failures.truth_ids[rows]
+        captions, others = [failure.chosen for failure in described], failures.truth_ids[rows]
         sides = "retrieved caption", "right image"
     else:
-        captions, others = [query for query, _ in texts], failures.retrieved_ids[rows]
+        captions, others = [failure.query for failure in described], failures.retrieved_ids[rows]
         sides = "query", "retrieved image"
-    differences = _compare_attributes(explanation, library, vocabulary, captions, others)
-    why = [[_say_difference(*sides, difference) for difference in of_card] for of_card in differences]
-    values = explained.table.take(rows).to_pylist()
-    columns = zip(values, kinds, texts, places, why, *files, strict=True)
-    return [_make_card(explanation.concepts, *column) for column in columns]
+    why = _compare_attributes(explanation, library, vocabulary, captions, others, *sides)
+    columns = zip(described, explained.table.take(rows).to_pylist(), places, why, *files, strict=True)
+    cards = (_make_card(explanation.concepts, *column) for column in columns)
+    return dict(zip(rows.tolist(), cards, strict=True))
 
 
 def _compare_attributes(
-    explanation: Explanation, library: Library, vocabulary: Sequence[str], texts: Sequence[str], images: IntArray
-) -> list[list[Difference]]:
-    """Colours and sizes of each text that no caption of its image has, of concepts that the image shows."""
+    explanation: Explanation,
+    library: Library,
+    vocabulary: Sequence[str],
+    texts: Sequence[str],
+    images: IntArray,
+    asking: str,
+    asked: str,
+) -> list[list[str]]:
+    """Colours and sizes of each text that no caption of its image has, of concepts that the image shows, in words."""
     captions = library.captions(explanation.split)
     captions = captions.filter(pa.array(np.isin(np.asarray(captions["image_id"]), images)))
     sentences = captions["text"].to_pylist()
-    mentions = locate_mentions(sentences, vocabulary)
     by_image: dict[int, list[tuple[str, Sequence[Place]]]] = {}
-    for image, text, places in zip(captions["image_id"].to_pylist(), sentences, mentions, strict=True):
-        by_image.setdefault(image, []).append((text, places))
-    differences = []
+    mentions = zip(sentences, locate_mentions(sentences, vocabulary), strict=True)
+    for image, mention in zip(captions["image_id"].to_pylist(), mentions, strict=True):
+        by_image.setdefault(image, []).append(mention)
+    reasons = []
     for text, places, image in zip(texts, locate_mentions(texts, vocabulary), images.tolist(), strict=True):
+        reasons.append(of_text := list[str]())
         shown = explanation.concepts.images[image].keys()
-        differences.append(find_differences(text, [place for place in places if place[2] & shown], by_image[image]))
-    return differences
-
-
-def _say_difference(asking: str, asked: str, difference: Difference) -> str:
-    """Why an image is not what a text says, although it shows the concepts."""
-    text = f"the {asking} says “{difference.asked}”, "
-    if not difference.told:
-        return f"{text}which no caption of the {asked} says"
-    return f"{text}captions of the {asked} say {list_names(f'“{words}”' for words in difference.told)}"
+        for difference in find_differences(text, [place for place in places if place[2] & shown], by_image[image]):
+            but = f"which no caption of the {asked} says"
+            if difference.others:
+                but = f"captions of the {asked} say {list_names(f'“{words}”' for words in difference.others)}"
+            of_text.append(f"the {asking} says “{difference.asked}”, {but}")
+    return reasons
 
 
 def _make_card(
     concepts: ImageConcepts,
+    failure: Failure,
     values: Mapping[str, Any],
-    kind: str,
-    texts: tuple[str, str],
     places: Sequence[Place],
     why: Sequence[str],
     truth_file: str,
@@ -367,37 +323,32 @@ def _make_card(
     mentioned = {name for _, _, names in places for name in names}
     rows = _join_concepts(truth, retrieved, mentioned, counted=concepts.counted)
 
-    def show(title: str, file: str, image: int, named: Sequence[tuple[str, ShownConcept]]) -> ShownImage:
-        words = [f"{concept.instances} {concept.name}" if concept.instances else concept.name for _, concept in named]
+    def show(title: str, file: str, image: int, kinds: Sequence[tuple[str, ShownConcept | None]]) -> ShownImage:
+        of_image = [(kind, concept) for kind, concept in kinds if concept]
+        words = [f"{concept.instances or ''} {concept.name}".strip() for _, concept in of_image]
         alt = f"{title}: {list_names(words)}" if words else f"{title}: no annotated concept"
-        return ShownImage(file, alt, _draw_boxes(concepts.boxes.get(image, ()), named))
+        return ShownImage(file, alt, _draw_boxes(concepts.boxes.get(image, ()), of_image))
 
     def number(name: str) -> str:
         return "" if values[name] is None else SHOWN_AS[name.removesuffix(INFORMED)].format(values[name])
 
-    in_truth = [(row.kind, row.truth) for row in rows if row.truth]
-    in_retrieved = [(row.kind, row.retrieved) for row in rows if row.retrieved]
     return FailureCard(
-        query_id=values["query_id"],
-        kind=kind,
-        verdict=_judge_in_words(kind, rows, values, why),
-        query=_mark(texts[0], places),
-        chosen=texts[1],
-        truth_rank=values["truth_rank"],
-        truth=show("Right image", truth_file, values["truth_id"], in_truth),
-        retrieved=show("Retrieved image", retrieved_file, values["retrieved_id"], in_retrieved),
-        rows=rows,
-        named=NamedConcepts.of(truth.keys(), retrieved.keys()),
-        numbers=tuple((TITLES[name], number(name), number(f"{name}{INFORMED}")) for name in MEASURED),
+        failure,
+        _judge_in_words(failure.kind, rows, values, why),
+        _mark(failure.query, places),
+        show("Right image", truth_file, values["truth_id"], [(row.kind, row.truth) for row in rows]),
+        show("Retrieved image", retrieved_file, values["retrieved_id"], [(row.kind, row.retrieved) for row in rows]),
+        rows,
+        [(TITLES[name], number(name), number(f"{name}{INFORMED}")) for name in MEASURED],
     )
 
 
-def _join_concepts(
-    truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[str], *, counted: bool
-) -> tuple[Row, ...]:
+def _join_concepts(truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[str], *, counted: bool) -> list[Row]:
     """Concepts that both images show, those that NCS matches, and the others; what the query mentions first."""
 
-    def shown(number: int, concept: str, image: Concepts) -> ShownConcept:
+    def show(number: int, concept: str | None, image: Concepts) -> ShownConcept | None:
+        if concept is None:
+            return None
         instances = image[concept].size if counted else None
         return ShownConcept(number, _word(concept), concept, instances, concept in mentioned)
 
@@ -405,33 +356,31 @@ def _join_concepts(
         areas = {name: sum(float(np.nansum(image[name])) for image in images) for name in names}
         return sorted(areas, key=lambda name: (name not in mentioned, -areas[name], name))
 
-    common = by_weight(truth.keys() & retrieved.keys(), truth, retrieved)
-    rows = [
-        Row("common", shown(number, name, truth), shown(number, name, retrieved))
-        for number, name in enumerate(common, start=1)
-    ]
-    alone = sorted(truth.keys() - retrieved.keys()), sorted(retrieved.keys() - truth.keys())
-    matched = []
-    if all(alone):
-        table = similarity_matrix([*alone[0], *alone[1]])[: len(alone[0]), len(alone[0]) :]  # as NCS matches them
+    missing, others = sorted(truth.keys() - retrieved.keys()), sorted(retrieved.keys() - truth.keys())
+    matches = []
+    if missing and others:
+        table = similarity_matrix([*missing, *others])[: len(missing), len(missing) :]  # as NCS matches them
         for row, column in zip(*linear_sum_assignment(table, maximize=True), strict=True):
-            matched.append((alone[0][row], alone[1][column], float(table[row, column])))
-    for left, right, similarity in sorted(matched, key=lambda match: (match[0] not in mentioned, -match[2], match[0])):
-        number = len(rows) + 1
-        rows.append(Row("joined", shown(number, left, truth), shown(number, right, retrieved), f"{similarity:.3f}"))
-    taken = {name for match in matched for name in match[:2]}
-    for name in by_weight(set(alone[0]) - taken, truth):
-        rows.append(Row("alone", shown(len(rows) + 1, name, truth), None))
-    for name in by_weight(set(alone[1]) - taken, retrieved):
-        rows.append(Row("alone", None, shown(len(rows) + 1, name, retrieved)))
-    return tuple(rows)
+            matches.append((missing[row], others[column], float(table[row, column])))
+    matches.sort(key=lambda match: (match[0] not in mentioned, -match[2], match[0]))
+    matched = {name for match in matches for name in match[:2]}
+    lines: list[tuple[str, str | None, str | None, str]] = [
+        *(("common", name, name, "") for name in by_weight(truth.keys() & retrieved.keys(), truth, retrieved)),
+        *(("joined", left, right, f"{similarity:.3f}") for left, right, similarity in matches),
+        *(("alone", name, None, "") for name in by_weight(set(missing) - matched, truth)),
+        *(("alone", None, name, "") for name in by_weight(set(others) - matched, retrieved)),
+    ]
+    return [
+        Row(kind, show(number, left, truth), show(number, right, retrieved), similarity)
+        for number, (kind, left, right, similarity) in enumerate(lines, start=1)
+    ]
 
 
 def _word(concept: str) -> str:
     return concept.partition(".")[0].replace("_", " ")
 
 
-def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept]]) -> tuple[DrawnBox, ...]:
+def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept]]) -> list[DrawnBox]:
     """Boxes with the numbers of their concepts, large ones below small ones."""
     by_synset = {concept.synset: (kind, concept) for kind, concept in concepts}
     drawn, numbered = [], set[str]()
@@ -441,16 +390,16 @@ def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept
         style = ";".join(f"{name}:{100 * share:.2f}%" for name, share in place)
         drawn.append(DrawnBox(concept.number, style, box.concept not in numbered, kind))
         numbered.add(box.concept)
-    return tuple(drawn)
+    return drawn
 
 
-def _mark(text: str, places: Sequence[Place]) -> tuple[tuple[str, bool], ...]:
+def _mark(text: str, places: Sequence[Place]) -> list[tuple[str, bool]]:
     """The text in parts, and whether each mentions a concept."""
     parts, done = [], 0
     for start, end, _ in places:
         parts += [(text[done:start], False), (text[start:end], True)]
         done = end
-    return tuple((part, marked) for part, marked in [*parts, (text[done:], False)] if part)
+    return [(part, marked) for part, marked in [*parts, (text[done:], False)] if part]
 
 
 def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any], why: Sequence[str]) -> str:
@@ -490,8 +439,7 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any], w
 def render_explained(
     explanations: Sequence[Explanation],
     library: Library,
-    paired: Sequence[Paired] = (),
-    reranked: Reranking | None = None,
+    tables: Sequence[Table] = (),
     *,
     images: str | Path | None = None,
     shown: int = SHOWN,
@@ -503,8 +451,7 @@ def render_explained(
     of each kind and direction, and of those drawn at random.
     """
     pages = show_failures(explanations, library, shown, seed)
-    cards = [card for page in pages for card in page.cards]
-    files = sorted({image.file for card in cards for image in (card.truth, card.retrieved)})
+    files = sorted({image.file for page in pages for card in page.cards for image in (card.truth, card.retrieved)})
     uris = None if images is None else thumbnails(images, files, SIDE)
     absent = [] if uris is None else [file for file in files if file not in uris]
     if absent:
@@ -522,7 +469,7 @@ def render_explained(
             for explanation in explanations
             for direction, why in explanation.skipped.items()
         },
-        tables=make_tables(explanations, paired, reranked),
+        tables=tables,
         pages=pages,
         kinds=KINDS,
         names=sorted(set().union(*(page.concept_names for page in pages))),

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cxc_eccv.comparison.labels import metric_name
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.ranking import ranks_of_run
@@ -21,30 +22,15 @@ from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
-from cxc_eccv.tables import Cell, Table, tables_to_markdown
+from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, positions_of
-
-__all__ = [
-    "COLLECTIONS",
-    "METRICS",
-    "Corpus",
-    "Pairing",
-    "QueryCorpusReport",
-    "Scores",
-    "collect_captions",
-    "evaluate_query_corpus",
-    "find_positions",
-    "key_summaries",
-    "mean_corpus",
-    "pair_up",
-    "summary_corpus",
-    "take_rows",
-]
 
 COLLECTIONS = ("flickr8k", "flickr30k", "coco")
 
 METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10", "mrr", "median_rank")
-"""Labels of the paper's metrics, as in report keys; beside them its fails, which are 1 - R@1."""
+"""Labels of the paper's metrics; beside them its fails, which are 1 - R@1."""
+
+TITLES = {label: metric_name(label) for label in METRICS} | {"fails": "fails"}
 
 ALL = "all"
 
@@ -56,6 +42,12 @@ DEPTH = 50
 
 AT_ONCE = 4096
 """Images whose captions are averaged at once, which bounds the memory."""
+
+
+def score_ranks(ranks: PositiveRanks) -> dict[str, FloatArray]:
+    """The values of every query by each of ``METRICS``."""
+    measured = ((label, *metric_labelled(label)) for label in METRICS)
+    return {label: spec.function(ranks, **parameters) for label, spec, parameters in measured}
 
 
 def collect_captions(library: Library, collection: str, split: str | None = None) -> pa.Table:
@@ -101,11 +93,6 @@ def pair_up(owners: IntArray, position: int) -> Pairing:
     """Take the caption at one position of every image as its query, and the others for the image.
 
     An image that has no caption there, or no other one, takes no part, neither as a query nor among those searched.
-
-    Example:
-        >>> pairing = pair_up(np.array([7, 7, 8, 9, 7, 9]), 1)
-        >>> pairing.image_ids.tolist(), pairing.queries.tolist(), pairing.others.tolist(), pairing.left_out
-        ([7, 9], [1, 5], [0, 4, 3], 1)
     """
     images, first = np.unique(owners, return_index=True)
     images = images[np.argsort(first)]  # in the order of the captions
@@ -130,14 +117,9 @@ Corpus = Callable[[Pairing], Embeddings]
 
 
 def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Corpus:
-    """Images as the mean of the vectors of their other captions: u = (1 / l) sum over j of v_j.
+    """Images as the mean of the vectors of their other captions, each brought to length 1 before with ``normalise``.
 
-    With ``normalise`` every vector has length 1 before. The paper averages what the model gives; for a model that gives
-    unit vectors the two are the same.
-
-    References:
-        Lymperaiou et al., Towards explainable evaluation of language models on the semantic similarity of visual
-        concepts, COLING 2022, section 3.2.
+    The paper (section 3.2) averages what the model gives; for a model that gives unit vectors the two are the same.
     """
 
     def average(pairing: Pairing) -> Embeddings:
@@ -183,13 +165,12 @@ def summary_corpus(
     return look_up
 
 
-def key_summaries(table: pa.Table, positions: Sequence[int], where: object = "the table") -> dict[tuple[int, int], str]:
+def key_summaries(table: pa.Table, positions: Sequence[int], where: object) -> dict[tuple[int, int], str]:
     """A table of summaries by image and position of the query, as :func:`summary_corpus` takes them."""
+    of_row = [positions[0]] * table.num_rows
     if "query_position" in table.column_names:
         of_row = table["query_position"].to_pylist()
-    elif len(positions) == 1:
-        of_row = [positions[0]] * table.num_rows
-    else:
+    elif len(positions) > 1:
         raise DataError(f"{where}: has no column query_position, and {len(positions)} positions are asked for")
     summaries: dict[tuple[int, int], str] = {}
     rows = zip(table["image_id"].to_pylist(), of_row, table["summary"].to_pylist(), strict=True)
@@ -204,9 +185,7 @@ def key_summaries(table: pa.Table, positions: Sequence[int], where: object = "th
     return summaries
 
 
-def take_rows(
-    embeddings: Embeddings, ids: IntArray, where: object = "the run", side: str = "captions"
-) -> NDArray[np.float32]:
+def take_rows(embeddings: Embeddings, ids: IntArray, where: object, side: str = "captions") -> NDArray[np.float32]:
     """(C, D) vectors of captions or images in the order of ``ids``; none of them missing or zero."""
     places, known = positions_of(ids, embeddings.ids)
     if not known.all():
@@ -221,11 +200,7 @@ def take_rows(
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Scores of the queries at one position, or of the queries at all of them, each against the images of its own.
-
-    ``left_out`` images have no caption at this position or no other one; the words of ``same_words`` queries are those
-    of another caption of their image; in ``ties`` another image ties with their own.
-    """
+    """Scores of the queries at one position, or at all of them; what the counts are, the report's notes say."""
 
     position: str
     queries: int
@@ -235,15 +210,9 @@ class Scores:
     metrics: Mapping[str, Estimate]
 
 
-TITLES = {
-    **{label: metric_labelled(label)[0].title.format(**metric_labelled(label)[1]) for label in METRICS},
-    "fails": "fails",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class QueryCorpusReport:
-    """Query-corpus ranking of one model; ``rankings`` has what stands at the top, for ``explain``."""
+    """Query-corpus ranking of one model; ``rankings`` are for ``explain``."""
 
     collection: str
     corpus: str
@@ -265,10 +234,6 @@ class QueryCorpusReport:
         content = {"schema": 1, "scores": self.scores, "rows": [asdict(row) for row in self.rows]}
         return json.dumps({**content, "provenance": dict(self.provenance)}, indent=2, ensure_ascii=False) + "\n"
 
-    def to_markdown(self) -> str:
-        """The text of ``query_corpus.md``."""
-        return tables_to_markdown([self.table()])
-
     def table(self) -> Table:
         """Its numbers: a line per metric, a column per position; one column alone has its intervals beside it."""
         alone = len(self.rows) == 1
@@ -277,11 +242,10 @@ class QueryCorpusReport:
         ]
         counts = ("queries", "left_out", "same_words", "ties")
         lines += [(name.replace("_", " "), *(f"{getattr(row, name):,}" for row in self.rows)) for name in counts]
-        model = self.provenance.get("model") or "a model"
         return Table(
             [("",), *((f"query {row.position}",) for row in self.rows)],
             lines,
-            f"{self.collection}: {model}",
+            f"{self.collection}: {self.provenance.get('model') or 'a model'}",
             f"images as {self.corpus}; percent, and ranks",
             notes=[*self._notes(alone)],
         )
@@ -313,7 +277,6 @@ def evaluate_query_corpus(
     collection: str,
     query_position: int | str = 0,
     corpus: Corpus | None = None,
-    corpus_name: str | None = None,
     normalise: bool = False,
     confidence: float = 0.95,
     seed: int = 0,
@@ -322,23 +285,8 @@ def evaluate_query_corpus(
     """Rank every image for a caption of each, and score the rank of its own.
 
     A query is compared by cosine with one vector per image, which stands for the image's captions other than the query:
-    that of ``corpus``, or the mean of their vectors.
-
-    Args:
-        captions: of :func:`collect_captions`.
-        vectors: (C, D) of these captions, as of :func:`take_rows`.
-        library: the raw files that were read, for the provenance.
-        collection: the collection's name.
-        query_position: which caption of an image searches, from 0; or ``all`` for one after the other.
-        corpus: what stands for an image; None for the mean of its other captions' vectors.
-        corpus_name: what that is, in words.
-        normalise: of :func:`mean_corpus`.
-        confidence: of the intervals.
-        seed: of their draws.
-        **facts: further entries of the provenance.
-
-    References:
-        Lymperaiou et al., COLING 2022, sections 3.2, 3.3 and 6.1.
+    that of ``corpus``, a summary, or the mean of their vectors. ``captions`` are those of :func:`collect_captions`, and
+    ``vectors`` (C, D) theirs. See Lymperaiou et al., COLING 2022, sections 3.2, 3.3 and 6.1.
     """
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
@@ -346,6 +294,9 @@ def evaluate_query_corpus(
     draws, ranked, tops = Draws(seed), [], []
     if corpus is None:
         corpus = mean_corpus(vectors, normalise=normalise)
+        corpus_name = "the mean of their other captions" + (", each of length 1" if normalise else "")
+    else:
+        corpus_name = "a summary of their other captions"
     for position in find_positions(query_position, owners):
         pairing = pair_up(owners, position)
         items, queries = corpus(pairing), Embeddings(ids[pairing.queries], vectors[pairing.queries])
@@ -358,8 +309,6 @@ def evaluate_query_corpus(
     if query_position == ALL:
         groups.append((ALL, ranked))
     rows = [_score(position, group, words, draws, confidence) for position, group in groups]
-    if corpus_name is None:
-        corpus_name = "the mean of their other captions" + (", each of length 1" if normalise else "")
     settings = {"collection": collection, "query_position": query_position, "corpus": corpus_name, **facts}
     rankings = RankingsRun({"t2i": _join_tops(tops)}, facts.get("model"), corpus_name)
     provenance = provenance_of(library, **settings, confidence=confidence, seed=seed)
@@ -373,13 +322,12 @@ def _score(
     draws: Draws,
     confidence: float,
 ) -> Scores:
-    """The paper's metrics over the queries of one or more rankings, with intervals from a bootstrap over images."""
     images = np.concatenate([pairing.image_ids for pairing, _ in group])
     bootstrap, metrics = ClusterBootstrap(images, draws), {}
+    scored = [score_ranks(ranks) for _, ranks in group]
     for label in METRICS:
-        spec, parameters = metric_labelled(label)
-        values: FloatArray = np.concatenate([spec.function(ranks, **parameters) for _, ranks in group])
-        is_median = spec.aggregate == "median"
+        values = np.concatenate([of_ranks[label] for of_ranks in scored])
+        is_median = label == "median_rank"
         samples = bootstrap.medians(values) if is_median else bootstrap.means(values[:, None])[0]
         value = float(np.median(values) if is_median else values.mean())
         metrics[label] = Estimate(value, *interval(samples, confidence))
@@ -396,7 +344,7 @@ def _score(
 
 
 def _join_tops(tops: Sequence[TopK]) -> RankedLists:
-    """The items at the top of the rankings of all positions, which may be of another depth each."""
+    """The rankings of all positions, which may be of another depth each."""
     depths = np.concatenate([np.full(top.query_ids.size, top.depth) for top in tops])
     items, scores = (np.concatenate([getattr(top, name).ravel() for top in tops]) for name in ("ids", "scores"))
     queries, indptr = np.concatenate([top.query_ids for top in tops]), np.append(0, np.cumsum(depths))
@@ -407,8 +355,6 @@ def find_positions(query_position: int | str, owners: IntArray) -> range:
     """The positions of queries: a number from 0, or ``all`` that any image has a caption at."""
     if query_position == ALL:
         return range(int(np.unique(owners, return_counts=True)[1].max()))
-    if isinstance(query_position, str) and query_position.isdecimal():
-        query_position = int(query_position)
-    if isinstance(query_position, bool) or not isinstance(query_position, int) or query_position < 0:
+    if not str(query_position).isdecimal():
         raise InvalidOption(f"query position {query_position!r}: give a number from 0, or all")
-    return range(query_position, query_position + 1)
+    return range(int(query_position), int(query_position) + 1)

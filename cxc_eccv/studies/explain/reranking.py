@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,28 +14,23 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownIds, UnknownName
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.ranking.rank import pair_similarities
 from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of, to_unit_length
-from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.embeddings import side_of_arrays
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, enough_samples, holm, interval, two_sided_p_value
 from cxc_eccv.studies.explain.altering import all_kinds
-from cxc_eccv.studies.explain.query_corpus import METRICS, find_positions, mean_corpus, pair_up, take_rows
+from cxc_eccv.studies.explain.query_corpus import (
+    METRICS,
+    TITLES,
+    find_positions,
+    mean_corpus,
+    pair_up,
+    score_ranks,
+    take_rows,
+)
 from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, positions_of
 from cxc_eccv.types.ids import distinct_of
-
-__all__ = [
-    "DIRECTIONS",
-    "Change",
-    "KindMoves",
-    "Reranking",
-    "check_altered",
-    "count_moves",
-    "read_altered",
-    "rerank",
-    "reranking_tables",
-]
 
 DIRECTIONS = ("t2i", "t2t")
 """Captions that search images, and captions that search images as the mean of their other captions."""
@@ -45,6 +40,7 @@ PREFIX, ENDS = "adversarial_", ("_ids", "_embeddings")
 ROUNDING = 1e-5
 """Vectors of length 1 whose distance is at most this are the same: batches differ in the last digits."""
 
+CONFIDENCE = 0.95
 LEVEL = 0.05
 TESTS = 3
 """Of a kind in one direction: ranks moved, the cosine to the own image, R@1 over all queries."""
@@ -57,8 +53,7 @@ BATCH = 1_000
 class Change:
     """A number with the original queries and with altered ones in their place, and the interval of its change.
 
-    The p-value is two-sided, paired, of no change; ``p_holm`` is corrected for all tests of the report, or None where
-    the number is not among them.
+    The p-value is two-sided, paired, of no change; ``p_holm`` is corrected, or None where the number is not tested.
     """
 
     before: float
@@ -76,8 +71,7 @@ class KindMoves:
 
     ``unchanged`` queries have a vector of the original's direction and count for nothing else here; the own images of
     ``lower`` ones are ranked lower (worse) than before. ``shares`` has their shares with both bounds; ``moved`` is the
-    share of lower minus that of higher ones; ``whole`` are metrics over all queries, altered ones in the place of their
-    originals, ``altered`` over the changed queries alone.
+    share of lower minus that of higher ones; ``whole`` are metrics over all queries, ``altered`` over changed ones.
     """
 
     direction: str
@@ -124,14 +118,7 @@ class Reranking:
 
 
 def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> dict[str, Embeddings]:
-    """Kind to the vectors of its altered queries, by the ids of the captions they were made from.
-
-    Raises:
-        MalformedRun: there are no altered queries; ids without vectors, or not as many of both; an id twice; vectors of
-            another width, or zero.
-        UnknownName: a kind that is not declared.
-        UnknownIds: a caption that is not in the split.
-    """
+    """Kind to the vectors of its altered queries, by the ids of the captions they were made from."""
     where = altered.path or "the altered queries"
     names = [name.removeprefix(PREFIX) for name in altered.further if name.startswith(PREFIX)]
     queries = {}
@@ -162,10 +149,10 @@ def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> d
     return queries
 
 
-def count_moves(before: IntArray, after: IntArray) -> dict[str, int]:
-    """How many ranks went lower, which is worse, higher, or stayed."""
+def find_moves(before: IntArray, after: IntArray) -> dict[str, NDArray[np.bool_]]:
+    """(Q,) which ranks went lower, which is worse, higher, or stayed."""
     moves = np.sign(after - before)
-    return {name: int(np.count_nonzero(moves == sign)) for name, sign in (("lower", 1), ("higher", -1), ("same", 0))}
+    return {"lower": moves == 1, "higher": moves == -1, "same": moves == 0}
 
 
 def rerank(
@@ -176,28 +163,23 @@ def rerank(
     *,
     directions: Sequence[str] | None = None,
     similarity: str | None = None,
-    confidence: float = 0.95,
     seed: int = 0,
 ) -> Reranking:
     """Rank a model's altered queries where the originals were ranked, and say what changed.
 
     In ``t2i`` a caption searches the images of the split. In ``t2t``, for models of texts, it searches images that are
     the mean of their other captions, as in ``query_corpus``, every caption among those of its own position. Only
-    queries whose vector is not that of their original count as altered, as in the paper. ``similarity`` is of ``t2i``;
-    ``t2t`` is by cosine.
-
-    References:
-        Lymperaiou et al., Towards explainable evaluation of language models on the semantic similarity of visual
-        concepts, COLING 2022, sections 5 and 6.4, Tables 4 and 5.
+    queries whose vector is not that of their original count as altered, as in the paper (Lymperaiou et al., COLING
+    2022, sections 5 and 6.4, Tables 4 and 5). ``similarity`` is of ``t2i``; ``t2t`` is by cosine.
     """
     captions = library.captions(split)
     run, originals, queries, wanted = check_altered(run, altered, captions, directions)
     samples = enough_samples(TESTS * len(queries) * len(wanted), LEVEL)
-    tests, rows = PairedBootstrap(seed, samples, confidence), []
+    tests, rows = PairedBootstrap(seed, samples), []
     for direction in wanted:
         search = _Search(list(_galleries(direction, run, captions, originals.vectors, similarity)), originals)
         rows += [_move(direction, kind, search, of_kind, tests) for kind, of_kind in queries.items()]
-    facts = {"run": altered.facts(), "confidence": confidence, "seed": seed, "samples": samples}
+    facts = {"run": altered.facts(), "confidence": CONFIDENCE, "seed": seed, "samples": samples}
     return Reranking(_correct(rows), facts)
 
 
@@ -207,13 +189,11 @@ def check_altered(
     """Refuse what ``rerank`` would; returns the run, vectors of captions and altered ones, and directions."""
     if not isinstance(run, EmbeddingsRun) or run.captions is None:
         raise InvalidOption("altered queries are ranked by vectors: give a file with embeddings of the captions")
-    for what, expected, given in (
-        ("model", run.model, altered.model),
-        ("similarity", run.similarity, altered.similarity),
-    ):
-        if expected and given and expected != given:
+    for what in ("model", "similarity"):
+        expected, found = getattr(run, what), getattr(altered, what)
+        if expected and found and expected != found:
             raise InvalidOption(
-                f"{altered.path or 'the altered queries'}: their {what} is {given}, and that of "
+                f"{altered.path or 'the altered queries'}: their {what} is {found}, and that of "
                 f"{run.path or 'the run'} is {expected}. Encode both with one model."
             )
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
@@ -237,18 +217,18 @@ def _differ(queries: Embeddings, originals: Embeddings) -> NDArray[np.bool_]:
 
 def _choose(directions: Sequence[str] | None, run: EmbeddingsRun) -> list[str]:
     """The directions to rank in, of those that altered captions can be queries of."""
-    lacking = {"t2i": run.why_not("t2i"), "t2t": None}
-    wanted = [name for name in DIRECTIONS if (lacking[name] is None if directions is None else name in directions)]
-    for name in wanted:
-        if lacking[name] is not None:
-            raise InvalidOption(f"altered queries cannot be ranked in {name}: {lacking[name]}")
+    why = run.why_not("t2i")
+    if directions is None:
+        return [name for name in DIRECTIONS if why is None or name != "t2i"]
+    wanted = [name for name in DIRECTIONS if name in directions]
+    if "t2i" in wanted and why is not None:
+        raise InvalidOption(f"altered queries cannot be ranked in t2i: {why}")
     if not wanted:
         raise InvalidOption(f"altered queries are captions, which search in {' and '.join(DIRECTIONS)} alone")
     return wanted
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Gallery:
+class _Gallery(NamedTuple):
     """Queries, the image of each, and what they search."""
 
     query_ids: IntArray
@@ -318,18 +298,20 @@ def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests
     before, images = search.ranks[places], search.images[places]
     after = search.ranks.copy()
     after[places] = ranks
-    moves = np.sign(ranks - before)
-    signs = {"lower": moves == 1, "higher": moves == -1, "same": moves == 0}
-    columns = {name: (np.zeros(moves.size), moved.astype(np.float64)) for name, moved in signs.items()}
-    columns |= {"moved": (np.zeros(moves.size), moves.astype(np.float64)), "cosine": (search.cosines[places], cosines)}
+    nothing, moves = np.zeros(ranks.size), find_moves(before, ranks)
+    columns = {name: (nothing, moved.astype(np.float64)) for name, moved in moves.items()}
+    columns |= {
+        "moved": (nothing, columns["lower"][1] - columns["higher"][1]),
+        "cosine": (search.cosines[places], cosines),
+    }
     changes = tests.compare(columns, images)
     return KindMoves(
         direction,
         kind,
         ranked.size,
         int((~apart).sum()),
-        **count_moves(before, ranks),
-        shares={name: (changes[name].after, changes[name].low, changes[name].high) for name in signs},
+        **{name: int(moved.sum()) for name, moved in moves.items()},
+        shares={name: (changes[name].after, changes[name].low, changes[name].high) for name in moves},
         moved=changes["moved"],
         cosine=changes["cosine"],
         whole=tests.compare_ranks(search.ranks, after, search.sizes, search.images),
@@ -339,11 +321,10 @@ def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests
 
 @dataclass(frozen=True, slots=True)
 class PairedBootstrap:
-    """How changes are tested: a paired bootstrap over images, all queries of an image coming along."""
+    """Tests changes by a paired bootstrap over images, all queries of an image coming along."""
 
     seed: int
     samples: int
-    confidence: float
 
     def compare(
         self, columns: Mapping[str, tuple[FloatArray, FloatArray]], images: IntArray, *, median: bool = False
@@ -361,18 +342,18 @@ class PairedBootstrap:
         changes = {}
         for (name, both), samples in zip(columns.items(), np.concatenate(batches, axis=1), strict=True):
             before, after = (float(np.median(values) if median else values.mean()) for values in both)
-            bounds = interval(samples, self.confidence)
+            bounds = interval(samples, CONFIDENCE)
             changes[name] = Change(before, after, after - before, *bounds, two_sided_p_value(samples))
         return changes
 
     def compare_ranks(self, before: IntArray, after: IntArray, sizes: IntArray, images: IntArray) -> dict[str, Change]:
         """The change of every metric of the paper."""
         rows, ones, none = np.arange(before.size), np.ones_like(before), np.zeros_like(before)
-        both = [PositiveRanks(rows, np.arange(rows.size + 1), best, ones, sizes, none) for best in (before, after)]
-        values = {}
-        for label in METRICS:
-            spec, parameters = metric_labelled(label)
-            values[label] = spec.function(both[0], **parameters), spec.function(both[1], **parameters)
+        originals, altered = (
+            score_ranks(PositiveRanks(rows, np.arange(rows.size + 1), best, ones, sizes, none))
+            for best in (before, after)
+        )
+        values = {label: (originals[label], altered[label]) for label in METRICS}
         median = {"median_rank": values.pop("median_rank")}
         changes = self.compare(values, images) | self.compare(median, images, median=True)
         first = changes["recall_at_1"]
@@ -395,44 +376,44 @@ def reranking_tables(reranking: Reranking) -> list[Table]:
     """Per direction the paper's Table 4, its Table 5, and the changes that are tested."""
     tables = []
     for direction in dict.fromkeys(row.direction for row in reranking.rows):
-        rows = [(_title(row), row) for row in reranking.rows if row.direction == direction]
-        moves: list[tuple[str | Cell, ...]] = [
-            (title, f"{row.queries - row.unchanged:,}", f"{row.unchanged:,}", *_share_cells(row)) for title, row in rows
-        ]
-        original = rows[0][1].whole.items()
-        metrics: list[tuple[str | Cell, ...]] = [
-            ("original", *(_show(label, change.before) for label, change in original)),
-            *((title, *(_show(label, change.after) for label, change in row.whole.items())) for title, row in rows),
-        ]
-        titles = [spec.title.format(**parameters) for spec, parameters in map(metric_labelled, METRICS)]
-        changes: list[tuple[str | Cell, ...]] = [
-            (
-                title,
+        rows = [row for row in reranking.rows if row.direction == direction]
+        changes: list[list[str | Cell]] = [
+            [
+                _title(row),
                 _change_cell(row.whole["recall_at_1"], 100, 2),
                 _change_cell(row.altered["recall_at_1"], 100, 2),
                 _change_cell(row.cosine, 1, 4),
-            )
-            for title, row in rows
+            ]
+            for row in rows
         ]
+        titles = [title.replace("median rank", "median") for title in TITLES.values()]
         tables += [
             Table(
                 [("kind",), ("queries",), ("unchanged",), ("lower %",), ("higher %",), ("same %",)],
-                moves,
+                [
+                    [_title(row), f"{row.queries - row.unchanged:,}", f"{row.unchanged:,}", *_share_cells(row)]
+                    for row in rows
+                ],
                 f"Ranks of altered queries, {direction}",
                 "unchanged: their vector is the original's",
             ),
             Table(
-                [("all queries",), *((title.replace("median rank", "median"),) for title in titles), ("fails",)],
-                metrics,
+                [("all queries",), *((title,) for title in titles)],
+                [
+                    ["original", *(_show(label, change.before) for label, change in rows[0].whole.items())],
+                    *(
+                        [_title(row), *(_show(label, change.after) for label, change in row.whole.items())]
+                        for row in rows
+                    ),
+                ],
                 f"Metrics with altered queries in the place of the originals, {direction}",
                 "percent",
             ),
             Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], changes),
         ]
-    level = f"{100 * reranking.facts['confidence']:g}%"
     note = (
-        f"In brackets {level} intervals, from a bootstrap over images; in bold what holds at {100 * LEVEL:g}% in a "
-        f"paired test, corrected for all {TESTS * len(reranking.rows)} tests (Holm)."
+        f"In brackets {100 * CONFIDENCE:g}% intervals, from a bootstrap over images; in bold what holds at "
+        f"{100 * LEVEL:g}% in a paired test, corrected for all {TESTS * len(reranking.rows)} tests (Holm)."
     )
     return [*tables[:-1], replace(tables[-1], notes=[note])]
 

@@ -24,17 +24,11 @@ from cxc_eccv.studies.explain.query_corpus import Pairing
 from cxc_eccv.types import check_whole
 from cxc_eccv.writing import cache_held, explained, locked
 
-__all__ = ["Summarizer", "join_captions", "load_summarizer", "summarize"]
-
 PREFIX = "summarize: "
 """What T5 was trained to be told; models that were trained for summaries alone need nothing."""
 
-PREFIXED = ("t5", "mt5", "umt5", "longt5")
-
 LONGEST = 64
 """Tokens of a summary by a model whose checkpoint says nothing of it."""
-
-SOURCE_DIGITS = 24
 
 
 @dataclass(frozen=True)
@@ -73,12 +67,7 @@ class Summarizer:
 
 
 def load_summarizer(source: str, *, device: str | None = None, dtype: str | None = None) -> Summarizer:
-    """A summariser of transformers: T5, Pegasus, BART, by Hub id or folder.
-
-    Raises:
-        ModelError: it cannot be loaded, or writes no text from text.
-        InvalidOption: no such device or dtype.
-    """
+    """A summariser of transformers: T5, Pegasus, BART, by Hub id or folder."""
     kinds = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
     if (dtype or "float32") not in kinds:
         raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")
@@ -94,7 +83,7 @@ def load_summarizer(source: str, *, device: str | None = None, dtype: str | None
     title = Path(source).resolve().name if Path(source).is_dir() else source
     loaded = LoadedModel(model.to(device).eval(), Processors(None, source), source, title=title)
     settings = dict((getattr(config, "task_specific_params", None) or {}).get("summarization", {}))
-    prefix = settings.pop("prefix", PREFIX if config.model_type in PREFIXED else "")
+    prefix = settings.pop("prefix", PREFIX if config.model_type in ("t5", "mt5", "umt5", "longt5") else "")
     default = model.generation_config
     limited = {"max_length", "max_new_tokens"} & settings.keys() or default.max_new_tokens or default.max_length
     if not limited:
@@ -115,20 +104,15 @@ def summarize(
     file: Path | None = None,
     *,
     batch_size: int = 32,
-    progress: bool = True,
 ) -> list[str]:
     """A summary of each (image id, position of the query, text), made now or before.
 
     They are kept line by line while they are made, so that a call that is killed goes on where it was: in ``file``, or
     None for one in the cache, where that can be written.
-
-    Raises:
-        InvalidOption: ``file`` holds summaries of other texts or by another model; another process writes it.
-        MalformedRun: ``file`` holds something else.
     """
     check_whole("batch_size", batch_size)
     place = file or encodings_folder() / f"summaries-{summarizer.key[:16]}.jsonl"
-    sources = [fingerprint(summarizer.key, *text)[:SOURCE_DIGITS] for text in texts]
+    sources = [fingerprint(summarizer.key, *text)[:24] for text in texts]
     wanted = dict(zip(sources, texts, strict=True))
     with cache_held(place) if file is None else locked(place) as keeps:
         known, size = _read_kept(place)
@@ -138,7 +122,7 @@ def summarize(
                 "another file, or leave --summarizer out to take what it holds"
             )
         lacking = sorted(wanted.keys() - known.keys(), key=lambda source: (-len(wanted[source][2]), source))
-        bar = tqdm(total=len(lacking), desc="summaries", disable=None if progress else True, leave=False)
+        bar = tqdm(total=len(lacking), desc="summaries", disable=None, leave=False)
         with bar, explained(place), io.BytesIO() if keeps is False else place.open("ab") as kept:
             kept.truncate(size)  # takes off a last line that a kill cut short
             for start in range(0, len(lacking), batch_size):

@@ -10,7 +10,7 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 from cxc_eccv.metrics.concept_agreement import concept_agreement
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_json
-from cxc_eccv.studies.explain.concepts import ImageConcepts, load_concepts, synsets_of_categories
+from cxc_eccv.studies.explain.concepts import load_concepts, synsets_of_categories
 from cxc_eccv.types.seen import ConceptPairs
 
 CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}, {"id": 34, "name": "frisbee"}]
@@ -32,19 +32,27 @@ def box(number, category, *sides, **more):
 
 @pytest.fixture
 def load(tmp_path):
-    """Concepts of the sample's test split, from a COCO file of our own."""
+    """Concepts of the sample's test split, from a COCO file of our own; its text may be changed before."""
 
-    def read(images, annotations, categories=CATEGORIES):
+    def read(images, annotations, categories=CATEGORIES, change=lambda text: text):
         path = tmp_path / "instances.json"
         records = [record | {"id": number} for number, record in enumerate(annotations)]
-        path.write_text(json.dumps({"images": images, "annotations": records, "categories": categories}))
-        return load_concepts(Library("sample"), "test", instances=path)
+        text = json.dumps({"images": images, "annotations": records, "categories": categories})
+        path.write_text(change(text))
+        library = Library("sample")
+        found = load_concepts(library, "test", instances=path)
+        assert "instances" in library.files_used()
+        return found
 
     return read
 
 
 def listed(shown):
     return {concept: areas.tolist() for concept, areas in shown.items()}
+
+
+def names_of(found):
+    return {number: set(shown) for number, shown in found.images.items()}
 
 
 class TestCoco:
@@ -73,29 +81,27 @@ class TestCoco:
 
     def test_of_nothing_but_left_out_annotations_nobody_knows_what_is_shown(self, load, ids):
         found = load([image(n) for n in ids[:3]], [box(ids[0], 18, 5, 5, 0, 9), box(ids[2], 18, 5, 5, 9, 9)])
-        assert {number: set(shown) for number, shown in found.images.items()} == {ids[1]: set(), ids[2]: {"dog.n.01"}}
+        assert names_of(found) == {ids[1]: set(), ids[2]: {"dog.n.01"}}
         assert set(found.boxes) == {ids[1], ids[2]}
 
-    def test_a_copy_of_an_annotation_is_no_second_instance(self, load, ids, tmp_path):
+    def test_a_copy_of_an_annotation_is_no_second_instance(self, load, ids):
         dogs = [box(ids[0], 18, 0, 0, 20, 50), box(ids[0], 18, 10, 10, 100, 10)]
         others = [box(ids[0], 18, 0, 0, 20, 50, iscrowd=1), box(ids[0], 1, 0, 0, 20, 50)]
         found = load([image(ids[0])], [*dogs, *dogs, *others])
         assert {name: areas.size for name, areas in found.images[ids[0]].items()} == {"dog.n.01": 3, "person.n.01": 1}
         assert found.left_out == {"annotation with the image, category and box of another one": 2}
-        path = tmp_path / "instances.json"
-        path.write_text(path.read_text().replace('"id": 1, "image_id"', '"id": 0, "image_id"'))
         with pytest.raises(MalformedSource, match=r"annotations\[1\]: found id 0 a second time"):
-            load_concepts(Library("sample"), "test", instances=path)
+            load([image(ids[0])], dogs, change=lambda text: text.replace('"id": 1, "image_id"', '"id": 0, "image_id"'))
 
     @pytest.mark.parametrize("annotations", [[], [(5, 5, 0, 9)]])
     def test_a_file_that_names_no_concept_is_refused(self, load, ids, annotations):
-        told = rf"lists 1 of the images of test, and none .* \({len(annotations)} annotations"
-        with pytest.raises(DataError, match=told):
+        message = rf"lists 1 of the images of test, and none .* \({len(annotations)} annotations"
+        with pytest.raises(DataError, match=message):
             load([image(ids[0])], [box(ids[0], 18, *sides) for sides in annotations])
 
     def test_images_that_nobody_annotated_are_no_keys(self, load, ids):
         found = load([image(ids[0]), image(ids[1]), image(999)], [box(ids[0], 18, 5, 5, 9, 9), box(999, 1, 0, 0, 9, 9)])
-        assert {number: set(shown) for number, shown in found.images.items()} == {ids[0]: {"dog.n.01"}, ids[1]: set()}
+        assert names_of(found) == {ids[0]: {"dog.n.01"}, ids[1]: set()}
         assert found.of([ids[1], ids[0]]) == [found.images[ids[1]], found.images[ids[0]]]
         known = "2 of the 60 images of test have some"
         with pytest.raises(DataError, match=rf"2 of the images, image {ids[2]} among them.*{known}"):
@@ -114,35 +120,29 @@ class TestCoco:
         assert listed(found.images[ids[0]]) == {"dog.n.01": [], "person.n.01": []}
 
     def test_a_slow_loop_agrees_on_the_sample(self, sample_library):
+        synsets = {name: entry.synset for name, entry in synsets_of_categories().items()}
         for split in ("validation", "test"):
             found = load_concepts(sample_library, split)
             file = read_json(sample_library._coco_files(split)[0])
             names = {category["id"]: category["name"] for category in file["categories"]}
             sizes = {one["id"]: one["width"] * one["height"] for one in file["images"]}
-            assert list(found.images) == [
-                i for i in sizes if i in set(sample_library.karpathy(split).image_ids.tolist())
-            ]
-            for number, shown in found.images.items():
-                expected = {}
-                for record in file["annotations"]:
-                    if record["image_id"] == number:
-                        area = record["bbox"][2] * record["bbox"][3] / sizes[number]
-                        expected.setdefault(synsets_of_categories()[names[record["category_id"]]].synset, []).append(
-                            area
-                        )
-                assert {concept: areas.tolist() for concept, areas in shown.items()} == expected
-
-    def test_the_file_is_noted_with_its_hash(self, tmp_path, ids):
-        path = tmp_path / "own.json"
-        content = {"images": [image(ids[0])], "annotations": [box(ids[0], 18, 0, 0, 9, 9)], "categories": CATEGORIES}
-        path.write_text(json.dumps(content))
-        library = Library("sample")
-        load_concepts(library, "test", instances=path)
-        assert "instances" in library.files_used()
+            images = set(sample_library.karpathy(split).image_ids.tolist())
+            assert list(found.images) == [number for number in sizes if number in images]
+            expected = {number: {} for number in found.images}
+            for record in file["annotations"]:
+                if record["image_id"] in expected:
+                    area = record["bbox"][2] * record["bbox"][3] / sizes[record["image_id"]]
+                    concept = synsets[names[record["category_id"]]]
+                    expected[record["image_id"]].setdefault(concept, []).append(area)
+            assert {number: listed(shown) for number, shown in found.images.items()} == expected
 
     @pytest.mark.parametrize(
         ("annotation", "parts"),
         [
+            ({"width": 0}, ["images[0].width"]),
+            ({"width": None}, ["images[0].width"]),
+            ({"height": -3}, ["images[0].height"]),
+            ({"height": 2.5}, ["images[0].height"]),
             ({"bbox": [1, 2, 3]}, ["annotations[1].bbox", "[1, 2, 3]", "four finite numbers"]),
             ({"bbox": [1, 2, 3, "4"]}, ["annotations[1].bbox", "four finite numbers"]),
             ({"bbox": [1, 2, 3, True]}, ["annotations[1].bbox", "four finite numbers"]),
@@ -157,46 +157,37 @@ class TestCoco:
             ({"image_id": 7}, ["annotations[1]", "unlisted image_id 7"]),
         ],
     )
-    def test_bad_annotations(self, load, ids, annotation, parts):
-        good = box(ids[0], 18, 0, 0, 9, 9)
+    def test_bad_images_and_annotations(self, load, ids, annotation, parts):
+        shown, good = image(ids[0]), box(ids[0], 18, 0, 0, 9, 9)
+        if annotation.keys() <= shown.keys():
+            shown |= annotation
         with pytest.raises(MalformedSource) as refused:
-            load([image(ids[0])], [good, good | annotation])
+            load([shown], [good, good | annotation])
         assert all(part in str(refused.value) for part in parts), refused.value
 
-    def test_overflowing_and_missing_boxes(self, tmp_path, load, ids):
+    def test_overflowing_and_missing_boxes_and_a_cut_file(self, load, ids):
         good = box(ids[0], 18, 0, 0, 9, 9)
+        bare = {name: value for name, value in good.items() if name != "bbox"}
         with pytest.raises(MalformedSource, match=r"annotations\[1\].*'bbox'"):
-            load([image(ids[0])], [good, {k: v for k, v in good.items() if k != "bbox"}])
-        path = tmp_path / "instances.json"
-        path.write_text(path.read_text().replace("[0, 0, 9, 9]", "[0, 0, 9, 1e999]"))
+            load([image(ids[0])], [good, bare])
         with pytest.raises(MalformedSource, match="four finite numbers"):
-            load_concepts(Library("sample"), "test", instances=path)
-
-    @pytest.mark.parametrize("size", [{"width": 0}, {"width": None}, {"height": -3}, {"height": 2.5}])
-    def test_bad_sizes(self, load, ids, size):
-        with pytest.raises(MalformedSource, match=r"images\[0\]\.(width|height)"):
-            load([image(ids[0]) | size], [box(ids[0], 18, 0, 0, 9, 9)])
-
-    def test_a_cut_file(self, tmp_path, load, ids):
-        load([image(ids[0])], [box(ids[0], 18, 0, 0, 9, 9)])
-        path = tmp_path / "instances.json"
-        path.write_text(path.read_text()[:-30])
+            load([image(ids[0])], [good], change=lambda text: text.replace("[0, 0, 9, 9]", "[0, 0, 9, 1e999]"))
         with pytest.raises(MalformedSource, match="cut off"):
-            load_concepts(Library("sample"), "test", instances=path)
+            load([image(ids[0])], [good], change=lambda text: text[:-30])
 
-    def test_unknown_names(self, load, ids, tmp_path):
+    def test_unknown_names_and_files_of_the_other_source(self, load, ids, tmp_path):
         with pytest.raises(UnknownName, match="unknown COCO category 'aeroplane'; did you mean 'airplane'"):
             load([image(ids[0])], [box(ids[0], 5, 0, 0, 9, 9)], [{"id": 5, "name": "aeroplane"}])
-        with pytest.raises(UnknownName, match="unknown source of concepts 'lvis'"):
-            load_concepts(Library("sample"), "test", "lvis")
-        with pytest.raises(SourceMissing, match=r"nowhere\.json is not a file"):
-            load_concepts(Library("sample"), "test", instances=tmp_path / "nowhere.json")
-        with pytest.raises(InvalidOption, match="instances are COCO's"):
-            load_concepts(Library("sample"), "test", "visual_genome", instances=tmp_path / "a.json")
-        with pytest.raises(InvalidOption, match="Visual Genome's"):
-            load_concepts(Library("sample"), "test", objects=tmp_path / "a.json")
-        with pytest.raises(InvalidOption, match="belong together"):
-            load_concepts(Library("sample"), "test", "visual_genome", objects=tmp_path / "a.json")
+        path = tmp_path / "nowhere.json"
+        for source, files, error, message in (
+            ("lvis", {}, UnknownName, "unknown source of concepts 'lvis'"),
+            ("coco", {"instances": path}, SourceMissing, r"nowhere\.json is not a file"),
+            ("visual_genome", {"instances": path}, InvalidOption, "instances are COCO's"),
+            ("coco", {"objects": path}, InvalidOption, "Visual Genome's"),
+            ("visual_genome", {"objects": path}, InvalidOption, "belong together"),
+        ):
+            with pytest.raises(error, match=message):
+                load_concepts(Library("sample"), "test", source, **files)
 
 
 class TestRealCoco:
@@ -224,30 +215,21 @@ class TestRealCoco:
 
 
 class TestTables:
-    def test_the_80_categories(self, real_library):
-        own = list(synsets_of_categories().values())
+    def test_the_categories_of_coco_and_of_the_sample(self, real_library, sample_library):
+        entries = list(synsets_of_categories().values())
         file = read_json(real_library._path("instances_subset"))["categories"]
-        assert [(entry.category_id, entry.category) for entry in own[:80]] == [(c["id"], c["name"]) for c in file]
-        assert len({entry.synset for entry in own[:80]}) == 80
-
-    def test_the_categories_of_the_sample(self, sample_library):
+        assert [(entry.category_id, entry.category) for entry in entries[:80]] == [(c["id"], c["name"]) for c in file]
+        assert len({entry.synset for entry in entries[:80]}) == 80
         sets = sample_library.categories("test")
-        own = list(synsets_of_categories().values())[80:]
-        assert [entry.category for entry in own] == list(sets.category_names)
-        assert [entry.category_id for entry in own] == sets.category_ids.tolist()
+        assert [entry.category for entry in entries[80:]] == list(sets.category_names)
+        assert [entry.category_id for entry in entries[80:]] == sets.category_ids.tolist()
 
-    def test_every_synset_is_one_of_wordnet_by_its_own_name(self, wordnet):
+    def test_every_synset_is_one_of_wordnet_and_every_choice_has_its_reason(self, wordnet):
         for entry in synsets_of_categories().values():
             synset = wordnet.synset(entry.synset)
             assert (synset.name(), synset.pos()) == (entry.synset, "n")
-
-    def test_every_choice_has_its_reason(self, wordnet):
-        for entry in synsets_of_categories().values():
             fitting = [synset.name() for synset in wordnet.synsets(entry.category.replace(" ", "_"), "n")]
             assert entry.reason or fitting == [entry.synset], entry
-
-    def test_reasons_name_synsets_that_exist(self, wordnet):
-        for entry in synsets_of_categories().values():
             for name in entry.reason.replace(";", " ").replace(",", " ").split():
                 if ".n." in name:
                     assert wordnet.synset(name).name() == name
@@ -295,11 +277,8 @@ class TestVisualGenome:
         tree, other = (thing(["tree.n.01"], ["trees"], merged_object_ids=[9]) for _ in range(2))
         found = genome({1: [tree], 2: [tree], 3: [tree, other, tree], 4: [], 5: [tree]})
         assert found.left_out == {"object with the id of another one of its image": 1}
-        assert isinstance(found, ImageConcepts)
-        assert {number: listed(shown) for number, shown in found.images.items()} == {
-            ids[0]: {"tree.n.01": [0.05, 0.05]},
-            ids[1]: {},
-        }
+        shown = {number: listed(concepts) for number, concepts in found.images.items()}
+        assert shown == {ids[0]: {"tree.n.01": [0.05, 0.05]}, ids[1]: {}}
         assert (found.source, found.counted, found.n_images, found.groups) == ("Visual Genome", True, len(ids), 0)
         assert found.boxes[ids[0]][0][:2] == ("tree.n.01", "trees")
 
@@ -321,18 +300,14 @@ class TestVisualGenome:
             thing(["flibbertigibbet.n.09"], ["what"]),
             thing(["couch.n.01"], []),
         ]
-        found = genome({3: objects})
-        assert list(found.images[ids[0]]) == ["woman.n.01", "sofa.n.01"]
+        found = genome({3: objects, 4: [thing([], ["lamp post"])]})
+        assert {number: list(shown) for number, shown in found.images.items()} == {ids[0]: ["woman.n.01", "sofa.n.01"]}
         assert found.left_out == {
-            "object without a synset": 2,
+            "object without a synset": 3,
             "object with a synset that WordNet 3.0 lacks": 1,
         }
-
-    def test_an_image_none_of_whose_objects_has_a_synset_is_not_annotated(self, genome, ids):
-        found = genome({3: [thing([], ["lamp post"])], 4: [thing(["dog.n.01"], ["dog"])]})
-        assert set(found.images) == {ids[1]}
-        with pytest.raises(DataError, match=f"Visual Genome: no annotations of 1 .* image {ids[0]}"):
-            found.of([ids[0]])
+        with pytest.raises(DataError, match=f"Visual Genome: no annotations of 1 .* image {ids[1]}"):
+            found.of([ids[1]])
 
     def test_boxes_beyond_the_image(self, genome, ids):
         sky = ["sky.n.01"]
@@ -373,14 +348,13 @@ class TestVisualGenome:
             genome(objects, images)
         assert all(part in str(refused.value) for part in parts), refused.value
 
-    def test_an_image_twice(self, genome, tmp_path):
+    def test_an_image_twice_and_no_files(self, genome, tmp_path):
         genome({3: [thing(["dog.n.01"], ["dog"])]})
         (tmp_path / "objects.json").write_text('[{"image_id": 3, "objects": []}, {"image_id": 3, "objects": []}]')
         files = {"objects": tmp_path / "objects.json", "image_data": tmp_path / "image_data.json"}
-        with pytest.raises(MalformedSource, match="image 3 a second time"):
-            load_concepts(Library("sample"), "test", "visual_genome", **files)
-
-    def test_the_official_files_are_looked_for(self, wordnet):
-        library = Library("sample")
-        with pytest.raises(SourceMissing, match=r"visual_genome/objects\.json is not in"):
-            load_concepts(library, "test", "visual_genome")
+        for named, error, message in (
+            (files, MalformedSource, "image 3 a second time"),
+            ({}, SourceMissing, r"visual_genome/objects\.json is not in"),
+        ):
+            with pytest.raises(error, match=message):
+                load_concepts(Library("sample"), "test", "visual_genome", **named)

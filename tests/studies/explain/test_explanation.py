@@ -10,47 +10,51 @@ from shown_concepts import IMAGES, alike, concepts_of, failures_of
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.studies.explain.concepts import load_concepts
-from cxc_eccv.studies.explain.explanation import COUNTS, MEASURES, NUMBERS, explain_failures, explain_run
+from cxc_eccv.studies.explain.explanation import COUNTS, NUMBERS, check_run, explain_failures, explain_run
 from cxc_eccv.studies.explain.failures import TASKS, Failures, find_failures
 from cxc_eccv.studies.explain.global_table import summarize
-from cxc_eccv.studies.explain.measures import OF_INSTANCES
+from cxc_eccv.studies.explain.measures import MEASURES, OF_INSTANCES
 
 
 def test_worked_by_hand():
     failures = failures_of((1, 2), (3, 1), (1, 4), (1, 5), rivals=[[4], [2], [-1], [2]])
     explained = explain_failures(failures, concepts_of(IMAGES), None, similarity=alike)
-    rows = explained.table.to_pylist()
-    assert [row["concept_agreement"] for row in rows] == [pytest.approx(1 / 3), None, 1.0, 0.0]
-    assert [row["concept_enumeration"] for row in rows] == [1.0, None, 1.0, 0.0]
-    assert [row["size_disagreement"] for row in rows] == [0.0, None, pytest.approx(2 / 3), None]
-    # Of its own size each right instance differs by 100% or more in one match of three, that of the large dog
-    assert [row["size_disagreement_truth"] for row in rows] == [0.0, None, pytest.approx(1 / 3), None]
-    # 0.1 beside 0.1; then 0.2 beside 0.4, 0.05 beside 0.01 and trees of one size
-    assert [row["size_disagreement_real"] for row in rows] == [0.0, None, pytest.approx(1 + 4), None]
-    assert [row["concept_agreement_over_rival"] for row in rows] == [
-        pytest.approx(-2 / 3),
-        None,
-        None,
-        pytest.approx(-1 / 3),
-    ]
-    assert [row["rival_id"] for row in rows] == [4, 2, None, 2]
-    assert [row["common_concepts"] for row in rows] == [1, None, 3, 0]
-    assert [row["truth_only_concepts"] for row in rows] == [2, None, 0, 3]
-    assert [row["retrieved_only_concepts"] for row in rows] == [1, None, 0, 1]
-    assert [row["differing_concepts"] for row in rows] == [1, None, 1, 0]
+    expected = {
+        "concept_agreement": [1 / 3, None, 1, 0],
+        "concept_enumeration": [1, None, 1, 0],
+        "size_disagreement": [0, None, 2 / 3, None],
+        # Of its own size each right instance differs by 100% or more in one match of three, that of the large dog.
+        "size_disagreement_truth": [0, None, 1 / 3, None],
+        # 0.1 beside 0.1; then 0.2 beside 0.4, 0.05 beside 0.01 and trees of one size.
+        "size_disagreement_real": [0, None, 1 + 4, None],
+        "concept_agreement_over_rival": [-2 / 3, None, None, -1 / 3],
+        "rival_id": [4, 2, None, 2],
+        "common_concepts": [1, None, 3, 0],
+        "truth_only_concepts": [2, None, 0, 3],
+        "retrieved_only_concepts": [1, None, 0, 1],
+        "differing_concepts": [1, None, 1, 0],
+    }
+    for name, values in expected.items():
+        assert explained.table[name].to_pylist() == pytest.approx(values), name
     summary = summarize(explained)
-    assert summary.scores["without_concepts"] == 1
+    expected = {
+        "without_concepts": 1,
+        "concept_agreement": (1 / 3 + 1 + 0) / 3,
+        "object_hits": 4,
+        "object_misses": 5,
+        "non_common_concepts": 7,
+        "matchings": 2,
+        "matched_synsets": 2 / 7,
+        "same_multiplicity": 2,
+        "different_multiplicity": 2,
+        "enumeration_disagreement": (1 / 1 + 1 / 3) / 2,
+        "differing_per_failure": 2 / 3,
+        "concept_enumeration_mode": 1,
+        "failure_rate": 1,
+    }
+    assert {name: summary.scores[name] for name in expected} == pytest.approx(expected)
     assert "not_annotated" not in summary.scores
-    assert summary.scores["concept_agreement"] == pytest.approx((1 / 3 + 1 + 0) / 3)
     assert summary.counts["concept_agreement"] == 3
-    assert (summary.scores["object_hits"], summary.scores["object_misses"]) == (4, 5)
-    assert (summary.scores["non_common_concepts"], summary.scores["matchings"]) == (7, 2)
-    assert summary.scores["matched_synsets"] == pytest.approx(2 / 7)
-    assert (summary.scores["same_multiplicity"], summary.scores["different_multiplicity"]) == (2, 2)
-    assert summary.scores["enumeration_disagreement"] == pytest.approx((1 / 1 + 1 / 3) / 2)
-    assert summary.scores["differing_per_failure"] == pytest.approx(2 / 3)
-    assert summary.scores["concept_enumeration_mode"] == 1.0
-    assert summary.scores["failure_rate"] == 1.0
 
 
 def test_categories_alone_give_no_number_of_instances():
@@ -72,20 +76,16 @@ def test_categories_alone_give_no_number_of_instances():
 
 
 def test_every_number_is_there_or_says_why_not():
-    for failures in (failures_of((1, 2)), failures_of((3, 1)), failures_of((1, 1))):
+    none = failures_of((1, 2))
+    empty = Failures(
+        "t2i", none.asked_ids, none.asked_images, *[none.query_ids[:0]] * 4, none.rival_ids[:0], none.truth_ranks[:0]
+    )
+    for failures in (none, failures_of((3, 1)), failures_of((1, 1)), empty):
         summary = summarize(explain_failures(failures, concepts_of(IMAGES), None, similarity=alike))
         assert not summary.scores.keys() & summary.not_computed.keys()
         for name in (*NUMBERS, "matched_synsets", "enumeration_disagreement", "differing_per_failure"):
             assert (name in summary.scores) != (name in summary.not_computed), name
         assert all(np.isfinite(value) for value in summary.scores.values())
-
-
-def test_no_failure_at_all():
-    none = failures_of((1, 2))
-    empty = Failures(
-        "t2i", none.asked_ids, none.asked_images, *[none.query_ids[:0]] * 4, none.rival_ids[:0], none.truth_ranks[:0]
-    )
-    summary = summarize(explain_failures(empty, concepts_of(IMAGES), None, similarity=alike))
     assert (summary.scores["queries"], summary.scores["failures"], summary.scores["failure_rate"]) == (1, 0, 0.0)
     assert summary.not_computed["non_common_similarity"] == "no query failed"
 
@@ -95,7 +95,7 @@ def test_an_image_that_nobody_annotated():
     failures = failures_of((1, 9), (1, 2), rivals=[[2], [9]])
     with pytest.raises(DataError, match="image 9"):
         explain_failures(failures, concepts_of(IMAGES), None, similarity=alike)
-    explained = explain_failures(failures, concepts_of(IMAGES), None, similarity=alike, allow_unannotated=True)
+    explained = explain_failures(failures, concepts_of(IMAGES, "Visual Genome"), None, similarity=alike)
     assert explained.table["annotated"].to_pylist() == [False, True]
     assert explained.table["concept_agreement"].to_pylist() == [None, pytest.approx(1 / 3)]
     assert explained.table["concept_agreement_over_rival"].null_count == 2
@@ -159,14 +159,15 @@ def test_words_of_the_query_and_wordnet(sample_library, make_run, wordnet):
 
 
 def test_directions_that_a_run_does_not_have(sample_library, make_run, wordnet):
-    text_only = EmbeddingsRun(None, make_run(sample_library).captions)
-    concepts = load_concepts(sample_library, "test")
-    explanation = explain_run(text_only, sample_library, concepts)
+    run = make_run(sample_library)
+    texts, images = EmbeddingsRun(None, run.captions), EmbeddingsRun(run.images, None)
+    explanation = explain_run(texts, sample_library, load_concepts(sample_library, "test"))
     assert list(explanation.directions) == ["t2t"]
     assert explanation.skipped == dict.fromkeys(("t2i", "i2t"), "the run has no images")
-    with pytest.raises(InvalidOption, match="the run has no images"):
-        explain_run(text_only, sample_library, concepts, directions=["t2i"])
-    with pytest.raises(UnknownName, match="i2i"):
-        explain_run(text_only, sample_library, concepts, directions=["i2i"])
-    with pytest.raises(InvalidOption, match="t2t cannot be explained"):
-        explain_run(EmbeddingsRun(make_run(sample_library).images, None), sample_library, concepts)
+    for run, directions, error, message in (
+        (texts, ["t2i"], InvalidOption, "the run has no images"),
+        (texts, ["i2i"], UnknownName, "i2i"),
+        (images, None, InvalidOption, "t2t cannot be explained"),
+    ):
+        with pytest.raises(error, match=message):
+            check_run(run, sample_library, "test", directions)

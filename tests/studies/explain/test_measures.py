@@ -108,11 +108,9 @@ def test_an_image_that_shares_nothing_is_not_the_best_at_counting():
         "concept_enumeration": np.array([[0.0, 2.0], [1.0, 1.0], [0.0, np.nan]]),
     }
     np.testing.assert_array_equal(subtract_best(top, others)["concept_enumeration"], [1.0, np.nan, np.nan])
-
-
-def test_without_candidates_there_is_no_difference():
-    top = {"concept_agreement": np.array([0.5])}
-    assert np.isnan(subtract_best(top, {"concept_agreement": np.empty((1, 0))})["concept_agreement"]).all()
+    nobody = {"concept_agreement": np.empty((3, 0))}
+    differences = subtract_best({"concept_agreement": top["concept_agreement"]}, nobody)
+    assert np.isnan(differences["concept_agreement"]).all()
 
 
 def test_on_the_sample_all_four_equal_brute_force(sample_library):

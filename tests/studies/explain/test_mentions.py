@@ -1,5 +1,6 @@
-"""What a sentence mentions, rule by rule, and of the real captions."""
+"""What a sentence mentions, rule by rule, and of the real captions; and the colours and sizes that it gives."""
 
+import re
 from collections import defaultdict
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from cxc_eccv.errors import DataError
 from cxc_eccv.sources.coco_words import NO_CATEGORY, load_category_words
 from cxc_eccv.studies.explain.concepts import load_concepts, synsets_of_categories
-from cxc_eccv.studies.explain.mentions import find_mentions, locate_mentions
+from cxc_eccv.studies.explain.mentions import find_differences, find_mentions, locate_mentions
 
 COMMON = ["person.n.01", "dog.n.01", "cat.n.01", "fireplug.n.01", "hotdog.n.02", "mouse.n.04", "bicycle.n.01"]
 COMMON += ["street_sign.n.01", "ball.n.01", "houseplant.n.01", "cellular_telephone.n.01"]
@@ -74,29 +75,29 @@ def test_what_captions_mention_is_what_their_images_show(wordnet, real_library):
     assert told / sum(map(len, shown.values())) == pytest.approx(0.6220, abs=5e-5)
 
 
-def test_other_words_mean_every_sense_of_the_vocabulary(wordnet):
-    """The images decide which of them it was."""
-    assert find_mentions(["a star"], ["star.n.01", "star.n.05"]) == [{"star.n.01", "star.n.05"}]
-    assert find_mentions(["stars"], ["star.n.05", "celestial_body.n.01"]) == [{"star.n.05"}]
-
-
-def test_concepts_above_a_concept_are_mentioned_too(wordnet):
-    assert find_mentions(["a puppy"], ["puppy.n.01", "dog.n.01", "animal.n.01", "plant.n.02"]) == [
-        {"puppy.n.01", "dog.n.01", "animal.n.01"}
-    ]
-
-
-def test_a_synset_is_found_by_any_of_its_names(wordnet):
-    assert find_mentions(["a dog"], ["canis_familiaris.n.01"]) == [{"canis_familiaris.n.01"}]
+@pytest.mark.parametrize(
+    ("text", "vocabulary", "expected"),
+    [
+        # The images decide which of the senses it was.
+        ("a star", ["star.n.01", "star.n.05"], {"star.n.01", "star.n.05"}),
+        ("stars", ["star.n.05", "celestial_body.n.01"], {"star.n.05"}),
+        # Concepts above a concept are mentioned too.
+        (
+            "a puppy",
+            ["puppy.n.01", "dog.n.01", "animal.n.01", "plant.n.02"],
+            {"puppy.n.01", "dog.n.01", "animal.n.01"},
+        ),
+        ("a dog", ["canis_familiaris.n.01"], {"canis_familiaris.n.01"}),  # a synset by any of its names
+        ("a dog", [], set()),
+    ],
+)
+def test_other_words_mean_what_wordnet_has_them_as_names_of(wordnet, text, vocabulary, expected):
+    assert find_mentions([text], vocabulary) == [expected]
 
 
 def test_an_unknown_synset_is_refused(wordnet):
     with pytest.raises(DataError, match=r"no synset 'dogg\.n\.01'"):
         find_mentions(["a dog"], ["dogg.n.01"])
-
-
-def test_an_empty_vocabulary_is_never_mentioned(wordnet):
-    assert find_mentions(["a dog", "a cat"], []) == [set(), set()]
 
 
 def test_where_a_sentence_mentions_concepts(wordnet):
@@ -109,3 +110,42 @@ def test_where_a_sentence_mentions_concepts(wordnet):
         ("fire-hydrants", {"fireplug.n.01"}),
     ]
     assert locate_mentions(["", "a rock"], COMMON) == [[], []]
+
+
+def locate(text):
+    return [(*found.span(), {found[0].rstrip("s")}) for found in re.finditer("cat|dogs?|square", text)]
+
+
+def differences(text, *captions):
+    found = find_differences(text, locate(text), [(caption, locate(caption)) for caption in captions])
+    return {one.asked: one.others for one in found}
+
+
+@pytest.mark.parametrize(
+    ("text", "captions", "expected"),
+    [
+        ("a black square", ["a red square", "a square"], {"black square": ("red square",)}),
+        ("a black square", ["a square", "A Black square"], {}),
+        ("a black square", ["a square on black"], {"black square": ()}),
+        ("a grey cat", ["a gray cat"], {}),
+        ("a big dog", ["a large dog", "a small black dog"], {}),
+        ("a big dog", ["a tiny dog"], {"big dog": ("tiny dog",)}),
+        ("a black-and-white cat", ["a black cat"], {"white cat": ("black cat",)}),
+        ("a red, small dog", ["a brown dog"], {"red dog": ("brown dog",), "small dog": ()}),
+        ("a black dog", ["a black cat and a dog"], {"black dog": ()}),
+        ("a dog in black and cat", ["a white cat"], {}),
+        ("a bored dog", ["a white dog"], {}),
+        ("a man in a red shirt", ["a man in a blue shirt"], {}),
+        ("a red dog", ["a brown dog", "a white dog, brown dogs"], {"red dog": ("brown dog", "white dog")}),
+    ],
+)
+def test_what_a_caption_says_of_its_concepts(text, captions, expected):
+    assert differences(text, *captions) == expected
+
+
+def test_a_puppy_is_a_dog_and_a_cat_is_none():
+    def among(concepts):
+        return find_differences("black dog", [(6, 9, {"dog", "animal"})], [("red pet", [(4, 7, concepts)])])[0].others
+
+    assert among({"puppy", "dog", "animal"}) == ("red pet",)
+    assert among({"cat", "animal"}) == ()

@@ -19,6 +19,7 @@ from cxc_eccv.studies.explain.query_corpus import (
     summary_corpus,
     take_rows,
 )
+from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.types import Embeddings
 
 TABLES = Path(__file__).parent / "lymperaiou_tables_6_to_13.csv"
@@ -112,9 +113,8 @@ def test_images_with_the_same_captions_tie_whatever_their_order(sample_library):
     random = np.random.default_rng(0)
     said = random.standard_normal((4, 7)).astype(np.float32)
     vectors = np.concatenate([random.standard_normal((1, 7)), said, random.standard_normal((1, 7)), said[::-1]])
-    report = evaluate_query_corpus(
-        table([1] * 5 + [2] * 5), vectors.astype(np.float32), sample_library, collection="coco"
-    )
+    vectors = vectors.astype(np.float32)
+    report = evaluate_query_corpus(table([1] * 5 + [2] * 5), vectors, sample_library, collection="coco")
     assert report.rows[0].ties == 2
     assert report.scores["coco/query_0/recall_at_1"] == 0  # an image that ties counts as above
 
@@ -133,7 +133,7 @@ def test_words_of_the_query_among_the_others_are_counted(sample_library):
     vectors = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
     report = evaluate_query_corpus(table([1, 1, 1, 2, 2, 2], texts), vectors, sample_library, collection="coco")
     assert report.rows[0].same_words == 1
-    assert "same words" in report.to_markdown()
+    assert "same words" in tables_to_markdown([report.table()])
 
 
 def test_the_paper_averages_what_the_model_gives():
@@ -151,7 +151,7 @@ def test_summaries_stand_for_images(sample_library):
         return Embeddings([number for number, _ in texts], np.stack([sums[text] for _, text in texts]))
 
     given = pa.table({"image_id": [1, 2, 3], "summary": ["one", "two", "three"]})
-    corpus = summary_corpus(key_summaries(given, [0]), encode)
+    corpus = summary_corpus(key_summaries(given, [0], "a file"), encode)
     report = evaluate_query_corpus(table(owners), vectors, sample_library, collection="coco", corpus=corpus)
     assert report.scores["coco/query_0/recall_at_1"] == pytest.approx(2 / 3)
     with pytest.raises(MissingIds, match=r"3 of 3 images have no summary .* at position 1, the first: 1"):

@@ -2,12 +2,11 @@
 
 import json
 import re
-import sys
+from functools import partial
 
 import numpy as np
 import pytest
 
-from cxc_eccv.cli import main
 from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, load_run, save_embeddings
@@ -17,17 +16,8 @@ from cxc_eccv.types import Embeddings
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Exit status and output of the command on the sample, on a terminal of 80 columns."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["cxc-eccv", "query-corpus", *map(str, words), "--data-dir", "sample"])
-        monkeypatch.setenv("COLUMNS", "80")
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code or 0, capsys.readouterr()
-
-    return run
+def search(command):
+    return partial(command, "query-corpus")
 
 
 @pytest.fixture
@@ -37,9 +27,9 @@ def file(make_run, sample_library, tmp_path):
     return tmp_path / "text.npz"
 
 
-def test_the_numbers_of_the_function(command, file, sample_library, make_run, tmp_path):
-    status, out = command(file, "--query-position", "all", "--output", tmp_path / "out")
-    assert status == 0, out.err
+def test_the_numbers_of_the_function(search, file, sample_library, make_run, tmp_path):
+    status, shown, said = search(file, "--query-position", "all", "--output", tmp_path / "out")
+    assert status == 0, said
     captions = collect_captions(sample_library, "coco")
     vectors = make_run(sample_library).captions.vectors
     options = {"collection": "coco", "query_position": "all"}
@@ -53,24 +43,19 @@ def test_the_numbers_of_the_function(command, file, sample_library, make_run, tm
     assert facts["run"]["captions"]["count"] == 300
     assert facts["data"]["files"]
     assert facts["command"].startswith("cxc-eccv query-corpus text.npz --query-position all")
-    assert "coco: a text model" in out.out
+    assert "coco: a text model" in shown
     assert "query all" in (tmp_path / "out" / "query_corpus.md").read_text()
-    assert "R@10" in out.out
-
-
-def test_one_position_has_intervals_beside_it(command, file):
-    status, out = command(file)
-    assert status == 0, out.err
-    line = next(line for line in out.out.splitlines() if line.strip().startswith("R@10"))
-    assert line.count("[") == 1
+    assert "R@10" in shown
+    alone = search(file)[1]
+    assert next(line for line in alone.splitlines() if line.strip().startswith("R@10")).count("[") == 1
 
 
 @pytest.mark.parametrize("position", ["1", "all"])
-def test_failures_are_those_that_explain_finds(position, command, make_run, sample_library, tmp_path):
+def test_failures_are_those_that_explain_finds(position, search, make_run, sample_library, tmp_path):
     captions = make_run(sample_library).captions
     captions.vectors[5:10] = captions.vectors[:5]  # two images that tie
     save_embeddings(tmp_path / "text.npz", EmbeddingsRun(None, captions, model="a text model"))
-    assert command(tmp_path / "text.npz", "--query-position", position, "--output", tmp_path)[0] == 0
+    assert search(tmp_path / "text.npz", "--query-position", position, "--output", tmp_path)[0] == 0
     scores = json.loads((tmp_path / "query_corpus.json").read_text())["scores"]
     run = load_run(tmp_path / "rankings.parquet")
     assert (run.model, run.corpus) == ("a text model", "the mean of their other captions")
@@ -88,15 +73,14 @@ def test_failures_are_those_that_explain_finds(position, command, make_run, samp
 
 
 @pytest.mark.usefixtures("wordnet")
-def test_two_models_are_explained_side_by_side(command, make_run, sample_library, tmp_path, capsys):
+def test_two_models_are_explained_side_by_side(command, make_run, sample_library, tmp_path):
     for seed, name in enumerate(("one", "two")):
         save_embeddings(tmp_path / f"{name}.npz", make_run(sample_library, seed=seed))
-        assert command(tmp_path / f"{name}.npz", "--output", tmp_path / name)[0] == 0
-    files = [str(tmp_path / name / "rankings.parquet") for name in ("one", "two")]
-    with pytest.raises(SystemExit) as ended:
-        main(["explain", *files, "--output", str(tmp_path / "out"), "--data-dir", "sample"])
-    assert not ended.value.code
-    assert "images as the mean of their other captions" in capsys.readouterr().out
+        assert command("query-corpus", tmp_path / f"{name}.npz", "--output", tmp_path / name)[0] == 0
+    files = [tmp_path / name / "rankings.parquet" for name in ("one", "two")]
+    status, shown, _ = command("explain", *files, "--output", tmp_path / "out")
+    assert status == 0
+    assert "images as the mean of their other captions" in shown
     content = json.loads((tmp_path / "out" / "explain.json").read_text())
     assert content["provenance"]["run"]["corpus"] == "the mean of their other captions"
     assert content["provenance"]["restriction"]["captions"] == {"used": 60, "of": 300}
@@ -130,10 +114,9 @@ def test_rankings_of_query_corpus_are_of_one_direction_and_corpus(tmp_path):
         (("--model", "bert", "--summarizer", "t5", "--normalise"), "--normalise is for the mean of vectors"),
     ],
 )
-def test_what_does_not_fit_is_one_message(words, message, command, file, tmp_path):
+def test_what_does_not_fit_is_one_message(words, message, search, file, tmp_path):
     save_embeddings(tmp_path / "images.npz", EmbeddingsRun(Embeddings([1], np.ones((1, 2))), None))
     places = {"FILE": file, "IMAGES": tmp_path / "images.npz"}
-    status, out = command(*(places.get(word, word) for word in words))
-    assert status == 2
-    assert out.out == ""
-    assert re.search(message, out.err), out.err
+    status, shown, said = search(*(places.get(word, word) for word in words))
+    assert (status, shown) == (2, "")
+    assert re.search(message, said), said

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from contextlib import nullcontext
 
 import pytest
@@ -12,8 +11,7 @@ transformers = pytest.importorskip(
 )
 tiny_models = pytest.importorskip("tiny_models", reason="torch is not installed")
 
-from cxc_eccv.cli import main  # noqa: E402 - after the skip
-from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError  # noqa: E402
+from cxc_eccv.errors import InvalidOption, MalformedRun, ModelError  # noqa: E402 - after the skip
 from cxc_eccv.studies.explain.summaries import Summarizer, load_summarizer, summarize  # noqa: E402
 from cxc_eccv.writing import locked  # noqa: E402
 
@@ -51,7 +49,7 @@ def saved(tmp_path_factory):
 def test_a_summary_is_what_the_model_generates(name, saved, tmp_path):
     summarizer = load_summarizer(str(saved / name), device="cpu")
     assert summarizer.prefix == ("summarize: " if name == "t5" else "")
-    made = summarize(summarizer, TEXTS, tmp_path / "made.jsonl", batch_size=2, progress=False)
+    made = summarize(summarizer, TEXTS, tmp_path / "made.jsonl", batch_size=2)
     kind = transformers.AutoModelForSeq2SeqLM.from_pretrained(saved / name)
     tokenizer = transformers.AutoTokenizer.from_pretrained(saved / name)
     settings = {"max_length": 9, "num_beams": 2} if name == "t5" else {"max_new_tokens": 11}
@@ -78,29 +76,29 @@ def test_a_killed_call_goes_on_where_it_was(saved, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return write(self, texts)
 
-    whole = summarize(summarizer, TEXTS, tmp_path / "whole.jsonl", batch_size=1, progress=False)
+    whole = summarize(summarizer, TEXTS, tmp_path / "whole.jsonl", batch_size=1)
     file = tmp_path / "cut.jsonl"
     with monkeypatch.context() as patch:
         patch.setattr(Summarizer, "write", write_once)
         with pytest.raises(KeyboardInterrupt):
-            summarize(summarizer, TEXTS, file, batch_size=1, progress=False)
+            summarize(summarizer, TEXTS, file, batch_size=1)
     with file.open("a") as cut:
         cut.write('{"image_id": 8, "summ')  # the process died within a line
     asked.clear()
     with monkeypatch.context() as patch:
         patch.setattr(Summarizer, "write", lambda self, texts: asked.extend(texts) or write(self, texts))
-        assert summarize(summarizer, TEXTS, file, batch_size=1, progress=False) == whole
+        assert summarize(summarizer, TEXTS, file, batch_size=1) == whole
     assert len(asked) == len(TEXTS) - 1
     assert sorted(file.read_text().splitlines()) == sorted((tmp_path / "whole.jsonl").read_text().splitlines())
     monkeypatch.setattr(Summarizer, "write", None)
-    assert summarize(summarizer, TEXTS, file, progress=False) == whole  # all are there
+    assert summarize(summarizer, TEXTS, file) == whole  # all are there
 
 
 @pytest.mark.parametrize("hindrance", ["a pipe", "a link", "another process"])
 def test_a_cache_that_cannot_keep_summaries_is_not_needed(saved, tmp_path, monkeypatch, hindrance):
     monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
     summarizer = load_summarizer(str(saved / "t5"), device="cpu")
-    whole = summarize(summarizer, TEXTS, progress=False)
+    whole = summarize(summarizer, TEXTS)
     (file,) = (tmp_path / "cache/encodings").iterdir()
     file.unlink()
     (tmp_path / "thesis").write_text("")
@@ -109,7 +107,7 @@ def test_a_cache_that_cannot_keep_summaries_is_not_needed(saved, tmp_path, monke
     elif hindrance == "a link":
         file.symlink_to(tmp_path / "thesis")
     with locked(file) if hindrance == "another process" else nullcontext():
-        assert summarize(summarizer, TEXTS, progress=False) == whole
+        assert summarize(summarizer, TEXTS) == whole
     assert not file.is_file() or file.is_symlink()
     assert (tmp_path / "thesis").read_text() == ""
 
@@ -122,31 +120,19 @@ def test_what_cannot_be_summarised_or_kept(saved, tmp_path):
     with pytest.raises(InvalidOption, match="dtype 'int8'"):
         load_summarizer(str(saved / "t5"), dtype="int8")
     file = tmp_path / "made.jsonl"
-    summarize(load_summarizer(str(saved / "t5"), device="cpu"), TEXTS, file, progress=False)
+    summarize(load_summarizer(str(saved / "t5"), device="cpu"), TEXTS, file)
     with pytest.raises(InvalidOption, match=r"summaries of other captions, or by another model than .*pegasus"):
-        summarize(load_summarizer(str(saved / "pegasus"), device="cpu"), TEXTS, file, progress=False)
+        summarize(load_summarizer(str(saved / "pegasus"), device="cpu"), TEXTS, file)
     file.write_text('{"summary": "a dog"}\n')
     with pytest.raises(MalformedRun, match="line 1 is no summary that was kept here"):
-        summarize(load_summarizer(str(saved / "t5"), device="cpu"), TEXTS, file, progress=False)
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Exit status and output of the command on the sample."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["cxc-eccv", "query-corpus", *map(str, words), "--data-dir", "sample"])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code or 0, capsys.readouterr()
-
-    return run
+        summarize(load_summarizer(str(saved / "t5"), device="cpu"), TEXTS, file)
 
 
 def test_the_command_summarises_or_reads_summaries(command, saved, tmp_path):
-    file, words = tmp_path / "t5.jsonl", ("--model", saved / "bert", "--summaries", tmp_path / "t5.jsonl", "--output")
-    status, out = command(*words, tmp_path / "made", "--summarizer", saved / "t5")
-    assert status == 0, out.err
+    file = tmp_path / "t5.jsonl"
+    words = ("query-corpus", "--model", saved / "bert", "--summaries", file, "--output")
+    status, _, said = command(*words, tmp_path / "made", "--summarizer", saved / "t5")
+    assert status == 0, said
     assert len(file.read_text().splitlines()) == 60
     made = json.loads((tmp_path / "made" / "query_corpus.json").read_text())
     assert made["provenance"]["summaries"]["prefix"] == "summarize: "
@@ -155,6 +141,6 @@ def test_the_command_summarises_or_reads_summaries(command, saved, tmp_path):
     read = json.loads((tmp_path / "read" / "query_corpus.json").read_text())
     assert read["scores"] == made["scores"]
     assert read["provenance"]["summaries"]["file"] == "t5.jsonl"
-    status, out = command(*words, tmp_path / "all", "--query-position", 1)
+    status, _, said = command(*words, tmp_path / "all", "--query-position", 1)
     assert status == 2
-    assert "60 of 60 images have no summary of their captions other than that at position 1" in out.err
+    assert "60 of 60 images have no summary of their captions other than that at position 1" in said

@@ -69,18 +69,16 @@ def test_without_nltk(monkeypatch):
         load_wordnet()
 
 
-def test_no_zip_file(elsewhere):
+def test_something_else_in_its_place(elsewhere):
     (elsewhere / "wordnet.zip").write_text("not a zip file")
     with pytest.raises(MalformedSource, match=r"wordnet\.zip: found BadZipFile.*delete it and get it again"):
         load_wordnet()
-
-
-def test_an_empty_folder_and_a_zip_file_of_something_else(elsewhere):
-    (elsewhere / "wordnet").mkdir()
-    with pytest.raises(MalformedSource, match="get it again"):
-        load_wordnet()
     with zipfile.ZipFile(elsewhere / "wordnet.zip", "w") as archive:
         archive.writestr("wordnet/lexnames", "00\tadj.all\t3\n")
+    with pytest.raises(MalformedSource, match="get it again"):
+        load_wordnet()
+    (elsewhere / "wordnet.zip").unlink()
+    (elsewhere / "wordnet").mkdir()
     with pytest.raises(MalformedSource, match="get it again"):
         load_wordnet()
 
@@ -99,19 +97,18 @@ def rezip(wordnet, elsewhere):
     return write
 
 
-def test_a_zip_file_cut_off(rezip):
-    path = rezip()
-    path.write_bytes(path.read_bytes()[:5_000_000])
-    with pytest.raises(MalformedSource, match=r"wordnet\.zip: found BadZipFile"):
-        load_wordnet()
+def flip(data):
+    return data[:5_000_000] + bytes([data[5_000_000] ^ 1]) + data[5_000_001:]
 
 
-def test_a_flipped_bit(rezip):
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [(lambda data: data[:5_000_000], r"wordnet\.zip: found BadZipFile"), (flip, "is damaged, expected WordNet")],
+)
+def test_a_damaged_zip_file(rezip, damage, message):
     path = rezip()
-    data = bytearray(path.read_bytes())
-    data[5_000_000] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(MalformedSource, match="is damaged, expected WordNet"):
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(MalformedSource, match=message):
         load_wordnet()
 
 

@@ -1,22 +1,30 @@
 """Sentences whose meaning changes at one place: words are tagged, places found by kind, one of them chosen by seed.
 
-A kind is one file in ``kinds``, which says where a sentence can be changed, and to what; ``alter`` chooses. It stands
-below the dataset configs, of which ``adversarial`` is made with it, and so below ``explain``, which asks a model about
-the result.
+A kind is one file in ``kinds``, which says where a sentence can be changed, and to what.
 """
 
-from cxc_eccv.studies.explain.altering.alter import Altered, all_kinds, alter, alter_tagged, require_seed
-from cxc_eccv.studies.explain.altering.kind import Change, Kind, Places, substitute
-from cxc_eccv.studies.explain.altering.sentences import TAGGER, Sentence, Word, describe_tagger, tag_sentences
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from cxc_eccv.discovery import find_declared
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.studies.explain.altering.sentences import (
+    TAGGER,
+    Kind,
+    Sentence,
+    describe_tagger,
+    substitute,
+    tag_sentences,
+)
 
 __all__ = [
-    "TAGGER",
     "Altered",
-    "Change",
-    "Kind",
-    "Places",
     "Sentence",
-    "Word",
     "all_kinds",
     "alter",
     "alter_tagged",
@@ -25,3 +33,95 @@ __all__ = [
     "substitute",
     "tag_sentences",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """A sentence with one place changed.
+
+    From ``span_start`` to ``span_end``, characters of ``original``, the two differ: the article and the verb that agree
+    with ``replaced`` are included.
+    """
+
+    query_id: int
+    kind: str
+    original: str
+    altered: str
+    span_start: int
+    span_end: int
+    replaced: str
+    new_word: str
+    seed: int
+
+
+@cache
+def all_kinds() -> Mapping[str, Kind]:
+    """All declared kinds by name, in alphabetical order."""
+    return find_declared(importlib.import_module("cxc_eccv.studies.explain.altering.kinds"), "KIND", Kind)
+
+
+def alter(
+    sentences: Sequence[str],
+    kind: str,
+    *,
+    ids: Sequence[int] | None = None,
+    seed: int = 0,
+    tagger: str = TAGGER,
+    num_proc: int = 1,
+) -> list[Altered]:
+    """Change one place of every sentence that has one for this kind.
+
+    What is chosen for a sentence depends on the seed, the kind and its id alone: neither on the other sentences nor on
+    the number of processes. One exception is meant: ``colour_in`` chooses among the colours of all sentences.
+
+    Args:
+        sentences: N texts, each one sentence.
+        kind: as :func:`all_kinds` names them.
+        ids: N whole numbers, each once; None for 0, 1, 2 and so on.
+        seed: a whole number.
+        tagger: spaCy pipeline for English, by the name it is installed under.
+        num_proc: processes that tag. A script needs ``if __name__ == "__main__":`` for several.
+
+    Returns:
+        One entry per altered sentence, in their order; those without such a place are left out.
+
+    Raises:
+        UnknownName: no such kind.
+        InvalidOption: a seed that is no whole number, or ids that are not one per sentence.
+        SourceMissing: spaCy, the pipeline, nltk or WordNet is not at hand; says how to get it.
+
+    Example:
+        >>> alter(["A small dog on a bench"], "size", tagger="en_core_web_sm")[0].altered  # doctest: +SKIP
+        'An enormous dog on a bench'
+    """
+    if kind not in all_kinds():
+        raise UnknownName("kind of alteration", kind, all_kinds())
+    numbers = range(len(sentences)) if ids is None else ids
+    if len(numbers) != len(sentences) or len(set(numbers)) != len(numbers):
+        raise InvalidOption(f"{len(sentences)} sentences need as many ids, each once; these are {len(set(numbers))}")
+    if num_proc < 1:
+        raise InvalidOption(f"num_proc={num_proc}: give 1 or more processes")
+    require_seed(seed)
+    return alter_tagged(tag_sentences(sentences, tagger, num_proc), numbers, all_kinds()[kind], seed)
+
+
+def alter_tagged(sentences: Sequence[Sentence], ids: Sequence[int], kind: Kind, seed: int) -> list[Altered]:
+    """What :func:`alter` does, for sentences that are tagged already."""
+    places_of = kind.prepare(sentences)
+    altered = []
+    for number, sentence in zip(ids, sentences, strict=True):
+        places = places_of(sentence)
+        if places:
+            # A hash, so that the choice is the same wherever it is made; every change of a place is as likely.
+            drawn = int.from_bytes(hashlib.sha256(f"{seed}/{kind.name}/{number}".encode()).digest(), "big")
+            changes = places[drawn % len(places)]
+            change = changes[drawn // len(places) % len(changes)]
+            span = change.start, change.end, change.replaced, change.new_word
+            altered.append(Altered(number, kind.name, sentence.text, change.of(sentence), *span, seed))
+    return altered
+
+
+def require_seed(seed: object) -> None:
+    """Refuse a seed that is no whole number of 64 bits."""
+    if not isinstance(seed, int) or isinstance(seed, bool) or not -(2**63) <= seed < 2**63:
+        raise InvalidOption(f"seed={seed!r}: give a whole number")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["article_for", "compare_adjective", "inflect_verb", "keep_capital", "plural_of", "third_person"]
-
 SOUNDS_LIKE_CONSONANT = re.compile(r"(uni([^dmn]|$)|u[srt][aeiu]|eu|one\b|once\b|ewe)")
 SILENT_H = ("hour", "honest", "honor", "honour", "heir")
 SPOKEN_VOWEL_NUMBERS = re.compile(r"(8|11\b|18\b)")

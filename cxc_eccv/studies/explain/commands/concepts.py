@@ -48,51 +48,56 @@ def concepts(
 
     library = Library(data_dir, allow_modified=allow_modified)
     files = {"instances": instances, "objects": objects, "image_data": image_data}
-    found = load_concepts(library, split_name(split), concept_source(source), **files)
-    if image is not None and image not in library.karpathy(found.split).image_ids:
+    image_concepts = load_concepts(library, split_name(split), concept_source(source), **files)
+    if image is not None and image not in library.karpathy(image_concepts.split).image_ids:
         raise InvalidOption(f"image {image} is not one of {split}; name its split with --split")
-    for sheet in _sheets(found) if image is None else [_sheet_of_image(found, image)]:
+    for sheet in _sheets(image_concepts) if image is None else [_sheet_of_image(image_concepts, image)]:
         print_shown(sheet)
 
 
-def _sheets(found: ImageConcepts) -> list[Sheet]:
+def _sheets(image_concepts: ImageConcepts) -> list[Sheet]:
     """The counts of a split, and its most frequent concepts."""
-    annotated, showing = len(found.images), sum(map(bool, found.images.values()))
-    boxes = sum(map(len, found.boxes.values()))
+    annotated, showing = len(image_concepts.images), sum(map(bool, image_concepts.images.values()))
+    boxes = sum(map(len, image_concepts.boxes.values()))
     rows = [
-        ("images of the split", f"{found.n_images:,}"),
+        ("images of the split", f"{image_concepts.n_images:,}"),
         ("annotated", f"{annotated:,}"),
         ("  with concepts", f"{showing:,}"),
         ("  without: their annotators found nothing", f"{annotated - showing:,}"),
-        ("not annotated", f"{found.n_images - annotated:,}"),
-        ("boxes, an instance each", f"{boxes:,}" if found.counted else "not counted"),
-        *([("  groups, counted once", f"{found.groups:,}")] if found.groups else []),
-        *((f"left out: {reason}", f"{count:,}") for reason, count in sorted(found.left_out.items())),
+        ("not annotated", f"{image_concepts.n_images - annotated:,}"),
+        ("boxes, an instance each", f"{boxes:,}" if image_concepts.counted else "not counted"),
+        *([("  groups, counted once", f"{image_concepts.groups:,}")] if image_concepts.groups else []),
+        *((f"left out: {reason}", f"{count:,}") for reason, count in sorted(image_concepts.left_out.items())),
     ]
-    images = Counter(concept for shown in found.images.values() for concept in shown)
+    images = Counter(concept for shown in image_concepts.images.values() for concept in shown)
     rows.append(("different concepts", f"{len(images):,}"))
-    counts = Counter(box.concept for boxes in found.boxes.values() for box in boxes)
+    counts = Counter(box.concept for boxes in image_concepts.boxes.values() for box in boxes)
     most = [
-        (concept, f"{number:,}", *([f"{counts[concept]:,}"] if found.counted else []))
+        (concept, f"{number:,}", f"{counts[concept]:,}")[: 2 + image_concepts.counted]
         for concept, number in sorted(images.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
     ]
-    header = ("concept", "images", *(["instances"] if found.counted else []))
     return [
-        Sheet(("what", "number"), rows, title=f"{found.source}, {found.split} split"),
-        Sheet(header, most, title=f"The {len(most)} most frequent concepts"),
+        Sheet(("what", "number"), rows, title=f"{image_concepts.source}, {image_concepts.split} split"),
+        Sheet(
+            ("concept", "images", "instances")[: 2 + image_concepts.counted],
+            most,
+            title=f"The {len(most)} most frequent concepts",
+        ),
     ]
 
 
-def _sheet_of_image(found: ImageConcepts, image: int) -> Sheet:
+def _sheet_of_image(image_concepts: ImageConcepts, image: int) -> Sheet:
     """A row per concept of one image."""
-    (shown,) = found.of([image])
+    (shown,) = image_concepts.of([image])
     if not shown:
-        raise InvalidOption(f"image {image} shows no concept: {found.source} have an entry for it, and nothing in it")
-    boxes = found.boxes.get(image, ())
+        raise InvalidOption(
+            f"image {image} shows no concept: {image_concepts.source} have an entry for it, and nothing in it"
+        )
+    boxes = image_concepts.boxes.get(image, ())
     rows = []
     for concept, areas in shown.items():
         names = sorted({box.name for box in boxes if box.concept == concept})
         sizes = ", ".join(f"{area:.2%}" for area in sorted(areas.tolist(), reverse=True))
-        rows.append((concept, *([", ".join(names), str(areas.size), sizes] if found.counted else [])))
-    header = ("concept", *(["called", "instances", "share of the image"] if found.counted else []))
-    return Sheet(header, rows, prose=frozenset(range(1, len(header))), title=f"{found.source}, image {image}")
+        rows.append((concept, *([", ".join(names), str(areas.size), sizes] if image_concepts.counted else [])))
+    header = ("concept", *(["called", "instances", "share of the image"] if image_concepts.counted else []))
+    return Sheet(header, rows, prose=frozenset(range(1, len(header))), title=f"{image_concepts.source}, image {image}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,10 +16,9 @@ from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import replaced_folder
 
 if TYPE_CHECKING:
-    from cxc_eccv.sources.library import Library
-    from cxc_eccv.studies.explain.explanation import Explanation
-    from cxc_eccv.studies.explain.paired_failures import Paired
+    from cxc_eccv.studies.explain.explanation import Explanation, Paired
     from cxc_eccv.studies.explain.reranking import Reranking
+    from cxc_eccv.tables import Table
 
 FILES = ("explain.json", "failures.parquet", "explain.md", "explain.html")
 
@@ -91,15 +90,12 @@ def explain(
       cxc-eccv explain minilm.npz --concepts visual-genome
       cxc-eccv explain clip.npz --adversarial altered.npz --output explained
     """
-    from cxc_eccv.evaluation.report import choose_similarity
     from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.library import Library
     from cxc_eccv.sources.wordnet import load_wordnet
     from cxc_eccv.studies.explain.concepts import load_concepts
-    from cxc_eccv.studies.explain.explanation import check_run, explain_run
+    from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run
     from cxc_eccv.studies.explain.global_table import make_tables
-    from cxc_eccv.studies.explain.paired_failures import compare_failures, refuse_other_queries
-    from cxc_eccv.studies.explain.reranking import check_altered, rerank
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types import check_whole
 
@@ -109,36 +105,30 @@ def explain(
     check_whole("seed", seed, 0)
     source = concept_source(concepts)
     library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
-    models, selections = load_runs(files, direction, name), {}
-    for model, run in models.items():  # before long files of concepts are read
-        choose_similarity(run, similarity=similarity)
-        selections[model] = check_run(run, library, wanted, names(directions))
-    refuse_other_queries(
-        {
-            model: {part.name: part.needs[0].query_ids for part in selection.parts}
-            for model, selection in selections.items()
-        }
-    )
-    altered = None if adversarial is None else load_embeddings(adversarial)
-    (baseline, *_) = models.values()
-    if altered is not None:
-        check_altered(baseline, altered, library.captions(wanted), names(directions))
+    runs, asked = load_runs(files, direction, name), names(directions)
+    selections = check_runs(runs, library, wanted, directions=asked, similarity=similarity)
+    baseline = next(iter(runs.values()))
+    if adversarial is not None:
+        from cxc_eccv.studies.explain.reranking import check_altered, rerank, reranking_tables
+
+        altered = load_embeddings(adversarial)
+        check_altered(baseline, altered, library.captions(wanted), asked)
     load_wordnet()
     shown = load_concepts(library, wanted, source, instances=instances, objects=objects, image_data=image_data)
     explained = [
         explain_run(run, library, shown, wanted, similarity=similarity, name=model, selection=selections[model])
-        for model, run in models.items()
+        for model, run in runs.items()
     ]
     paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
-    reranked = None
-    if altered is not None:
-        reranked = rerank(
-            baseline, altered, library, wanted, directions=names(directions), similarity=similarity, seed=seed
-        )
+    tables, reranked = make_tables(explained, paired), None
+    if adversarial is not None:
+        reranked = rerank(baseline, altered, library, wanted, directions=asked, similarity=similarity, seed=seed)
+        tables += reranking_tables(reranked)
+    of_page = {"library": library, "images": images, "seed": seed}
     try:
-        written = [] if output is None else _write(output, explained, paired, reranked, library, images, seed)
+        written = [] if output is None else _write(output, explained, paired, reranked, tables, **of_page)
     finally:
-        print_shown(tables_to_console(make_tables(explained, paired, reranked)))
+        print_shown(tables_to_console(tables))
     say_written(written)
 
 
@@ -147,21 +137,20 @@ def _write(
     explained: Sequence[Explanation],
     paired: Sequence[Paired],
     reranked: Reranking | None,
-    library: Library,
-    images: Path | None,
-    seed: int,
+    tables: Sequence[Table],
+    **of_page: Any,  # noqa: ANN401 - of render_explained
 ) -> list[Path]:
-    """Write the numbers, a row per failure, the table and the page, all or nothing; other files are kept."""
+    """Write the numbers, a row per failure, the tables and the page, all or nothing; other files are kept."""
     from cxc_eccv.parquet import write_parquet
-    from cxc_eccv.studies.explain.global_table import explanations_to_json, join_tables, make_tables
+    from cxc_eccv.studies.explain.global_table import explanations_to_json, join_tables
     from cxc_eccv.studies.explain.page import render_explained
     from cxc_eccv.tables import tables_to_markdown
 
     with replaced_folder(output, FILES) as folder:
         texts = {
-            "explain.json": explanations_to_json(explained, paired, reranked, command=COMMAND.get()),
-            "explain.md": tables_to_markdown(make_tables(explained, paired, reranked)),
-            "explain.html": render_explained(explained, library, paired, reranked, images=images, seed=seed),
+            "explain.json": explanations_to_json(explained, paired, reranked, COMMAND.get()),
+            "explain.md": tables_to_markdown(tables),
+            "explain.html": render_explained(explained, tables=tables, **of_page),
         }
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8", newline="\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -32,9 +31,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cxc_eccv.studies.explain.query_corpus import Corpus, QueryCorpusReport
+    from cxc_eccv.tables import Table
     from cxc_eccv.types import Embeddings
-
-__all__ = ["query_corpus"]
 
 OF_MODEL = (
     *("processor", "revision", "trust_remote_code", "caption_prompt", "pooling", "batch_size", "dtype", "lowercase"),
@@ -43,7 +41,7 @@ OF_MODEL = (
 """Options that are for ``--model`` alone."""
 
 Encode = Callable[..., "Embeddings"]
-"""(id, text) each, or a table of captions, and a ``file`` to keep the vectors in or None, to the vectors."""
+"""(id, text) each, or a table of captions, and at will a ``file`` to keep the vectors in, to the vectors."""
 
 
 def query_corpus(
@@ -117,7 +115,6 @@ def query_corpus(
     """
     import numpy as np
 
-    from cxc_eccv.runs import load_embeddings
     from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus, take_rows
     from cxc_eccv.tables import tables_to_console
@@ -129,20 +126,17 @@ def query_corpus(
     library = Library(data_dir, allow_modified=allow_modified)
     of_split = {} if split is None else {"split": split_name(split)}
     captions = collect_captions(library, collection, of_split.get("split"))
-    ids = np.asarray(captions["caption_id"], dtype=np.int64)
     corpus = None
     if file is not None:
-        run = load_embeddings(file)
-        if run.captions is None:
-            raise InvalidOption(f"{file}: holds no captions; a query and what it searches are captions")
-        vectors = take_rows(run.captions, ids, file)
-        facts: dict[str, Any] = {"run": run.facts(), "model": name or run.model or file.stem}
+        side, facts = _load_captions(file, name)
     else:
         encode, facts = _load_encoder(str(model), context.params)
-        vectors = take_rows(encode(captions, file=embeddings), ids, model)
+        side = encode(captions, file=embeddings)
         if summarizer is not None or summaries is not None:
-            corpus, of_corpus = _summarise(captions, query_position, context.params, encode)
-            facts |= of_corpus
+            corpus, facts["summaries"] = _summarise(captions, query_position, context.params, encode)
+    vectors = take_rows(side, np.asarray(captions["caption_id"], dtype=np.int64), file or model)
+    if COMMAND.get() is not None:
+        facts["command"] = COMMAND.get()
     report = evaluate_query_corpus(
         captions,
         vectors,
@@ -150,18 +144,17 @@ def query_corpus(
         collection=collection,
         query_position=query_position,
         corpus=corpus,
-        corpus_name=None if corpus is None else "a summary of their other captions",
         normalise=normalise,
         confidence=confidence,
         seed=seed,
         **of_split,
         **facts,
-        **({} if COMMAND.get() is None else {"command": COMMAND.get()}),
     )
+    table = report.table()
     try:
-        written = [] if output is None else _write(report, output)
+        written = [] if output is None else _write(report, table, output)
     finally:
-        print_shown(tables_to_console([report.table()]))
+        print_shown(tables_to_console([table]))
     say_written(written)
 
 
@@ -173,24 +166,34 @@ def _check_source(context: typer.Context, file: Path | None, model: str | None) 
         raise InvalidOption(
             "nothing to rank: name a file with embeddings of the captions, or a model with --model ID_OR_FOLDER"
         )
-    given = [name for name in OF_MODEL if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
-    if file is not None and given:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+    named = [name for name in OF_MODEL if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    if file is not None and named:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in named)
         raise InvalidOption(f"{options}: for --model alone, as {file} holds vectors of captions; leave it out")
 
 
-def _load_encoder(model: str, given: dict[str, Any]) -> tuple[Encode, dict[str, Any]]:
+def _load_captions(file: Path, name: str | None) -> tuple[Embeddings, dict[str, Any]]:
+    """The captions' vectors in a file, and what a report says of it."""
+    from cxc_eccv.runs import load_embeddings
+
+    run = load_embeddings(file)
+    if run.captions is None:
+        raise InvalidOption(f"{file}: holds no captions; a query and what it searches are captions")
+    return run.captions, {"run": run.facts(), "model": name or run.model or file.stem}
+
+
+def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, dict[str, Any]]:
     """What turns texts into vectors of a model, which are kept; and what a report says of it."""
     with needs_train_extra():
         from cxc_eccv.encoding import encode_once, load_model
 
     register_models()
     names = ("processor", "revision", "trust_remote_code", "caption_prompt", "dtype", "lowercase", "device", "name")
-    loaded = load_model(model, **{name: given[name] for name in names})
+    loaded = load_model(model, **{name: options[name] for name in names})
 
-    def encode(captions: Any, file: Path | None) -> Embeddings:  # noqa: ANN401 - as of encode_once
+    def encode(captions: Any, file: Path | None = None) -> Embeddings:  # noqa: ANN401 - as of encode_once
         run, was_there = encode_once(
-            loaded, file, captions=captions, batch_size=given["batch_size"], pooling=given["pooling"]
+            loaded, file, captions=captions, batch_size=options["batch_size"], pooling=options["pooling"]
         )
         say_kept(run, was_there)
         return cast("Embeddings", run.captions)
@@ -199,43 +202,42 @@ def _load_encoder(model: str, given: dict[str, Any]) -> tuple[Encode, dict[str, 
 
 
 def _summarise(
-    captions: pa.Table, query_position: str, given: dict[str, Any], encode: Encode
+    captions: pa.Table, query_position: str, options: dict[str, Any], encode: Encode
 ) -> tuple[Corpus, dict[str, Any]]:
     """Images as summaries, made now or read from a file; and what a report says of these."""
     import numpy as np
 
     from cxc_eccv.studies.explain.query_corpus import find_positions, key_summaries, pair_up, summary_corpus
 
-    owners, file = np.asarray(captions["image_id"], dtype=np.int64), given["summaries"]
+    owners, file = np.asarray(captions["image_id"], dtype=np.int64), options["summaries"]
     positions = find_positions(query_position, owners)
-    if given["summarizer"] is None:
+    if options["summarizer"] is None:
         from cxc_eccv.cli.user_tables import read_summaries
         from cxc_eccv.runs.checks import hash_file
 
         summaries = key_summaries(read_summaries(file), positions, file)
-        facts = {"file": file.name, "sha256": hash_file(file)}
-    else:
-        with needs_train_extra():
-            from cxc_eccv.studies.explain.summaries import join_captions, load_summarizer, summarize
+        return summary_corpus(summaries, encode), {"file": file.name, "sha256": hash_file(file)}
+    with needs_train_extra():
+        from cxc_eccv.studies.explain.summaries import join_captions, load_summarizer, summarize
 
-        if file is not None:
-            refuse_unwritable(file, file=True)
-        summarizer = load_summarizer(given["summarizer"], device=given["device"], dtype=given["dtype"])
-        texts = [
-            (image_id, pairing.position, text)
-            for pairing in (pair_up(owners, position) for position in positions)
-            for image_id, text in zip(pairing.image_ids.tolist(), join_captions(captions, pairing), strict=True)
-        ]
-        made = summarize(summarizer, texts, file, batch_size=given["batch_size"])
-        summaries = {text[:2]: summary for text, summary in zip(texts, made, strict=True)}
-        facts = summarizer.facts
-    return summary_corpus(summaries, partial(encode, file=None)), {"summaries": facts}
+    if file is not None:
+        refuse_unwritable(file, file=True)
+    summarizer = load_summarizer(options["summarizer"], device=options["device"], dtype=options["dtype"])
+    texts = [
+        (image_id, pairing.position, text)
+        for pairing in (pair_up(owners, position) for position in positions)
+        for image_id, text in zip(pairing.image_ids.tolist(), join_captions(captions, pairing), strict=True)
+    ]
+    made = summarize(summarizer, texts, file, batch_size=options["batch_size"])
+    summaries = {text[:2]: summary for text, summary in zip(texts, made, strict=True)}
+    return summary_corpus(summaries, encode), summarizer.facts
 
 
-def _write(report: QueryCorpusReport, output: Path) -> list[Path]:
+def _write(report: QueryCorpusReport, table: Table, output: Path) -> list[Path]:
     from cxc_eccv.runs.rankings import write_rankings
+    from cxc_eccv.tables import tables_to_markdown
 
-    texts = {"query_corpus.json": report.to_json(), "query_corpus.md": report.to_markdown()}
+    texts = {"query_corpus.json": report.to_json(), "query_corpus.md": tables_to_markdown([table])}
     files = [*texts, "rankings.parquet"]
     with replaced_folder(output, files) as folder:
         for name, text in texts.items():

@@ -2,8 +2,7 @@
 
 from cxc_eccv.sources.coco_words import words_for_living
 from cxc_eccv.studies.explain.altering.english import compare_adjective
-from cxc_eccv.studies.explain.altering.kind import Kind, Places, substitute
-from cxc_eccv.studies.explain.altering.sentences import Sentence
+from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
 
 BOTH_WAYS = (
     "armed/unarmed artificial/natural back/front beautiful/ugly cheap/expensive clean/dirty closed/open cold/hot "

@@ -1,7 +1,6 @@
 """Kind ``number``: a numeral gives way to another one."""
 
-from cxc_eccv.studies.explain.altering.kind import Kind, Places, substitute
-from cxc_eccv.studies.explain.altering.sentences import Sentence
+from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
 
 WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 DIGITS = tuple(str(number) for number in range(2, 11))

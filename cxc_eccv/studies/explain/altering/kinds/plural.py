@@ -1,8 +1,7 @@
 """Kind ``plural``: one thing becomes several, or several become one, with the article and the verb that go with it."""
 
 from cxc_eccv.studies.explain.altering.english import article_for, keep_capital, plural_of, third_person
-from cxc_eccv.studies.explain.altering.kind import Change, Kind, Places
-from cxc_eccv.studies.explain.altering.sentences import Sentence
+from cxc_eccv.studies.explain.altering.sentences import Change, Kind, Places, Sentence
 
 MODIFIERS = frozenset({"CC", "HYPH", "JJ", "NN", "VBG", "VBN"})
 
@@ -72,17 +71,13 @@ def _to_singular(sentence: Sentence, place: int, verb: int) -> Change | None:
     if lemma in NO_SINGULAR or plural_of(lemma) != sentence.lower[place] or lemma == sentence.lower[place]:
         return None
     first = _start_of(sentence, place)
-    before = sentence.before(first)
-    if sentence.children(place, "nummod", "predet", "quantmod") or not QUANTIFIERS.isdisjoint(
-        sentence.lower[first:place]
-    ):
+    described = sentence.lower[first:place]
+    if sentence.children(place, "nummod", "predet", "quantmod") or not QUANTIFIERS.isdisjoint(described):
         return None
     tag_before = sentence.words[first - 1].tag if first else ""
-    if before in NOT_BEFORE_ONE or tag_before in NO_BOUNDARY:
+    if sentence.before(first) in NOT_BEFORE_ONE or tag_before in NO_BOUNDARY:
         return None
-    article = (
-        "" if tag_before in ("DT", "PRP$", "POS") else article_for(" ".join((*sentence.lower[first:place], lemma)))
-    )
+    article = "" if tag_before in ("DT", "PRP$", "POS") else article_for(" ".join((*described, lemma)))
     return _rewrite(sentence, first, place, verb, article, lemma)
 
 
@@ -110,10 +105,8 @@ def _verb_of(sentence: Sentence, noun: int) -> int | None:
     if any(_finite(sentence, clause) for clause in sentence.children(noun, "relcl")):
         return None
     if word.role == "attr":
-        verb = word.head
-        return (
-            verb if sentence.children(verb, "expl") and verb < noun and sentence.children(noun, "conj") == [] else None
-        )
+        there_is = word.head < noun and sentence.children(word.head, "expl") and not sentence.children(noun, "conj")
+        return word.head if there_is else None
     if word.role not in ("nsubj", "nsubjpass"):
         return -1 if word.role != "conj" else None
     if sentence.children(noun, "conj"):
@@ -140,10 +133,8 @@ def _rewrite(sentence: Sentence, first: int, noun: int, verb: int, article: str,
     parts[noun] = new.upper() if old.isupper() else new
     if sentence.lower[first] in ("a", "an"):
         parts[first] = ""
-    elif article and first == noun:
-        parts[first] = f"{article} {parts[first]}"
     elif article:
-        parts[first] = f"{article} {parts[first].lower() if first == 0 else parts[first]}"
+        parts[first] = f"{article} {parts[first].lower() if first == 0 != noun else parts[first]}"
     if verb >= 0:
         form = _agree(sentence, verb, plural=sentence.words[noun].tag == "NN")
         if form is None:

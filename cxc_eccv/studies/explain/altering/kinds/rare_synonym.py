@@ -1,8 +1,7 @@
 """Kind ``rare_synonym``: a noun gives way to a rarer word for the same, a control."""
 
 from cxc_eccv.studies.explain.altering.english import plural_of
-from cxc_eccv.studies.explain.altering.kind import Kind, Places, substitute
-from cxc_eccv.studies.explain.altering.sentences import Sentence
+from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
 
 RARER = (
     "animal/creature attire/garb automobile/motorcar baby/infant backpack/knapsack bartender/barkeep "
@@ -45,9 +44,7 @@ def find(sentence: Sentence) -> Places:
 
 def _is_part_of_name(sentence: Sentence, place: int) -> bool:
     compound = sentence.words[place].role == "compound" or sentence.children(place, "compound")
-    before_noun = any(
-        word.tag in ("NN", "NNS") for word in sentence.words[place + 1 : place + 2]
-    )  # parsed as no compound
+    before_noun = any(word.tag in ("NN", "NNS") for word in sentence.words[place + 1 : place + 2])
     return bool(compound) or before_noun or not sentence.stands_alone(place, place)
 
 

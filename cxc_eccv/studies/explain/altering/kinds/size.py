@@ -1,7 +1,6 @@
 """Kind ``size``: large becomes small and the other way round."""
 
-from cxc_eccv.studies.explain.altering.kind import Kind, Places, substitute
-from cxc_eccv.studies.explain.altering.sentences import Sentence
+from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
 
 LARGE, SMALL = ("big", "enormous", "huge", "large"), ("little", "minor", "small", "tiny")
 OPPOSITES = {

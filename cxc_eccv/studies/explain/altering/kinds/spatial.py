@@ -1,7 +1,6 @@
 """Kind ``spatial``: what is left is right, what is above is below."""
 
-from cxc_eccv.studies.explain.altering.kind import Kind, Places, substitute
-from cxc_eccv.studies.explain.altering.sentences import Sentence
+from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
 
 PREPOSITIONS = {
     "above": ("below",),

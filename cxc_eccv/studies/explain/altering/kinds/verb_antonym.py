@@ -2,8 +2,7 @@
 
 from cxc_eccv.sources.coco_words import words_for_living
 from cxc_eccv.studies.explain.altering.english import inflect_verb
-from cxc_eccv.studies.explain.altering.kind import Kind, Places, substitute
-from cxc_eccv.studies.explain.altering.sentences import Sentence
+from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
 
 ACTIVE = ("VB", "VBD", "VBG", "VBP", "VBZ")
 """Past participles are left alone: *filled with* has no opposite of the same grammar."""

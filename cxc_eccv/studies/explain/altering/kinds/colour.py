@@ -1,20 +1,17 @@
-"""Colours of CSS, which are Matplotlib's too: as English reads them, found in sentences, and how far apart they are."""
+"""Kinds ``colour_all`` and ``colour_in``: a colour gives way to a distant one of CSS's, which are Matplotlib's too."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from PIL import ImageColor
 
 from cxc_eccv.sources.coco_words import load_category_words
-from cxc_eccv.studies.explain.altering.kind import Change, substitute
-from cxc_eccv.studies.explain.altering.sentences import Sentence
-
-__all__ = ["LEAST_DISTANCE", "Mention", "all_colours", "find_colours", "recolour"]
+from cxc_eccv.studies.explain.altering.sentences import Change, Kind, Places, Sentence, substitute
 
 LEAST_DISTANCE = 150.0
 """Between an RGB colour and the one that replaces it; black and white are 441.7 apart, red and orange 165.
@@ -51,11 +48,6 @@ def all_colours() -> dict[str, str]:
     """CSS name to its English words, in alphabetical order; of two spellings of one name, the one with ``gray``."""
     names = sorted(name for name in ImageColor.colormap if "grey" not in name)
     return {name: PARTS.sub(lambda part: part[0] + " ", name).strip() for name in names}
-
-
-def distance(one: str, other: str) -> float:
-    """Euclidean distance of two CSS colours in RGB space."""
-    return math.dist(ImageColor.getrgb(one), ImageColor.getrgb(other))
 
 
 def find_colours(sentence: Sentence) -> Iterator[Mention]:
@@ -96,5 +88,38 @@ def recolour(sentence: Sentence, mention: Mention, colours: Iterable[str]) -> li
     return [
         substitute(sentence, mention.first, all_colours()[colour], mention.last)
         for colour in colours
-        if distance(colour, mention.colour) >= LEAST_DISTANCE and there.isdisjoint(all_colours()[colour].split())
+        if math.dist(ImageColor.getrgb(colour), ImageColor.getrgb(mention.colour)) >= LEAST_DISTANCE
+        and there.isdisjoint(all_colours()[colour].split())
     ]
+
+
+def find_any(sentence: Sentence) -> Places:
+    """Every colour of a thing, and all that are far from it."""
+    return [recolour(sentence, mention, all_colours()) for mention in find_colours(sentence)]
+
+
+def prepare_mentioned(data: Sequence[Sentence]) -> Callable[[Sentence], Places]:
+    """Every colour of a thing, for colours that some sentence of the data gives to a thing."""
+    mentioned = sorted({mention.colour for sentence in data for mention in find_colours(sentence)})
+
+    def find(sentence: Sentence) -> Places:
+        places = [recolour(sentence, mention, mentioned) for mention in find_colours(sentence)]
+        return [changes for changes in places if changes]
+
+    return find
+
+
+KINDS = (
+    Kind(
+        name="colour_all",
+        description=f"A colour gives way to any CSS colour at an RGB distance of {LEAST_DISTANCE:.0f} or more: *a red "
+        "bus* is *a dark slate blue bus*.",
+        prepare=lambda data: find_any,
+    ),
+    Kind(
+        name="colour_in",
+        description="A colour gives way to one that another sentence of the data mentions, at an RGB distance of "
+        f"{LEAST_DISTANCE:.0f} or more: *a red bus* is *a green bus*.",
+        prepare=prepare_mentioned,
+    ),
+)
