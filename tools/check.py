@@ -1,9 +1,9 @@
 """Run every check and stop at the first failure: ``python tools/check.py [--only NAME] [pytest arguments]``.
 
 Types, generators and the core without its studies are checked while the tests run, and their output comes after that of
-the tests. Tests run in two processes; ``-n 0`` runs them in one. ``--only core`` runs all tests of the core, where the
-check among the others runs the fast ones. The real data is the folder that CXC_ECCV_DATA names, else ``shared/data``
-beside the checkout where it is there.
+the tests. Tests run in two processes; ``-n 0`` runs them in one. ``--only core`` runs lint, types and tests of the core
+too, where the check among the others runs its commands and finds its tests. The real data is the folder that
+CXC_ECCV_DATA names, else ``shared/data`` beside the checkout where it is there.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def main() -> int:
         report = Path(folder) / "tests.xml"
         planned = checks([f"--junit-xml={report}", *pytest_arguments])
         if options.only == "core":
-            planned["core"][0] += ["--all-tests", f"--junit-xml={report}", *pytest_arguments]
+            planned["core"][0] += ["--whole", f"--junit-xml={report}", *pytest_arguments]
         if options.only:
             status = run(options.only, planned[options.only], environment)
         else:

@@ -1,7 +1,8 @@
-"""Check the core without its studies: ``python tools/check_core.py [--all-tests] [pytest arguments]``.
+"""Check the core without its studies: ``python tools/check_core.py [--whole] [pytest arguments]``.
 
-The tree is copied without the studies and their tests. What is left must pass ruff, mypy, the layers and the tests, and
-its commands must run. The tests are those of the fast lane, with ``--all-tests`` all but the slow ones.
+The tree is copied without the studies and their tests. The layers of what is left must hold, its commands must run, and
+its tests must be found, which imports every module. With ``--whole`` it must also pass ruff, mypy and all tests but the
+slow ones.
 """
 
 from __future__ import annotations
@@ -61,15 +62,18 @@ def drop_contracts(settings: str) -> str:
     return CONTRACT.join([head, *(contract for contract in contracts if "cxc_eccv.studies" not in contract)])
 
 
-def core_checks(tests: list[str]) -> list[list[str]]:
+def core_checks(tests: list[str], *, whole: bool) -> list[list[str]]:
     """Arguments of the Python commands to run in the copy, in their order."""
+    layers, commands = ["-c", LINT_IMPORTS], [["-c", START, *command] for command in COMMANDS]
+    if not whole:
+        return [layers, *commands, ["-m", "pytest", "-n", "0", "-qq", "--collect-only", *FULL_STRENGTH]]
     return [
         ["-m", "ruff", "check", "."],
         ["-m", "ruff", "format", "--check", "."],
         ["-m", "mypy", "--cache-dir", str(ROOT / ".mypy_cache")],  # what the check of types has found of the same files
-        ["-c", LINT_IMPORTS],
-        *(["-c", START, *command] for command in COMMANDS),
-        ["-m", "pytest", *IN_PARALLEL, *tests],
+        layers,
+        *commands,
+        ["-m", "pytest", *IN_PARALLEL, *FULL_STRENGTH, *tests],
     ]
 
 
@@ -78,7 +82,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--all-tests", action="store_true", help="run all tests but the slow ones, not the fast lane")
+    parser.add_argument("--whole", action="store_true", help="run ruff, mypy and the tests too")
     options, pytest_arguments = parser.parse_known_args()
     if not (ROOT / ".git").exists():
         print("The core is not checked alone: this is no git checkout, which says what belongs to the tree.")
@@ -86,7 +90,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         copy_core(ROOT, Path(folder))
         environment = os.environ | {"PYTHONPATH": folder}
-        for arguments in core_checks([*(FULL_STRENGTH if options.all_tests else []), *pytest_arguments]):
+        for arguments in core_checks(pytest_arguments, whole=options.whole):
             print(f"$ python {' '.join(arguments)}", flush=True)
             status = subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, check=False).returncode
             if status:

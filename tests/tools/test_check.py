@@ -175,7 +175,7 @@ def test_the_core_is_what_git_knows_and_the_kernels_without_the_studies(check, c
     assert "cxc_eccv.studies" not in json.dumps(settings_["tool"]["importlinter"])
 
 
-def test_the_core_is_checked_with_the_fast_tests_and_alone_with_all(check, monkeypatch):
+def test_the_core_s_tests_are_found_and_with_whole_run(check, monkeypatch):
     import check_core
 
     ran = []
@@ -183,12 +183,12 @@ def test_the_core_is_checked_with_the_fast_tests_and_alone_with_all(check, monke
     monkeypatch.setattr(check_core.Path, "exists", lambda path: True)
     done = subprocess.CompletedProcess([], 0)
     monkeypatch.setattr(check_core.subprocess, "run", lambda command, **options: ran.append(command[1:]) or done)
-    for arguments in ([], ["--all-tests", "-x"]):
+    for arguments in ([], ["--whole", "-x"]):
         monkeypatch.setattr(sys, "argv", ["check_core.py", *arguments])
         assert check_core.main() == 0
-    fast, everything = (command for command in ran if command[:2] == ["-m", "pytest"])
-    assert fast == ["-m", "pytest", *check.IN_PARALLEL]
-    assert everything == [*fast, *check.FULL_STRENGTH, "-x"]
+    collected, everything = (command for command in ran if command[:2] == ["-m", "pytest"])
+    assert "--collect-only" in collected
+    assert everything == ["-m", "pytest", *check.IN_PARALLEL, *check.FULL_STRENGTH, "-x"]
     assert [command[2] for command in ran if command[1] == check_core.START][:5] == [
         *("demo", "build", "evaluate", "report", "compare")
     ]
