@@ -36,17 +36,8 @@ null; ``label`` 1 (entailed) or 0; ``rating`` the grade from 0 to 5 that the lab
 ``flickr30k/1000092795``), ``caption_key`` is that of the hypothesis (``coco/770337``); both may be null.
 """
 
-PAIRS_SCHEMA = pa.schema(
-    [
-        ("premises", pa.list_(pa.string())),
-        ("image", pa.string()),
-        ("hypothesis", pa.string()),
-        ("label", pa.int8()),
-        ("rating", pa.float32()),
-        ("image_key", pa.string()),
-        ("caption_key", pa.string()),
-    ]
-)
+OF_PAIRS = ("image", "hypothesis", "label", "rating", "image_key", "caption_key")
+PAIRS_SCHEMA = pa.schema([("premises", pa.list_(pa.string())), *map(SCHEMA.field, OF_PAIRS)])
 
 SPLITS = {raw: split for raw, split in SPLIT_OF_RAW.items() if raw != "restval"}
 """Split as the name of a part has it to its name in the library."""
