@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from slow_ranks import slow_rank, slow_scores
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds, UnknownName
 from cxc_eccv.studies.explain.query_corpus import (
@@ -32,38 +33,19 @@ def table(owners, texts=None):
     return pa.table({"caption_id": pa.array(ids, pa.int64()), "image_id": pa.array(owners, pa.int64()), "text": texts})
 
 
-def slow_ranks(owners, vectors, position, normalise=False):
-    """Rank of each image's own mean, an image that ties above it; image by image, in plain Python."""
-    means, queries = {}, {}
+def rank_by_loops(owners, vectors, position, normalise=False):
+    """Rank of each image's own mean, image by image."""
+    means, queries = [], []
     for image in dict.fromkeys(owners):
         rows = [row for row, owner in enumerate(owners) if owner == image]
         if len(rows) < 2 or len(rows) <= position:
             continue
-        queries[image] = vectors[rows[position]].astype(float)
+        queries.append(vectors[rows[position]].astype(float))
         others = [vectors[row].astype(float) for row in rows if row != rows[position]]
         if normalise:
             others = [vector / np.sqrt((vector**2).sum()) for vector in others]
-        means[image] = sum(others) / len(others)
-    ranks = {}
-    for image, query in queries.items():
-        cosines = {
-            other: float((query * mean).sum() / np.sqrt((query**2).sum() * (mean**2).sum()))
-            for other, mean in means.items()
-        }
-        ranks[image] = 1 + sum(value >= cosines[image] - 1e-9 for other, value in cosines.items() if other != image)
-    return ranks
-
-
-def slow_scores(ranks):
-    ranks = sorted(ranks)
-    half = len(ranks) // 2
-    return {
-        **{f"recall_at_{k}": sum(rank <= k for rank in ranks) / len(ranks) for k in (1, 5, 10)},
-        **{f"mrr_at_{k}": sum(1 / rank for rank in ranks if rank <= k) / len(ranks) for k in (5, 10)},
-        "mrr": sum(1 / rank for rank in ranks) / len(ranks),
-        "median_rank": ranks[half] if len(ranks) % 2 else (ranks[half - 1] + ranks[half]) / 2,
-        "fails": sum(rank > 1 for rank in ranks) / len(ranks),
-    }
+        means.append(sum(others) / len(others))
+    return [slow_rank(query, means, place) for place, query in enumerate(queries)]
 
 
 def check(report, position, ranks):
@@ -81,9 +63,9 @@ def test_a_plain_loop_agrees(sample_library, normalise):
     report = evaluate_query_corpus(table(owners), vectors, sample_library, **options)
     most, every = max(owners.count(image) for image in owners), []
     for position in range(most):
-        ranks = slow_ranks(owners, vectors, position, normalise)
-        check(report, position, ranks.values())
-        every += ranks.values()
+        ranks = rank_by_loops(owners, vectors, position, normalise)
+        check(report, position, ranks)
+        every += ranks
         assert report.rows[position].queries == len(ranks)
         assert report.rows[position].left_out == 40 - len(ranks)
     check(report, "all", every)

@@ -13,26 +13,7 @@ from functools import cache
 
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.studies.explain.altering.sentences import (
-    TAGGER,
-    Kind,
-    Sentence,
-    describe_tagger,
-    substitute,
-    tag_sentences,
-)
-
-__all__ = [
-    "Altered",
-    "Sentence",
-    "all_kinds",
-    "alter",
-    "alter_tagged",
-    "describe_tagger",
-    "require_seed",
-    "substitute",
-    "tag_sentences",
-]
+from cxc_eccv.studies.explain.altering.sentences import TAGGER, Kind, Sentence, tag_sentences
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,8 @@ from datasets import Features, Value
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows, Sentences
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.explain.altering import (
-    Altered,
-    all_kinds,
-    alter_tagged,
-    describe_tagger,
-    require_seed,
-    tag_sentences,
-)
+from cxc_eccv.studies.explain.altering import Altered, all_kinds, alter_tagged, require_seed
+from cxc_eccv.studies.explain.altering.sentences import describe_tagger, tag_sentences
 
 
 def rows(library: Library, split: str, options: BuildOptions) -> Rows:
@@ -33,10 +27,7 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
 
 def made_with(options: BuildOptions) -> Mapping[str, str]:
     """Tagger and seed."""
-    return {
-        "tagger": describe_tagger(options.tagger),
-        "seed": str(options.seed),
-    }
+    return {"tagger": describe_tagger(options.tagger), "seed": str(options.seed)}
 
 
 CONFIG = DatasetConfig(

@@ -6,7 +6,8 @@ import collections
 import pytest
 
 from cxc_eccv.errors import InvalidOption, SourceMissing, UnknownName
-from cxc_eccv.studies.explain.altering import Sentence, all_kinds, alter, alter_tagged, describe_tagger, tag_sentences
+from cxc_eccv.studies.explain.altering import all_kinds, alter, alter_tagged
+from cxc_eccv.studies.explain.altering.sentences import Sentence, describe_tagger, tag_sentences
 
 TEXTS = [
     f"{number} {size} {colour} dogs next to a {size} cat"

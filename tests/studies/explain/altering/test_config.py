@@ -11,7 +11,8 @@ import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions, dataset_configs
 from cxc_eccv.builders.packaged import cache_key
 from cxc_eccv.errors import InvalidOption, SourceMissing
-from cxc_eccv.studies.explain.altering import all_kinds, alter_tagged, tag_sentences
+from cxc_eccv.studies.explain.altering import all_kinds, alter_tagged
+from cxc_eccv.studies.explain.altering.sentences import tag_sentences
 
 pytestmark = pytest.mark.thorough
 

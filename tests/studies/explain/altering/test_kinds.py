@@ -8,11 +8,12 @@ from itertools import chain
 import pytest
 from PIL import ImageColor
 
-from cxc_eccv.studies.explain.altering import all_kinds, substitute, tag_sentences
+from cxc_eccv.studies.explain.altering import all_kinds
 from cxc_eccv.studies.explain.altering.english import compare_adjective, inflect_verb
 from cxc_eccv.studies.explain.altering.kinds import antonym, size, verb_antonym
 from cxc_eccv.studies.explain.altering.kinds.colour import LEAST_DISTANCE, all_colours
 from cxc_eccv.studies.explain.altering.kinds.rare_synonym import SYNONYMS
+from cxc_eccv.studies.explain.altering.sentences import substitute, tag_sentences
 
 FREE = {
     "size": [
