@@ -20,15 +20,7 @@ __all__ = ["AlteredRankingModule"]
 
 
 class AlteredRankingModule(MetricModule):
-    """A metric of rankings with altered items: predictions are rankings, references the positives among the originals.
-
-    Example:
-        >>> from cxc_eccv.metrics.false_rate import SPEC
-        >>> class FalseRate(AlteredRankingModule):
-        ...     spec = SPEC
-        >>> FalseRate.scores({"predictions": [[9, 7], [7, 9]], "references": [[7], [7]]}, altered=[9])
-        {'false_rate': 0.5}
-    """
+    """A metric of rankings with altered items: references are the positives among the originals."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": RANKINGS,

@@ -19,13 +19,7 @@ __all__ = ["ConceptModule", "ConceptSizesModule", "SimilarConceptsModule", "conc
 
 
 def concept_lists(name: str, values: Any) -> list[list[str]]:  # noqa: ANN401 - checked here
-    """One list of concepts per image, each as often as the image shows it.
-
-    Example:
-        >>> concept_lists("predictions", [["dog.n.01", "dog.n.01"], "dog.n.01"])
-        Traceback (most recent call last):
-        cxc_eccv.errors.MalformedRun: predictions, row 1 is 'dog.n.01'; need a list of concepts, one per instance
-    """
+    """One list of concepts per image, each as often as the image shows it."""
     rows = []
     for place, row in enumerate(values):
         concepts = None if isinstance(row, str | Mapping) or not np.iterable(row) else list(row)
@@ -158,12 +152,7 @@ class ConceptSizesModule(MetricModule):
 
 
 def tabulate(table: Mapping[str, Mapping[str, float]]) -> Similarity:
-    """Similarities that a user lists, of two concepts in either order; NaN where they lack one.
-
-    Example:
-        >>> tabulate({"ball": {"disc": 0.25}})(["ball", "disc", "sky"])[0].tolist()
-        [1.0, 0.25, nan]
-    """
+    """Similarities that a user lists, of two concepts in either order; NaN where they lack one."""
     if not isinstance(table, Mapping) or not all(isinstance(row, Mapping) for row in table.values()):
         raise InvalidOption(
             f"similarities is {table!r:.60}; give a dict of a concept to a dict of others to their similarity with it, "

@@ -49,19 +49,7 @@ ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
 @dataclass(frozen=True)
 class Description:
-    """Everything that the generated files say about a metric.
-
-    Args:
-        spec: the metric's declaration.
-
-    Raises:
-        InvalidOption: modules of this kind of metric are unknown.
-
-    Example:
-        >>> described = Description(registry.metric("recall_at_k"))
-        >>> described.title, described.class_name, described.result_name
-        ('Recall@K', 'RecallAtK', 'recall_at_<k>')
-    """
+    """Everything that the generated files say about a metric."""
 
     spec: Spec
 
@@ -174,13 +162,7 @@ def _bibtex(paper: str) -> str:
 
 
 def module_info(spec: Spec) -> dict[str, Any]:
-    """The arguments of ``evaluate.MetricInfo`` for a metric.
-
-    Example:
-        >>> from cxc_eccv.metrics.recall_at_k import SPEC
-        >>> list(module_info(SPEC)["features"])
-        ['predictions', 'references']
-    """
+    """The arguments of ``evaluate.MetricInfo`` for a metric."""
     import datasets
 
     described = Description(spec)
@@ -235,22 +217,12 @@ ENTRY = re.compile(r"^(\w+): ", re.MULTILINE)
 
 
 def lead(docstring: str) -> str:
-    r"""Everything before the first section.
-
-    Example:
-        >>> lead("One.\n\nTwo.\n\nArgs:\n    k: depth.")
-        'One.\n\nTwo.'
-    """
+    """Everything before the first section."""
     return HEADING.split(docstring)[0].strip()
 
 
 def arguments(docstring: str) -> dict[str, str]:
-    r"""Argument to its description, on one line.
-
-    Example:
-        >>> arguments("One.\n\nArgs:\n    k: depth,\n        at least 1.\n    seed: any.")
-        {'k': 'depth, at least 1.', 'seed': 'any.'}
-    """
+    """Argument to its description, on one line."""
     _, *parts = HEADING.split(docstring)
     sections = dict(zip(parts[::2], parts[1::2], strict=True))
     _, *parts = ENTRY.split(inspect.cleandoc(sections.get("Args", "")))

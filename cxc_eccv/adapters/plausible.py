@@ -58,10 +58,7 @@ class PlausibleMatchModule(MetricModule):
         per_query: bool = False,
         **parameters: Any,  # noqa: ANN401 - the metric's own
     ) -> dict[str, Any]:
-        """Name to value of the one result.
-
-        Gallery items without any category are left out of the rankings; a query's items must have one and the same set.
-        """
+        """Name to value of the one result; items without any category are left out of the rankings."""
         run, sets = run_of(inputs["predictions"]), _sets(categories)
         rows = np.arange(len(inputs["references"]))
         judgments_of(inputs, run, rows)  # refuses references that are missing or repeated

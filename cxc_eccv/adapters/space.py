@@ -22,11 +22,7 @@ GRADIO = "6.31.0"
 
 
 def write_space(name: str, parent: Path) -> Path:
-    """Write the Space of a metric into a folder of its name.
-
-    Raises:
-        UnknownName: no such metric; the message suggests the nearest.
-    """
+    """Write the Space of a metric into a folder of its name."""
     folder, described = parent / name, Description(registry.metric(name))
     shutil.copytree(module_folder(name), folder, ignore=shutil.ignore_patterns("__pycache__"))
     texts = {
@@ -165,12 +161,7 @@ ALONE = "The module is self-contained: it needs {packages}, not the package it w
 
 
 def metric_card(described: Description, *, self_contained: bool = False) -> str:
-    """The card.
-
-    Args:
-        described: the metric.
-        self_contained: the module beside the card carries its code with it.
-    """
+    """The card."""
     *imports, load = imports_and_load(described.spec.name, self_contained=self_contained)
     *others, last = (f"`{name}`" for name in ("evaluate", "numpy", *described.kind.packages))
     alone = ALONE.format(packages=f"{', '.join(others)} and {last}")

@@ -79,7 +79,7 @@ def compare(
     rows: list[Difference] = []
     for name, plan in plans.items():
         drawn = paired_samples(plan.pairs, seed, settings.samples, progress=progress)
-        rows += [_difference(key, drawn[key], plan.pairs, first.name, name, confidence) for key in plan.tested]
+        rows += [_difference(plan.pairs[key], drawn[key], first.name, name, confidence) for key in plan.tested]
     corrected = holm([row.p_value for row in rows])
     rows = [replace(row, p_holm=p_holm) for row, p_holm in zip(rows, corrected, strict=True)]
     notes = [note for other in rest for note in notes_on(first, other)]
@@ -90,15 +90,7 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What one model is tested by.
-
-    Attributes:
-        pairs: key to pair, with the parts of metrics over a whole task.
-        tested: keys of those that are tested.
-        left_out: key to the reason why it cannot be.
-        notes: tasks that no test is about.
-    """
-
+    # The pairs hold the parts of metrics over a whole task too.
     pairs: Mapping[str, Pair]
     tested: tuple[str, ...]
     left_out: Mapping[str, str]
@@ -137,11 +129,9 @@ def _is_main(key: str) -> bool:
     return task in registry.tasks() and registry.task(task).main_metric == metric
 
 
-def _difference(
-    key: str, drawn: FloatArray, pairs: Mapping[str, Pair], baseline: str, model: str, confidence: float
-) -> Difference:
+def _difference(pair: Pair, drawn: FloatArray, baseline: str, model: str, confidence: float) -> Difference:
     """The row of one metric from (2, S) drawn scores, before Holm's correction."""
-    pair, differences = pairs[key], drawn[1] - drawn[0]
+    differences = drawn[1] - drawn[0]
     low, high = interval(differences, confidence)
     gains = (pair.values[:, 1] - pair.values[:, 0]) * (1 if pair.spec.higher_is_better else -1)
     old, new = pair.results

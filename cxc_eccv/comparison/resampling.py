@@ -20,10 +20,7 @@ BATCH = 1_000
 def paired_samples(
     pairs: Mapping[str, Pair], seed: int, samples: int, *, progress: bool = False
 ) -> dict[str, FloatArray]:
-    """Key to (2, S) scores of both models in every bootstrap sample.
-
-    A sample draws as many images as there are, with replacement; all queries of an image come along. Both models, and
-    all metrics over the same images, get the same draws. A metric over a whole task comes with all its parts.
+    """Key to (2, S) scores of both models in every bootstrap sample of images, drawn alike for both and all metrics.
 
     References:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993; Koehn, Statistical significance tests for machine

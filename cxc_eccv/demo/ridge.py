@@ -35,12 +35,7 @@ def _one_image(image: Image.Image) -> FloatArray:
 
 
 def bag_of_words(texts: Sequence[str], vocabulary: dict[str, int]) -> FloatArray:
-    """(N, V) counts of words and of neighbouring word pairs, rows scaled to length 1.
-
-    Example:
-        >>> bag_of_words(["red circle"], {"red": 0, "circle": 1, "red circle": 2}).round(2).tolist()
-        [[0.58, 0.58, 0.58]]
-    """
+    """(N, V) counts of words and of neighbouring word pairs, rows scaled to length 1."""
     counts = np.zeros((len(texts), len(vocabulary)))
     for row, text in enumerate(texts):
         for term in _terms(text):
@@ -56,11 +51,7 @@ def _terms(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RidgeModel:
-    """Images and captions in one space: captions by their words, images by a linear map of their pixels.
-
-    ``vocabulary`` is term to column; ``centre`` and ``image_centre`` are the means of training captions and images;
-    ``weights`` is the (F, V) map ``(X^T X + penalty I)^-1 X^T Y``.
-    """
+    """Captions by their words, images by a linear (F, V) map of their pixels, ``(X^T X + penalty I)^-1 X^T Y``."""
 
     vocabulary: dict[str, int]
     centre: FloatArray
@@ -71,10 +62,7 @@ class RidgeModel:
     def fit(
         cls, images: Sequence[Image.Image], captions: Sequence[Sequence[str]], *, penalty: float = 0.1
     ) -> RidgeModel:
-        """Fit the map from an image's pixels to the mean vector of its captions.
-
-        ``penalty`` is the weight of the squared norm of the map; it pays for few images with many features.
-        """
+        """Fit the map from an image's pixels to the mean vector of its captions, with a penalty on its squared norm."""
         terms = sorted({term for texts in captions for text in texts for term in _terms(text)})
         vocabulary = {term: column for column, term in enumerate(terms)}
         targets = np.stack([bag_of_words(texts, vocabulary).mean(axis=0) for texts in captions])

@@ -57,8 +57,7 @@ EVALUATE = "Evaluate again with `cxc-eccv evaluate FILE --split test` on the off
 def _check_data(report: Report) -> Mapping[str, str]:
     """Give the raw files that a report was computed from, catalog name to sha256; raise unless all are official.
 
-    The official catalog is meant, whatever a mirror folder's own one says. Files whose authors publish no hash are
-    accepted; :func:`cxc_eccv.hub.leaderboard.check_benchmark` compares them with those of the released dataset.
+    Files without a published hash pass here; ``check_benchmark`` compares them with those of the released dataset.
     """
     data, catalog = _check_provenance(report.provenance), load_catalog()
     edition, version = data.get("edition"), data.get("version")

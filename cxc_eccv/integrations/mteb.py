@@ -59,11 +59,7 @@ KINDS = {
 
 
 class CxcEccvTask(mteb.AbsTask):
-    """All of our tasks in one direction; made by :func:`mteb_task`.
-
-    Attributes:
-        report: of the last model, with intervals and the value of every query; None before the first.
-    """
+    """All of our tasks in one direction, with the report of the last model; made by :func:`mteb_task`."""
 
     direction: ClassVar[str]
     abstask_prompt = ""

@@ -37,14 +37,7 @@ MAIN_TASKS = ("eccv_caption", "cxc")
 
 
 def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> str | None:
-    """The key of the headline number: that of ECCV Caption where it has this direction and split, else of CxC.
-
-    Among tasks that were named it is that of the first which has them; None where none has.
-
-    Example:
-        >>> main_key("t2i", "test"), main_key("t2i", "validation"), main_key("t2i", "test", "coco_5k/i2t")
-        ('eccv_caption/t2i/map_at_r', 'cxc/t2i/recall_at_1', None)
-    """
+    """The key of the headline number: of ECCV Caption where it has this direction and split, else of CxC, else None."""
     for name in MAIN_TASKS if tasks == "all" else [tasks] if isinstance(tasks, str) else tasks:
         task_name, _, part = name.partition("/")
         if direction in task(task_name).directions and split in task(task_name).splits and part in ("", direction):
@@ -53,11 +46,7 @@ def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> 
 
 
 def image_files(library: Library, split: str, folder: str | Path) -> tuple[IntArray, list[Path]]:
-    """Ids and files of all images of a split.
-
-    Raises:
-        SourceMissing: some are not below the folder.
-    """
+    """Ids and files of all images of a split."""
     table, image_folder = library.images(split), ImageFolder(folder)
     names = table["file_name"].to_pylist()
     files = [image_folder.find(name) for name in names]
@@ -71,21 +60,13 @@ def image_files(library: Library, split: str, folder: str | Path) -> tuple[IntAr
 
 
 def make_run(images: Embeddings | None, captions: Embeddings | None, compare: Compare, name: str) -> EmbeddingsRun:
-    """The run of these vectors, compared as the model compares them.
-
-    Raises:
-        MalformedRun: vectors that cannot be scored, with their ids.
-        ModelError: the model's similarity is neither cosine nor dot product.
-    """
+    """The run of these vectors, compared as the model compares them."""
     sides = [_bring_near_one(side.vectors[:PROBE]) for side in (images, captions) if side is not None]
     return EmbeddingsRun(images, captions, similarity=_find_similarity(compare, sides[0], sides[-1], name))
 
 
 def _find_similarity(compare: Compare, left: NDArray[np.float32], right: NDArray[np.float32], name: str) -> str:
-    """``cosine`` or ``dot``, whichever gives the scores that the model itself gives these vectors.
-
-    What a model says of its similarity may be missing or wrong; what it computes is neither.
-    """
+    """``cosine`` or ``dot``, whichever gives the scores of the model itself; what a model says of it may be wrong."""
     scores = torch.as_tensor(compare(left, right)).detach().float().cpu().numpy()
     expected = {"cosine": to_unit_length(left) @ to_unit_length(right).T, "dot": left @ right.T}
     deviations = {
