@@ -56,12 +56,10 @@ def test_a_token_that_may_not_write(hub, push, repository, token, status, advice
     assert not hub.store.objects.keys() - {repository.main.files["sts/test-00000-of-00001.parquet"].sha256}
 
 
-def test_a_new_repository_needs_the_right_to_make_it(hub, push):
+def test_a_new_repository_needs_the_right_to_make_it_and_every_push_a_token(hub, push):
     assert "HTTP 403" in push(status=2, token=READER).err
     assert not hub.store.repositories
-
-
-def test_without_a_token_nothing_is_tried(hub, push, repository):
+    hub.requests.clear()
     assert "there is no token" in push(status=2, token=None).err
     assert not hub.seen("^(POST|PUT)")
 
@@ -267,16 +265,16 @@ def test_one_pull_request_is_opened(hub, submit, fault):
     assert len(model.branches["main"]) == 2
 
 
+def test_a_hub_that_stays_down_gets_no_pull_request(hub, submit):
+    model = add_model(hub)
+    hub.faults = [Fault(COMMIT, times=99, status=500)]
+    assert "HubUnavailable" in submit(status=2).err
+    assert not model.pull_requests
+
+
 def test_anyone_may_propose_results_but_not_without_a_token(hub, submit):
     model = add_model(hub)
     assert "there is no token" in submit(status=2, token=None).err
     assert "does not accept the token" in submit(status=2, token="hf_unknownunknownunknown").err
     assert "discussions/1" in submit(token=READER).out
     assert len(model.pull_requests) == 1
-
-
-def test_a_hub_that_stays_down_gets_no_pull_request(hub, submit):
-    model = add_model(hub)
-    hub.faults = [Fault(COMMIT, times=99, status=500)]
-    assert "HubUnavailable" in submit(status=2).err
-    assert not model.pull_requests

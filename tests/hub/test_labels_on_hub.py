@@ -92,14 +92,6 @@ def test_a_revision_that_is_named_stays(hub, client, project, sample_library):
     assert not hub.requests
 
 
-def test_a_label_file_under_another_name_goes(hub, client, project):
-    client.command("push", project, "org/renamed", "--yes")
-    (project / "labels.parquet").rename(project / "test.parquet")
-    told = client.command("push", project, "org/renamed", "--yes").out
-    assert "removed    labels.parquet" in told
-    assert client.code(EVALUATE, "org/renamed").status == 0
-
-
 def test_what_people_wrote_in_the_card_is_kept(hub, client, project):
     client.command("push", project, "org/card", "--yes")
     repository = hub.store.repositories["dataset", "org/card"]
@@ -144,8 +136,11 @@ def test_what_is_not_on_the_hub_is_told_of(hub, client, named, message):
     assert message in answer.message
 
 
-def test_gains_come_back_as_they_were(hub, client, project):
+def test_gains_come_back_as_they_were_and_a_file_under_another_name_goes(hub, client, project):
     client.command("push", project, "org/gains", "--yes")
-    found = "ce.Library('sample', labels=[given]).labels('mine', 'test').table['gain'].to_pylist()"
-    told = client.code(f"import cxc_eccv as ce; told = {found}", "org/gains").told
+    gains = "ce.Library('sample', labels=[given]).labels('mine', 'test').table['gain'].to_pylist()"
+    told = client.code(f"import cxc_eccv as ce; told = {gains}", "org/gains").told
     assert told == pq.read_table(project / "labels.parquet")["gain"].to_pylist()
+    (project / "labels.parquet").rename(project / "test.parquet")
+    assert "removed    labels.parquet" in client.command("push", project, "org/gains", "--yes").out
+    assert client.code(EVALUATE, "org/gains").status == 0
