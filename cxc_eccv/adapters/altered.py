@@ -46,7 +46,7 @@ class AlteredRankingModule(MetricModule):
         *,
         altered: ArrayLike | None = None,
         per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        **parameters: object,
     ) -> dict[str, Any]:
         """Name to value, one for every combination of parameters."""
         ids = _altered_ids(inputs, altered)

@@ -38,11 +38,7 @@ class ComparisonsModule(MetricModule):
 
     @classmethod
     def scores(
-        cls,
-        inputs: Mapping[str, list[Any]],
-        *,
-        per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
     ) -> dict[str, Any]:
         """Name to value."""
         values = cls.spec.function(inputs["predictions"], inputs["references"], **parameters)
@@ -60,7 +56,7 @@ class ComparedPartsModule(MetricModule):
     example: ClassVar[Mapping[str, list[Any]]] = {**EXAMPLE, "parts": ["add_att", "add_att", "swap_obj", "swap_obj"]}
 
     @classmethod
-    def scores(cls, inputs: Mapping[str, list[Any]], **parameters: Any) -> dict[str, Any]:  # noqa: ANN401
+    def scores(cls, inputs: Mapping[str, list[Any]], **parameters: object) -> dict[str, Any]:
         """Name to value of the one result."""
         captions, negatives, parts = (np.array(inputs[name]) for name in cls.columns)
         values = [

@@ -64,20 +64,17 @@ class ConceptModule(MetricModule):
 
     @classmethod
     def scores(
-        cls,
-        inputs: Mapping[str, list[Any]],
-        *,
-        per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
     ) -> dict[str, Any]:
         """Name to value of the one result."""
         values = cls.spec.function(_pair(inputs["references"], inputs["predictions"]), **parameters)
         return _results_of(cls.spec, values, per_query=per_query)
 
 
-class SimilarConceptsModule(ConceptModule):
+class SimilarConceptsModule(MetricModule):
     """A metric of concepts and how similar two of them are."""
 
+    columns = IMAGES
     n_inputs = 2
     option_texts: ClassVar[Mapping[str, str]] = {
         "similarities": "a dict of a concept to a dict of others to their similarity with it, from 0 to 1, in "
@@ -91,6 +88,7 @@ class SimilarConceptsModule(ConceptModule):
         "- Rows where one of the two images shows nothing that the other does not show have no value and are left out "
         "of the\n  mean. With `per_query`, they are `None`.\n" + LIMITS
     )
+    example: ClassVar[Mapping[str, list[Any]]] = EXAMPLE
     example_options: ClassVar[Mapping[str, Any]] = {"similarities": {"ball.n.01": {"frisbee.n.01": 0.2}}}
     packages = ("scipy", "nltk")
 
@@ -101,7 +99,7 @@ class SimilarConceptsModule(ConceptModule):
         *,
         similarities: Mapping[str, Mapping[str, float]] | None = None,
         per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        **parameters: object,
     ) -> dict[str, Any]:
         """Name to value, and the number of rows that it is the mean of."""
         similarity = similarity_matrix if similarities is None else tabulate(similarities)
@@ -135,11 +133,7 @@ class ConceptSizesModule(MetricModule):
 
     @classmethod
     def scores(
-        cls,
-        inputs: Mapping[str, list[Any]],
-        *,
-        per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
     ) -> dict[str, Any]:
         """Name to value, the number of rows that it is the mean of, and the options that it depends on."""
         for side in ("prediction", "reference"):

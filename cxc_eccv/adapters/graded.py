@@ -66,7 +66,7 @@ class GradedRankingModule(MetricModule):
         *,
         gallery_size: ArrayLike | None = None,
         per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        **parameters: object,
     ) -> dict[str, Any]:
         """Name to value, one for every combination of parameters; and the coverage, the share of judged pairs."""
         _check_gains(inputs)

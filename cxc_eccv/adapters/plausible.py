@@ -56,7 +56,7 @@ class PlausibleMatchModule(MetricModule):
         *,
         categories: Mapping[Any, ArrayLike] | None = None,
         per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        **parameters: object,
     ) -> dict[str, Any]:
         """Name to value of the one result; items without any category are left out of the rankings."""
         run, sets = run_of(inputs["predictions"]), _sets(categories)

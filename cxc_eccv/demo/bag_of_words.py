@@ -19,7 +19,12 @@ WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words and numbers of a caption."""
+    """Lower-case words and numbers of a caption.
+
+    Example:
+        >>> words("A man's red helmet. ")
+        ['a', "man's", 'red', 'helmet']
+    """
     return WORD.findall(text.lower())
 
 

@@ -35,7 +35,12 @@ def _one_image(image: Image.Image) -> FloatArray:
 
 
 def bag_of_words(texts: Sequence[str], vocabulary: dict[str, int]) -> FloatArray:
-    """(N, V) counts of words and of neighbouring word pairs, rows scaled to length 1."""
+    """(N, V) counts of words and of neighbouring word pairs, rows scaled to length 1.
+
+    Example:
+        >>> bag_of_words(["red circle"], {"red": 0, "circle": 1, "red circle": 2}).round(2).tolist()
+        [[0.58, 0.58, 0.58]]
+    """
     counts = np.zeros((len(texts), len(vocabulary)))
     for row, text in enumerate(texts):
         for term in _terms(text):

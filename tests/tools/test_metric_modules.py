@@ -10,6 +10,7 @@ import pytest
 
 from cxc_eccv import registry
 from cxc_eccv.adapters import MODULES
+from cxc_eccv.adapters.described import Description, arguments, lead
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.metrics.spec import Spec
 
@@ -59,8 +60,6 @@ def test_writing_leaves_exactly_the_generated_files(tmp_path):
 
 
 def test_a_kind_of_metric_without_module_is_refused():
-    from cxc_eccv.adapters.described import Description
-
     def novel(matrix):
         return matrix
 
@@ -68,6 +67,13 @@ def test_a_kind_of_metric_without_module_is_refused():
     object.__setattr__(spec, "needs", "matrix")
     with pytest.raises(InvalidOption, match=r"novel needs 'matrix': adapters/described.py has no such kind"):
         print(Description(spec).kind)
+
+
+def test_a_docstring_is_what_leads_it_and_its_arguments():
+    docstring = "One.\n\nTwo.\n\nArgs:\n    k: depth,\n        at least 1.\n    seed: any.\n\nReturns:\n    A."
+    assert lead(docstring) == "One.\n\nTwo."
+    assert arguments(docstring) == {"k": "depth, at least 1.", "seed": "any."}
+    assert arguments("One.") == {}
 
 
 def test_a_script_has_one_import_per_line_and_no_other_class():
