@@ -67,7 +67,7 @@ class ConceptModule(MetricModule):
         cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
     ) -> dict[str, Any]:
         """Name to value of the one result."""
-        values = cls.spec.function(_pair(inputs["references"], inputs["predictions"]), **parameters)
+        values = cls.spec.function(_pair(inputs), **parameters)
         return _results_of(cls.spec, values, per_query=per_query)
 
 
@@ -103,7 +103,7 @@ class SimilarConceptsModule(MetricModule):
     ) -> dict[str, Any]:
         """Name to value, and the number of rows that it is the mean of."""
         similarity = similarity_matrix if similarities is None else tabulate(similarities)
-        pairs = _pair(inputs["references"], inputs["predictions"])
+        pairs = _pair(inputs)
         values = cls.spec.function(pairs, similarity, **parameters)
         return _results_of(cls.spec, values, per_query=per_query, partial=True)
 
@@ -137,10 +137,14 @@ class ConceptSizesModule(MetricModule):
     ) -> dict[str, Any]:
         """Name to value, the number of rows that it is the mean of, and the options that it depends on."""
         for side in ("prediction", "reference"):
-            _match_lengths(side, inputs[f"{side}s"], inputs[f"{side}_areas"])
-        pairs = _pair(
-            inputs["references"], inputs["predictions"], inputs["reference_areas"], inputs["prediction_areas"]
-        )
+            shown = zip(inputs[f"{side}s"], inputs[f"{side}_areas"], strict=True)
+            for row, (concepts, sizes) in enumerate(shown):
+                if len(concepts) != len(sizes):
+                    raise DataError(
+                        f"row {row} has {len(concepts)} {side}s and {len(sizes)} {side}_areas; give the area of each "
+                        "instance"
+                    )
+        pairs = _pair(inputs)
         values = cls.spec.function(pairs, **parameters)
         return _results_of(cls.spec, values, per_query=per_query, partial=True) | parameters
 
@@ -168,15 +172,10 @@ def tabulate(table: Mapping[str, Mapping[str, float]]) -> Similarity:
     return look_up
 
 
-def _pair(
-    references: Sequence[Sequence[str]],
-    predictions: Sequence[Sequence[str]],
-    reference_areas: Sequence[Sequence[float]] | None = None,
-    prediction_areas: Sequence[Sequence[float]] | None = None,
-) -> ConceptPairs:
+def _pair(inputs: Mapping[str, list[Any]]) -> ConceptPairs:
     """What the images of each row show; the rows number the queries."""
-    truths = _group(references, reference_areas)
-    return ConceptPairs(np.arange(len(truths)), truths, _group(predictions, prediction_areas))
+    truths = _group(inputs["references"], inputs.get("reference_areas"))
+    return ConceptPairs(np.arange(len(truths)), truths, _group(inputs["predictions"], inputs.get("prediction_areas")))
 
 
 def _group(images: Sequence[Sequence[str]], areas: Sequence[Sequence[float]] | None) -> list[Concepts]:
@@ -188,14 +187,6 @@ def _group(images: Sequence[Sequence[str]], areas: Sequence[Sequence[float]] | N
             sizes.setdefault(name, []).append(area)
         groups.append({name: np.array(values) for name, values in sizes.items()})
     return groups
-
-
-def _match_lengths(side: str, names: Sequence[Sequence[str]], areas: Sequence[Sequence[float]]) -> None:
-    for row, (concepts, sizes) in enumerate(zip(names, areas, strict=True)):
-        if len(concepts) != len(sizes):
-            raise DataError(
-                f"row {row} has {len(concepts)} {side}s and {len(sizes)} {side}_areas; give the area of each instance"
-            )
 
 
 def _results_of(spec: Spec, values: FloatArray, *, per_query: bool, partial: bool = False) -> dict[str, Any]:

@@ -103,13 +103,11 @@ class Description:
         """Column and option to description, the options with their defaults."""
         texts = {**self.kind.option_texts, **arguments(self.spec.description)}
         columns = {name: column.description for name, column in self.kind.columns.items()}
-        return columns | {
-            name: self._option(name, default, texts[name]) for name, default in self.module.options().items()
-        }
-
-    def _option(self, name: str, default: object, text: str) -> str:
-        several = " A list gives one result for each of its values." if name in self.spec.parameters else ""
-        return f"{text}{several} " + ("Required." if default is inspect.Parameter.empty else f"Default: {default!r}.")
+        for name, default in self.module.options().items():
+            several = " A list gives one result for each of its values." if name in self.spec.parameters else ""
+            fallback = "Required." if default is inspect.Parameter.empty else f"Default: {default!r}."
+            columns[name] = f"{texts[name]}{several} {fallback}"
+        return columns
 
     @property
     def results(self) -> dict[str, str]:

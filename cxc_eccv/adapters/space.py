@@ -83,13 +83,14 @@ def space_app(described: Description) -> str:
     """The Space's program; formatted as ruff would."""
     columns = described.kind.example
     cells = [*(json.dumps(column) for column in columns.values()), json.dumps(described.kind.example_options)]
+    literals = [f"'{cell}'" if '"' in cell else f'"{cell}"' for cell in cells]
     return APP.format(
         title=described.title,
         quoted_title=json.dumps(described.title, ensure_ascii=False),
         generated=GENERATED,
         name=described.spec.name,
         columns=json.dumps(list(columns)),
-        example="[\n" + "".join(f"    {_literal(cell)},\n" for cell in cells) + "]",
+        example="[\n" + "".join(f"    {literal},\n" for literal in literals) + "]",
     )
 
 
@@ -105,10 +106,6 @@ def requirements(described: Description, *, self_contained: bool = False) -> str
 def _lower_bound_first(pin: str) -> str:
     name = re.split("[<>=]", pin)[0]
     return name + ",".join(sorted(pin.removeprefix(name).split(","), reverse=True))
-
-
-def _literal(text: str) -> str:
-    return f"'{text}'" if '"' in text else f'"{text}"'
 
 
 CARD = """\
@@ -162,28 +159,7 @@ ALONE = "The module is self-contained: it needs {packages}, not the package it w
 
 def metric_card(described: Description, *, self_contained: bool = False) -> str:
     """The card."""
-    *imports, load = imports_and_load(described.spec.name, self_contained=self_contained)
-    *others, last = (f"`{name}`" for name in ("evaluate", "numpy", *described.kind.packages))
-    alone = ALONE.format(packages=f"{', '.join(others)} and {last}")
-    papers = ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", described.spec.citation).split("; ")
-    return CARD.format(
-        settings=yaml.safe_dump(_settings(described), sort_keys=False, allow_unicode=True, width=110),
-        title=described.title,
-        text=described.text,
-        load="\n".join([*imports, "", load]),
-        arguments="\n".join(f"    {line}" for line in described.call),
-        result=described.result,
-        install=alone if self_contained else PACKAGE,
-        inputs=_listed(described.inputs),
-        outputs=_listed(described.results),
-        limits=described.kind.limits,
-        papers="\n".join(f"- {paper}" for paper in papers),
-        bibtex=_bibtex(described),
-    )
-
-
-def _settings(described: Description) -> dict[str, object]:
-    return {
+    settings = {
         "title": described.title,
         "emoji": "📐",
         "colorFrom": "blue",
@@ -197,12 +173,26 @@ def _settings(described: Description) -> dict[str, object]:
         "tags": ["evaluate", "metric", "image-text-retrieval"],
         "description": described.text.split("\n\n")[0].replace("\n", " "),
     }
+    entries = [entry for entry in described.citation.split("\n\n") if entry.startswith("@")]
+    *imports, load = imports_and_load(described.spec.name, self_contained=self_contained)
+    *others, last = (f"`{name}`" for name in ("evaluate", "numpy", *described.kind.packages))
+    alone = ALONE.format(packages=f"{', '.join(others)} and {last}")
+    papers = ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", described.spec.citation).split("; ")
+    return CARD.format(
+        settings=yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=110),
+        title=described.title,
+        text=described.text,
+        load="\n".join([*imports, "", load]),
+        arguments="\n".join(f"    {line}" for line in described.call),
+        result=described.result,
+        install=alone if self_contained else PACKAGE,
+        inputs=_listed(described.inputs),
+        outputs=_listed(described.results),
+        limits=described.kind.limits,
+        papers="\n".join(f"- {paper}" for paper in papers),
+        bibtex="```bibtex\n" + "\n\n".join(entries) + "\n```\n" if entries else "",
+    )
 
 
 def _listed(texts: dict[str, str]) -> str:
     return "\n".join(f"- `{name}`: {text}" for name, text in texts.items())
-
-
-def _bibtex(described: Description) -> str:
-    entries = [entry for entry in described.citation.split("\n\n") if entry.startswith("@")]
-    return "```bibtex\n" + "\n\n".join(entries) + "\n```\n" if entries else ""

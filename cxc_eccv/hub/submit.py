@@ -150,7 +150,13 @@ def plan_submission(
     ]
     published = {entry.name for entry in load_catalog() if entry.sha256} | set(benchmark.sources)
     trusted = sorted(set(files) - published)
-    notes = [_show_left_out(left_out, options.dataset)] if left_out else []
+    notes = []
+    if left_out:
+        groups: dict[str, list[str]] = {}
+        for place, _, metric in (key.rpartition("/") for key in left_out):
+            groups.setdefault(place, []).append(metric)
+        lines = [wrap(f"{place}: {', '.join(metrics)}", "  ", "    ") for place, metrics in groups.items()]
+        notes.append("\n".join([f"left out, since {options.dataset} declares no task for it:", *lines]))
     notes += [f"taken on trust: {name}, whose sha256 its authors do not publish" for name in trusted]
     planned = _plan_pull_request(Repository(model, "model", access), board, options)
     description = (
@@ -183,16 +189,6 @@ def _choose_tasks(
         )
     proposed = {task.key for task in tasks}
     return tasks, [key for key in keys if key not in proposed]
-
-
-def _show_left_out(keys: Sequence[str], dataset: str) -> str:
-    """Keys of a report by what they are of, in the width of a terminal."""
-    groups: dict[str, list[str]] = {}
-    for key in keys:
-        place, _, label = key.rpartition("/")
-        groups.setdefault(place, []).append(label)
-    lines = [wrap(f"{place}: {', '.join(labels)}", "  ", "    ") for place, labels in groups.items()]
-    return "\n".join([f"left out, since {dataset} declares no task for it:", *lines])
 
 
 def _plan_pull_request(repository: Repository, board: Board, options: SubmitOptions) -> Submission:

@@ -20,7 +20,6 @@ from typing import Any, Literal
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 from huggingface_hub.constants import SPACES_SDK_TYPES
-from huggingface_hub.hf_api import RepoFile
 
 import cxc_eccv
 from cxc_eccv.builders.cards import point_examples
@@ -169,7 +168,15 @@ def _compare(repository: Repository, content: UploadContent, private: bool | Non
         if theirs is not None and not is_marked(theirs):  # perhaps a card of a build that was uploaded by other means
             theirs = point_examples(theirs, repository.repo_id)
     card = merge_card(generated, theirs, content.owned, f"{CARD} of {repository}")
-    changes = [_classify(file, remote.get(file.path)) for file in (*content.files, _hash_file(CARD, card.encode()))]
+    changes = []
+    for file in (*content.files, _hash_file(CARD, card.encode())):
+        there = remote.get(file.path)
+        if there is None:
+            kind: Kind = "new"
+        else:
+            same = there.lfs.sha256 == file.sha256 if there.lfs else there.blob_id == file.git_oid
+            kind = "unchanged" if same else "changed"
+        changes.append(Change(file.path, kind, file.size, file))
     built: set[str] = set()
     dropped: list[str] = []
     if parent and content.configs and MANIFEST_NAME in remote:
@@ -184,13 +191,6 @@ def _compare(repository: Repository, content: UploadContent, private: bool | Non
     diff = text_diff(before or "", card, CARD) if parent else ""
     changes.sort(key=lambda change: change.path)
     return Push(repository, content, private, parent, tuple(changes), diff, tuple(dropped))
-
-
-def _classify(file: LocalFile, there: RepoFile | None) -> Change:
-    if there is None:
-        return Change(file.path, "new", file.size, file)
-    same = there.lfs.sha256 == file.sha256 if there.lfs else there.blob_id == file.git_oid
-    return Change(file.path, "unchanged" if same else "changed", file.size, file)
 
 
 def _show_size(size: int) -> str:
