@@ -56,15 +56,7 @@ class Source:
         return [name for name in _names_in(node) if name in self.definitions or name in self.imports]
 
     def renamed(self, node: ast.stmt, names: Mapping[str, str]) -> str:
-        """A statement's text, decorators and describing string included, with some of its names replaced.
-
-        Args:
-            node: one of ``body``.
-            names: old name to new name.
-
-        Raises:
-            ImportError: a name to replace is the name of an argument too.
-        """
+        """A statement's text, decorators and describing string included, with some of its names replaced."""
         if isinstance(node, ast.Try):
             return _without_import(node, names)
         lines = self.text.splitlines()
