@@ -49,8 +49,9 @@ def test_five_files_that_can_be_read_back(folder, content):
     assert pq.read_table(folder / "examples.parquet").equals(examples)
 
 
-def test_equal_inputs_give_equal_bytes(folder, content, tmp_path):
-    for path in write_folder(tmp_path / "again", *content):
+def test_equal_inputs_give_equal_bytes(folder, sample_library, tmp_path):
+    run, report = sample_report(sample_library)
+    for path in write_folder(tmp_path / "again", report, collect_examples(run, report, sample_library)):
         assert path.read_bytes() == (folder / path.name).read_bytes()
 
 

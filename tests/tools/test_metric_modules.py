@@ -1,6 +1,5 @@
 """The generator of the ``evaluate`` modules and the tool that exports one module."""
 
-import ast
 import shutil
 import subprocess
 import sys
@@ -91,17 +90,3 @@ def test_an_unknown_metric_is_exit_status_2_without_traceback(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
     assert done.stderr.startswith("unknown metric 'map_at'; did you mean 'map_at_r'?")
-
-
-@pytest.mark.parametrize("name", registry.metrics())
-def test_an_exported_module_asks_for_what_it_imports(name):
-    """Also for what it imports late: WordNet's reader."""
-    from export_metric import export_files
-
-    files = export_files(name)
-    nodes = list(ast.walk(ast.parse(files[f"{name}.py"])))
-    named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    named |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
-    packages = {module.partition(".")[0] for module in named} - sys.stdlib_module_names
-    required = {line.partition("=")[0].rstrip("><") for line in files["requirements.txt"].splitlines()}
-    assert packages <= required | {"filelock", "pyarrow"}  # which datasets brings
