@@ -88,22 +88,19 @@ def _find_hand_written(their_body: str, body: str, where: str) -> tuple[str, str
     return their_body[: begins[0].start()], their_body[ends[0].end() :]
 
 
-FENCE = "---"
-
-
 def split_card(card: str) -> tuple[str, str]:
     """Split a card into front matter without its fences, and the rest; line ends become plain."""
     text = card.lstrip("\ufeff").replace("\r\n", "\n")
     lines = text.split("\n")
-    if lines[0].rstrip() == FENCE and FENCE in (ends := [line.rstrip() for line in lines[1:]]):
-        end = ends.index(FENCE) + 1
+    if lines[0].rstrip() == "---" and "---" in (ends := [line.rstrip() for line in lines[1:]]):
+        end = ends.index("---") + 1
         return "\n".join(lines[1:end]), "\n".join(lines[end + 1 :])
     return "", text
 
 
 def join_card(matter: str, body: str) -> str:
     """Make a card from its two parts."""
-    head = f"{FENCE}\n{matter.strip(chr(10))}\n{FENCE}\n\n" if matter.strip() else ""
+    head = "---\n" + matter.strip("\n") + "\n---\n\n" if matter.strip() else ""
     return head + body.strip("\n") + "\n"
 
 

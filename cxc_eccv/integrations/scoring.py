@@ -30,15 +30,10 @@ __all__ = ["image_files", "main_key", "make_run", "score", "write"]
 Compare = Callable[[Any, Any], Any]
 """A model's own similarity: vectors (N, D) and (M, D) to scores (N, M), as arrays or tensors."""
 
-PROBE = 64
-"""Vectors of each side that the similarity is told by."""
-
-MAIN_TASKS = ("eccv_caption", "cxc")
-
 
 def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> str | None:
     """The key of the headline number: of ECCV Caption where it has this direction and split, else of CxC, else None."""
-    for name in MAIN_TASKS if tasks == "all" else [tasks] if isinstance(tasks, str) else tasks:
+    for name in ("eccv_caption", "cxc") if tasks == "all" else [tasks] if isinstance(tasks, str) else tasks:
         task_name, _, part = name.partition("/")
         if direction in task(task_name).directions and split in task(task_name).splits and part in ("", direction):
             return f"{task_name}/{direction}/{task(task_name).main_metric}"
@@ -61,7 +56,10 @@ def image_files(library: Library, split: str, folder: str | Path) -> tuple[IntAr
 
 def make_run(images: Embeddings | None, captions: Embeddings | None, compare: Compare, name: str) -> EmbeddingsRun:
     """The run of these vectors, compared as the model compares them."""
-    sides = [_bring_near_one(side.vectors[:PROBE]) for side in (images, captions) if side is not None]
+    # A few vectors of each side tell the similarity. Times one power of two every cosine stays the same, and no product
+    # overflows.
+    few = [side.vectors[:64] for side in (images, captions) if side is not None]
+    sides = [np.asarray(np.ldexp(vectors, -np.frexp(np.abs(vectors).max())[1])) for vectors in few]
     return EmbeddingsRun(images, captions, similarity=_find_similarity(compare, sides[0], sides[-1], name))
 
 
@@ -79,11 +77,6 @@ def _find_similarity(compare: Compare, left: NDArray[np.float32], right: NDArray
             f"{name} compares its vectors neither by cosine nor by dot product; give it the one of these that suits it"
         )
     return closest
-
-
-def _bring_near_one(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The vectors times one power of two, so that no product of theirs overflows: every cosine stays the same."""
-    return np.asarray(np.ldexp(vectors, -np.frexp(np.abs(vectors).max())[1]))
 
 
 def score(

@@ -69,10 +69,10 @@ def render(page: Page) -> RenderableType:
 
 
 def _caution_lines(page: Page) -> list[str]:
-    part = [f"part of the split: {page.restriction}"] if page.restriction else []
-    part += [f"labels: {page.labels}"] if page.labels else []
     modified = [f"modified data: {name} has sha256 {found}, expected {wanted}" for name, wanted, found in page.modified]
-    return [*part, *modified, *([f"judged by a classifier: {page.judge}"] if page.judge else [])]
+    before = {"part of the split": page.restriction, "labels": page.labels}
+    lines = [f"{title}: {text}" for title, text in before.items() if text]
+    return [*lines, *modified, *([f"judged by a classifier: {page.judge}"] if page.judge else [])]
 
 
 def _notes(page: Page) -> list[str]:

@@ -128,9 +128,8 @@ def verdicts(ranks: Mapping[str, BestRanks]) -> dict[str, list[Verdicts]]:
     for direction in directions_judged(ranks):
         queries, by_task = align(ranks, direction)
         sources = {task: set(tasks()[task].label_sources) for task in by_task}
-        names = list(by_task)
-        for place, name in enumerate(names):
-            if any(sources[name] < sources[earlier] for earlier in names[:place]):
+        for place, name in enumerate(sources):
+            if any(sources[name] < sources[earlier] for earlier in list(sources)[:place]):
                 del by_task[name]  # its positives are among those of an earlier one
         if COCO in by_task and len(by_task) > 1:
             depth = ranks[f"{COCO}/{direction}"].depth
@@ -154,9 +153,8 @@ def _at(k: int, n_queries: int, by_task: Mapping[str, FloatArray]) -> Verdicts:
     right: NDArray[np.bool_] = np.zeros(n_queries, dtype=bool)
     added = {}
     for task, best in by_task.items():
-        now = right | (best <= k)
-        added[task] = int(now.sum() - right.sum())
-        right = now
+        added[task] = int(np.count_nonzero((best <= k) & ~right))
+        right |= best <= k
     judged = {task: int(np.count_nonzero(~np.isnan(best))) for task, best in by_task.items()}
     return Verdicts(k, added, int(np.count_nonzero(~right)), judged)
 
