@@ -64,11 +64,26 @@ def test_a_new_repository_needs_the_right_to_make_it_and_every_push_a_token(hub,
     assert not hub.seen("^(POST|PUT)")
 
 
-def test_what_the_hub_finds_wrong_is_told(hub, push, repository):
-    hub.faults = [Fault(COMMIT, times=9, status=400, message="evaluation_framework is not in the list")]
+@pytest.mark.parametrize(
+    ("fault", "told", "pauses", "commits"),
+    [
+        (Fault(COMMIT, times=9, status=400, message="framework is unknown"), ["HTTP 400, framework is unknown"], [], 1),
+        (Fault(COMMIT, status=429, headers={"Retry-After": "3600"}), ["HubUnavailable", "in 3600 seconds"], [], 1),
+        (Fault(COMMIT, times=99, status=503), ["HubUnavailable", "HTTP 503", "not sent again"], PAUSES, 5),
+        (Fault(COMMIT, times=99, status=409, message="conflict"), ["HubConflict", "Somebody else"], [], 5),
+    ],
+    ids=["400", "an-hour", "down", "409"],
+)
+def test_what_does_not_pass_is_told_and_leaves_everything_as_it_was(
+    hub, push, repository, fault, told, pauses, commits
+):
+    before = repository.main.oid
+    hub.faults = [replace(fault)]
     answer = push(status=2)
-    assert "HTTP 400, evaluation_framework is not in the list" in answer.err
-    assert len(hub.seen(COMMIT)) == 1
+    assert all(part in answer.err for part in told), answer.err
+    assert answer.pauses == pauses
+    assert len(hub.seen(COMMIT)) == commits
+    assert repository.main.oid == before
 
 
 # Conflicts: planned anew.
@@ -86,20 +101,6 @@ def test_somebody_else_commits_meanwhile(hub, push, repository):
     assert repository.files()["LICENSE"] == b"x"
 
 
-def test_409_once_and_409_for_ever(hub, push, repository):
-    hub.faults = [Fault(COMMIT, status=409, message="conflict")]
-    push()
-    assert all_met(hub)
-    assert is_whole(repository)
-    before = repository.main.oid
-    hub.store.write(repository, {"eval.yaml": b"tasks: []"})
-    hub.faults = [Fault(COMMIT, times=99, status=409, message="conflict")]
-    answer = push(status=2)
-    assert "HubConflict" in answer.err
-    assert "Somebody else" in answer.err
-    assert repository.branches["main"][-2].oid == before
-
-
 # Passing troubles: repeated after a pause.
 
 
@@ -112,15 +113,6 @@ def test_429_waits_as_long_as_the_hub_asks(hub, push, repository):
     answer = push()
     assert is_whole(repository)
     assert answer.pauses == [2.0, 4.0, 7.0]  # the client itself adds a second
-
-
-def test_429_that_asks_for_an_hour_is_an_error_that_says_so(hub, push, repository):
-    hub.faults = [Fault(COMMIT, status=429, headers={"Retry-After": "3600"})]
-    answer = push(status=2)
-    assert "HubUnavailable" in answer.err
-    assert "again in 3600 seconds" in answer.err
-    assert not answer.pauses
-    assert "eval.yaml" not in repository.files()
 
 
 @pytest.mark.parametrize(
@@ -142,6 +134,7 @@ def test_429_that_asks_for_an_hour_is_an_error_that_says_so(hub, push, repositor
         Fault(COMMIT, status=0),
         Fault(COMMIT, status=0, reads=10),
         Fault(COMMIT, status=502, page=b"<html>Bad gateway</html>"),
+        Fault(COMMIT, status=409, message="conflict"),
     ],
     ids=lambda fault: f"{fault.request.rpartition('.*')[2]}-{fault.status}",
 )
@@ -163,17 +156,6 @@ def test_a_commit_whose_answer_is_lost_is_not_made_twice(hub, push, repository, 
     assert is_whole(repository)
     assert len(repository.branches["main"]) == 3
     assert len(hub.seen(COMMIT)) == 1
-
-
-def test_a_hub_that_stays_down_leaves_everything_as_it_was(hub, push, repository):
-    before = repository.main.oid
-    hub.faults = [Fault(COMMIT, times=99, status=503)]
-    answer = push(status=2)
-    assert "HubUnavailable" in answer.err
-    assert "HTTP 503" in answer.err
-    assert "not sent again" in answer.err
-    assert answer.pauses == PAUSES
-    assert repository.main.oid == before
 
 
 def test_an_upload_that_failed_goes_on_where_it_ended(hub, push, repository):

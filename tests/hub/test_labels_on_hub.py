@@ -44,12 +44,8 @@ def project(tmp_path, sample_library):
     write_label_file(folder / "labels.parquet", sample_library, *random_pairs(sample_library))
     pq.write_table(pa.table({"worker": ["anna"]}), folder / "rounds" / "1" / "answers.parquet")
     (folder / "annotation.json").write_text("{}")
-    write_card(folder)
+    (folder / "README.md").write_text(CARD)
     return folder
-
-
-def write_card(folder, more=""):
-    (folder / "README.md").write_text(CARD + more)
 
 
 def test_pushed_labels_are_loaded_by_name_with_the_commit_in_the_report(hub, client, project):
@@ -95,14 +91,14 @@ def test_a_revision_that_is_named_stays(hub, client, project, sample_library):
 def test_what_people_wrote_in_the_card_is_kept(hub, client, project):
     client.command("push", project, "org/card", "--yes")
     repository = hub.store.repositories["dataset", "org/card"]
-    card = repository.files()["README.md"].decode()
-    assert "majority" in card
-    hub.store.write(repository, {"README.md": card.encode() + b"\nWritten by hand.\n"})
-    write_card(project, "\nMore labels.\n")
+    card = repository.files()["README.md"]
+    assert b"majority" in card
+    hub.store.write(repository, {"README.md": card + b"\nWritten by hand.\n"})
+    (project / "README.md").write_text(CARD + "\nMore labels.\n")
     client.command("push", project, "org/card", "--yes")
-    card = repository.files()["README.md"].decode()
-    assert "Written by hand." in card
-    assert "More labels." in card
+    card = repository.files()["README.md"]
+    assert b"Written by hand." in card
+    assert b"More labels." in card
 
 
 @pytest.mark.parametrize(
