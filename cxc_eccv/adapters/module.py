@@ -108,7 +108,11 @@ class MetricModule:
 
 def variants(spec: Spec, parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Every combination of parameters, where one that the metric's name carries may be a list of values."""
-    choices = [_choices(name, value) if name in spec.parameters else [value] for name, value in parameters.items()]
+    choices = []
+    for name, value in parameters.items():
+        choices.append(list(value) if name in spec.parameters and isinstance(value, list | tuple) else [value])
+        if not choices[-1]:
+            raise InvalidOption(f"{name} is an empty list; give at least one value")
     return (dict(zip(parameters, values, strict=True)) for values in itertools.product(*choices))
 
 
@@ -120,10 +124,3 @@ def label(spec: Spec, parameters: Mapping[str, Any]) -> str:
 def results_of(spec: Spec, name: str, values: FloatArray, *, per_query: bool) -> dict[str, Any]:
     """A result and, where asked for, the values behind it."""
     return {name: spec.average(values)} | ({f"{name}_per_query": values.tolist()} if per_query else {})
-
-
-def _choices(name: str, value: Any) -> list[Any]:  # noqa: ANN401 - a parameter of any metric
-    values = list(value) if isinstance(value, list | tuple) else [value]
-    if not values:
-        raise InvalidOption(f"{name} is an empty list; give at least one value")
-    return values
