@@ -44,11 +44,7 @@ def main() -> None:
 
 
 def export_files(name: str) -> dict[str, str]:
-    """File name to text.
-
-    Raises:
-        UnknownName: no such metric.
-    """
+    """File name to text."""
     described = Description(registry.metric(name))
     return {
         f"{name}.py": inline(written_out(described), HEADER),

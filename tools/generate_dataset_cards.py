@@ -74,13 +74,7 @@ def expected_files(folder: Path, *, tagged: bool = False) -> dict[str, str]:
 
 
 def compute_statistics(library: Library, kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Statistics of every config and split of the official data at hand, and what it was.
-
-    Those of a config that a tagger makes are taken from ``kept``, where they are in it.
-
-    Raises:
-        InvalidOption: the data is another edition.
-    """
+    """Statistics of every config and split of the official data at hand, and what it was."""
     if library.edition != OFFICIAL:
         raise InvalidOption(f"cards describe the official data, and CXC_ECCV_DATA holds {library.edition!r}")
     configs = {

@@ -42,11 +42,7 @@ def main() -> None:
 
 
 def metric_files() -> dict[str, bytes]:
-    """Path inside that folder to content, for every metric of the registry.
-
-    Raises:
-        InvalidOption: a metric needs something that no kind of module offers.
-    """
+    """Path inside that folder to content, for every metric of the registry."""
     return {f"{name}/{name}.py": module_script(Description(spec)).encode() for name, spec in registry.metrics().items()}
 
 

@@ -13,22 +13,14 @@ from cxc_eccv.adapters.module import PER_QUERY, MetricModule, label, results_of,
 from cxc_eccv.adapters.rankings import RANKING_LIMITS, RANKINGS, find_positives
 from cxc_eccv.errors import DataError, InvalidOption, RunTooShallow
 from cxc_eccv.runs.checks import whole_ids
-from cxc_eccv.types import IntArray, check_whole
+from cxc_eccv.types import check_whole
 from cxc_eccv.types.altered import AlteredRanks
 
 __all__ = ["AlteredRankingModule"]
 
 
 class AlteredRankingModule(MetricModule):
-    """A metric of rankings with altered items: predictions are rankings, references the positives among the originals.
-
-    Example:
-        >>> from cxc_eccv.metrics.false_rate import SPEC
-        >>> class FalseRate(AlteredRankingModule):
-        ...     spec = SPEC
-        >>> FalseRate.scores({"predictions": [[9, 7], [7, 9]], "references": [[7], [7]]}, altered=[9])
-        {'false_rate': 0.5}
-    """
+    """A metric of rankings with altered items: references are the positives among the originals."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": RANKINGS,
@@ -54,7 +46,7 @@ class AlteredRankingModule(MetricModule):
         *,
         altered: ArrayLike | None = None,
         per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        **parameters: object,
     ) -> dict[str, Any]:
         """Name to value, one for every combination of parameters."""
         ids = _altered_ids(inputs, altered)
@@ -65,7 +57,14 @@ class AlteredRankingModule(MetricModule):
         results: dict[str, Any] = {}
         for chosen in variants(cls.spec, parameters):
             name = label(cls.spec, chosen)
-            _refuse_short(name, whole.depths if "k" not in chosen else plain.depths, chosen.get("k", 1))
+            # Originals that no ranking holds could stand next: rankings must be long enough without altered items.
+            depths, k = (plain.depths, chosen["k"]) if "k" in chosen else (whole.depths, 1)
+            check_whole(f"{name}: k", k)
+            if (short := np.flatnonzero(depths < k)).size:
+                raise RunTooShallow(
+                    f"{name} of query {short[0]} looks at {k} items, of a ranking that holds {depths[short[0]]}, "
+                    "altered ones apart. Rank more of the gallery."
+                )
             results |= results_of(cls.spec, name, cls.spec.function(ranks, **chosen), per_query=per_query)
         return results
 
@@ -78,13 +77,3 @@ def _altered_ids(inputs: Mapping[str, list[Any]], altered: ArrayLike | None) -> 
         for item in ids.intersection(references):
             raise DataError(f"references of query {row}: item {item} is altered; positives are originals")
     return ids
-
-
-def _refuse_short(name: str, depths: IntArray, k: int) -> None:
-    """Originals that no ranking holds could stand next: rankings must be long enough without altered items."""
-    check_whole(f"{name}: k", k)
-    if (short := np.flatnonzero(depths < k)).size:
-        raise RunTooShallow(
-            f"{name} of query {short[0]} looks at {k} items, of a ranking that holds {depths[short[0]]}, altered ones "
-            "apart. Rank more of the gallery."
-        )

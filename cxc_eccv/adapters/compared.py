@@ -26,15 +26,7 @@ EXAMPLE = {"predictions": [0.91, 0.35, 0.54, 0.18], "references": [0.48, 0.21, 0
 
 
 class ComparisonsModule(MetricModule):
-    """A metric of compared captions: predictions are scores of captions, references those of their hard negatives.
-
-    Example:
-        >>> from cxc_eccv.metrics.pairwise_accuracy import SPEC
-        >>> class PairwiseAccuracy(ComparisonsModule):
-        ...     spec = SPEC
-        >>> PairwiseAccuracy.scores({"predictions": [0.9, 0.3], "references": [0.1, 0.3]})
-        {'pairwise_accuracy': 0.5}
-    """
+    """A metric of compared captions: predictions are scores of captions, references those of their hard negatives."""
 
     columns = COMPARED
     n_inputs = 2
@@ -46,11 +38,7 @@ class ComparisonsModule(MetricModule):
 
     @classmethod
     def scores(
-        cls,
-        inputs: Mapping[str, list[Any]],
-        *,
-        per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
     ) -> dict[str, Any]:
         """Name to value."""
         values = cls.spec.function(inputs["predictions"], inputs["references"], **parameters)
@@ -58,17 +46,7 @@ class ComparisonsModule(MetricModule):
 
 
 class ComparedPartsModule(MetricModule):
-    """A metric of the values that parts of compared captions have: each row says which part it belongs to.
-
-    Example:
-        >>> from cxc_eccv.metrics.mean_pairwise_accuracy import SPEC
-        >>> from cxc_eccv.metrics.pairwise_accuracy import SPEC as ACCURACY
-        >>> class MeanPairwiseAccuracy(ComparedPartsModule):
-        ...     spec, parts = SPEC, {"pairwise_accuracy": (ACCURACY, {})}
-        >>> rows = {"predictions": [0.9, 0.3, 0.5], "references": [0.1, 0.4, 0.2], "parts": ["add", "add", "swap"]}
-        >>> MeanPairwiseAccuracy.scores(rows)
-        {'mean_pairwise_accuracy': 0.75}
-    """
+    """A metric of the values that parts of compared captions have: each row says which part it belongs to."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         **COMPARED,
@@ -78,7 +56,7 @@ class ComparedPartsModule(MetricModule):
     example: ClassVar[Mapping[str, list[Any]]] = {**EXAMPLE, "parts": ["add_att", "add_att", "swap_obj", "swap_obj"]}
 
     @classmethod
-    def scores(cls, inputs: Mapping[str, list[Any]], **parameters: Any) -> dict[str, Any]:  # noqa: ANN401
+    def scores(cls, inputs: Mapping[str, list[Any]], **parameters: object) -> dict[str, Any]:
         """Name to value of the one result."""
         captions, negatives, parts = (np.array(inputs[name]) for name in cls.columns)
         values = [

@@ -19,13 +19,7 @@ __all__ = ["ConceptModule", "ConceptSizesModule", "SimilarConceptsModule", "conc
 
 
 def concept_lists(name: str, values: Any) -> list[list[str]]:  # noqa: ANN401 - checked here
-    """One list of concepts per image, each as often as the image shows it.
-
-    Example:
-        >>> concept_lists("predictions", [["dog.n.01", "dog.n.01"], "dog.n.01"])
-        Traceback (most recent call last):
-        cxc_eccv.errors.MalformedRun: predictions, row 1 is 'dog.n.01'; need a list of concepts, one per instance
-    """
+    """One list of concepts per image, each as often as the image shows it."""
     rows = []
     for place, row in enumerate(values):
         concepts = None if isinstance(row, str | Mapping) or not np.iterable(row) else list(row)
@@ -70,20 +64,17 @@ class ConceptModule(MetricModule):
 
     @classmethod
     def scores(
-        cls,
-        inputs: Mapping[str, list[Any]],
-        *,
-        per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
     ) -> dict[str, Any]:
         """Name to value of the one result."""
-        values = cls.spec.function(_pair(inputs["references"], inputs["predictions"]), **parameters)
+        values = cls.spec.function(_pair(inputs), **parameters)
         return _results_of(cls.spec, values, per_query=per_query)
 
 
-class SimilarConceptsModule(ConceptModule):
+class SimilarConceptsModule(MetricModule):
     """A metric of concepts and how similar two of them are."""
 
+    columns = IMAGES
     n_inputs = 2
     option_texts: ClassVar[Mapping[str, str]] = {
         "similarities": "a dict of a concept to a dict of others to their similarity with it, from 0 to 1, in "
@@ -97,6 +88,7 @@ class SimilarConceptsModule(ConceptModule):
         "- Rows where one of the two images shows nothing that the other does not show have no value and are left out "
         "of the\n  mean. With `per_query`, they are `None`.\n" + LIMITS
     )
+    example: ClassVar[Mapping[str, list[Any]]] = EXAMPLE
     example_options: ClassVar[Mapping[str, Any]] = {"similarities": {"ball.n.01": {"frisbee.n.01": 0.2}}}
     packages = ("scipy", "nltk")
 
@@ -107,11 +99,11 @@ class SimilarConceptsModule(ConceptModule):
         *,
         similarities: Mapping[str, Mapping[str, float]] | None = None,
         per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        **parameters: object,
     ) -> dict[str, Any]:
         """Name to value, and the number of rows that it is the mean of."""
         similarity = similarity_matrix if similarities is None else tabulate(similarities)
-        pairs = _pair(inputs["references"], inputs["predictions"])
+        pairs = _pair(inputs)
         values = cls.spec.function(pairs, similarity, **parameters)
         return _results_of(cls.spec, values, per_query=per_query, partial=True)
 
@@ -141,29 +133,24 @@ class ConceptSizesModule(MetricModule):
 
     @classmethod
     def scores(
-        cls,
-        inputs: Mapping[str, list[Any]],
-        *,
-        per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
     ) -> dict[str, Any]:
         """Name to value, the number of rows that it is the mean of, and the options that it depends on."""
         for side in ("prediction", "reference"):
-            _match_lengths(side, inputs[f"{side}s"], inputs[f"{side}_areas"])
-        pairs = _pair(
-            inputs["references"], inputs["predictions"], inputs["reference_areas"], inputs["prediction_areas"]
-        )
+            shown = zip(inputs[f"{side}s"], inputs[f"{side}_areas"], strict=True)
+            for row, (concepts, sizes) in enumerate(shown):
+                if len(concepts) != len(sizes):
+                    raise DataError(
+                        f"row {row} has {len(concepts)} {side}s and {len(sizes)} {side}_areas; give the area of each "
+                        "instance"
+                    )
+        pairs = _pair(inputs)
         values = cls.spec.function(pairs, **parameters)
         return _results_of(cls.spec, values, per_query=per_query, partial=True) | parameters
 
 
 def tabulate(table: Mapping[str, Mapping[str, float]]) -> Similarity:
-    """Similarities that a user lists, of two concepts in either order; NaN where they lack one.
-
-    Example:
-        >>> tabulate({"ball": {"disc": 0.25}})(["ball", "disc", "sky"])[0].tolist()
-        [1.0, 0.25, nan]
-    """
+    """Similarities that a user lists, of two concepts in either order; NaN where they lack one."""
     if not isinstance(table, Mapping) or not all(isinstance(row, Mapping) for row in table.values()):
         raise InvalidOption(
             f"similarities is {table!r:.60}; give a dict of a concept to a dict of others to their similarity with it, "
@@ -185,15 +172,10 @@ def tabulate(table: Mapping[str, Mapping[str, float]]) -> Similarity:
     return look_up
 
 
-def _pair(
-    references: Sequence[Sequence[str]],
-    predictions: Sequence[Sequence[str]],
-    reference_areas: Sequence[Sequence[float]] | None = None,
-    prediction_areas: Sequence[Sequence[float]] | None = None,
-) -> ConceptPairs:
+def _pair(inputs: Mapping[str, list[Any]]) -> ConceptPairs:
     """What the images of each row show; the rows number the queries."""
-    truths = _group(references, reference_areas)
-    return ConceptPairs(np.arange(len(truths)), truths, _group(predictions, prediction_areas))
+    truths = _group(inputs["references"], inputs.get("reference_areas"))
+    return ConceptPairs(np.arange(len(truths)), truths, _group(inputs["predictions"], inputs.get("prediction_areas")))
 
 
 def _group(images: Sequence[Sequence[str]], areas: Sequence[Sequence[float]] | None) -> list[Concepts]:
@@ -205,14 +187,6 @@ def _group(images: Sequence[Sequence[str]], areas: Sequence[Sequence[float]] | N
             sizes.setdefault(name, []).append(area)
         groups.append({name: np.array(values) for name, values in sizes.items()})
     return groups
-
-
-def _match_lengths(side: str, names: Sequence[Sequence[str]], areas: Sequence[Sequence[float]]) -> None:
-    for row, (concepts, sizes) in enumerate(zip(names, areas, strict=True)):
-        if len(concepts) != len(sizes):
-            raise DataError(
-                f"row {row} has {len(concepts)} {side}s and {len(sizes)} {side}_areas; give the area of each instance"
-            )
 
 
 def _results_of(spec: Spec, values: FloatArray, *, per_query: bool, partial: bool = False) -> dict[str, Any]:

@@ -49,19 +49,7 @@ ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
 @dataclass(frozen=True)
 class Description:
-    """Everything that the generated files say about a metric.
-
-    Args:
-        spec: the metric's declaration.
-
-    Raises:
-        InvalidOption: modules of this kind of metric are unknown.
-
-    Example:
-        >>> described = Description(registry.metric("recall_at_k"))
-        >>> described.title, described.class_name, described.result_name
-        ('Recall@K', 'RecallAtK', 'recall_at_<k>')
-    """
+    """Everything that the generated files say about a metric."""
 
     spec: Spec
 
@@ -115,13 +103,11 @@ class Description:
         """Column and option to description, the options with their defaults."""
         texts = {**self.kind.option_texts, **arguments(self.spec.description)}
         columns = {name: column.description for name, column in self.kind.columns.items()}
-        return columns | {
-            name: self._option(name, default, texts[name]) for name, default in self.module.options().items()
-        }
-
-    def _option(self, name: str, default: object, text: str) -> str:
-        several = " A list gives one result for each of its values." if name in self.spec.parameters else ""
-        return f"{text}{several} " + ("Required." if default is inspect.Parameter.empty else f"Default: {default!r}.")
+        for name, default in self.module.options().items():
+            several = " A list gives one result for each of its values." if name in self.spec.parameters else ""
+            fallback = "Required." if default is inspect.Parameter.empty else f"Default: {default!r}."
+            columns[name] = f"{texts[name]}{several} {fallback}"
+        return columns
 
     @property
     def results(self) -> dict[str, str]:
@@ -174,13 +160,7 @@ def _bibtex(paper: str) -> str:
 
 
 def module_info(spec: Spec) -> dict[str, Any]:
-    """The arguments of ``evaluate.MetricInfo`` for a metric.
-
-    Example:
-        >>> from cxc_eccv.metrics.recall_at_k import SPEC
-        >>> list(module_info(SPEC)["features"])
-        ['predictions', 'references']
-    """
+    """The arguments of ``evaluate.MetricInfo`` for a metric."""
     import datasets
 
     described = Description(spec)
@@ -235,22 +215,12 @@ ENTRY = re.compile(r"^(\w+): ", re.MULTILINE)
 
 
 def lead(docstring: str) -> str:
-    r"""Everything before the first section.
-
-    Example:
-        >>> lead("One.\n\nTwo.\n\nArgs:\n    k: depth.")
-        'One.\n\nTwo.'
-    """
+    """Everything before the first section."""
     return HEADING.split(docstring)[0].strip()
 
 
 def arguments(docstring: str) -> dict[str, str]:
-    r"""Argument to its description, on one line.
-
-    Example:
-        >>> arguments("One.\n\nArgs:\n    k: depth,\n        at least 1.\n    seed: any.")
-        {'k': 'depth, at least 1.', 'seed': 'any.'}
-    """
+    """Argument to its description, on one line."""
     _, *parts = HEADING.split(docstring)
     sections = dict(zip(parts[::2], parts[1::2], strict=True))
     _, *parts = ENTRY.split(inspect.cleandoc(sections.get("Args", "")))

@@ -66,10 +66,12 @@ class GradedRankingModule(MetricModule):
         *,
         gallery_size: ArrayLike | None = None,
         per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        **parameters: object,
     ) -> dict[str, Any]:
         """Name to value, one for every combination of parameters; and the coverage, the share of judged pairs."""
-        _check_gains(inputs)
+        for row, (items, gains) in enumerate(zip(inputs["references"], inputs["gains"], strict=True)):
+            if len(items) != len(gains):
+                raise DataError(f"query {row} has {len(gains)} gains for {len(items)} references; give one for each")
         run = run_of(inputs["predictions"])
         sizes = gallery_sizes(gallery_size, run)
         results: dict[str, Any] = {}
@@ -79,7 +81,9 @@ class GradedRankingModule(MetricModule):
             values, judged = cls._values(inputs, run, looks, depths, chosen)
             results |= results_of(cls.spec, name, values, per_query=per_query)
             results[f"{name}_coverage"] = float(judged.sum() / depths.sum())
-        return results | cls._state_options(parameters)
+        # Options that no result's name carries.
+        others = {name: value for name, value in parameters.items() if name not in cls.spec.parameters}
+        return results | {name: "classifier" if callable(value) else value for name, value in others.items()}
 
     @classmethod
     def _looks(cls, inputs: Mapping[str, list[Any]], chosen: Mapping[str, Any]) -> IntArray:
@@ -130,15 +134,3 @@ class GradedRankingModule(MetricModule):
             values[rows] = cls.spec.function(reader.result, judgments, **options)
             judged[rows] = look_up_gains(reader.result, judgments, depth, cls.spec.name)[1].sum(axis=1)
         return values, judged
-
-    @classmethod
-    def _state_options(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Options that no result's name carries."""
-        others = {name: value for name, value in parameters.items() if name not in cls.spec.parameters}
-        return {name: "classifier" if callable(value) else value for name, value in others.items()}
-
-
-def _check_gains(inputs: Mapping[str, list[Any]]) -> None:
-    for row, (items, gains) in enumerate(zip(inputs["references"], inputs["gains"], strict=True)):
-        if len(items) != len(gains):
-            raise DataError(f"query {row} has {len(gains)} gains for {len(items)} references; give one for each")

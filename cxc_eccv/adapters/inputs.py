@@ -22,13 +22,7 @@ LIST = "list of "
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a module.
-
-    Attributes:
-        check: from the column's name and values to plain Python values; raises MalformedRun.
-        dtype: of its values, as ``datasets`` names it; a list of them per row where it begins with ``list of``.
-        description: what it holds.
-    """
+    """A column of a module: its check, which gives plain Python values, and their type as ``datasets`` names it."""
 
     check: Callable[[str, Any], list[Any]]
     dtype: str
@@ -36,16 +30,7 @@ class Column:
 
 
 def check_batch(columns: Mapping[str, Column], batch: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """A batch as plain Python lists of equal length.
-
-    Example:
-        >>> columns = {"predictions": Column(id_lists, "list of int64", ""), "item_ids": Column(ids, "int64", "")}
-        >>> check_batch(columns, {"predictions": [(3, 1)], "item_ids": [1]})
-        {'predictions': [[3, 1]], 'item_ids': [1]}
-        >>> check_batch(columns, {"predictions": [["a", "b"]], "item_ids": [1]})
-        Traceback (most recent call last):
-        cxc_eccv.errors.MalformedRun: predictions, row 0 is ['a', 'b']; need a list of whole-number ids
-    """
+    """A batch as plain Python lists of equal length."""
     for name in batch:
         if name not in columns:
             raise UnknownName("input", name, columns)
@@ -80,13 +65,7 @@ def ids(name: str, values: ArrayLike) -> list[int]:
 
 
 def finite_numbers(name: str, values: ArrayLike) -> list[float]:
-    """Finite real numbers, one per row.
-
-    Example:
-        >>> finite_numbers("predictions", [0.5, float("nan")])
-        Traceback (most recent call last):
-        cxc_eccv.errors.MalformedRun: predictions, row 1 is nan; need finite numbers
-    """
+    """Finite real numbers, one per row."""
     try:
         array = np.asarray(values)
     except (TypeError, ValueError):  # tensors of another device or type, rows of unequal length

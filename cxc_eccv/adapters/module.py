@@ -21,31 +21,11 @@ PER_QUERY = "also return the value of every query, as `<name>_per_query`."
 
 
 class MetricModule:
-    """Stands before ``evaluate.Metric`` among the bases of a module.
+    """Stands before ``evaluate.Metric`` among the bases of a module; a subclass takes one kind of input.
 
-    A subclass is one kind of module: it computes every metric that needs the same input, and says what all of them have
-    in common. An option of ``compute`` may be given to ``evaluate.load`` already, which is the way to give modules that
-    are combined different options.
-
-    Attributes:
-        spec: the metric.
-        parts: label to metric and parameters of the other metrics that it is computed from.
-        columns: name to column.
-        n_inputs: leading arguments of the metric's function that are made from the columns, not options.
-        option_texts: name to description of the options that the metric itself does not have.
-        result_texts: name of a result, with the metric's name in braces, to what it holds beside the metric's value.
-        limits: what a user should know, as a Markdown list.
-        example: columns of a small example.
-        example_options: options it is called with.
-        packages: what it needs beside ``evaluate`` and ``numpy``.
-
-    Example:
-        >>> from cxc_eccv.adapters.ranks import RankingModule
-        >>> from cxc_eccv.metrics.recall_at_k import SPEC
-        >>> class RecallAtK(RankingModule):
-        ...     spec = SPEC
-        >>> RecallAtK.options()
-        {'k': 1, 'gallery_size': None, 'per_query': False}
+    An option of ``compute`` may be given to ``evaluate.load`` already, so that combined modules get different ones. The
+    first ``n_inputs`` arguments of the metric's function are made from the columns; names of results hold the metric's
+    name in braces.
     """
 
     spec: ClassVar[Spec]
@@ -80,30 +60,17 @@ class MetricModule:
         raise NotImplementedError
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **columns: Any) -> None:  # noqa: ANN401
-        """Add a batch, unless something is wrong with it.
-
-        Raises:
-            MalformedRun: a missing or empty column, unequal lengths, or values of the wrong type.
-        """
+        """Add a batch, unless something is wrong with it."""
         batch = check_batch(self.columns, {"predictions": predictions, "references": references, **columns})
         super().add_batch(**batch)  # type: ignore[misc] # of evaluate.Metric
 
     def add(self, *, prediction: Any = None, reference: Any = None, **columns: Any) -> None:  # noqa: ANN401
-        """Add one row, unless something is wrong with it.
-
-        Raises:
-            MalformedRun: a missing column, or a value of the wrong type.
-        """
+        """Add one row, unless something is wrong with it."""
         given = {"predictions": prediction, "references": reference, **columns}
         self.add_batch(**{name: None if value is None else [value] for name, value in given.items()})
 
     def compute(self, *, predictions: Any = None, references: Any = None, **given: Any) -> dict[str, Any] | None:  # noqa: ANN401
-        """Compute the metric from these rows and those added before.
-
-        Raises:
-            UnknownName: an option that the metric does not have; rows added before are kept.
-            RunError, DataError, InvalidOption: what the metric refuses.
-        """
+        """Compute the metric from these rows and those added before."""
         for name in given:
             if name not in self.columns and name not in self.options():
                 raise UnknownName("option", name, self.options())
@@ -140,14 +107,12 @@ class MetricModule:
 
 
 def variants(spec: Spec, parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every combination of parameters, where one that the metric's name carries may be a list of values.
-
-    Example:
-        >>> from cxc_eccv.metrics.recall_at_k import SPEC
-        >>> list(variants(SPEC, {"k": [1, 5]}))
-        [{'k': 1}, {'k': 5}]
-    """
-    choices = [_choices(name, value) if name in spec.parameters else [value] for name, value in parameters.items()]
+    """Every combination of parameters, where one that the metric's name carries may be a list of values."""
+    choices = []
+    for name, value in parameters.items():
+        choices.append(list(value) if name in spec.parameters and isinstance(value, list | tuple) else [value])
+        if not choices[-1]:
+            raise InvalidOption(f"{name} is an empty list; give at least one value")
     return (dict(zip(parameters, values, strict=True)) for values in itertools.product(*choices))
 
 
@@ -159,10 +124,3 @@ def label(spec: Spec, parameters: Mapping[str, Any]) -> str:
 def results_of(spec: Spec, name: str, values: FloatArray, *, per_query: bool) -> dict[str, Any]:
     """A result and, where asked for, the values behind it."""
     return {name: spec.average(values)} | ({f"{name}_per_query": values.tolist()} if per_query else {})
-
-
-def _choices(name: str, value: Any) -> list[Any]:  # noqa: ANN401 - a parameter of any metric
-    values = list(value) if isinstance(value, list | tuple) else [value]
-    if not values:
-        raise InvalidOption(f"{name} is an empty list; give at least one value")
-    return values

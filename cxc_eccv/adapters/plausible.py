@@ -15,7 +15,6 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownIds
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.ranking.lists import read_rankings
 from cxc_eccv.ranking.readers import PlausibleRows
-from cxc_eccv.runs import RankingsRun
 from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.types import IntArray
 
@@ -56,16 +55,19 @@ class PlausibleMatchModule(MetricModule):
         *,
         categories: Mapping[Any, ArrayLike] | None = None,
         per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        **parameters: object,
     ) -> dict[str, Any]:
-        """Name to value of the one result.
-
-        Gallery items without any category are left out of the rankings; a query's items must have one and the same set.
-        """
+        """Name to value of the one result; items without any category are left out of the rankings."""
         run, sets = run_of(inputs["predictions"]), _sets(categories)
         rows = np.arange(len(inputs["references"]))
         judgments_of(inputs, run, rows)  # refuses references that are missing or repeated
-        _refuse_unknown(sets, run)
+        lists = run.lists[DIRECTION]
+        unknown = np.flatnonzero(np.isin(lists.items, np.setdiff1d(lists.item_ids, list(sets))))
+        if unknown.size:
+            query = np.searchsorted(lists.indptr, unknown[0], side="right") - 1
+            raise UnknownIds(
+                f"the ranking of query {query} holds item {lists.items[unknown[0]]}, which is not in categories"
+            )
         shown = np.array([item for item, category_ids in sets.items() if category_ids.size], dtype=np.int64)
         queries = [_query_set(sets, row, references) for row, references in enumerate(inputs["references"])]
         present = _vectors([*queries, *(sets[item] for item in shown.tolist())])
@@ -111,13 +113,3 @@ def _vectors(sets: Sequence[IntArray]) -> NDArray[np.bool_]:
     vectors = np.zeros((len(sets), present_ids.size), dtype=bool)
     vectors[np.repeat(np.arange(len(sets)), sizes), columns] = True
     return vectors
-
-
-def _refuse_unknown(sets: Sets, run: RankingsRun) -> None:
-    lists = run.lists[DIRECTION]
-    unknown = np.flatnonzero(np.isin(lists.items, np.setdiff1d(lists.item_ids, list(sets))))
-    if unknown.size:
-        query = np.searchsorted(lists.indptr, unknown[0], side="right") - 1
-        raise UnknownIds(
-            f"the ranking of query {query} holds item {lists.items[unknown[0]]}, which is not in categories"
-        )

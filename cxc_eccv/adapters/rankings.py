@@ -60,15 +60,7 @@ def run_of(predictions: Sequence[ArrayLike]) -> RankingsRun:
 def judgments_of(
     inputs: Mapping[str, Sequence[Any]], run: RankingsRun, rows: IntArray, *, whole: bool = False
 ) -> Judgments:
-    """The references of some queries, with their gains where there are any, in a gallery of all ids that are named.
-
-    With ``whole`` their rankings are the whole gallery: references that these lack are outside it.
-
-    Example:
-        >>> judgments = judgments_of({"references": [[20, 40], [30]]}, run_of([[30, 20], [10]]), np.array([0]))
-        >>> judgments.gallery_ids.tolist(), judgments.indices.tolist()
-        ([10, 20, 30, 40], [1, 3])
-    """
+    """The references of some queries, in a gallery of all ids that are named or, with ``whole``, that are ranked."""
     references = [whole_ids(inputs["references"][row], f"references of query {row}") for row in rows.tolist()]
     items = np.concatenate(references)
     gains = np.concatenate([inputs["gains"][row] for row in rows.tolist()]) if "gains" in inputs else None
@@ -98,13 +90,7 @@ def gallery_sizes(gallery_size: ArrayLike | None, run: RankingsRun) -> IntArray 
 
 
 def find_positives(inputs: Mapping[str, Sequence[Any]], gallery_size: ArrayLike | None = None) -> GivenRanks:
-    """Ranks of the references, as far as the predictions tell them.
-
-    Example:
-        >>> given = find_positives({"predictions": [[30, 10, 20], [10]], "references": [[20, 30], [30]]})
-        >>> given.ranks.ranks.tolist(), given.ranks.n_positives.tolist(), given.depths.tolist()
-        ([1, 3], [2, 1], [3, 1])
-    """
+    """Ranks of the references, as far as the predictions tell them."""
     run = run_of(inputs["predictions"])
     sizes = gallery_sizes(gallery_size, run)
     given = ranks_from_rankings(run, DIRECTION, judgments_of(inputs, run, np.arange(len(inputs["references"]))))

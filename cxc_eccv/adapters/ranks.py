@@ -39,7 +39,7 @@ class RankingModule(MetricModule):
         *,
         gallery_size: ArrayLike | None = None,
         per_query: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        **parameters: object,
     ) -> dict[str, Any]:
         """Name to value, one for every combination of parameters."""
         given = find_positives(inputs, gallery_size)
@@ -71,11 +71,7 @@ class BothDirectionsModule(MetricModule):
 
     @classmethod
     def scores(
-        cls,
-        inputs: Mapping[str, list[Any]],
-        *,
-        gallery_size: ArrayLike | None = None,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        cls, inputs: Mapping[str, list[Any]], *, gallery_size: ArrayLike | None = None, **parameters: object
     ) -> dict[str, Any]:
         """Name to value of the one result."""
         directions = np.array(inputs["directions"])
@@ -123,11 +119,7 @@ class RatedPairsModule(MetricModule):
 
     @classmethod
     def scores(
-        cls,
-        inputs: Mapping[str, list[Any]],
-        *,
-        per_sample: bool = False,
-        **parameters: Any,  # noqa: ANN401 - the metric's own
+        cls, inputs: Mapping[str, list[Any]], *, per_sample: bool = False, **parameters: object
     ) -> dict[str, Any]:
         """Name to value; where the metric draws samples, their mean and standard deviation."""
         pairs = RatedPairs(*(np.array(inputs[name]) for name in ("query_ids", "item_ids", "references")))

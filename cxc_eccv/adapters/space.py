@@ -7,6 +7,7 @@ import re
 import shutil
 from importlib.metadata import requires
 from pathlib import Path
+from string import Template
 
 import yaml
 
@@ -22,11 +23,7 @@ GRADIO = "6.31.0"
 
 
 def write_space(name: str, parent: Path) -> Path:
-    """Write the Space of a metric into a folder of its name.
-
-    Raises:
-        UnknownName: no such metric; the message suggests the nearest.
-    """
+    """Write the Space of a metric into a folder of its name."""
     folder, described = parent / name, Description(registry.metric(name))
     shutil.copytree(module_folder(name), folder, ignore=shutil.ignore_patterns("__pycache__"))
     texts = {
@@ -39,61 +36,19 @@ def write_space(name: str, parent: Path) -> Path:
     return folder
 
 
-APP = '''\
-"""The Space of the metric {title}: computes it from inputs typed as JSON.
-
-{generated}
-"""
-
-import json
-from pathlib import Path
-
-import evaluate
-import gradio
-
-FOLDER = Path(__file__).parent
-METRIC = evaluate.load(str(FOLDER / "{name}.py"))
-COLUMNS = {columns}
-EXAMPLE = {example}
-
-
-def compute(*texts: str) -> dict[str, object]:
-    """Results of the columns and, last, the options, all given as JSON."""
-    try:
-        *columns, options = (json.loads(text) for text in texts)
-        return METRIC.compute(**dict(zip(COLUMNS, columns, strict=True)), **options)
-    except Exception as error:
-        raise gradio.Error(f"{{type(error).__name__}}: {{error}}", print_exception=False) from error
-
-
-interface = gradio.Interface(
-    fn=compute,
-    inputs=[gradio.Textbox(label=name, lines=2) for name in [*COLUMNS, "options"]],
-    outputs=gradio.JSON(label="results"),
-    examples=[EXAMPLE],
-    title={quoted_title},
-    description=METRIC.info.description,
-    article=(FOLDER / "README.md").read_text(encoding="utf-8").split("---", 2)[-1],
-    flagging_mode="never",
-    api_name="compute",
-)
-
-if __name__ == "__main__":
-    interface.launch()
-'''
-
-
 def space_app(described: Description) -> str:
     """The Space's program; formatted as ruff would."""
     columns = described.kind.example
     cells = [*(json.dumps(column) for column in columns.values()), json.dumps(described.kind.example_options)]
-    return APP.format(
+    literals = [f"'{cell}'" if '"' in cell else f'"{cell}"' for cell in cells]
+    return _fill(
+        "app.py",
         title=described.title,
         quoted_title=json.dumps(described.title, ensure_ascii=False),
         generated=GENERATED,
         name=described.spec.name,
         columns=json.dumps(list(columns)),
-        example="[\n" + "".join(f"    {_literal(cell)},\n" for cell in cells) + "]",
+        example="[\n" + "".join(f"    {literal},\n" for literal in literals) + "]",
     )
 
 
@@ -111,88 +66,13 @@ def _lower_bound_first(pin: str) -> str:
     return name + ",".join(sorted(pin.removeprefix(name).split(","), reverse=True))
 
 
-def _literal(text: str) -> str:
-    return f"'{text}'" if '"' in text else f'"{text}"'
-
-
-CARD = """\
----
-{settings}---
-
-# {title}
-
-{text}
-
-## How to use
-
-```python
-{load}
-results = metric.compute(
-{arguments}
-)
-print(results)
-```
-
-```text
-{result}
-```
-
-{install}
-`add`, `add_batch` and `evaluate.combine` work as for every module. An option can also be given to `evaluate.load`,
-which is the way to combine modules that take different options.
-
-## Inputs
-
-{inputs}
-
-## Outputs
-
-{outputs}
-
-## Limits
-
-{limits}
-
-## Citation
-
-{papers}
-
-{bibtex}
-<!-- Made from the metric's declaration when it was pushed; do not edit. -->
-"""
 PACKAGE = "The module computes with the package `cxc_eccv` (`pip install 'cxc_eccv[metrics]'`)."
 ALONE = "The module is self-contained: it needs {packages}, not the package it was exported from."
 
 
 def metric_card(described: Description, *, self_contained: bool = False) -> str:
-    """The card.
-
-    Args:
-        described: the metric.
-        self_contained: the module beside the card carries its code with it.
-    """
-    *imports, load = imports_and_load(described.spec.name, self_contained=self_contained)
-    *others, last = (f"`{name}`" for name in ("evaluate", "numpy", *described.kind.packages))
-    alone = ALONE.format(packages=f"{', '.join(others)} and {last}")
-    papers = ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", described.spec.citation).split("; ")
-    return CARD.format(
-        settings=yaml.safe_dump(_settings(described), sort_keys=False, allow_unicode=True, width=110),
-        title=described.title,
-        text=described.text,
-        load="\n".join([*imports, "", load]),
-        arguments="\n".join(f"    {line}" for line in described.call),
-        result=described.result,
-        install=alone if self_contained else PACKAGE,
-        inputs=_listed(described.inputs),
-        outputs=_listed(described.results),
-        limits=described.kind.limits,
-        papers="\n".join(f"- {paper}" for paper in papers),
-        bibtex=_bibtex(described),
-    )
-
-
-def _settings(described: Description) -> dict[str, object]:
-    return {
+    """The card."""
+    settings = {
         "title": described.title,
         "emoji": "📐",
         "colorFrom": "blue",
@@ -206,12 +86,32 @@ def _settings(described: Description) -> dict[str, object]:
         "tags": ["evaluate", "metric", "image-text-retrieval"],
         "description": described.text.split("\n\n")[0].replace("\n", " "),
     }
+    entries = [entry for entry in described.citation.split("\n\n") if entry.startswith("@")]
+    *imports, load = imports_and_load(described.spec.name, self_contained=self_contained)
+    *others, last = (f"`{name}`" for name in ("evaluate", "numpy", *described.kind.packages))
+    alone = ALONE.format(packages=f"{', '.join(others)} and {last}")
+    papers = ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", described.spec.citation).split("; ")
+    return _fill(
+        "card.md",
+        settings=yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=110),
+        title=described.title,
+        text=described.text,
+        load="\n".join([*imports, "", load]),
+        arguments="\n".join(f"    {line}" for line in described.call),
+        result=described.result,
+        install=alone if self_contained else PACKAGE,
+        inputs=_listed(described.inputs),
+        outputs=_listed(described.results),
+        limits=described.kind.limits,
+        papers="\n".join(f"- {paper}" for paper in papers),
+        bibtex="```bibtex\n" + "\n\n".join(entries) + "\n```\n" if entries else "",
+    )
 
 
 def _listed(texts: dict[str, str]) -> str:
     return "\n".join(f"- `{name}`: {text}" for name, text in texts.items())
 
 
-def _bibtex(described: Description) -> str:
-    entries = [entry for entry in described.citation.split("\n\n") if entry.startswith("@")]
-    return "```bibtex\n" + "\n\n".join(entries) + "\n```\n" if entries else ""
+def _fill(file: str, /, **values: str) -> str:
+    template = Path(__file__).parent / "templates" / f"{file}.template"
+    return Template(template.read_text(encoding="utf-8")).substitute(values)

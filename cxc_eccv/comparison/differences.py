@@ -34,14 +34,7 @@ STACKED = (
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSettings:
-    """How differences were tested.
-
-    Attributes:
-        seed: of the draws.
-        samples: bootstrap samples.
-        confidence: of the intervals; 1 minus it is the level of the tests.
-        metrics: which are tested: ``main``, the main metric of each task, or ``all``.
-    """
+    """How differences were tested: ``main`` metrics of the tasks or ``all``; 1 minus the confidence is the level."""
 
     seed: int = 0
     samples: int = 10_000

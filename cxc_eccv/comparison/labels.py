@@ -27,25 +27,13 @@ __all__ = [
 
 
 def task_name(task: str) -> str:
-    """The name papers use; that of a task of another version in words.
-
-    Example:
-        >>> task_name("coco_1k"), task_name("entailment"), task_name("of_next_year")
-        ('COCO 1K', 'Entailment', 'Of next year')
-    """
+    """The name papers use; that of a task of another version in words."""
     known = tasks().get(task)
     return known.title if known else upper_first(task.replace("_", " "))
 
 
 def metric_name(label: str, *, in_full: bool = False) -> str:
-    """The name papers use for a metric's label in report keys; that of a metric of another version in words.
-
-    Example:
-        >>> metric_name("recall_at_10"), metric_name("map_at_r"), metric_name("median_rank")
-        ('R@10', 'mAP@R', 'median rank')
-        >>> metric_name("bootstrap_spearman_std"), metric_name("bootstrap_spearman_std", in_full=True)
-        ('std of samples', 'Spearman, std over samples')
-    """
+    """The name papers use for a metric's label in report keys; that of a metric of another version in words."""
     spec, parameters, is_spread = _read(label)
     if spec is None:
         return label.replace("_", " ")
@@ -55,39 +43,20 @@ def metric_name(label: str, *, in_full: bool = False) -> str:
 
 
 def heading_of(key: str) -> tuple[str, str, str]:
-    """What stands above a column of a metric's values: task, direction and metric.
-
-    Example:
-        >>> heading_of("coco_5k/i2t/recall_at_1"), heading_of("coco_1k/rsum")
-        (('COCO 5K', 'i2t', 'R@1'), ('COCO 1K', '', 'RSUM'))
-    """
+    """What stands above a column of a metric's values: task, direction and metric."""
     task, *direction, metric = key.split("/")
     return task_name(task), "".join(direction), metric_name(metric)
 
 
 def show_value(label: str, value: float, decimals: int = 1, *, sign: bool = False) -> str:
-    """The value in its metric's unit: fractions in percent, correlations, ranks and numbers as they are.
-
-    A correlation has two decimals more than the others, being no percentage.
-
-    Example:
-        >>> show_value("recall_at_1", 0.4174), show_value("median_rank", 2.5, sign=True)
-        ('41.7', '+2.5')
-        >>> show_value("bootstrap_spearman", 0.7349), show_value("bootstrap_spearman_std", 0.0041)
-        ('0.735', '0.004')
-    """
+    """The value in its metric's unit; a correlation, being no percentage, has two decimals more than the others."""
     unit = unit_of(label)
     return format(UNITS[unit] * value, f"{'+' if sign else ''}.{decimals + 2 * (unit == 'correlation')}f")
 
 
 def score_cell(result: Result) -> Cell:
-    """A score with its interval.
-
-    Example:
-        >>> str(score_cell(Result("entailment", "i2t", "entail_at_10", 0.5, 9, low=0.4, high=0.625)))
-        '50.0 [40.0, 62.5]'
-    """
-    low, high = ("" if one is None else show_value(result.metric, one) for one in (result.low, result.high))
+    """A score with its interval."""
+    low, high = ("" if bound is None else show_value(result.metric, bound) for bound in (result.low, result.high))
     return Cell(show_value(result.metric, result.value), interval=f"[{low}, {high}]" if low else "")
 
 
@@ -98,12 +67,7 @@ def unit_of(label: str) -> str:
 
 
 def list_names(names: Iterable[str]) -> str:
-    """Names in a sentence.
-
-    Example:
-        >>> list_names(["COCO", "CxC", "ECCV"])
-        'COCO, CxC and ECCV'
-    """
+    """Names in a sentence."""
     *most, last = names if (names := list(names)) else [""]
     return f"{', '.join(most)} and {last}" if most else last
 

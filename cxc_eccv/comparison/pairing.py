@@ -16,7 +16,6 @@ from cxc_eccv.types import FloatArray, IntArray, Report, Result
 
 __all__ = ["Pair", "check_comparable", "judge_of", "notes_on", "pair_up"]
 
-DATA_FACTS = ("edition", "version")
 TOLERANCE = 1e-9
 """A report's value and the mean of its queries' values may differ by the rounding of a sum, and no more."""
 
@@ -24,12 +23,11 @@ TOLERANCE = 1e-9
 def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
     """Refuse two reports of different data, splits, parts of a split, labels or protocols.
 
-    The fingerprints of the data must be equal, or the raw files of one report must be among those of the other with
-    the same hashes (a text-only model needs fewer files than one of both modalities).
+    Of the raw files, those of one report may be among the other's: a text-only model needs fewer.
     """
     models = (baseline, other)
     data = [_data_of(model) for model in models]
-    for fact in DATA_FACTS:
+    for fact in ("edition", "version"):
         _check_equal(f"the data's {fact}", baseline, other, *(facts.get(fact) for facts in data))
     _check_equal("the split", baseline, other, *(model.report.provenance.get("split") for model in models))
     parts = [(model.report.provenance.get("restriction") or {}).get("left_out_sha256") for model in models]
@@ -44,7 +42,12 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
     if all(annotated):
         _check_equal("the label files of annotated", baseline, other, *annotated)
     if data[0]["fingerprint"] != data[1]["fingerprint"]:
-        _check_files(baseline, other, *data)
+        files = [facts.get("files") or {} for facts in data]
+        shared = files[0].keys() & files[1].keys()
+        for name in sorted(shared):
+            _check_equal(f"the hash of {name}", baseline, other, *(hashes[name] for hashes in files))
+        if not shared or (files[0].keys() - shared and files[1].keys() - shared):
+            _refuse("the data's fingerprint", baseline, other, *(facts["fingerprint"] for facts in data))
     judges = [judge_of(model.report) for model in models]
     _check_equal("the judge of pairs without a label", baseline, other, *judges)
     parameters = [{row.key: dict(row.parameters) for row in model.report.results} for model in models]
@@ -54,17 +57,13 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
 
 
 def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
-    """Differences that do not stand in the way of a comparison but are worth knowing.
-
-    They are the package's version, the similarity, which is the model's own choice, and how many of the pairs that a
-    metric needs are judged, which depends on what a model retrieves.
-    """
-    modified = [
-        f"modified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}"
+    """Differences that do not stand in the way of a comparison but are worth knowing."""
+    modified = {
+        f"modified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}": None
         for model in (baseline, other)
         for name, hashes in (_data_of(model).get("modified") or {}).items()
-    ]
-    notes = list(dict.fromkeys(modified))
+    }
+    notes = list(modified)
     facts = [model.report.provenance for model in (baseline, other)]
     packages = [entries.get("package") for entries in facts]
     versions = [package.get("version") if isinstance(package, Mapping) else None for package in packages]
@@ -100,23 +99,9 @@ def _labels_of(model: ScoredReport) -> str:
 
 
 def judge_of(report: Report) -> dict[str, Any] | None:
-    """The classifier that labelled pairs without a label; None without one. How many pairs is a model's own matter.
-
-    Example:
-        >>> judge_of(Report((), {}, {"unjudged": {"model": "mine", "threshold": 0.5, "pairs": {"entailment/i2t": 9}}}))
-        {'model': 'mine', 'threshold': 0.5}
-    """
+    """The classifier that labelled pairs without a label; None without one. How many pairs is a model's own matter."""
     facts = report.provenance.get("unjudged")
     return None if facts is None else {name: fact for name, fact in facts.items() if name != "pairs"}
-
-
-def _check_files(baseline: ScoredReport, other: ScoredReport, data: Mapping[str, Any], more: Mapping[str, Any]) -> None:
-    files = [facts.get("files") or {} for facts in (data, more)]
-    shared = files[0].keys() & files[1].keys()
-    for name in sorted(shared):
-        _check_equal(f"the hash of {name}", baseline, other, *(hashes[name] for hashes in files))
-    if not shared or (files[0].keys() - shared and files[1].keys() - shared):
-        _refuse("the data's fingerprint", baseline, other, data["fingerprint"], more["fingerprint"])
 
 
 def _check_equal(what: str, baseline: ScoredReport, other: ScoredReport, found: object, wanted: object) -> None:
@@ -133,14 +118,9 @@ def _refuse(what: str, baseline: ScoredReport, other: ScoredReport, found: objec
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """One metric of two models.
+    """One metric of two models: values (Q, 2) and the image (Q,) behind each query.
 
-    Attributes:
-        results: the rows of the two reports, baseline first.
-        spec: the metric's declaration.
-        values: (Q, 2) values of the queries under both models; (0, 2) for a metric over a whole task.
-        images: (Q,) image behind each query; of a metric over a whole task all images that its parts are drawn from.
-        parts: keys of the metrics that a metric over a whole task is computed from.
+    A metric over a whole task has no values; its images are all that its parts, keys of other pairs, are drawn from.
     """
 
     results: tuple[Result, Result]
@@ -153,15 +133,15 @@ class Pair:
 def pair_up(baseline: ScoredReport, other: ScoredReport) -> tuple[dict[str, Pair], dict[str, str]]:
     """Key to pair, and key to the reason why a metric cannot be compared."""
     rows = [{row.key: row for row in model.report.results} for model in (baseline, other)]
-    found: dict[str, Pair | str] = {}
+    paired: dict[str, Pair | str] = {}
     keys = list(dict.fromkeys([*rows[0], *rows[1]]))
     for key in sorted(keys, key=lambda key: key.count("/"), reverse=True):  # parts before what is computed from them
-        lacking = [model.name for model, own in zip((baseline, other), rows, strict=True) if key not in own]
+        lacking = [model.name for model, of_key in zip((baseline, other), rows, strict=True) if key not in of_key]
         if lacking:
-            found[key] = f"not in the report of {lacking[0]}"
+            paired[key] = f"not in the report of {lacking[0]}"
         else:
-            found[key] = _pair_of((rows[0][key], rows[1][key]), baseline, other, found)
-    ordered = {key: found[key] for key in keys}
+            paired[key] = _pair_of((rows[0][key], rows[1][key]), baseline, other, paired)
+    ordered = {key: paired[key] for key in keys}
     pairs = {key: pair for key, pair in ordered.items() if isinstance(pair, Pair)}
     return pairs, {key: reason for key, reason in ordered.items() if isinstance(reason, str)}
 

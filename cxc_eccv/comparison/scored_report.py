@@ -29,17 +29,7 @@ NO_VALUES = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryValues:
-    """One metric's value for every query.
-
-    Attributes:
-        query_ids: (Q,) int64, ascending and unique.
-        values: (Q,) float64, finite.
-        clusters: (Q,) int64 id of the image behind each query, or None where unknown.
-
-    Example:
-        >>> QueryValues.of([8, 7], [0.0, 1.0]).query_ids.tolist()
-        [7, 8]
-    """
+    """One metric's value for every query (Q,), ids ascending and unique, and the image behind each where known."""
 
     query_ids: IntArray
     values: FloatArray
@@ -71,14 +61,14 @@ def query_values(table: pa.Table, source: str | Path) -> dict[str, QueryValues]:
     bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
     names = ("query_id", "value", CLUSTER)
     columns = [checked[name].to_numpy() if name in checked.column_names else None for name in names]
-    found = {}
+    values = {}
     for key, start, stop in zip(encoded.dictionary.to_pylist(), bounds[:-1], bounds[1:], strict=True):
         rows = order[start:stop]
         try:
-            found[key] = QueryValues.of(*(None if column is None else column[rows] for column in columns))
+            values[key] = QueryValues.of(*(None if column is None else column[rows] for column in columns))
         except ValueError as error:
             raise MalformedSource(source, key, error, "one finite value per query") from None
-    return found
+    return values
 
 
 def _check_columns(table: pa.Table, source: str | Path) -> pa.Table:
@@ -202,11 +192,17 @@ def _add_images(
         return per_query
     split = str(report.provenance.get("split"))
     _check_same_files(report, name, library, split)
-    return per_query | {
-        key: replace(per_query[key], clusters=_images(per_query[key].query_ids, library, split, direction))
-        for key, direction in directions.items()
-        if direction in DIRECTIONS
-    }
+    values = dict(per_query)
+    for key, direction in directions.items():
+        if direction not in DIRECTIONS:
+            continue
+        ids = values[key].query_ids
+        known = library.images(split)["image_id"] if direction[0] == "i" else library.captions(split)["caption_id"]
+        unknown = ids[~positions_of(ids, np.asarray(known))[1]]
+        if unknown.size:
+            raise DataError(f"query {unknown[0]} of direction {direction} is not in the {split} split at hand")
+        values[key] = replace(values[key], clusters=images_behind(ids, library, split, direction))
+    return values
 
 
 def _check_same_files(report: Report, name: str, library: Library, split: str) -> None:
@@ -227,11 +223,3 @@ def _check_same_files(report: Report, name: str, library: Library, split: str) -
             f"{name}: computed from {what} than the data at hand, which would say which captions share an image. "
             "Point --data-dir at the files that the report was computed from."
         )
-
-
-def _images(query_ids: IntArray, library: Library, split: str, direction: str) -> IntArray:
-    known = library.images(split)["image_id"] if direction.startswith("i") else library.captions(split)["caption_id"]
-    unknown = query_ids[~positions_of(query_ids, np.asarray(known))[1]]
-    if unknown.size:
-        raise DataError(f"query {unknown[0]} of direction {direction} is not in the {split} split at hand")
-    return images_behind(query_ids, library, split, direction)

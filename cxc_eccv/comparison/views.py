@@ -25,10 +25,6 @@ __all__ = [
     "rows_to_csv",
 ]
 
-SCHEMA = 1
-P_VALUE = "two-sided: 2 (1 + min(samples <= 0, samples >= 0)) / (samples + 1), at most 1"
-RESAMPLED = "images with all their queries, with replacement, the same draws for both models"
-
 
 def comparison_to_json(
     comparison: Comparison | None,
@@ -37,9 +33,26 @@ def comparison_to_json(
     agreement: Agreement | None = None,
 ) -> str:
     """The text of ``compare.json``; values are in the units of report.json."""
-    content: dict[str, Any] = {"schema": SCHEMA}
+    content: dict[str, Any] = {"schema": 1}
     if comparison is not None:
-        content |= _record(comparison)
+        content |= {
+            "baseline": comparison.baseline,
+            "models": comparison.models,
+            "settings": {
+                **asdict(comparison.settings),
+                "resampled": "images with all their queries, with replacement, the same draws for both models",
+                "interval": "percentile",
+                "p_value": "two-sided: 2 (1 + min(samples <= 0, samples >= 0)) / (samples + 1), at most 1",
+                "correction": "Holm",
+                "tests": len(comparison.differences),
+            },
+            "differences": [
+                {"key": row.key, **asdict(row), "significant": comparison.significant(row)}
+                for row in comparison.differences
+            ],
+            "not_compared": comparison.not_compared,
+            "notes": comparison.notes,
+        }
     if tables:
         content["published"] = {
             "sources": [{name: getattr(table, name) for name in ("name", "citation", "url")} for table in tables],
@@ -55,27 +68,6 @@ def comparison_to_json(
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 
-def _record(comparison: Comparison) -> dict[str, Any]:
-    return {
-        "baseline": comparison.baseline,
-        "models": comparison.models,
-        "settings": {
-            **asdict(comparison.settings),
-            "resampled": RESAMPLED,
-            "interval": "percentile",
-            "p_value": P_VALUE,
-            "correction": "Holm",
-            "tests": len(comparison.differences),
-        },
-        "differences": [
-            {"key": row.key, **asdict(row), "significant": comparison.significant(row)}
-            for row in comparison.differences
-        ],
-        "not_compared": comparison.not_compared,
-        "notes": comparison.notes,
-    }
-
-
 def order_to_csv(order: ModelOrder) -> str:
     """A row per model, the user's among them: every figure whole, in the units of report.json and under its keys."""
     rows: list[dict[str, object]] = []
@@ -89,12 +81,7 @@ def order_to_csv(order: ModelOrder) -> str:
 
 
 def rows_to_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    r"""Rows under the names of their columns; what a row lacks is empty.
-
-    Example:
-        >>> rows_to_csv([{"model": "a, b", "mrr": 0.5}, {"model": "c", "rsum": 400.0}])
-        'model,mrr,rsum\n"a, b",0.5,\nc,,400.0\n'
-    """
+    """Rows under the names of their columns; what a row lacks is empty."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(text := io.StringIO(), names, lineterminator="\n")
     writer.writeheader()
@@ -103,17 +90,17 @@ def rows_to_csv(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def placement_table(table: PublishedTable, placements: Sequence[Placement], names: Sequence[str]) -> Table:
-    """A row per metric: each model's value, its rank, and for one model its neighbours.
-
-    The placements are those of the table, the names those of the models in order.
-    """
+    """A row per metric: each model's value, its rank, and for one model its neighbours."""
     title, subtitle = "Among published models", f"{table.title}, {table.printed_in}"
     by_key: dict[str, dict[str, Placement]] = {}
     for placement in placements:
         by_key.setdefault(placement.key, {})[placement.model] = placement
     if not by_key:
-        return Table((), (), title, subtitle, [NOTHING_SHARED])
-    legend, headings = _headings(names)
+        return Table((), (), title, subtitle, ["no metric in common"])
+    legend, headings = [], list(names)
+    if any(len(name) > LONGEST_HEADING for name in names):
+        headings = ["model"] if len(names) == 1 else [f"model {place}" for place in range(1, len(names) + 1)]
+        legend = [f"{short}: {name}" for short, name in zip(headings, names, strict=True)]
     pairs = [(2 * place + 1, 2 * place + 2) for place in range(len(names))]  # no table ends between value and rank
     header = ["", *(cell for heading in headings for cell in (heading, "rank"))]
     if len(names) == 1:
@@ -123,25 +110,10 @@ def placement_table(table: PublishedTable, placements: Sequence[Placement], name
         list(_placement_rows(by_key, names, table.decimals - 2)),
         title,
         subtitle,
-        [*legend, f"Of equal values, published models rank first. {_source(table)}"],
+        [*legend, f"Of equal values, published models rank first. {table.citation}. {table.url}"],
         prose=frozenset(range(2 * len(names) + 1, len(header))),
         stacked=[[(0,), *pairs]],
     )
-
-
-NOTHING_SHARED = "no metric in common"
-
-
-def _source(table: PublishedTable) -> str:
-    return f"{table.citation}. {table.url}"
-
-
-def _headings(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """A legend of the names that are too long to stand above a column, and what stands there."""
-    if all(len(name) <= LONGEST_HEADING for name in names):
-        return [], list(names)
-    headings = ["model"] if len(names) == 1 else [f"model {place}" for place in range(1, len(names) + 1)]
-    return [f"{short}: {name}" for short, name in zip(headings, names, strict=True)], headings
 
 
 def _placement_rows(
@@ -150,15 +122,11 @@ def _placement_rows(
     for task in dict.fromkeys(key.split("/")[0] for key in by_key):
         yield [task_name(task)]
         for key in (key for key in by_key if key.split("/")[0] == task):
-            cells = [cell for name in names for cell in _placement_cells(by_key[key].get(name), decimals)]
+            cells: list[str | Cell] = []
+            for place in (by_key[key].get(name) for name in names):
+                cells += [_value_cell(key, place, decimals), f"{place.rank} of {place.n_models}"] if place else ["", ""]
             alone = by_key[key].get(names[0]) if len(names) == 1 else None
             yield [row_name(key), *cells, *([alone.above or "", alone.below or ""] if alone else [])]
-
-
-def _placement_cells(place: Placement | None, decimals: int) -> list[str | Cell]:
-    if place is None:
-        return ["", ""]
-    return [_value_cell(place.key, place, decimals), f"{place.rank} of {place.n_models}"]
 
 
 def _value_cell(key: str, found: Placement | Standing, decimals: int, best: str = "") -> Cell:
@@ -169,23 +137,16 @@ def _value_cell(key: str, found: Placement | Standing, decimals: int, best: str 
     return Cell(text, deviation, strong=text == best)
 
 
-MOST_COLUMNS = 14
-"""Of metrics in one table of all models: what a page is wide enough for."""
-
-
 def order_tables(order: ModelOrder) -> list[Table]:
-    """A row per model, the user's in bold and in their place; the best value of every column is in bold.
-
-    Columns that a page is too narrow for stand in further tables, whose rows are the models that have one of them.
-    """
+    """A row per model, the user's in bold, as are the best values; columns that a page has no room for stand below."""
     paper = order.table
     title, subtitle = f"Published models of {paper.title}", paper.printed_in
     if not order.standings:
-        return [Table((), (), title, subtitle, [NOTHING_SHARED])]
+        return [Table((), (), title, subtitle, ["no metric in common"])]
     parts: list[list[str]] = [[]]
     for _, group in groupby(order.standings, key=lambda key: key.rpartition("/")[0]):
         keys = list(group)
-        if len(parts[-1]) + len(keys) > MOST_COLUMNS:
+        if len(parts[-1]) + len(keys) > 14:  # what a page is wide enough for
             parts.append([])
         parts[-1] += keys
     both = "" if order.by.count("/") > 1 else "; means of both directions, RSUM of COCO 1K"
@@ -198,7 +159,7 @@ def order_tables(order: ModelOrder) -> list[Table]:
             list(_order_rows(order, keys)),
             f"{title}, {place} of {len(parts)}" if len(parts) > 1 else title,
             subtitle,
-            [legend, _source(paper)] if place == len(parts) else (),
+            [legend, f"{paper.citation}. {paper.url}"] if place == len(parts) else (),
         )
         for place, keys in enumerate(parts, 1)
     ]
@@ -206,13 +167,14 @@ def order_tables(order: ModelOrder) -> list[Table]:
 
 def _order_rows(order: ModelOrder, keys: Sequence[str]) -> Iterator[list[str | Cell]]:
     decimals = order.table.decimals - 2
-    found = {key: order.standings[key] for key in keys}
-    best = {key: _value_cell(key, next(iter(one.values())), decimals).text for key, one in found.items()}
+    shown = {key: order.standings[key] for key in keys}
+    best = {key: _value_cell(key, next(iter(of_key.values())), decimals).text for key, of_key in shown.items()}
     for place, model in enumerate(order.models, 1):
-        if model.published and not any(model in one for one in found.values()):
+        if model.published and not any(model in of_key for of_key in shown.values()):
             continue
         rank = str(place) if model in order.standings[order.by] else MISSING
         values = [
-            _value_cell(key, one[model], decimals, best[key]) if model in one else MISSING for key, one in found.items()
+            _value_cell(key, of_key[model], decimals, best[key]) if model in of_key else MISSING
+            for key, of_key in shown.items()
         ]
         yield [Cell(model.name, strong=not model.published), rank, *values]

@@ -30,10 +30,7 @@ def words(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TfIdf:
-    """Term frequency times smoothed inverse document frequency, ``ln((1 + N) / (1 + df)) + 1``.
-
-    ``vocabulary`` is word to column, ``idf`` the (V,) weight of each word.
-    """
+    """Term frequency times smoothed inverse document frequency (V,), ``ln((1 + N) / (1 + df)) + 1``."""
 
     vocabulary: dict[str, int]
     idf: FloatArray
@@ -63,9 +60,6 @@ class TfIdf:
         return counts.astype(np.float32)
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(N, D) unit rows as :meth:`encode` has them, without the columns of words that no text here holds.
-
-        So the columns of two calls differ; similarities within one do not miss anything.
-        """
+        """(N, D) unit rows without the columns of words that no text here holds: those of two calls differ."""
         vectors = self.encode(texts)
         return np.asarray(vectors[:, np.unique(vectors.indices)].toarray())

@@ -56,11 +56,7 @@ def _terms(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RidgeModel:
-    """Images and captions in one space: captions by their words, images by a linear map of their pixels.
-
-    ``vocabulary`` is term to column; ``centre`` and ``image_centre`` are the means of training captions and images;
-    ``weights`` is the (F, V) map ``(X^T X + penalty I)^-1 X^T Y``.
-    """
+    """Captions by their words, images by a linear (F, V) map of their pixels, ``(X^T X + penalty I)^-1 X^T Y``."""
 
     vocabulary: dict[str, int]
     centre: FloatArray
@@ -71,10 +67,7 @@ class RidgeModel:
     def fit(
         cls, images: Sequence[Image.Image], captions: Sequence[Sequence[str]], *, penalty: float = 0.1
     ) -> RidgeModel:
-        """Fit the map from an image's pixels to the mean vector of its captions.
-
-        ``penalty`` is the weight of the squared norm of the map; it pays for few images with many features.
-        """
+        """Fit the map from an image's pixels to the mean vector of its captions, with a penalty on its squared norm."""
         terms = sorted({term for texts in captions for text in texts for term in _terms(text)})
         vocabulary = {term: column for column, term in enumerate(terms)}
         targets = np.stack([bag_of_words(texts, vocabulary).mean(axis=0) for texts in captions])

@@ -25,20 +25,13 @@ DATASET, EMBEDDINGS = "dataset", "ridge.npz"
 
 
 def earlier_files(folder: Path) -> list[str]:
-    """What an earlier demo left in ``folder``, as paths below it.
-
-    Raises:
-        InvalidOption: its ``dataset`` holds files that no build made.
-    """
+    """What an earlier demo left in ``folder``, as paths below it."""
     finish_interrupted(folder)
     return [*(f"{DATASET}/{name}" for name in replaceable_files(folder / DATASET)), EMBEDDINGS]
 
 
 def run_demo(folder: Path, *, say: Callable[[str], None] = print) -> Report:
-    """Build the sample's dataset in ``folder``, train the ridge baseline on it, score its test embeddings.
-
-    Writes ``dataset/`` and ``ridge.npz``; each step is said.
-    """
+    """Build the sample's dataset in ``folder``, train the ridge baseline on it, score its test embeddings."""
     say("1. Building the embedded sample's dataset")
     build_folder(folder / DATASET, data_dir="sample", images=sample_images(), progress=False)
     path = folder / EMBEDDINGS

@@ -40,17 +40,9 @@ ANY_MARK = "<!-- cxc_eccv: generated part"
 
 
 def merge_card(generated: str, remote: str | None, owned: tuple[str, ...], where: str = CARD) -> str:
-    r"""Put the generated card into the Hub's one; below what is there where that has no generated part yet.
+    """Put the generated card into the Hub's one; below what is there where that has no generated part yet.
 
-    Keys of the front matter that are ``owned`` describe the files. An error that says ``where`` is raised if somebody
-    edited the generated part or damaged its marks, or if the Hub's front matter is not a YAML mapping.
-
-    Example:
-        >>> first = merge_card("---\na: 1\n---\n# Data", None, ("a",))
-        >>> edited = first.replace("---\n\n<!--", "---\n\nBy hand.\n\n<!--")
-        >>> second = merge_card("---\na: 2\n---\n# Better data", edited, ("a",))
-        >>> "By hand." in second, "a: 2" in second, "# Better data" in second, "# Data" in second
-        (True, True, True, False)
+    Keys of the front matter that are ``owned`` describe the files. A generated part that somebody edited is an error.
     """
     matter, body = split_card(generated)
     if remote is None:
@@ -96,27 +88,19 @@ def _find_hand_written(their_body: str, body: str, where: str) -> tuple[str, str
     return their_body[: begins[0].start()], their_body[ends[0].end() :]
 
 
-FENCE = "---"
-
-
 def split_card(card: str) -> tuple[str, str]:
-    r"""Split a card into front matter without its fences, and the rest; line ends become plain.
-
-    Example:
-        >>> split_card("---\nlicense: mit\n---\n# Title\n")
-        ('license: mit', '# Title\n')
-    """
+    """Split a card into front matter without its fences, and the rest; line ends become plain."""
     text = card.lstrip("\ufeff").replace("\r\n", "\n")
     lines = text.split("\n")
-    if lines[0].rstrip() == FENCE and FENCE in (ends := [line.rstrip() for line in lines[1:]]):
-        end = ends.index(FENCE) + 1
+    if lines[0].rstrip() == "---" and "---" in (ends := [line.rstrip() for line in lines[1:]]):
+        end = ends.index("---") + 1
         return "\n".join(lines[1:end]), "\n".join(lines[end + 1 :])
     return "", text
 
 
 def join_card(matter: str, body: str) -> str:
     """Make a card from its two parts."""
-    head = f"{FENCE}\n{matter.strip(chr(10))}\n{FENCE}\n\n" if matter.strip() else ""
+    head = "---\n" + matter.strip("\n") + "\n---\n\n" if matter.strip() else ""
     return head + body.strip("\n") + "\n"
 
 
@@ -132,10 +116,7 @@ def read_matter(matter: str, where: str) -> dict[str, Any]:
 
 
 def merge_matter(ours: str, theirs: str, owned: tuple[str, ...], where: str) -> str:
-    """Give front matter of the Hub's card our values of the keys we own, and of those it lacks.
-
-    A key that we own and that ours has not any more goes.
-    """
+    """Give front matter of the Hub's card our values of the keys we own and those it lacks; owned ones we lack go."""
     generated, kept = read_matter(ours, "the generated card"), read_matter(theirs, where)
     changed = {key: value for key, value in generated.items() if key in owned or key not in kept}
     return replace_keys(theirs, changed, where, [key for key in owned if key in kept and key not in generated])
@@ -145,15 +126,7 @@ KEY = re.compile(r"^(?P<quote>['\"]?)(?P<key>[^\s#'\"-][^:'\"]*)(?P=quote)\s*:(\
 
 
 def replace_keys(matter: str, changed: Mapping[str, Any], where: str, gone: Collection[str] = ()) -> str:
-    r"""Give front matter other values for some keys; all other lines, comments among them, stay as they are.
-
-    Example:
-        >>> print(replace_keys("a: 1 # mine\nb:\n- 2", {"b": [3], "c": 4}, "README.md"))
-        a: 1 # mine
-        b:
-        - 3
-        c: 4
-    """
+    """Give front matter other values for some keys; all other lines, comments among them, stay as they are."""
     before = read_matter(matter, where)
     after = {key: value for key, value in {**before, **changed}.items() if key not in gone}
     if after == before:

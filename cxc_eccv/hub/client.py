@@ -40,13 +40,7 @@ LOG_IN = "Run `hf auth login`, or set HF_TOKEN, with a token of the role `write`
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which Hub, with which token.
-
-    Attributes:
-        token: None for the one of ``HF_TOKEN`` or ``hf auth login``; never shown, logged or written.
-        endpoint: address; None for ``HF_ENDPOINT``, else https://huggingface.co.
-        timeout: seconds without a byte after which an answer is given up.
-    """
+    """Which Hub, with which token, which is never shown, logged or written; None for what the environment says."""
 
     token: str | None = field(default=None, repr=False)
     endpoint: str | None = None
@@ -73,12 +67,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A ``dataset``, ``space`` or ``model`` on the Hub, ``owner/name``, which need not exist yet.
-
-    Example:
-        >>> print(Repository("org/cxc_eccv", "dataset", Access(endpoint="https://hub.example")))
-        dataset org/cxc_eccv on https://hub.example
-    """
+    """A ``dataset``, ``space`` or ``model`` on the Hub, ``owner/name``, which need not exist yet."""
 
     repo_id: str
     repo_type: str
@@ -99,10 +88,7 @@ class Repository:
         return f"{self.access.endpoint}/{kind}{self.repo_id}"
 
     def head(self, revision: str | None = None) -> str | None:
-        """The commit at the tip of ``main``, or None where there is no such repository, or none one may see.
-
-        ``revision`` is another branch, as ``refs/pr/1``.
-        """
+        """The commit at the tip of ``main`` or another branch; None where there is no such repository one may see."""
 
         def look_up(api: HfApi, repo_id: str, repo_type: str) -> str | None:
             try:
@@ -151,9 +137,8 @@ class Repository:
     ) -> CommitInfo:
         """Apply all operations at once, or none; asked once, for a lost answer does not mean a lost commit.
 
-        It is a ``HubConflict`` if the branch (None for ``main``) has left the ``parent``. With the description of a
-        ``pull_request`` the commit is proposed instead of made. ``check`` is called once the content is sent; what it
-        raises keeps the commit from being made.
+        With the description of a ``pull_request`` the commit is proposed instead of made. ``check`` is called once the
+        content is sent; what it raises keeps the commit from being made.
         """
         additions = [operation for operation in operations if isinstance(operation, CommitOperationAdd)]
         place = {"revision": branch, "create_pr": pull_request is not None}
@@ -237,11 +222,7 @@ LONGEST_WAIT = 60.0
 def repeat(call: Callable[[Subject], Answer], subject: Subject, renew: Callable[[], Subject] | None = None) -> Answer:
     """Call until the Hub answers, at most five times; the pause is what the Hub asks for, else 1, 2, 4, 8 seconds.
 
-    Args:
-        call: changes nothing on the Hub, or is safe to repeat with what ``renew`` gives.
-        subject: what ``call`` takes.
-        renew: makes ``subject`` anew before each repetition, after a conflict too; None to repeat with the same, and to
-            give up on a conflict.
+    ``renew`` makes the subject anew before each repetition, after a conflict too; without it a conflict is raised.
     """
     for attempt in range(TRIES - 1):
         try:
@@ -260,10 +241,7 @@ def repeat(call: Callable[[Subject], Answer], subject: Subject, renew: Callable[
 
 @contextmanager
 def _limit_silence(timeout: float) -> Iterator[None]:
-    """Bound every wait of a request that has no bound.
-
-    A client with a timeout of its own would not do: some calls of the Hub's library ask for none by name, which wins.
-    """
+    """Bound every wait of a request; the client's own timeout loses to calls that ask for none by name."""
 
     def bound(request: Any) -> None:  # noqa: ANN401 - httpx in release 1 of the client, httpx2 in release 2
         waits = request.extensions.get("timeout", {})
@@ -347,10 +325,7 @@ def redact(text: str, token: str | None = None) -> str:
 
 @contextmanager
 def hide_secrets(token: str | None) -> Iterator[None]:
-    """While inside, log records and warnings of every library lose what :func:`redact` removes.
-
-    Libraries log addresses, headers and what servers answer; none of them knows all that is secret.
-    """
+    """While inside, log records and warnings of every library lose what :func:`redact` removes."""
 
     def redact_record(record: logging.LogRecord) -> bool:
         record.msg, record.args = redact(record.getMessage(), token), ()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
@@ -40,10 +40,7 @@ SPLIT = "test"
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardTask:
-    """One column of the leaderboard: a key of report.json, and the dataset config that holds its labels.
-
-    Main is the one metric by which a direction, or a kind of rated pairs, is read first.
-    """
+    """One column of the leaderboard: a key of report.json, the config with its labels, and whether it is read first."""
 
     key: str
     config: str
@@ -72,12 +69,7 @@ ORDER = (
 def leaderboard_tasks() -> Mapping[str, LeaderboardTask]:
     """Report key to leaderboard task: what a report shows by default on the test split, main metrics first.
 
-    A task without a config has its labels elsewhere and is left out. So is a metric of which lower is better, as median
-    rank: an ``eval.yaml`` has no place to say so.
-
-    Example:
-        >>> next(iter(leaderboard_tasks().values())).task_id
-        'eccv_caption_i2t_map_at_r'
+    Left out are tasks without a config, and metrics of which lower is better: an ``eval.yaml`` has no place to say so.
     """
     known = {name: task for name, task in tasks().items() if task.config and SPLIT in task.splits}
     in_order = [name for name in ORDER if name in known] + [name for name in known if name not in ORDER]
@@ -104,29 +96,18 @@ def _entries(task: Task) -> Iterator[LeaderboardTask]:
 
 
 def select_tasks(names: Iterable[str]) -> dict[str, tuple[LeaderboardTask, ...]]:
-    """Names as users give them to the leaderboard tasks they stand for.
-
-    A name is that of an evaluation task, of a direction of it, a key of report.json, or an id on the Hub.
-
-    Raises:
-        UnknownName: it is none of these.
-
-    Example:
-        >>> [task.key for task in select_tasks(["eccv_caption/i2t"])["eccv_caption/i2t"]][:2]
-        ['eccv_caption/i2t/map_at_r', 'eccv_caption/i2t/r_precision']
-    """
-    return {name: _select(name) for name in names}
-
-
-def _select(name: str) -> tuple[LeaderboardTask, ...]:
+    """Names of an evaluation task, of a direction of it, keys or ids on the Hub, to the leaderboard tasks they mean."""
     board = leaderboard_tasks().values()
-    selected = tuple(task for task in board if name == task.task_id or f"{task.key}/".startswith(f"{name}/"))
-    if not selected:
-        # Of a known task its keys are suggested, else the tasks: all at once are too many to read.
-        keys = [task.key for task in board if task.key.partition("/")[0] == name.partition("/")[0]]
-        raise UnknownName(
-            "task of the leaderboard", name, keys or sorted({task.key.partition("/")[0] for task in board})
-        )
+    selected = {
+        name: tuple(task for task in board if name == task.task_id or f"{task.key}/".startswith(f"{name}/"))
+        for name in names
+    }
+    for name, chosen in selected.items():
+        if not chosen:
+            # Of a known task its keys are suggested, else the tasks: all at once are too many to read.
+            keys = [task.key for task in board if task.key.partition("/")[0] == name.partition("/")[0]]
+            suggested = keys or sorted({task.key.partition("/")[0] for task in board})
+            raise UnknownName("task of the leaderboard", name, suggested)
     return selected
 
 
@@ -149,10 +130,7 @@ DESCRIPTION = (
 
 
 def eval_yaml(configs: Collection[str] | None = None, framework: str = FRAMEWORK, *, all_tasks: bool = False) -> str:
-    """The text of ``eval.yaml``: the main ones of :func:`leaderboard_tasks` whose config is among ``configs``.
-
-    ``all_tasks`` puts the others behind them. The Hub knows the evaluation by the name ``framework``.
-    """
+    """The text of ``eval.yaml``: the main tasks whose config is among ``configs``, with ``all_tasks`` the others."""
     tasks = [
         {"id": task.task_id, "config": task.config, "split": SPLIT}
         for task in leaderboard_tasks().values()
@@ -190,9 +168,12 @@ def check_benchmark(repository: Repository, files: Mapping[str, str]) -> Benchma
         if name not in present:
             raise HubError(f"{repository} has no {name}, so it is no benchmark that `cxc-eccv push` uploaded")
     declared = read_task_ids(repository.text(PATH, revision), f"{PATH} of {repository}")
-    manifest = _read_manifest(repository.text(MANIFEST_NAME, revision), f"{MANIFEST_NAME} of {repository}")
+    try:
+        manifest = json.loads(repository.text(MANIFEST_NAME, revision))
+        version, sources = (manifest["edition"], manifest["data_version"]), dict(manifest["sources"])
+    except (ValueError, KeyError, TypeError):
+        raise HubError(f"{MANIFEST_NAME} of {repository} is not one that `cxc-eccv build` wrote") from None
     catalog = load_catalog()
-    version = manifest["edition"], manifest["data_version"]
     if version != (OFFICIAL, catalog.version):
         raise ReportRefused(
             f"{repository} holds edition {version[0]!r} {version[1]}, not {OFFICIAL!r} {catalog.version}"
@@ -200,19 +181,8 @@ def check_benchmark(repository: Repository, files: Mapping[str, str]) -> Benchma
     if manifest.get("modified"):
         names = ", ".join(manifest["modified"])
         raise ReportRefused(f"{repository} was built from modified raw files ({names}), so it is no benchmark")
-    sources: dict[str, str] = manifest["sources"]
     for name, digest in files.items():
         if sources.get(name, digest) != digest:
             built_from = f"the file {repository.repo_id} was built from: sha256 {digest} there {sources[name]}"
             raise ReportRefused(f"{name} is not {built_from}")
     return Benchmark(revision, declared, sources)
-
-
-def _read_manifest(text: str, where: str) -> dict[str, Any]:
-    try:
-        manifest = json.loads(text)
-        if {"edition", "data_version"} <= set(manifest) and isinstance(manifest["sources"], dict):
-            return dict(manifest)
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise HubError(f"{where} is not one that `cxc-eccv build` wrote")

@@ -57,52 +57,41 @@ EVALUATE = "Evaluate again with `cxc-eccv evaluate FILE --split test` on the off
 def _check_data(report: Report) -> Mapping[str, str]:
     """Give the raw files that a report was computed from, catalog name to sha256; raise unless all are official.
 
-    The official catalog is meant, whatever a mirror folder's own one says. Files whose authors publish no hash are
-    accepted; :func:`cxc_eccv.hub.leaderboard.check_benchmark` compares them with those of the released dataset.
+    Files without a published hash pass here; ``check_benchmark`` compares them with those of the released dataset.
     """
-    data, catalog = _check_provenance(report.provenance), load_catalog()
-    edition, version = data.get("edition"), data.get("version")
-    if edition != OFFICIAL:
-        raise ReportRefused(f"it was computed from the edition {edition!r}, not the official data. {EVALUATE}")
-    if version != catalog.version:
-        ours = catalog.version
-        raise ReportRefused(
-            f"it was computed from version {version} of the data; this package knows {ours}. {EVALUATE}"
-        )
-    for name, digest in data["files"].items():
+    facts, catalog, ours = report.provenance, load_catalog(), cxc_eccv.__version__
+    package: dict[str, Any] = facts.get("package") or {}
+    data: dict[str, Any] = facts.get("data") or {}
+    files: dict[str, str] = data.get("files") or {}
+    made_by, edition, version = package.get("version"), data.get("edition"), data.get("version")
+    for is_wrong, fault in (
+        (package.get("name") != "cxc_eccv" or not data, "its provenance does not name this package and its data"),
+        (made_by != ours, f"it was made by cxc_eccv {made_by}, this is {ours}"),
+        (facts.get("split") != SPLIT, f"it covers the split {facts.get('split')!r}, the leaderboard {SPLIT!r}"),
+        (facts.get("restriction"), "it covers a part of the split; a leaderboard is about the whole"),
+        (facts.get("labels"), "it is on other labels than those of its tasks"),
+        (data.get("modified"), f"it was computed from modified raw files: {', '.join(data.get('modified') or ())}"),
+        (not files, "its provenance lists no data files"),
+        (edition != OFFICIAL, f"it was computed from the edition {edition!r}, not the official data"),
+        (
+            version != catalog.version,
+            f"it was computed from version {version} of the data; this package knows {catalog.version}",
+        ),
+    ):
+        if is_wrong:
+            raise ReportRefused(f"{fault}. {EVALUATE}")
+    for name, digest in files.items():
         _check_file(name, digest, catalog.entries.get(name))
-    if data.get("fingerprint") != fingerprint_files(data["files"]):
+    if data.get("fingerprint") != fingerprint_files(files):
         raise ReportRefused(f"its data fingerprint is not that of the files it lists; it was edited. {EVALUATE}")
-    groups = {catalog.entry(name).group for name in data["files"]}
+    groups = {catalog.entry(name).group for name in files}
     for name in dict.fromkeys(result.task for result in report.results):
         lacking = [group for group in task(name).sources if group not in groups]
         if lacking:
             raise ReportRefused(
                 f"it has results of {name} but lists no file of {lacking[0]}; it was edited. {EVALUATE}"
             )
-    return dict(data["files"])
-
-
-def _check_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of the data; raise unless this package evaluated the whole test split on the tasks' own labels."""
-    package: dict[str, Any] = provenance.get("package") or {}
-    data: dict[str, Any] = provenance.get("data") or {}
-    if package.get("name") != "cxc_eccv" or not data:
-        raise ReportRefused(f"its provenance does not name this package and its data. {EVALUATE}")
-    if package.get("version") != cxc_eccv.__version__:
-        version = package.get("version")
-        raise ReportRefused(f"it was made by cxc_eccv {version}, this is {cxc_eccv.__version__}. {EVALUATE}")
-    if provenance.get("split") != SPLIT:
-        raise ReportRefused(f"it covers the split {provenance.get('split')!r}, the leaderboard {SPLIT!r}. {EVALUATE}")
-    if provenance.get("restriction"):
-        raise ReportRefused(f"it covers a part of the split; a leaderboard is about the whole. {EVALUATE}")
-    if provenance.get("labels"):
-        raise ReportRefused(f"it is on other labels than those of its tasks. {EVALUATE}")
-    if data.get("modified"):
-        raise ReportRefused(f"it was computed from modified raw files: {', '.join(data['modified'])}. {EVALUATE}")
-    if not data.get("files"):
-        raise ReportRefused(f"its provenance lists no data files. {EVALUATE}")
-    return data
+    return dict(files)
 
 
 def _check_file(name: str, digest: str, entry: Entry | None) -> None:

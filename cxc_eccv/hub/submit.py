@@ -42,22 +42,11 @@ Text = tuple[str | None, str]
 """What is there, None for nothing, and what shall be there."""
 
 Done = Literal["opened", "updated", "nothing"]
-"""What became of a pull request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A submission that was looked at and not made yet; print it to see what it would change.
-
-    Attributes:
-        repository: the model.
-        parent: commit that was looked at: of the pull request, or of ``main`` where a new one is to be opened.
-        files: path to what is there and what shall be there.
-        title, description: of the pull request.
-        account: whose token it is; None without one.
-        pull_request: the open one that is updated, or that has the same results already; None for a new one.
-        notes: what to know besides: results left out, raw files taken on trust, an earlier one that was closed.
-    """
+    """A submission that was looked at, at the commit ``parent``, and not made yet: path to text before and after."""
 
     repository: Repository
     parent: str
@@ -91,11 +80,7 @@ class Submission:
         return "\n".join([*self.notes, self.diff, self.plan] if self.pending else [*self.notes, self.plan])
 
     def propose(self, plan_anew: Callable[[], Submission]) -> tuple[str, Done]:
-        """Open the pull request, or update the one that is open; give its address, and what was done.
-
-        ``plan_anew`` makes the submission again: after a failure whose request may have arrived all the same, and where
-        somebody changed the model, or merged or closed the pull request meanwhile.
-        """
+        """Open the pull request, or update the open one, by a new plan where needed; give address and outcome."""
         self.repository.access.require_token()
         return repeat(Submission._propose, self, plan_anew)
 
@@ -140,32 +125,45 @@ def plan_submission(
     """Check a report against this package, the official data and the benchmark, and plan the pull request.
 
     Changes nothing. Results that the benchmark declares no task for are left out.
-
-    Args:
-        path: ``report.json`` of ``cxc-eccv evaluate`` on the test split.
-        model: repository of the model, ``owner/name``.
-        options: the benchmark, which tasks, and what to say beside the numbers.
-        access: which Hub, with which token.
-
-    Raises:
-        ReportRefused: the report must not be submitted; says why.
-        InvalidOption: an option, or the name of a repository, is wrong.
-        UnknownName: an option names a task that the leaderboard cannot have.
-        HubConflict: what the model's repository holds cannot be merged with.
-        HubError: no such model or benchmark; or the Hub, or the way to it, failed.
     """
     access = access or Access()
     options.require_no_secret(access.token)
     report, files = checked_report(path)
     benchmark = check_benchmark(Repository(options.dataset, "dataset", access), files)
     tasks, left_out = _choose_tasks(report, options, benchmark.task_ids, path)
-    board = [(task, _make_entry(task, report, options, benchmark.revision)) for task in tasks]
+    data = report.provenance["data"]
+    made = f"cxc_eccv {cxc_eccv.__version__}, data {data['version']}"
+    board = [
+        (
+            task,
+            EvalResultEntry(
+                dataset_id=options.dataset,
+                task_id=task.task_id,
+                value=report.scores[task.key],
+                dataset_revision=benchmark.revision,
+                date=options.date,
+                source_url=options.source,
+                notes=f"{options.notes}; {made}" if options.notes else made,
+            ),
+        )
+        for task in tasks
+    ]
     published = {entry.name for entry in load_catalog() if entry.sha256} | set(benchmark.sources)
     trusted = sorted(set(files) - published)
-    notes = [_show_left_out(left_out, options.dataset)] if left_out else []
+    notes = []
+    if left_out:
+        groups: dict[str, list[str]] = {}
+        for place, _, metric in (key.rpartition("/") for key in left_out):
+            groups.setdefault(place, []).append(metric)
+        lines = [wrap(f"{place}: {', '.join(metrics)}", "  ", "    ") for place, metrics in groups.items()]
+        notes.append("\n".join([f"left out, since {options.dataset} declares no task for it:", *lines]))
     notes += [f"taken on trust: {name}, whose sha256 its authors do not publish" for name in trusted]
     planned = _plan_pull_request(Repository(model, "model", access), board, options)
-    return replace(planned, description=_describe(report), notes=(*notes, *planned.notes))
+    description = (
+        f"Computed with `cxc-eccv evaluate` (cxc_eccv {cxc_eccv.__version__}) on version {data['version']} of the "
+        f"official data, fingerprint `{data['fingerprint']}`, and checked by `cxc-eccv submit`."
+    )
+    return replace(planned, description=description, notes=(*notes, *planned.notes))
 
 
 def _choose_tasks(
@@ -191,16 +189,6 @@ def _choose_tasks(
         )
     proposed = {task.key for task in tasks}
     return tasks, [key for key in keys if key not in proposed]
-
-
-def _show_left_out(keys: Sequence[str], dataset: str) -> str:
-    """Keys of a report by what they are of, in the width of a terminal."""
-    groups: dict[str, list[str]] = {}
-    for key in keys:
-        place, _, label = key.rpartition("/")
-        groups.setdefault(place, []).append(label)
-    lines = [wrap(f"{place}: {', '.join(labels)}", "  ", "    ") for place, labels in groups.items()]
-    return "\n".join([f"left out, since {dataset} declares no task for it:", *lines])
 
 
 def _plan_pull_request(repository: Repository, board: Board, options: SubmitOptions) -> Submission:
@@ -233,69 +221,27 @@ def _plan_at(
     parent = repository.head(_branch(pull_request) if pull_request else None)
     if parent is None:
         raise HubError(f"there is no {repository}, or it is private or gated and this token may not read it")
-    title = f"Add results on {options.dataset}"
-    return Submission(
-        repository, parent, _merge_texts(repository, parent, board, options), title, "", None, pull_request
-    )
-
-
-def _make_entry(task: LeaderboardTask, report: Report, options: SubmitOptions, revision: str) -> EvalResultEntry:
-    made = f"cxc_eccv {cxc_eccv.__version__}, data {report.provenance['data']['version']}"
-    return EvalResultEntry(
-        dataset_id=options.dataset,
-        task_id=task.task_id,
-        value=report.scores[task.key],
-        dataset_revision=revision,
-        date=options.date,
-        source_url=options.source,
-        notes=f"{options.notes}; {made}" if options.notes else made,
-    )
-
-
-Board = Sequence[tuple[LeaderboardTask, EvalResultEntry]]
-
-
-def _merge_texts(repository: Repository, parent: str, board: Board, options: SubmitOptions) -> dict[str, Text]:
     there = repository.files(parent)
     before = repository.text(RESULTS, parent) if RESULTS in there else None
-    texts = {RESULTS: (before, merge_results(before, [entry for _, entry in board], f"{RESULTS} of {repository}"))}
+    files = {RESULTS: (before, merge_results(before, [entry for _, entry in board], f"{RESULTS} of {repository}"))}
     if options.model_index:
         card = repository.text(CARD, parent) if CARD in there else None
         after = _add_results(card, board, repository.repo_id, f"{CARD} of {repository}")
         if card is not None and join_card(*split_card(card)) == after:
             after = card  # line ends alone are no change
-        texts[CARD] = (card, after)
-    return texts
+        files[CARD] = (card, after)
+    return Submission(repository, parent, files, f"Add results on {options.dataset}", "", None, pull_request)
 
 
-def _describe(report: Report) -> str:
-    data = report.provenance["data"]
-    return (
-        f"Computed with `cxc-eccv evaluate` (cxc_eccv {cxc_eccv.__version__}) on version {data['version']} of the "
-        f"official data, fingerprint `{data['fingerprint']}`, and checked by `cxc-eccv submit`."
-    )
+Board = Sequence[tuple[LeaderboardTask, EvalResultEntry]]
 
 
 LONGEST_NOTES = 300
-FARTHEST_EAST = datetime.timedelta(hours=14)
 
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """What is submitted where, and what is said beside the numbers.
-
-    Attributes:
-        dataset: the benchmark, ``owner/name``: the released dataset that ``cxc-eccv push`` uploaded.
-        tasks: names of what is submitted, as ``eccv_caption`` or ``cxc/i2t``; None for all that the benchmark declares.
-        date: when the report was computed, ISO-8601; today for None.
-        notes: about the setting, in a line, as ``zero-shot``.
-        source: address of logs or a paper.
-        model_index: write the results into the model's card too.
-
-    Raises:
-        InvalidOption: no task, an impossible date, notes of several lines, a source that is no address.
-        UnknownName: no such task of the leaderboard.
-    """
+    """What is submitted where, and what is said beside the numbers; no tasks means all that the benchmark declares."""
 
     dataset: str
     tasks: tuple[str, ...] | None = None
@@ -309,7 +255,11 @@ class SubmitOptions:
             raise InvalidOption("--tasks names no task; expected some, as eccv_caption,cxc/i2t")
         select_tasks(self.tasks or ())
         object.__setattr__(self, "date", _check_date(self.date))
-        _check_source(self.source)
+        parts = urlsplit("https://none" if self.source is None else self.source)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidOption("the source is no address on the web; expected https://...")
+        if parts.username or parts.password:
+            raise InvalidOption("the source holds a user name or a password, and would be public. Leave them out.")
         notes = self.notes or ""
         if len(notes) > LONGEST_NOTES or not (notes or " ").isprintable():
             raise InvalidOption(f"notes: expected one line of at most {LONGEST_NOTES} characters")
@@ -330,34 +280,13 @@ def _check_date(date: str | None) -> str:
     except ValueError:
         raise InvalidOption(f"date {date!r}: expected a day of the calendar, as 2026-11-20") from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
-    if moment > now + FARTHEST_EAST:
+    if moment > now + datetime.timedelta(hours=14):  # the farthest east
         raise InvalidOption(f"date {date!r} is in the future")
     return date
 
 
-def _check_source(url: str | None) -> None:
-    if url is None:
-        return
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidOption("the source is no address on the web; expected https://...")
-    if parts.username or parts.password:
-        raise InvalidOption("the source holds a user name or a password, and would be public. Leave them out.")
-
-
 def merge_results(before: str | None, entries: Sequence[EvalResultEntry], where: str = RESULTS) -> str:
-    """Put entries into the text of the results file: those of the same task are replaced, all others kept.
-
-    An entry that states the same value for the same revision is kept as it is, with its date. ``before`` is what is
-    there, None for nothing; where that does not have the form of such a file, ``HubConflict`` names ``where``.
-
-    Example:
-        >>> print(merge_results(None, [EvalResultEntry("org/data", "cxc_i2t_recall_at_1", 0.5)]), end="")
-        - dataset:
-            id: org/data
-            task_id: cxc_i2t_recall_at_1
-          value: 0.5
-    """
+    """Put entries into the text of the results file, in place of those of the same task; equal ones keep their date."""
     there = [] if before is None else _read_rows(before, where)
     rows = {_place(row): row for row in there}
     for row in eval_result_entries_to_yaml(list(entries)):
@@ -392,24 +321,7 @@ INDEX = "model-index"
 
 
 def _add_results(card: str | None, board: Board, model: str, where: str) -> str:
-    """Put results into the ``model-index`` of a card, which is made where there is none; all else stays as it is.
-
-    Earlier results on the same dataset with the same metric names are replaced, others are kept.
-    """
-    matter, body = split_card(card or "")
-    index = read_matter(matter, where).get(INDEX) or [{"name": model, "results": []}]
-    try:
-        kept = [left for row in index[0]["results"] if (left := _drop_restated(row, board))]
-        rows = [*kept, *_make_metric_rows(board, model)]
-    except (KeyError, TypeError, IndexError, AttributeError):
-        raise HubConflict(
-            f"{where}: its {INDEX} does not have the form the Hub documents. Correct or remove it."
-        ) from None
-    changed = [{**index[0], "results": rows}, *index[1:]]
-    return join_card(replace_keys(matter, {INDEX: changed}, where), body)
-
-
-def _make_metric_rows(board: Board, model: str) -> list[dict[str, Any]]:
+    """Put results into the ``model-index`` of a card, in place of earlier ones of the same dataset and metrics."""
     results = [
         EvalResult(
             task_type="image-text-retrieval",
@@ -424,8 +336,17 @@ def _make_metric_rows(board: Board, model: str) -> list[dict[str, Any]]:
         )
         for task, entry in board
     ]
-    rows: list[dict[str, Any]] = eval_results_to_model_index(model, results)[0]["results"]
-    return rows
+    matter, body = split_card(card or "")
+    index = read_matter(matter, where).get(INDEX) or [{"name": model, "results": []}]
+    try:
+        kept = [left for row in index[0]["results"] if (left := _drop_restated(row, board))]
+        rows = [*kept, *eval_results_to_model_index(model, results)[0]["results"]]
+    except (KeyError, TypeError, IndexError, AttributeError):
+        raise HubConflict(
+            f"{where}: its {INDEX} does not have the form the Hub documents. Correct or remove it."
+        ) from None
+    changed = [{**index[0], "results": rows}, *index[1:]]
+    return join_card(replace_keys(matter, {INDEX: changed}, where), body)
 
 
 def _drop_restated(row: dict[str, Any], board: Board) -> dict[str, Any] | None:

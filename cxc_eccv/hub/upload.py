@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
@@ -19,7 +20,6 @@ from typing import Any, Literal
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 from huggingface_hub.constants import SPACES_SDK_TYPES
-from huggingface_hub.hf_api import RepoFile
 
 import cxc_eccv
 from cxc_eccv.builders.cards import point_examples
@@ -32,7 +32,7 @@ from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 
-__all__ = ["DATASET_KEYS", "Change", "LocalFile", "Push", "UploadContent", "plan_push", "read_folder"]
+__all__ = ["Push", "plan_push", "read_folder"]
 
 Kind = Literal["new", "changed", "unchanged", "removed"]
 KINDS: tuple[Kind, ...] = ("new", "changed", "removed", "unchanged")
@@ -50,11 +50,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """An upload that was looked at and not made yet; print it to see what it would change.
-
-    ``parent`` is the commit that was looked at, None where the repository does not exist yet. Dropped are ids of tasks
-    that the ``eval.yaml`` on the Hub declares, and the new one does not.
-    """
+    """An upload that was looked at, at the commit ``parent``, and not made yet; ``dropped`` are ids of tasks."""
 
     repository: Repository
     content: UploadContent
@@ -84,10 +80,7 @@ class Push:
 
     @property
     def next_steps(self) -> str:
-        """What only people can do, once the dataset is there, before the Hub shows a leaderboard; empty for a Space.
-
-        Of labels: how to load them.
-        """
+        """What only people can do before the Hub shows a leaderboard; of labels how to load them; empty for a Space."""
         if self.content.labels:
             return f"Load these labels with --labels {self.repository.repo_id}"
         if self.repository.repo_type != "dataset":
@@ -103,15 +96,17 @@ class Push:
         ]
         if self.repository.is_private():
             steps.insert(0, "The dataset must be public, and it is private. Change that in its settings on the Hub.")
-        lines = [_show_step(number, step) for number, step in enumerate(steps, 1)]
-        return "\n".join(["Before the Hub shows a leaderboard, once:", *lines])
+        lines = ["Before the Hub shows a leaderboard, once:"]
+        for number, step in enumerate(steps, 1):
+            text, *addresses = step.split("\n")  # an address has a line of its own
+            lines += [wrap(text, f"{number}. ", "   "), *(f"   {address}" for address in addresses)]
+        return "\n".join(lines)
 
     def carry_out(self) -> Push:
         """Upload, in one commit: the repository holds either what it held, or everything new.
 
-        Interrupted or failed, call it again: what the Hub has is not sent twice. A commit whose answer is lost may have
-        arrived, and somebody else may have committed meanwhile: then the push is planned anew from what the Hub holds.
-        Gives the push that was carried out, which has no pending changes where the commit had arrived.
+        It may be called again: what the Hub has is not sent twice. Where a commit may have arrived without its answer,
+        or somebody else's has, the push is planned anew; so what is given may have no pending changes.
         """
         self.repository.access.require_token()
         if self.parent is None:
@@ -141,13 +136,6 @@ class Push:
                 change.file.require_unchanged()
 
 
-def _show_step(number: int, step: str) -> str:
-    """Wrapped, with its address on a line of its own."""
-    text, *addresses = step.split("\n")
-    wrapped = wrap(text, f"{number}. ", "   ")
-    return "\n".join([wrapped, *(f"   {address}" for address in addresses)])
-
-
 def plan_push(
     folder: str | Path,
     repo_id: str,
@@ -158,11 +146,7 @@ def plan_push(
     framework: str = leaderboard.FRAMEWORK,
     all_tasks: bool = False,
 ) -> Push:
-    """Look at a folder and at the repository on the Hub, and plan the upload; changes nothing.
-
-    The folder is one that ``build_folder`` wrote, one with label files, of which these and the card are sent, or for
-    the type ``space`` that of a metric's module. ``private`` is for a new repository; None is its owner's default.
-    """
+    """Compare a folder of a dataset, of labels or of a Space with the repository on the Hub; changes nothing."""
     if repo_type not in ("dataset", "space"):
         raise InvalidOption(f"repository type {repo_type!r}: this package pushes 'dataset' and 'space'")
     access = access or Access()
@@ -184,62 +168,46 @@ def _compare(repository: Repository, content: UploadContent, private: bool | Non
         if theirs is not None and not is_marked(theirs):  # perhaps a card of a build that was uploaded by other means
             theirs = point_examples(theirs, repository.repo_id)
     card = merge_card(generated, theirs, content.owned, f"{CARD} of {repository}")
-    changes = [_classify(file, remote.get(file.path)) for file in (*content.files, _hash_file(CARD, card.encode()))]
-    built = _list_formerly_built(repository, parent, remote) if parent and content.configs else frozenset()
+    changes = []
+    for file in (*content.files, _hash_file(CARD, card.encode())):
+        there = remote.get(file.path)
+        if there is None:
+            kind: Kind = "new"
+        else:
+            same = there.lfs.sha256 == file.sha256 if there.lfs else there.blob_id == file.git_oid
+            kind = "unchanged" if same else "changed"
+        changes.append(Change(file.path, kind, file.size, file))
+    built: set[str] = set()
+    dropped: list[str] = []
+    if parent and content.configs and MANIFEST_NAME in remote:
+        text = repository.text(MANIFEST_NAME, parent)
+        with suppress(ValueError, KeyError, TypeError):  # not of our making: nothing follows from it
+            built = set(json.loads(text)["files"])
+    if parent and content.configs and EVAL_YAML in remote:
+        text = repository.text(EVAL_YAML, parent)
+        with suppress(HubError):  # likewise
+            dropped = sorted(leaderboard.read_task_ids(text, EVAL_YAML).difference(content.task_ids))
     changes += [Change(path, "removed", file.size) for path, file in remote.items() if content.makes_stale(path, built)]
     diff = text_diff(before or "", card, CARD) if parent else ""
-    dropped = _list_dropped(repository, parent, remote, content.task_ids) if parent and content.configs else ()
     changes.sort(key=lambda change: change.path)
-    return Push(repository, content, private, parent, tuple(changes), diff, dropped)
-
-
-def _list_dropped(
-    repository: Repository, parent: str, remote: Collection[str], task_ids: Collection[str]
-) -> tuple[str, ...]:
-    """Ids of the tasks that the leaderboard on the Hub loses."""
-    if EVAL_YAML not in remote:
-        return ()
-    text = repository.text(EVAL_YAML, parent)
-    try:
-        return tuple(sorted(leaderboard.read_task_ids(text, EVAL_YAML).difference(task_ids)))
-    except HubError:  # not of our making
-        return ()
-
-
-def _classify(file: LocalFile, there: RepoFile | None) -> Change:
-    if there is None:
-        return Change(file.path, "new", file.size, file)
-    same = there.lfs.sha256 == file.sha256 if there.lfs else there.blob_id == file.git_oid
-    return Change(file.path, "unchanged" if same else "changed", file.size, file)
-
-
-def _list_formerly_built(repository: Repository, parent: str, remote: Mapping[str, RepoFile]) -> frozenset[str]:
-    """Paths that the manifest on the Hub lists."""
-    if MANIFEST_NAME not in remote:
-        return frozenset()
-    try:
-        return frozenset(json.loads(repository.text(MANIFEST_NAME, parent))["files"])
-    except (ValueError, KeyError, TypeError):  # not of our making: nothing follows from it
-        return frozenset()
+    return Push(repository, content, private, parent, tuple(changes), diff, tuple(dropped))
 
 
 def _show_size(size: int) -> str:
     return f"{size:,} B" if size < 10_000 else f"{size / 1e3:,.0f} kB" if size < 10_000_000 else f"{size / 1e6:,.0f} MB"
 
 
-DATASET_KEYS = ("configs", "dataset_info", "size_categories", "modified_data")
 LABELS_KEYS = ("configs", "dataset_info", "size_categories")
+DATASET_KEYS = (*LABELS_KEYS, "modified_data")
 SPACE_KEYS = ("sdk", "sdk_version", "python_version", "app_file")
 
 
 @dataclass(frozen=True, slots=True)
 class UploadContent:
-    """What a repository shall hold after a push: the generated card, and all other files.
+    """What a repository shall hold after a push; ``owned`` are the keys of the card that describe the files.
 
-    Owned are the keys of the card's front matter that describe the files. Other Parquet files in the folders of the
-    configs would be loaded with them, and are removed. Paths left out are in the folder and not uploaded. A dataset has
-    an edition of the data, and in its ``eval.yaml`` the name of the evaluation and ids of tasks. Labels have no
-    configs, and all Parquet files beside the card are theirs.
+    Other Parquet files in the folders of the configs would be loaded with them, and are removed; of labels those beside
+    the card.
     """
 
     files: tuple[LocalFile, ...]
@@ -265,8 +233,14 @@ def _read_dataset(folder: Path, token: str | None, framework: str, all_tasks: bo
     """Read a folder of ``cxc-eccv build``, with an ``eval.yaml`` for the configs it holds; or one of labels."""
     files, left_out = read_folder(folder, token)
     by_path = {file.path: file for file in files}
-    if MANIFEST_NAME not in by_path and any(_is_label_file(path) for path in by_path):
-        return _gather_labels(folder, by_path, left_out)
+    if MANIFEST_NAME not in by_path and (labels := [name for name in by_path if re.fullmatch(r"[^/]+\.parquet", name)]):
+        # What else an annotation project has, people's answers above all, stays here.
+        sent = {path: file for path, file in by_path.items() if path in (*labels, CARD)}
+        kept = [*left_out, *(path for path in by_path if path not in sent)]
+        Library(labels=[folder.resolve()]).label_files  # noqa: B018 - raises what whoever loads them would be told
+        if CARD not in by_path:
+            raise InvalidOption(f"{folder} holds labels and no {CARD}; cxc-eccv annotate merge writes both")
+        return replace(_gather(folder, sent, LABELS_KEYS, kept), labels=True)
     manifest = _check_manifest(folder, by_path)
     configs = tuple(manifest["configs"])
     declared = leaderboard.eval_yaml(configs, framework, all_tasks=all_tasks)
@@ -274,20 +248,6 @@ def _read_dataset(folder: Path, token: str | None, framework: str, all_tasks: bo
     content = _gather(folder, by_path, DATASET_KEYS, left_out)
     task_ids = leaderboard.read_task_ids(declared, EVAL_YAML)
     return replace(content, configs=configs, edition=manifest["edition"], framework=framework, task_ids=task_ids)
-
-
-def _is_label_file(path: str) -> bool:
-    return "/" not in path and path.endswith(".parquet")
-
-
-def _gather_labels(folder: Path, by_path: Mapping[str, LocalFile], left_out: Sequence[str]) -> UploadContent:
-    """The label files and their card; what else an annotation project has, people's answers above all, stays here."""
-    sent = {path: file for path, file in by_path.items() if _is_label_file(path) or path == CARD}
-    kept = [*left_out, *(path for path in by_path if path not in sent)]
-    Library(labels=[folder.resolve()]).label_files  # noqa: B018 - raises what whoever loads them would be told
-    if CARD not in by_path:
-        raise InvalidOption(f"{folder} holds labels and no {CARD}; cxc-eccv annotate merge writes both")
-    return replace(_gather(folder, sent, LABELS_KEYS, kept), labels=True)
 
 
 def _read_space(folder: Path, token: str | None) -> UploadContent:
@@ -311,15 +271,9 @@ def _gather(
     return UploadContent(others, card, owned, left_out=tuple(left_out))
 
 
-BLOCK = 1 << 20
-
-
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file to upload to ``path``, written with slashes; or content that is in no file, whose ``modified`` is 0.
-
-    Of the size in bytes and the time of the last change in nanoseconds one knows whether the file is still the same.
-    """
+    """A file to upload to ``path``, which size and time of change in ns tell from a changed one; or content of none."""
 
     path: str
     source: Path | bytes
@@ -337,12 +291,7 @@ class LocalFile:
 
 
 def _hash_file(name: str, source: Path | bytes, token: str | None = None) -> LocalFile:
-    """Hash a file, or content that is in no file, as the Hub and git do; refuse one that holds the token.
-
-    Example:
-        >>> _hash_file("a.txt", b"").git_oid
-        'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391'
-    """
+    """Hash a file, or content that is in no file, as the Hub and git do; refuse one that holds the token."""
     size, modified = len(source) if isinstance(source, bytes) else 0, 0
     if isinstance(source, Path):
         status = _check_plain(source, name)
@@ -350,7 +299,7 @@ def _hash_file(name: str, source: Path | bytes, token: str | None = None) -> Loc
     secret, tail = (token or "").encode(), b""
     sha256, git = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
-        for block in iter(lambda: stream.read(BLOCK), b""):
+        for block in iter(lambda: stream.read(1 << 20), b""):
             if secret and secret in tail + block:
                 raise InvalidOption(f"{name} holds your access token. Remove it there, and revoke the token.")
             tail = (tail + block)[-len(secret) :] if secret else b""
@@ -381,10 +330,7 @@ LEFT_OUT = ("__pycache__", ".git", ".cache", ".DS_Store", ".gitattributes")
 
 
 def read_folder(folder: Path, token: str | None = None) -> tuple[list[LocalFile], list[str]]:
-    """Hash every file below a folder, links and special files refused; give them, and the paths that are left out.
-
-    The folder may itself be reached through a link.
-    """
+    """Hash every file below a folder, links and special files refused; give them, and the paths that are left out."""
     if not folder.is_dir():
         raise InvalidOption(f"{folder} is not a folder")
     root = folder.resolve()
@@ -409,15 +355,26 @@ REBUILD = "Build the folder again with `cxc-eccv build`."
 
 def _check_manifest(folder: Path, by_path: Mapping[str, LocalFile]) -> dict[str, Any]:
     """Read the manifest that ``cxc-eccv build`` wrote; refuse a file that is missing, edited, or not of the build."""
-    manifest = _read_manifest(folder, by_path)
-    listed: dict[str, Any] = manifest["files"]
-    foreign = [path for path in by_path if path not in listed and path != MANIFEST_NAME]
+    if MANIFEST_NAME not in by_path:
+        raise InvalidOption(
+            f"{folder} holds no {MANIFEST_NAME}, so it is no dataset that `cxc-eccv build` wrote. "
+            "Name such a folder, one of labels, or pass --type space for the folder of a metric."
+        )
+    try:
+        manifest: dict[str, Any] = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
+        hashes = {path: file["sha256"] for path, file in manifest["files"].items()}
+        is_ours = manifest["format"] == FORMAT and manifest["configs"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        is_ours = False
+    if not is_ours:
+        raise InvalidOption(f"{folder / MANIFEST_NAME} does not have the form {FORMAT!r}. {REBUILD}")
+    foreign = [path for path in by_path if path not in hashes and path != MANIFEST_NAME]
     if foreign:
         raise InvalidOption(f"{folder} holds {_name_some(foreign)}, which the build did not write. Move it elsewhere.")
-    missing = [path for path in listed if path not in by_path]
+    missing = [path for path in hashes if path not in by_path]
     if missing:
         raise InvalidOption(f"{folder} lacks {_name_some(missing)}, which its {MANIFEST_NAME} lists. {REBUILD}")
-    edited = [path for path in listed if by_path[path].sha256 != listed[path]["sha256"]]
+    edited = [path for path, sha256 in hashes.items() if by_path[path].sha256 != sha256]
     if CARD in edited:
         raise InvalidOption(
             f"{folder / CARD} was edited after the build, and the next build will replace it. Write your "
@@ -426,25 +383,6 @@ def _check_manifest(folder: Path, by_path: Mapping[str, LocalFile]) -> dict[str,
     if edited:
         raise InvalidOption(f"{_name_some(edited)} in {folder} changed after the build. {REBUILD}")
     return manifest
-
-
-def _read_manifest(folder: Path, by_path: Collection[str]) -> dict[str, Any]:
-    if MANIFEST_NAME not in by_path:
-        raise InvalidOption(
-            f"{folder} holds no {MANIFEST_NAME}, so it is no dataset that `cxc-eccv build` wrote. "
-            "Name such a folder, one of labels, or pass --type space for the folder of a metric."
-        )
-    try:
-        manifest = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
-        if (
-            manifest["format"] == FORMAT
-            and manifest["configs"]
-            and all("sha256" in file for file in manifest["files"].values())
-        ):
-            return dict(manifest)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
-    raise InvalidOption(f"{folder / MANIFEST_NAME} does not have the form {FORMAT!r}. {REBUILD}")
 
 
 def _name_some(paths: Sequence[str]) -> str:

@@ -23,13 +23,6 @@ from cxc_eccv.types import Embeddings, Report
 
 __all__ = ["CxcEccvTask", "mteb_task"]
 
-BATCH_SIZE = 32
-
-UNNAMED = "no_model_name/available"
-"""What mteb calls a model that it knows no name of."""
-
-LEADING_SPLIT = "test"
-
 SUBSET = "default"
 """What mteb calls the only subset of a task."""
 
@@ -59,11 +52,7 @@ KINDS = {
 
 
 class CxcEccvTask(mteb.AbsTask):
-    """All of our tasks in one direction; made by :func:`mteb_task`.
-
-    Attributes:
-        report: of the last model, with intervals and the value of every query; None before the first.
-    """
+    """All of our tasks in one direction, with the report of the last model; made by :func:`mteb_task`."""
 
     direction: ClassVar[str]
     abstask_prompt = ""
@@ -106,7 +95,7 @@ class CxcEccvTask(mteb.AbsTask):
     ) -> dict[str, Any]:
         """Encode both sides, score, and give every number of the report with the intervals."""
         name = model.mteb_model_meta.name
-        if name in (None, UNNAMED):
+        if name in (None, "no_model_name/available"):  # what mteb calls one that it knows no name of
             name = type(getattr(model, "model", model)).__name__
         query, gallery = (SIDES[modality] for modality in self.direction[::2])
         # Within one modality an item is query and gallery with one vector, as in mteb's tasks of similarity.
@@ -135,7 +124,7 @@ class CxcEccvTask(mteb.AbsTask):
         # Not mteb's own loader, which strips the captions.
         batches = DataLoader(
             items.remove_columns("id"),
-            batch_size=options.get("batch_size", BATCH_SIZE),
+            batch_size=options.get("batch_size", 32),
             collate_fn=_collate,
             num_workers=num_proc if num_proc and num_proc > 1 else 0,
         )
@@ -149,7 +138,7 @@ class CxcEccvTask(mteb.AbsTask):
 
 
 def _collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """A batch as mteb's models take it."""
+    # As mteb's models take a batch; other processes find it by its name.
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
@@ -201,7 +190,7 @@ def _describe(direction: str, split: str, library: Library) -> TaskMetadata:
     kind, catalog = KINDS[direction], library.catalog
     # mteb keeps results by the name of the task, and averages over its splits: what is of other data, or has another
     # main score, needs another name.
-    split_name = "" if split == LEADING_SPLIT else f".{split}"
+    split_name = "" if split == "test" else f".{split}"
     edition = "" if library.edition == OFFICIAL else f".{library.edition}"
     return TaskMetadata(
         name=f"CxcEccv{direction.upper()}{split_name}{edition}",

@@ -30,22 +30,10 @@ __all__ = ["image_files", "main_key", "make_run", "score", "write"]
 Compare = Callable[[Any, Any], Any]
 """A model's own similarity: vectors (N, D) and (M, D) to scores (N, M), as arrays or tensors."""
 
-PROBE = 64
-"""Vectors of each side that the similarity is told by."""
-
-MAIN_TASKS = ("eccv_caption", "cxc")
-
 
 def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> str | None:
-    """The key of the headline number: that of ECCV Caption where it has this direction and split, else of CxC.
-
-    Among tasks that were named it is that of the first which has them; None where none has.
-
-    Example:
-        >>> main_key("t2i", "test"), main_key("t2i", "validation"), main_key("t2i", "test", "coco_5k/i2t")
-        ('eccv_caption/t2i/map_at_r', 'cxc/t2i/recall_at_1', None)
-    """
-    for name in MAIN_TASKS if tasks == "all" else [tasks] if isinstance(tasks, str) else tasks:
+    """The key of the headline number: of ECCV Caption where it has this direction and split, else of CxC, else None."""
+    for name in ("eccv_caption", "cxc") if tasks == "all" else [tasks] if isinstance(tasks, str) else tasks:
         task_name, _, part = name.partition("/")
         if direction in task(task_name).directions and split in task(task_name).splits and part in ("", direction):
             return f"{task_name}/{direction}/{task(task_name).main_metric}"
@@ -53,11 +41,7 @@ def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> 
 
 
 def image_files(library: Library, split: str, folder: str | Path) -> tuple[IntArray, list[Path]]:
-    """Ids and files of all images of a split.
-
-    Raises:
-        SourceMissing: some are not below the folder.
-    """
+    """Ids and files of all images of a split."""
     table, image_folder = library.images(split), ImageFolder(folder)
     names = table["file_name"].to_pylist()
     files = [image_folder.find(name) for name in names]
@@ -71,21 +55,16 @@ def image_files(library: Library, split: str, folder: str | Path) -> tuple[IntAr
 
 
 def make_run(images: Embeddings | None, captions: Embeddings | None, compare: Compare, name: str) -> EmbeddingsRun:
-    """The run of these vectors, compared as the model compares them.
-
-    Raises:
-        MalformedRun: vectors that cannot be scored, with their ids.
-        ModelError: the model's similarity is neither cosine nor dot product.
-    """
-    sides = [_bring_near_one(side.vectors[:PROBE]) for side in (images, captions) if side is not None]
+    """The run of these vectors, compared as the model compares them."""
+    # A few vectors of each side tell the similarity. Times one power of two every cosine stays the same, and no product
+    # overflows.
+    few = [side.vectors[:64] for side in (images, captions) if side is not None]
+    sides = [np.asarray(np.ldexp(vectors, -np.frexp(np.abs(vectors).max())[1])) for vectors in few]
     return EmbeddingsRun(images, captions, similarity=_find_similarity(compare, sides[0], sides[-1], name))
 
 
 def _find_similarity(compare: Compare, left: NDArray[np.float32], right: NDArray[np.float32], name: str) -> str:
-    """``cosine`` or ``dot``, whichever gives the scores that the model itself gives these vectors.
-
-    What a model says of its similarity may be missing or wrong; what it computes is neither.
-    """
+    """``cosine`` or ``dot``, whichever gives the scores of the model itself; what a model says of it may be wrong."""
     scores = torch.as_tensor(compare(left, right)).detach().float().cpu().numpy()
     expected = {"cosine": to_unit_length(left) @ to_unit_length(right).T, "dot": left @ right.T}
     deviations = {
@@ -98,11 +77,6 @@ def _find_similarity(compare: Compare, left: NDArray[np.float32], right: NDArray
             f"{name} compares its vectors neither by cosine nor by dot product; give it the one of these that suits it"
         )
     return closest
-
-
-def _bring_near_one(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The vectors times one power of two, so that no product of theirs overflows: every cosine stays the same."""
-    return np.asarray(np.ldexp(vectors, -np.frexp(np.abs(vectors).max())[1]))
 
 
 def score(

@@ -101,20 +101,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
         epoch: int = -1,
         steps: int = -1,
     ) -> dict[str, float]:
-        """Encode, score, and give the metrics.
-
-        Args:
-            model: the SentenceTransformer.
-            output_path: where the report's folder goes, with ``write_report``.
-            epoch: of the training, a part of one too; -1 outside of it.
-            steps: of the training; -1 outside of it.
-
-        Raises:
-            ModelError: the model embeds no images and a folder of them was given, or compares by neither cosine nor
-                dot product.
-            RunError: its vectors cannot be scored, with their ids.
-            UnknownName: the primary metric is none of those that were computed.
-        """
+        """Encode, score, and give the metrics."""
         name = _name_of(model)
         captions = self.library.captions(self.split)
         vectors = model.encode(captions["text"].to_pylist(), prompt_name=self._prompt_name, **self._options)

@@ -70,13 +70,7 @@ def no_examples(reason: str) -> pa.Table:
 
 
 def with_every_source(table: pa.Table) -> pa.Table:
-    """A table that is written with fewer sources of labels: the others say nothing of its pairs.
-
-    Example:
-        >>> older = no_examples("none").drop_columns("entailment")
-        >>> with_every_source(older).column_names == SCHEMA.names
-        True
-    """
+    """A table that is written with fewer sources of labels: the others say nothing of its pairs."""
     for name in set(SCHEMA.names).difference(table.column_names):
         table = table.append_column(name, pa.nulls(table.num_rows, SCHEMA.field(name).type))
     return table.select([*SCHEMA.names, *(name for name in table.column_names if name.startswith(LABELS_COLUMN))])
@@ -97,10 +91,7 @@ def reason_of(table: pa.Table) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """What one source says of a pair, for example ``CxC 4.2``.
-
-    The kind is ``yes``, ``no``, or ``hint`` for a plausible match, which is no label.
-    """
+    """What one source says of a pair, as ``CxC 4.2``; its kind is ``yes``, ``no``, or ``hint``, which is no label."""
 
     text: str
     kind: str
@@ -108,18 +99,7 @@ class Badge:
 
 @dataclass(frozen=True, slots=True)
 class ItemCard:
-    """One retrieved item.
-
-    Attributes:
-        rank: from 1.
-        file: of an image, else None.
-        texts: the caption, or those of the image.
-        score: the model's, or None.
-        kind: ``linked`` (right under COCO), ``other`` (right under another label), ``rejected`` (judged, and no
-            match), ``unjudged`` (no label).
-        verdict: the same in words.
-        badges: what each source says.
-    """
+    """One retrieved item; its kind is ``linked`` (right under COCO), ``other``, ``rejected`` or ``unjudged``."""
 
     rank: int
     file: str | None
@@ -132,15 +112,7 @@ class ItemCard:
 
 @dataclass(frozen=True, slots=True)
 class QueryCard:
-    """One shown query.
-
-    Attributes:
-        direction, group: where it is shown.
-        query_id, file, texts: the query.
-        coco_rank: best rank under the original links, or None where they do not judge it or it is not found.
-        best_rank: best rank under all labels, or None likewise.
-        items: best first.
-    """
+    """One shown query; a best rank is None where the labels do not judge the query or no ranking holds a positive."""
 
     direction: str
     group: str
@@ -166,7 +138,10 @@ def example_cards(table: pa.Table) -> list[QueryCard]:
             texts=rows[0]["query_texts"],
             coco_rank=rows[0]["coco_rank"],
             best_rank=rows[0]["best_rank"],
-            items=[_item_card(row) for row in rows],
+            items=[
+                ItemCard(row["rank"], row["item_file"], row["item_texts"], row["score"], *_verdict(row), _badges(row))
+                for row in rows
+            ],
         )
         for (direction, group, query_id), rows in of_query.items()
     ]
@@ -176,11 +151,6 @@ def find_shown_files(cards: Sequence[QueryCard]) -> list[str]:
     """File names of all images among the cards, each once."""
     files = {card.file for card in cards} | {item.file for card in cards for item in card.items}
     return sorted(file for file in files if file is not None)
-
-
-def _item_card(row: Mapping[str, Any]) -> ItemCard:
-    kind, verdict = _verdict(row)
-    return ItemCard(row["rank"], row["item_file"], row["item_texts"], row["score"], kind, verdict, _badges(row))
 
 
 def _verdict(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -207,14 +177,11 @@ def _badges(row: Mapping[str, Any]) -> list[Badge]:
     return badges
 
 
-LONGEST_SIDE, QUALITY = 192, 72
+LONGEST_SIDE = 192
 
 
 def thumbnails(folder: str | Path, file_names: Collection[str], longest_side: int = LONGEST_SIDE) -> dict[str, str]:
-    """File name to data URI of a JPEG of at most so many pixels; names that the folder lacks are not in it.
-
-    The images may stand at any depth of the folder.
-    """
+    """File name to data URI of a JPEG of at most so many pixels; names of no image at any depth are not in it."""
     images = ImageFolder(folder)
     return {
         name: thumbnail(content["bytes"], longest_side)
@@ -229,5 +196,5 @@ def thumbnail(content: bytes, longest_side: int = LONGEST_SIDE) -> str:
         small = ImageOps.exif_transpose(image).convert("RGB")
     small.thumbnail((longest_side, longest_side), Image.Resampling.LANCZOS)
     out = BytesIO()
-    small.save(out, "JPEG", quality=QUALITY, optimize=True)
+    small.save(out, "JPEG", quality=72, optimize=True)
     return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode()}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
 from cxc_eccv.errors import RunTooShallow
-from cxc_eccv.evaluation.select import Restriction, find_restriction
+from cxc_eccv.evaluation.select import find_restriction
 from cxc_eccv.judgments.evidence import label_file_source, official_sources
 from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k
@@ -30,20 +30,15 @@ GROUPS = {"label_dependent": 6, "worst": 4, "plain": 4}
 
 SHOWN_ITEMS = 10
 
-BEYOND = 2**40
-"""In gaps, a positive that no ranking holds counts as this far down, beyond every gallery: the better rank decides."""
-
 
 def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
-    """The queries that a report shows, with the top ten items of each and their provenance.
-
-    Labels are those that the report's tasks have read. The order is exact; of items that tie, positives stand last.
-    The table is empty, with the reason in its metadata, where no task ranked the whole galleries of the split, or
-    where rankings are too short to show.
-    """
+    """The queries that a report shows, with the top ten items of each; an empty table says in its metadata why."""
     ranks, sources, categories = best_ranks(report), sources_of(report), reads_categories(report)
     split, similarity = str(report.provenance["split"]), report.provenance.get("similarity")
-    restriction = _restriction_of(report, run, library, split)
+    # Nothing that the report left out is shown among the retrieved.
+    facts = report.provenance.get("restriction") or {}
+    collections, missing = [task.collection for task in _tasks_of(report)], bool(facts.get("allow_missing"))
+    restriction = find_restriction(run, collections, library, split, limit=facts.get("limit"), allow_missing=missing)
     parts, reasons = [], []
     for direction in directions_judged(ranks):
         merged = merge(library, split, direction, sources=sources)
@@ -67,11 +62,7 @@ def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One query to show, with the ranks of its best positive.
-
-    They are those under the original COCO links and under all label tasks of the report; None where they do not judge
-    the query or no ranking holds a positive.
-    """
+    """One query to show; a rank is None where the labels do not judge the query or no ranking holds a positive."""
 
     query_id: int
     group: str
@@ -82,22 +73,16 @@ class Chosen:
 def chosen_queries(ranks: Mapping[str, BestRanks], direction: str, *, linked: bool = True) -> list[Chosen]:
     """The queries shown of one direction, group by group.
 
-    ``label_dependent``: a right item stands among the ten that are shown, and the gap between the best rank under COCO
-    and the best rank under all labels is largest. ``worst``: the best rank under all labels is largest, so that no
-    label excuses the model. ``plain``: spread evenly over the remaining queries, whatever their ranks. Where COCO 5K is
-    not ``linked`` by the original links, being on other labels, no query depends on them.
-
-    Example:
-        >>> coco, cxc = np.array([1, 70, 30, 90]), np.array([1, 2, 3, 90])
-        >>> ranks = {"coco_5k/i2t": BestRanks(np.arange(4), coco), "cxc/i2t": BestRanks(np.arange(4), cxc)}
-        >>> [(one.group, one.query_id, one.coco_rank, one.best_rank) for one in chosen_queries(ranks, "i2t")]
-        [('label_dependent', 1, 70, 2), ('label_dependent', 2, 30, 3), ('worst', 3, 90, 90), ('plain', 0, 1, 1)]
+    ``label_dependent``: a right item is shown, and the gap between the best rank under COCO and under all labels is
+    largest. ``worst``: the best rank under all labels is largest. ``plain``: spread evenly over the rest. COCO counts
+    only where it is ``linked`` by the original links.
     """
     queries, by_task = align(ranks, direction)
     best = np.fmin.reduce(list(by_task.values()))
     coco = by_task[COCO] if linked and COCO in by_task else np.full_like(best, np.nan)
     judged = ~np.isnan(coco) & (best <= SHOWN_ITEMS)
-    gap = np.where(judged, np.minimum(coco, BEYOND) - best, 0)
+    # A positive that no ranking holds counts as beyond every gallery: the better rank decides.
+    gap = np.where(judged, np.minimum(coco, 2**40) - best, 0)
     taken = np.zeros(queries.size, dtype=bool)
     chosen = []
     for group, places in (
@@ -106,7 +91,10 @@ def chosen_queries(ranks: Mapping[str, BestRanks], direction: str, *, linked: bo
         ("plain", np.arange(queries.size)),
     ):
         free = places[~taken[places]]
-        shown = _spread(free, GROUPS[group]) if group == "plain" else free[: GROUPS[group]]
+        number = GROUPS[group]
+        if group == "plain" and free.size > number:  # at even distances
+            free = free[(np.arange(number) * free.size) // number + free.size // (2 * number)]
+        shown = free[:number]
         taken[shown] = True
         chosen += [Chosen(int(queries[q]), group, _known(coco[q]), _known(best[q])) for q in shown]
     return chosen
@@ -122,19 +110,8 @@ def _largest(values: FloatArray, above: int) -> IntArray:
     return order[values[order] > above]
 
 
-def _spread(places: IntArray, number: int) -> IntArray:
-    """So many of the positions, at even distances."""
-    if places.size <= number:
-        return places
-    return places[(np.arange(number) * places.size) // number + places.size // (2 * number)]
-
-
 def sources_of(report: Report) -> tuple[str, ...]:
-    """Sources of labels that the report's tasks have read, so that showing them needs no further raw file.
-
-    The original links are always at hand. Tasks of another version read nothing that is known. A report on other labels
-    names its sources.
-    """
+    """Sources of labels that the report's tasks have read, so that showing them needs no further raw file."""
     if report.labels:
         return tuple(report.provenance["labels"]["sources"])
     read = {"coco"}.union(*(task.label_sources for task in _tasks_of(report)))
@@ -149,13 +126,6 @@ def reads_categories(report: Report) -> bool:
 def _tasks_of(report: Report) -> list[Task]:
     names = dict.fromkeys(result.task for result in report.results)
     return [tasks()[name] for name in names if name in tasks()]
-
-
-def _restriction_of(report: Report, run: Run, library: Library, split: str) -> Restriction:
-    """What the report left out, so that nothing of it is shown among the retrieved."""
-    facts = report.provenance.get("restriction") or {}
-    collections, missing = [task.collection for task in _tasks_of(report)], bool(facts.get("allow_missing"))
-    return find_restriction(run, collections, library, split, limit=facts.get("limit"), allow_missing=missing)
 
 
 def _positives(merged: MergedPairs, direction: str, chosen: Sequence[Chosen]) -> Judgments:
@@ -207,23 +177,19 @@ def _table(
     for name, side, ids in zip(("query", "item"), sides_of(direction), (queries, items), strict=True):
         of_images = side == "images"
         columns[f"{name}_file"] = file_names(library, split, ids) if of_images else pa.nulls(ids.size, pa.string())
-        columns[f"{name}_texts"] = (
-            _captions_of_images(library, split, ids) if of_images else _captions(library, split, ids)
-        )
+        columns[f"{name}_texts"] = _captions(library, split, ids, of_images=of_images)
         images.append(ids if of_images else images_of(library, split, ids))
-    alike = _same_categories(library, split, *images) if categories else pa.nulls(items.size, pa.bool_())
-    columns["same_categories"] = alike
-    own = [pa.field(name, pa.bool_()) for name in said if name.startswith(LABELS_COLUMN)]
-    schema = pa.schema([*SCHEMA, *own])
+    columns["same_categories"] = (
+        _same_categories(library, split, *images) if categories else pa.nulls(items.size, pa.bool_())
+    )
+    of_files = [pa.field(name, pa.bool_()) for name in said if name.startswith(LABELS_COLUMN)]
+    schema = pa.schema([*SCHEMA, *of_files])
     return pa.table({name: columns[name] for name in schema.names}, schema=schema)
 
 
 def _columns_of_queries(chosen: Sequence[Chosen], positive: NDArray[np.bool_]) -> dict[str, object]:
-    """Group and best ranks, once per item; a positive in sight settles the best rank.
-
-    A source that ranks nothing by itself (entailment labels), or a tie between positives of several sources, puts a
-    positive higher than any single task does.
-    """
+    # A source that ranks nothing by itself, or a tie between positives of several sources, puts a positive higher than
+    # any single task does: one in sight settles the best rank.
     in_sight = np.where(positive.any(axis=1), positive.argmax(axis=1) + 1.0, np.inf)
     best = np.minimum([query.best_rank or np.inf for query in chosen], in_sight)
     depth = positive.shape[1]
@@ -239,9 +205,7 @@ def _verdicts_of_pairs(
 ) -> tuple[NDArray[np.bool_], dict[str, pa.Array]]:
     """Whether any source calls each of P pairs positive, and what each says; null where it says nothing.
 
-    Some sources list positives alone, as the original links and ECCV Caption do: a pair that they do not list is
-    false where they list another one of the query, and null where they do not judge the query. The columns are those
-    of the sources (bool; of label files ``labels_`` and the name), ``cxc_rating`` and ``cxc_reverse`` (float64).
+    Of a source that lists positives alone, a pair that it does not list is false where it lists another of the query.
     """
     size = merged.gallery_ids.size
     queries = positions_of(query_ids, merged.query_ids)[0]
@@ -249,10 +213,11 @@ def _verdicts_of_pairs(
     judged_keys = merged.queries * size + merged.items  # ascending
     rows = np.minimum(np.searchsorted(judged_keys, keys), judged_keys.size - 1)
     known = judged_keys[rows] == keys
-    columns = {name: _verdict(merged, name, queries, rows, known) for name in official_sources()}
-    for name in merged.sources:
-        if name not in columns:
-            columns[f"{LABELS_COLUMN}{name}"] = _verdict(merged, name, queries, rows, known)
+    official = official_sources()
+    columns = {
+        name if name in official else f"{LABELS_COLUMN}{name}": _verdict(merged, name, queries, rows, known)
+        for name in dict.fromkeys([*official, *merged.sources])
+    }
     for name, ratings in (("cxc_rating", merged.ratings), ("cxc_reverse", merged.reverse)):
         columns[name] = pa.array(ratings[rows], mask=~known | np.isnan(ratings[rows]))
     return known & merged.positive[rows], columns
@@ -271,18 +236,14 @@ def _verdict(
     return pa.array(said, mask=~judged)
 
 
-def _captions(library: Library, split: str, ids: IntArray) -> pa.ListArray:
-    """(N,) the raw text of each caption id, as a list of one."""
-    return pa.ListArray.from_arrays(np.arange(ids.size + 1, dtype=np.int32), caption_texts(library, split, ids))
-
-
-def _captions_of_images(library: Library, split: str, ids: IntArray) -> pa.ListArray:
-    """(N,) the raw texts of all captions of each image id."""
-    content = library.karpathy(split)
-    rows = [np.flatnonzero(content.caption_image_ids == image) for image in ids]
-    offsets = np.append(0, np.cumsum([own.size for own in rows])).astype(np.int32)
-    captions = content.caption_ids[np.concatenate(rows)]
-    return pa.ListArray.from_arrays(offsets, caption_texts(library, split, captions))
+def _captions(library: Library, split: str, ids: IntArray, *, of_images: bool) -> pa.ListArray:
+    """(N,) lists of raw texts: of each caption id its own, or of each image id those of all its captions."""
+    captions = [ids[place : place + 1] for place in range(ids.size)]
+    if of_images:
+        content = library.karpathy(split)
+        captions = [content.caption_ids[content.caption_image_ids == image] for image in ids]
+    offsets = np.append(0, np.cumsum([group.size for group in captions])).astype(np.int32)
+    return pa.ListArray.from_arrays(offsets, caption_texts(library, split, np.concatenate(captions)))
 
 
 def _same_categories(library: Library, split: str, images: IntArray, others: IntArray) -> pa.BooleanArray:

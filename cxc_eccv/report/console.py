@@ -8,7 +8,7 @@ from markupsafe import Markup
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from cxc_eccv.comparison.labels import metric_name, show_value, unit_of
+from cxc_eccv.comparison.labels import metric_name, score_cell, unit_of
 from cxc_eccv.report.page import Page, caveat_of
 from cxc_eccv.report.wording import (
     BOUNDS,
@@ -69,10 +69,10 @@ def render(page: Page) -> RenderableType:
 
 
 def _caution_lines(page: Page) -> list[str]:
-    part = [f"part of the split: {page.restriction}"] if page.restriction else []
-    part += [f"labels: {page.labels}"] if page.labels else []
     modified = [f"modified data: {name} has sha256 {found}, expected {wanted}" for name, wanted, found in page.modified]
-    return [*part, *modified, *([f"judged by a classifier: {page.judge}"] if page.judge else [])]
+    before = {"part of the split": page.restriction, "labels": page.labels}
+    lines = [f"{title}: {text}" for title, text in before.items() if text]
+    return [*lines, *modified, *([f"judged by a classifier: {page.judge}"] if page.judge else [])]
 
 
 def _notes(page: Page) -> list[str]:
@@ -120,7 +120,5 @@ def _score_table(rows: Sequence[Sequence[Shown]], title: str, subtitle: str) -> 
 
 def number_cell(result: Shown, *, interval: bool = True) -> Cell:
     """The value, and beside it the deviation of its samples and its interval, where it has them."""
-    bounds = ""
-    if interval and result.low is not None and result.high is not None:
-        bounds = f"[{show_value(result.metric, result.low)}, {show_value(result.metric, result.high)}]"
-    return Cell(show_value(result.metric, result.value), deviation_text(result), bounds)
+    cell = score_cell(result)
+    return Cell(cell.text, deviation_text(result), cell.interval if interval else "")

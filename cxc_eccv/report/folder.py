@@ -75,24 +75,9 @@ def load_report(path: str | Path) -> Report:
 def write_folder(
     folder: Path, report: Report, examples: pa.Table | None = None, images: str | Path | None = None
 ) -> list[Path]:
-    """Write ``report.json``, ``per_query.parquet``, ``examples.parquet``, ``report.md`` and ``report.html``.
+    """Write the five files of a report's folder; equal inputs give equal bytes, and other files of the folder are kept.
 
-    Equal inputs give equal bytes. The five replace those of an earlier report; other files of the folder are kept.
     Where thumbnails cannot be made, the report is written without them, and the error is raised.
-
-    Args:
-        folder: made where it is not there.
-        report: what evaluation gave.
-        examples: of :func:`cxc_eccv.report.collect.collect_examples`, or None.
-        images: folder with the image files, for thumbnails; None for pages without.
-
-    Returns:
-        The files.
-
-    Raises:
-        InvalidOption: ``folder`` is a file, or one of its files would replace a folder.
-        SourceMissing: there is no folder of images.
-        WriteFailed: ``folder`` cannot be written; an earlier report in it is whole.
     """
     page = Page(report) if examples is None else Page(report, examples)
     uris, failure = None, None
@@ -114,15 +99,7 @@ def write_folder(
 
 
 def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
-    """Write ``report.md`` and ``report.html`` anew from the other files of the folder.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> before = write_folder(folder, Report((), {}, {"split": "test"}))[-1].read_bytes()
-        >>> rebuild_pages(folder)[-1].read_bytes() == before
-        True
-    """
+    """Write ``report.md`` and ``report.html`` anew from the other files of the folder."""
     if not folder.parent.is_dir():
         _refuse_incomplete(folder)
     # What a killed process left is put right before the folder is read.

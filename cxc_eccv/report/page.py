@@ -62,17 +62,7 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class TaskScores:
-    """All numbers of one task.
-
-    Attributes:
-        task: its name in report keys.
-        title: its name on paper.
-        description: its protocol; empty for a task that this version does not know.
-        main: label of its main metric; likewise.
-        tables: rows of one metric, with a column per direction; directions that share their metrics, and of parts with
-            names such as ``swap_obj`` the first word, share a table.
-        whole: of metrics over all directions together.
-    """
+    """All numbers of one task; rows of a table are of one metric, with a column per direction."""
 
     task: str
     title: str
@@ -98,14 +88,7 @@ class TaskScores:
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """One direction of one task.
-
-    Attributes:
-        task, direction: what was scored.
-        n_queries: queries behind the largest of its numbers.
-        ties: queries in which an item tied with a positive and was counted as ranked above it.
-        coverage: metric to the share of the pairs it needs that carry a label; empty where all do.
-    """
+    """One direction of one task; the coverage of its metrics is empty where all pairs have a label."""
 
     task: str
     direction: str
@@ -120,12 +103,7 @@ class Caveat:
 
 
 def caveat_of(results: Sequence[Result]) -> Caveat:
-    """What to know of the numbers of one direction of one task.
-
-    Example:
-        >>> caveat_of([Result("entailment", "i2t", "entail_at_1", 0.5, 9, ties=2, coverage=0.25)])
-        Caveat(task='entailment', direction='i2t', n_queries=9, ties=2, coverage=(('Entail@1', 0.25),))
-    """
+    """What to know of the numbers of one direction of one task."""
     n_queries, ties = max(row.n_queries for row in results), max(row.ties for row in results)
     covered = [(metric_name(row.metric, in_full=True), row.coverage) for row in results if row.coverage is not None]
     return Caveat(results[0].task, results[0].direction, n_queries, ties, tuple(covered))
@@ -133,17 +111,7 @@ def caveat_of(results: Sequence[Result]) -> Caveat:
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """The content of a report; each part is made when it is asked for first, as the console shows a few of them.
-
-    Attributes:
-        report: its per-query values may be absent; what is drawn from them is then left out.
-        example_table: of :func:`cxc_eccv.report.collect.collect_examples`.
-
-    Example:
-        >>> page = Page(Report((Result("cxc", "t2t", "recall_at_1", 0.5, 2),), {}, {"split": "test"}))
-        >>> page.split, page.scores[0].title, page.no_examples
-        ('test', 'CxC', 'the report was made without its run')
-    """
+    """The content of a report; each part is made when it is asked for first, as the console shows a few of them."""
 
     report: Report
     example_table: pa.Table = field(default_factory=lambda: no_examples("the report was made without its run"))
@@ -156,27 +124,20 @@ class Page:
     @property
     def restriction(self) -> str:
         """On which part of the split the model was scored, and what that means; empty where that was all of it."""
-        told = self.report.restriction
-        return visible(f"{told}. Not to be compared with numbers on the whole split.") if told else ""
+        part = self.report.restriction
+        return visible(f"{part}. Not to be compared with numbers on the whole split.") if part else ""
 
     @property
     def labels(self) -> str:
         """Whose labels stand in for those of the tasks, and what that means; empty where every task has its own."""
-        told = self.report.labels
-        if not told:
+        if not self.report.labels:
             return ""
         note = "say together what is positive in every task, in place of its own labels"
-        return visible(f"{told} {note}. Not to be compared with numbers on other labels.")
+        return visible(f"{self.report.labels} {note}. Not to be compared with numbers on other labels.")
 
     @property
     def judge(self) -> str:
-        """What is to be known of the classifier that labelled pairs without a label; empty without one.
-
-        Example:
-            >>> told = {"model": "mine", "cautions": ["Trained on val data."], "pairs": {"entailment/i2t": 1200}}
-            >>> Page(Report((), {}, {"unjudged": told})).judge
-            'mine said of 1,200 pairs without a label whether they are entailed. Trained on val data.'
-        """
+        """What is to be known of the classifier that labelled pairs without a label; empty without one."""
         facts = self.report.provenance.get("unjudged")
         if not facts:
             return ""
@@ -197,8 +158,8 @@ class Page:
     @property
     def confidence(self) -> float | None:
         """Of the intervals, or None."""
-        found: float | None = self.report.provenance.get("confidence", 0.95)
-        return found
+        confidence: float | None = self.report.provenance.get("confidence", 0.95)
+        return confidence
 
     @cached_property
     def scores(self) -> list[TaskScores]:
@@ -282,12 +243,7 @@ class Page:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """Title and text of every entry of the provenance but the raw files, which are `files` and `modified`.
-
-        Example:
-            >>> Page(Report((), {}, {"seed": 0, "split": "test", "run": {"images": {"count": 5}}})).facts
-            [('Split', 'test'), ('Seed', '0'), ('Run images count', '5')]
-        """
+        """Title and text of every entry of the provenance but the raw files."""
         entries = dict(_flatten(self.report.provenance))
         for name in [name for name in entries if name.startswith(("data files ", "data modified "))]:
             del entries[name]

@@ -31,10 +31,6 @@ SECTIONS = {
 }
 
 
-SPOKEN = ("BOUNDS", "COVERAGE", "EXPECTED", "TIES", "UNJUDGED", "count", "share")
-"""What templates take from the wording."""
-
-
 def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
     """The page's text; everything out of data is escaped."""
     content = {"curves": page.panels, "ranks": page.panels, "labels": page.verdicts}
@@ -50,8 +46,8 @@ def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
 
 
 def _bin_segments(counts: Sequence[int]) -> list[Segment]:
-    kinds = [f"bin{place}" for place in range(len(LABELS))]
-    return segments(counts, kinds, [f"rank {label}" for label in LABELS[:-1]] + [LABELS[-1]])
+    titles = [*(f"rank {label}" for label in LABELS[:-1]), LABELS[-1]]
+    return segments(counts, [f"bin{place}" for place in range(len(LABELS))], titles)
 
 
 def _verdict_segments(row: Verdicts) -> list[Segment]:
@@ -61,20 +57,8 @@ def _verdict_segments(row: Verdicts) -> list[Segment]:
     return segments([*others.values(), row.wrong], [*others, "wrong"], [*titles, "right under no label"])
 
 
-def _breakable(file_name: str) -> Markup:
-    """A file name that a narrow column may break after an underscore."""
-    return escape(file_name).replace("_", Markup("_<wbr>"))
-
-
 def render_markdown(page: Page) -> str:
-    r"""The page's text; everything out of data is escaped.
-
-    Example:
-        >>> from cxc_eccv.types import Report
-        >>> report = Report((), {}, {"run": {"file": "my_*.npz"}, "split": "test"})
-        >>> print(render_markdown(Page(report)).partition("\n")[0])
-        # my\_\*.npz
-    """
+    """The page's text; everything out of data is escaped."""
     # Escaping by the environment makes macros and filters give Markup, which is not escaped again.
     page_template = template("report.md.jinja", finalize=markdown_text, trim_blocks=True, lstrip_blocks=True)
     return f"{page_template.render(page=page, depths=table_depths(page.panels)).rstrip()}\n"
@@ -89,16 +73,13 @@ def page_style(*names: str, package: str = "cxc_eccv.report") -> Markup:
 
 @cache
 def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Template:  # noqa: ANN401 - of jinja2
-    """A template of a package, or of the report, in which every expression is escaped.
-
-    An unknown name in it is an error.
-    """
+    """A template of a package, or of the report; every expression is escaped, and an unknown name is an error."""
     loader = ChoiceLoader([PackageLoader(package), PackageLoader("cxc_eccv.report")])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **options)
     environment.filters |= {
         "bin_segments": _bin_segments,
         "bounds": wording.bounds_text,
-        "breakable": _breakable,
+        "breakable": lambda file_name: escape(file_name).replace("_", Markup("_<wbr>")),  # in a narrow column
         "code": code_span,
         "direction_name": wording.direction_name,
         "finding": finding,
@@ -114,5 +95,8 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
         "value": wording.value_text,
         "verdict_segments": _verdict_segments,
     }
-    environment.globals |= {name: getattr(wording, name) for name in SPOKEN}
+    environment.globals |= {
+        name: getattr(wording, name)
+        for name in ("BOUNDS", "COVERAGE", "EXPECTED", "TIES", "UNJUDGED", "count", "share")
+    }
     return environment.get_template(name)

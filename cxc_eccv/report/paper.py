@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -50,34 +51,13 @@ LAYOUT = {
 }
 """Title of a table to its columns: task, directions, metrics; no table is too wide for a page."""
 
-SHORT = {"R-Precision": "R-P"}
-"""Names of metrics that a column has no room for, as papers shorten them."""
-
 
 def paper_tables(
     reports: Mapping[str, Report], tasks: Sequence[str] | None = None, *, intervals: bool = False
 ) -> list[Table]:
-    """The tables of a paper, the best value of each column in bold.
+    """The tables of a paper, the best value of each column in bold, a column for what any report has.
 
-    A column is there if one of the reports has its value; where another lacks it stands a dash.
-
-    Args:
-        reports: name of the model to its report, in the order of the rows.
-        tasks: those to show, with all their metrics where the layout has no column of them. None for the layout.
-        intervals: show them beside the values.
-
-    Raises:
-        InvalidOption: reports of different data, splits or protocols, or intervals of different kinds.
-        UnknownName: a task of which no report has a result.
-
-    Example:
-        >>> from cxc_eccv.types import Result
-        >>> facts = {"data": {"fingerprint": "f"}, "split": "test"}
-        >>> def report(value):
-        ...     return Report((Result("coco_5k", "i2t", "recall_at_1", value, 5000),), {}, facts)
-        >>> (table,) = paper_tables({"old": report(0.41), "new": report(0.45)})
-        >>> table.headings, [[str(cell) for cell in row] for row in table.rows]
-        (['', 'COCO 5K i2t R@1'], [['old', '41.0'], ['new', '45.0']])
+    ``tasks`` are shown with all their metrics where the layout has no column of them.
     """
     models = _check_alike(reports, intervals=intervals)
     labels = next(iter(reports.values())).labels
@@ -87,7 +67,11 @@ def paper_tables(
     ]
     return [
         Table(
-            [("", "", ""), *(_heading(key) for key in keys)],
+            # R-P is how papers shorten the name, which a column has no room for.
+            [
+                ("", "", ""),
+                *(tuple("R-P" if part == "R-Precision" else part for part in heading_of(key)) for key in keys),
+            ],
             list(_rows(models, keys, intervals=intervals)),
             f"{title.replace(' under ', ' on the queries of ')}, labels {labels}" if labels else title,
             _describe(next(iter(reports.values())), keys, intervals=intervals, several=len(models) > 1),
@@ -98,10 +82,7 @@ def paper_tables(
 
 
 def paper_csv(reports: Mapping[str, Report], tasks: Sequence[str] | None = None, *, intervals: bool = False) -> str:
-    """The same rows and columns for a program: values whole and in the units of report.json, under its keys.
-
-    Bounds of intervals have columns ``KEY/low`` and ``KEY/high``; what a report lacks is empty.
-    """
+    """The same for a program: values in the units of report.json under its keys, bounds under ``KEY/low``."""
     models = _check_alike(reports, intervals=intervals)
     keys = [key for keys in _lay_out(models, tasks).values() for key in keys]
     rows: list[dict[str, object]] = []
@@ -142,23 +123,16 @@ def _lay_out(models: Models, tasks: Sequence[str] | None) -> dict[str, list[str]
     for task in tasks or ():
         if task not in present:
             raise UnknownName("task of these reports", task, present)
-    keys = {title: [key for key in _keys(groups) if key in known] for title, groups in LAYOUT.items()}
-    keys = {title: [key for key in own if tasks is None or known[key] in tasks] for title, own in keys.items()}
+    keys: dict[str, list[str]] = {}
+    for title, groups in LAYOUT.items():
+        laid_out = (
+            "/".join(filter(None, place)) for group in groups for place in itertools.product((group[0],), *group[1:])
+        )
+        keys[title] = [key for key in laid_out if key in known and (tasks is None or known[key] in tasks)]
     shown = {known[key] for own in keys.values() for key in own}
     rest = [task for task in tasks or present if task not in shown] if tasks or not shown else []
     keys |= {task_name(task): [key for key in known if known[key] == task] for task in rest}
     return {title: own for title, own in keys.items() if own}
-
-
-def _keys(groups: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> Iterator[str]:
-    for task, directions, metrics in groups:
-        for direction in directions:
-            yield from ("/".join(filter(None, (task, direction, metric))) for metric in metrics)
-
-
-def _heading(key: str) -> tuple[str, str, str]:
-    task, direction, metric = heading_of(key)
-    return task, direction, SHORT.get(metric, metric)
 
 
 def _rows(models: Models, keys: Sequence[str], *, intervals: bool) -> Iterator[list[str | Cell]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pyarrow.compute as pc
@@ -32,29 +33,13 @@ __all__ = [
 ]
 
 UPPER = (1, 5, 10, 50, 100, 500, 1_000)
-LABELS = (
-    "1",
-    "2 to 5",
-    "6 to 10",
-    "11 to 50",
-    "51 to 100",
-    "101 to 500",
-    "501 to 1,000",
-    "over 1,000",
-    "not found",
-)
+LABELS = ("1", *(f"{low + 1} to {high:,}" for low, high in pairwise(UPPER)), "over 1,000", "not found")
 """The last holds queries whose given ranking ends before their best positive, or whose positives no run can find."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestRanks:
-    """One direction of one task.
-
-    Attributes:
-        query_ids: (Q,) int64.
-        ranks: (Q,) 1-based rank of the best positive, infinite where no ranking holds one.
-        depth: ranks beyond it are not known, because rankings were given cut short; None where all are known.
-    """
+    """Queries (Q,) and the 1-based rank (Q,) of their best positive, infinite where none is found within ``depth``."""
 
     query_ids: IntArray
     ranks: FloatArray
@@ -67,10 +52,7 @@ class BestRanks:
 
 
 def best_ranks(report: Report) -> dict[str, BestRanks]:
-    """``task/direction`` to the best ranks of its queries, from the per-query values.
-
-    Tasks that rank no positives are not in it; without per-query values none is.
-    """
+    """``task/direction`` to the best ranks of its queries; tasks that rank no positives are not in it."""
     if report.per_query is None:
         return {}
     table, run = report.per_query, report.provenance.get("run") or {}
@@ -89,12 +71,7 @@ def best_ranks(report: Report) -> dict[str, BestRanks]:
 
 
 def rank_bins(ranks: Mapping[str, BestRanks]) -> list[tuple[str, str, tuple[int, ...]]]:
-    """Task, direction and the number of queries in each range of ``LABELS``.
-
-    Example:
-        >>> rank_bins({"cxc/i2t": BestRanks(np.array([1, 2, 3]), np.array([1, 5, 2000]))})
-        [('cxc', 'i2t', (1, 1, 0, 0, 0, 0, 0, 1, 0))]
-    """
+    """Task, direction and the number of queries in each range of ``LABELS``."""
     rows = []
     for key, best in ranks.items():
         task, _, direction = key.partition("/")
@@ -104,19 +81,13 @@ def rank_bins(ranks: Mapping[str, BestRanks]) -> list[tuple[str, str, tuple[int,
 
 
 COCO = "coco_5k"
-DEPTHS = (1, 5, 10)
 
 
 @cache
 def label_tasks() -> tuple[str, ...]:
-    """Tasks that rank the same galleries under different labels, COCO 5K first; a task adds to those before it.
+    """Tasks that rank the same galleries under different labels, in the order of their latest source, COCO 5K first.
 
-    They come in the order of their latest source of labels. Further tasks of the original links alone rank something
-    else: folds of the galleries (COCO 1K), other pairs (co-captions); and so do those with altered captions.
-
-    Example:
-        >>> label_tasks()
-        ('coco_5k', 'cxc', 'cxc_rated', 'eccv_caption')
+    Other tasks of the original links rank something else: folds, other pairs, altered captions.
     """
     order = list(label_sources())
     coco = [task for task in tasks().values() if task.collection is COCO_COLLECTION]
@@ -128,14 +99,7 @@ def label_tasks() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """How many queries of one direction have a right item in their top k, and under which labels.
-
-    Attributes:
-        k: depth.
-        added: task to the queries that it calls right and no task before it does, in the order of the label tasks.
-        wrong: queries that are wrong under all of them.
-        judged: task to the number of queries that it judges at all.
-    """
+    """How many queries are right in their top k: ``added`` are those that no task before calls right."""
 
     k: int
     added: Mapping[str, int]
@@ -159,40 +123,22 @@ def directions_judged(ranks: Mapping[str, BestRanks]) -> list[str]:
 
 
 def verdicts(ranks: Mapping[str, BestRanks]) -> dict[str, list[Verdicts]]:
-    """Every direction that COCO 5K and another task rank, to the verdicts at ranks 1, 5 and 10.
-
-    Example:
-        >>> coco, cxc = np.array([1, 7, 9]), np.array([1, 1, 9])
-        >>> ranks = {"coco_5k/i2t": BestRanks(np.arange(3), coco), "cxc/i2t": BestRanks(np.arange(3), cxc)}
-        >>> first = verdicts(ranks)["i2t"][0]
-        >>> first.added, first.wrong
-        ({'coco_5k': 1, 'cxc': 1}, 1)
-    """
+    """Every direction that COCO 5K and another task rank, to the verdicts at ranks 1, 5 and 10."""
     found = {}
     for direction in directions_judged(ranks):
         queries, by_task = align(ranks, direction)
         sources = {task: set(tasks()[task].label_sources) for task in by_task}
-        names = list(by_task)
-        for place, name in enumerate(names):
-            if any(sources[name] < sources[earlier] for earlier in names[:place]):
+        for place, name in enumerate(sources):
+            if any(sources[name] < sources[earlier] for earlier in list(sources)[:place]):
                 del by_task[name]  # its positives are among those of an earlier one
         if COCO in by_task and len(by_task) > 1:
             depth = ranks[f"{COCO}/{direction}"].depth
-            found[direction] = [_at(k, queries.size, by_task) for k in DEPTHS if depth is None or k <= depth]
+            found[direction] = [_at(k, queries.size, by_task) for k in (1, 5, 10) if depth is None or k <= depth]
     return {direction: rows for direction, rows in found.items() if rows}
 
 
 def align(ranks: Mapping[str, BestRanks], direction: str) -> tuple[IntArray, dict[str, FloatArray]]:
-    """All (Q,) queries of a direction, and each label task to its (Q,) best ranks for them.
-
-    Queries come in the order of the first task that has them; a rank is NaN where a task does not judge the query.
-
-    Example:
-        >>> one, other = BestRanks(np.array([5, 6]), np.array([2, 3])), BestRanks(np.array([6]), np.array([1]))
-        >>> queries, by_task = align({"coco_5k/i2t": one, "eccv_caption/i2t": other}, "i2t")
-        >>> queries.tolist(), by_task["eccv_caption"].tolist()
-        ([5, 6], [nan, 1.0])
-    """
+    """All (Q,) queries of a direction, and each label task to its (Q,) best ranks; NaN where it does not judge."""
     own = {task: ranks[f"{task}/{direction}"] for task in label_tasks() if f"{task}/{direction}" in ranks}
     ids = np.concatenate([best.query_ids for best in own.values()])
     queries = ids[np.sort(np.unique(ids, return_index=True)[1])]
@@ -207,20 +153,14 @@ def _at(k: int, n_queries: int, by_task: Mapping[str, FloatArray]) -> Verdicts:
     right: NDArray[np.bool_] = np.zeros(n_queries, dtype=bool)
     added = {}
     for task, best in by_task.items():
-        now = right | (best <= k)
-        added[task] = int(now.sum() - right.sum())
-        right = now
+        added[task] = int(np.count_nonzero((best <= k) & ~right))
+        right |= best <= k
     judged = {task: int(np.count_nonzero(~np.isnan(best))) for task, best in by_task.items()}
     return Verdicts(k, added, int(np.count_nonzero(~right)), judged)
 
 
 def finding(row: Verdicts) -> str:
-    """What the other labels say of the errors under COCO, in a sentence.
-
-    Example:
-        >>> finding(Verdicts(1, {"coco_5k": 6, "cxc": 1}, 3, {}))
-        'COCO calls the first item wrong for 4 of 10 queries; CxC calls it right for 1 of these (25.0%).'
-    """
+    """What the other labels say of the errors under COCO, in a sentence."""
     others = [task_name(task) for task in row.added if task != COCO]
     errors = row.errors
     if not errors:

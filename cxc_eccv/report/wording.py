@@ -67,12 +67,7 @@ def direction_name(direction: str) -> str:
 
 
 def row_name(result: Result) -> str:
-    """The metric's name in full, and the parameters that are words: numbers are part of the name.
-
-    Example:
-        >>> row_name(Result("entailment", "i2t", "entail_at_5", 0.5, 2, parameters={"k": 5, "unjudged": "leave_out"}))
-        'Entail@5 (unjudged: leave out)'
-    """
+    """The metric's name in full, and the parameters that are words: numbers are part of the name."""
     words = [
         f"{name}: {value}".replace("_", " ") for name, value in result.parameters.items() if isinstance(value, str)
     ]
@@ -88,14 +83,7 @@ class Shown(Result):
 
 
 def fold_deviations(results: Iterable[Result]) -> list[Shown]:
-    r"""The results, each with its deviation, which is no result of its own any more.
-
-    Example:
-        >>> rho = Result("cxc", "sts", "bootstrap_spearman", 0.7349, 9, low=0.727, high=0.742)
-        >>> (one,) = fold_deviations([rho, Result("cxc", "sts", "bootstrap_spearman_std", 0.0041, 9)])
-        >>> value_text(one), interval_text(one)
-        ('0.735 ±\xa00.004', '0.727 to\xa00.742')
-    """
+    """The results, each with its deviation, which is no result of its own any more."""
     by_key = {result.key: result for result in results}
     deviations = {
         key.removesuffix(SPREAD): result.value
@@ -129,14 +117,7 @@ def interval_text(result: Result) -> str:
 
 
 def bounds_text(result: Result) -> str:
-    r"""The bounds over the unjudged in the units of the value, and the expected one; empty where there are none.
-
-    Example:
-        >>> from cxc_eccv.types import Bounds
-        >>> bounds = Bounds(low=0.25, high=0.75, unjudged=1, retrieved=2, expected=0.5)
-        >>> bounds_text(Result("coco_5k", "i2t", "recall_at_1", 0.25, 2, bounds=bounds))
-        '25.0 to\xa075.0 (50.0)'
-    """
+    """The bounds over the unjudged in the units of the value, and the expected one; empty where there are none."""
     own = result.bounds
     if own is None:
         return ""
@@ -159,12 +140,7 @@ def rank_text(rank: int | None) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A part in percent; what is neither nothing nor all does not look so.
-
-    Example:
-        >>> share(1, 4), share(0, 4), share(1, 25_000), share(24_999, 25_000)
-        ('25.0%', '0%', '<0.1%', '>99.9%')
-    """
+    """A part in percent; what is neither nothing nor all does not look so."""
     percent = 100 * part / whole
     if 0 < percent < 0.05:
         return "<0.1%"
@@ -174,12 +150,7 @@ def share(part: int, whole: int) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    Example:
-        >>> count(1, "query"), count(25_000, "query"), count(2, "tie")
-        ('1 query', '25,000 queries', '2 ties')
-    """
+    """A number with its noun."""
     if number == 1:
         return f"1 {noun}"
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"

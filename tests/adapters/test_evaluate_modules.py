@@ -74,19 +74,24 @@ def test_known_values_by_hand(load_metric):
         "recall_at_1": 0.0,
         "recall_at_2": 0.5,
     }
+    altered = {"predictions": [[9, 7], [7, 9]], "references": [[7], [7]], "altered": [9]}
+    assert load_metric("false_rate").compute(**altered) == {"false_rate": 0.5}
+    compared = {"predictions": [0.9, 0.3, 0.5, 0.4], "references": [0.1, 0.3, 0.2, 0.5]}
+    assert load_metric("pairwise_accuracy").compute(**compared) == {"pairwise_accuracy": 0.5}
+    parts = load_metric("mean_pairwise_accuracy").compute(**compared, parts=["add", "swap", "add", "add"])
+    assert parts == {"mean_pairwise_accuracy": pytest.approx(1 / 3)}
 
 
 def test_rsum_adds_both_directions(load_metric):
     columns = metric_inputs.both_directions(5)
-    result = load_metric("rsum").compute(**columns)
     predictions, references, directions = columns.values()
     expected = 0.0
     for direction in ("i2t", "t2i"):
-        own = [place for place, one in enumerate(directions) if one == direction]
+        places = [place for place, one in enumerate(directions) if one == direction]
         for k in (1, 5, 10):
-            found = [oracles.recall_at_k(predictions[place], set(references[place]), k) for place in own]
-            expected += 100 * sum(found) / len(found)
-    assert result == {"rsum": pytest.approx(expected, abs=1e-9)}
+            recalls = [oracles.recall_at_k(predictions[place], set(references[place]), k) for place in places]
+            expected += 100 * sum(recalls) / len(recalls)
+    assert load_metric("rsum").compute(**columns) == {"rsum": pytest.approx(expected, abs=1e-9)}
 
 
 def test_correlations_equal_the_metrics(load_metric):
@@ -135,7 +140,7 @@ def test_batches_and_single_rows_add_up_to_compute(load_metric, name):
     assert metric.compute(**options) == expected
 
 
-def test_modules_combine_and_take_options_when_loaded(load_metric):
+def test_modules_combine_and_take_options_when_loaded_and_arrays_for_lists(load_metric):
     columns = metric_inputs.rankings(2)
     together = evaluate.combine([load_metric("recall_at_k", k=[1, 10]), load_metric("mrr"), load_metric("map_at_r")])
     results = together.compute(**columns)
@@ -143,12 +148,17 @@ def test_modules_combine_and_take_options_when_loaded(load_metric):
     for start in (0, 20):
         together.add_batch(**{name: values[start : start + 20] for name, values in columns.items()})
     assert together.compute() == results
-
-
-def test_arrays_do_as_well_as_lists(load_metric):
-    columns = metric_inputs.rankings(3)
     arrays = {"predictions": np.array(columns["predictions"]), "references": list(map(np.array, columns["references"]))}
-    assert load_metric("mrr").compute(**arrays) == load_metric("mrr").compute(**columns)
+    assert load_metric("mrr").compute(**arrays) == {"mrr": results["mrr"]}
+
+
+def test_rankings_may_be_short_where_galleries_or_matches_are_few(load_metric):
+    columns = {"predictions": [[1, 2], [3, 4, 5]], "references": [[2], [3]], "gains": [[1], [1]]}
+    results = load_metric("entail_at_k").compute(**columns, k=3, gallery_size=[2, 9], per_query=True)
+    assert results["entail_at_3_per_query"] == [1 / 2, 1 / 3]
+    assert results["entail_at_3_coverage"] == 2 / 5
+    metric = load_metric("pmrp_at_50", categories={1: [5], 2: [5], 3: [5, 6, 7, 8], 4: []})
+    assert metric.compute(predictions=[[4, 3, 1]], references=[[2]]) == {"pmrp_at_50": 0.5}
 
 
 def gains_of(columns, query, k):
@@ -241,13 +251,6 @@ def test_entailment_equals_a_plain_loop_under_each_policy(load_metric, policy):
     assert results["unjudged"] == policy
 
 
-def test_galleries_smaller_than_k_are_ranked_whole(load_metric):
-    columns = {"predictions": [[1, 2], [3, 4, 5]], "references": [[2], [3]], "gains": [[1], [1]]}
-    results = load_metric("entail_at_k").compute(**columns, k=3, gallery_size=[2, 9], per_query=True)
-    assert results["entail_at_3_per_query"] == [1 / 2, 1 / 3]
-    assert results["entail_at_3_coverage"] == 2 / 5
-
-
 def precision_at_matches(columns, categories, query, zeta, cut):
     """R-Precision of plausible matches, by sets; items without categories take no part."""
     shown = {item: set(own) for item, own in categories.items() if own}
@@ -269,9 +272,3 @@ def test_plausible_matches_equal_a_plain_loop(load_metric, seed):
     given = {**columns, "categories": categories, "per_query": True}
     assert load_metric("pmrp_at_50").compute(**given)["pmrp_at_50_per_query"] == pytest.approx(strict, abs=1e-12)
     assert load_metric("pmrp").compute(**given)["pmrp_per_query"] == pytest.approx(loose, abs=1e-12)
-
-
-def test_a_ranking_of_plausible_matches_may_end_where_they_do(load_metric):
-    categories = {1: [5], 2: [5], 3: [5, 6, 7, 8], 4: []}
-    metric = load_metric("pmrp_at_50", categories=categories)
-    assert metric.compute(predictions=[[4, 3, 1]], references=[[2]]) == {"pmrp_at_50": 0.5}

@@ -155,9 +155,9 @@ def test_a_p_value_under_five_percent_and_an_interval_without_zero_say_the_same(
 
 def test_equal_models_differ_by_nothing():
     one, _, (queries, old, _, images) = two_models()
-    found = compare(one, scored("twin", {"cxc/t2t/mrr": (queries, old, images)}), samples=200).differences[0]
-    assert (found.difference, found.low, found.high, found.p_value, found.p_holm) == (0, 0, 0, 1, 1)
-    assert (found.better, found.worse) == (0, 0)
+    twin = compare(one, scored("twin", {"cxc/t2t/mrr": (queries, old, images)}), samples=200).differences[0]
+    assert (twin.difference, twin.low, twin.high, twin.p_value, twin.p_holm) == (0, 0, 0, 1, 1)
+    assert (twin.better, twin.worse) == (0, 0)
 
 
 def test_holm_equals_its_definition_over_all_subsets():
@@ -312,34 +312,29 @@ def test_what_cannot_be_compared_is_named_with_the_reason():
 
 def test_values_of_another_report_are_refused():
     one, other, _ = two_models()
-    mixed = ScoredReport("new", other.report, one.per_query)
     with pytest.raises(DataError, match=r"does not belong.*cxc/t2t/mrr is"):
-        compare(one, mixed, samples=100)
+        compare(one, ScoredReport("new", other.report, one.per_query), samples=100)
 
 
 @pytest.mark.parametrize(
     ("reports", "options", "message"),
     [
-        (1, {}, "at least two"),
-        (2, {"samples": 10}, "samples is 10"),
-        (2, {"seed": -1}, "seed is -1, expected a whole number of at least 0"),
-        (2, {"seed": True}, "seed is True"),
-        (2, {"seed": 1.0}, "seed is 1.0"),
-        (2, {"seed": "0"}, "seed is '0'"),
-        (2, {"samples": 99}, "samples is 99"),
-        (2, {"samples": 1e4}, "samples is 10000.0"),
-        (2, {"confidence": 95}, "confidence is 95"),
+        ((0,), {}, "at least two"),
+        ((0, 0), {}, "different names"),
+        ((0, 1), {"samples": 10}, "samples is 10"),
+        ((0, 1), {"seed": -1}, "seed is -1, expected a whole number of at least 0"),
+        ((0, 1), {"seed": True}, "seed is True"),
+        ((0, 1), {"seed": 1.0}, "seed is 1.0"),
+        ((0, 1), {"seed": "0"}, "seed is '0'"),
+        ((0, 1), {"samples": 99}, "samples is 99"),
+        ((0, 1), {"samples": 1e4}, "samples is 10000.0"),
+        ((0, 1), {"confidence": 95}, "confidence is 95"),
     ],
 )
 def test_options_out_of_range_are_refused(reports, options, message):
+    models = two_models()
     with pytest.raises(InvalidOption, match=message):
-        compare(*two_models()[:reports], **options)
-
-
-def test_equal_names_are_refused():
-    one = two_models()[0]
-    with pytest.raises(InvalidOption, match="different names"):
-        compare(one, one)
+        compare(*(models[place] for place in reports), **options)
 
 
 def test_reports_of_evaluate_are_compared_in_full(sample_library, make_run):
@@ -375,9 +370,6 @@ GOOD = rows("cxc/t2t/mrr", [1, 2], [0.5, 1.0], [7, 8])
 def test_malformed_values_are_refused_with_their_place(table, message):
     with pytest.raises(MalformedSource, match=message):
         query_values(table, "per_query.parquet")
-
-
-def test_text_columns_may_be_dictionaries():
     encoded = GOOD.set_column(1, "task", GOOD["task"].dictionary_encode())
     assert query_values(encoded, "x")["cxc/t2t/mrr"].values.tolist() == [0.5, 1.0]
 
@@ -387,20 +379,24 @@ def test_the_images_behind_captions_come_from_the_data_where_the_values_lack_the
     captions, images = (table[name].to_numpy() for name in ("caption_id", "image_id"))
     content = rows("cxc/t2t/mrr", captions, np.ones(captions.size), captions).drop_columns(["cluster"])
     result = Result("cxc", "t2t", "mrr", 1.0, captions.size)
-    data = {"edition": "sample", "fingerprint": "f", "files": sample_library.files_used()}
-    found = ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": data}, content), sample_library)
-    values = found.per_query["cxc/t2t/mrr"]
-    np.testing.assert_array_equal(values.clusters, images[np.argsort(captions)])
-    changed = data | {"files": dict.fromkeys(data["files"], "0")}
+    files = sample_library.files_used()
+
+    def give(library=sample_library, values=content, files=files):
+        data = {"edition": "sample", "fingerprint": "f", "files": files}
+        return ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": data}, values), library)
+
+    np.testing.assert_array_equal(give().per_query["cxc/t2t/mrr"].clusters, images[np.argsort(captions)])
     with pytest.raises(DataError, match="of sha256 0"):
-        ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": changed}, content), sample_library)
-    unrelated = data | {"files": {"another": "0"}}
+        give(files=dict.fromkeys(files, "0"))
     with pytest.raises(DataError, match="computed from other files than the data at hand"):
-        ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": unrelated}, content), sample_library)
+        give(files={"another": "0"})
     with pytest.raises(SourceMissing, match=r"no cluster column.*karpathy"):
-        ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": data}, content), tmp_path)
+        give(tmp_path)
     with pytest.raises(DataError, match="evaluate again"):
-        ScoredReport.of("a", Report((result,), {}, {"split": "test", "data": data}), sample_library)
+        give(values=None)
+    unknown = content.set_column(0, "query_id", pa.array(captions + 10**6))
+    with pytest.raises(DataError, match=r"query \d+ of direction t2t is not in the test split at hand"):
+        give(values=unknown)
 
 
 def slow_tau_b(one, other):

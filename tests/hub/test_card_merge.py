@@ -75,10 +75,29 @@ def test_front_matter_that_cannot_be_merged_is_refused(matter, message):
         merge_card(join_card("configs: [x]", "# Data"), f"---\n{matter}\n---\n# Ours", OWNED)
 
 
-def test_two_generated_parts_are_refused():
-    pushed = merge_card("# Data", None, OWNED)
-    with pytest.raises(HubConflict, match="are damaged"):
-        merge_card("# Data", pushed + pushed, OWNED)
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda card: card + card, "are damaged"),
+        (lambda card: card.replace("generated part begins", ""), "are damaged"),
+        (lambda card: card.replace("generated part ends", ""), "are damaged"),
+        (lambda card: card.replace("# Data", "# My data"), "was edited by hand.* Move what you wrote"),
+    ],
+    ids=["twice", "no-begin", "no-end", "edited"],
+)
+def test_a_generated_part_that_somebody_changed_is_not_overwritten(edit, message):
+    with pytest.raises(HubConflict, match=message):
+        merge_card("# Data", edit(merge_card("# Data", None, OWNED)), OWNED)
+
+
+def test_a_card_without_marks_is_hand_writing_unless_it_is_the_generated_one():
+    theirs = "---\nlicense: mit\n---\n# My data\n\nOld text.\n"
+    merged = merge_card(join_card("configs: [x]", "# Data"), theirs, OWNED)
+    assert merged.startswith("---\nlicense: mit\nconfigs:\n- x\n---\n\n# My data\n\nOld text.\n\n<!-- cxc_eccv: gen")
+    generated = join_card("configs: [x]", "# Data\n\nText.")  # uploaded by other means
+    assert merge_card(generated, generated.replace("\n\nT", "  \r\n\r\nT"), OWNED) == merge_card(generated, None, OWNED)
+    marked = merge_card(generated, None, OWNED)
+    assert merge_card(generated, marked.replace("\n", "\r\n").replace("# Data\r", "# Data  \r"), OWNED) == marked
 
 
 def test_a_rule_in_the_text_is_no_front_matter():

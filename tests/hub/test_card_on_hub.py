@@ -69,21 +69,6 @@ def test_an_edit_inside_the_generated_part_is_not_overwritten(hub, client, pushe
     assert pushed.main.oid == before
 
 
-@pytest.mark.parametrize("mark", ["generated part begins", "generated part ends"])
-def test_damaged_marks_stop_the_push(hub, client, pushed, rebuilt, mark):
-    rewrite(hub, pushed, lambda text: "\n".join(line for line in text.split("\n") if mark not in line))
-    assert "are damaged" in client.command("push", rebuilt, REPO, "--yes", status=2).err
-
-
-def test_a_card_without_marks_is_hand_writing_and_stays_on_top(hub, client, built):
-    repository = hub.store.create("dataset", REPO, {"README.md": b"---\nlicense: mit\n---\n# My data\n\nOld text.\n"})
-    client.command("push", built, REPO, "--yes")
-    text = card(repository)
-    assert text.startswith("---\nlicense: mit\n")
-    assert text.index("# My data\n\nOld text.") < text.index("generated part begins")
-    assert "config_name: sts" in text
-
-
 EXAMPLES = r"""
 import re
 from huggingface_hub import hf_hub_download
@@ -116,14 +101,3 @@ def test_a_card_uploaded_by_other_means_is_not_doubled(hub, client, built):
     repository = hub.store.create("dataset", REPO, {"README.md": (built / "README.md").read_bytes()})
     client.command("push", built, REPO, "--yes")
     assert card(repository).count("## Configs") == 1
-
-
-def test_an_editor_that_changes_line_ends_and_blanks_changes_nothing(hub, client, built, pushed):
-    rewrite(hub, pushed, lambda text: text.replace("\n", "\r\n").replace("## Configs\r\n", "## Configs  \r\n"))
-    client.command("push", built, REPO, "--yes")
-    assert "## Configs\n" in card(pushed)
-
-
-def test_front_matter_that_is_no_yaml_is_left_alone(hub, client, built, pushed):
-    rewrite(hub, pushed, lambda text: text.replace("---\n", "---\nbroken: [\n", 1))
-    assert "not valid YAML" in client.command("push", built, REPO, "--yes", status=2).err

@@ -56,21 +56,34 @@ def test_a_token_that_may_not_write(hub, push, repository, token, status, advice
     assert not hub.store.objects.keys() - {repository.main.files["sts/test-00000-of-00001.parquet"].sha256}
 
 
-def test_a_new_repository_needs_the_right_to_make_it(hub, push):
+def test_a_new_repository_needs_the_right_to_make_it_and_every_push_a_token(hub, push):
     assert "HTTP 403" in push(status=2, token=READER).err
     assert not hub.store.repositories
-
-
-def test_without_a_token_nothing_is_tried(hub, push, repository):
+    hub.requests.clear()
     assert "there is no token" in push(status=2, token=None).err
     assert not hub.seen("^(POST|PUT)")
 
 
-def test_what_the_hub_finds_wrong_is_told(hub, push, repository):
-    hub.faults = [Fault(COMMIT, times=9, status=400, message="evaluation_framework is not in the list")]
+@pytest.mark.parametrize(
+    ("fault", "told", "pauses", "commits"),
+    [
+        (Fault(COMMIT, times=9, status=400, message="framework is unknown"), ["HTTP 400, framework is unknown"], [], 1),
+        (Fault(COMMIT, status=429, headers={"Retry-After": "3600"}), ["HubUnavailable", "in 3600 seconds"], [], 1),
+        (Fault(COMMIT, times=99, status=503), ["HubUnavailable", "HTTP 503", "not sent again"], PAUSES, 5),
+        (Fault(COMMIT, times=99, status=409, message="conflict"), ["HubConflict", "Somebody else"], [], 5),
+    ],
+    ids=["400", "an-hour", "down", "409"],
+)
+def test_what_does_not_pass_is_told_and_leaves_everything_as_it_was(
+    hub, push, repository, fault, told, pauses, commits
+):
+    before = repository.main.oid
+    hub.faults = [replace(fault)]
     answer = push(status=2)
-    assert "HTTP 400, evaluation_framework is not in the list" in answer.err
-    assert len(hub.seen(COMMIT)) == 1
+    assert all(part in answer.err for part in told), answer.err
+    assert answer.pauses == pauses
+    assert len(hub.seen(COMMIT)) == commits
+    assert repository.main.oid == before
 
 
 # Conflicts: planned anew.
@@ -88,20 +101,6 @@ def test_somebody_else_commits_meanwhile(hub, push, repository):
     assert repository.files()["LICENSE"] == b"x"
 
 
-def test_409_once_and_409_for_ever(hub, push, repository):
-    hub.faults = [Fault(COMMIT, status=409, message="conflict")]
-    push()
-    assert all_met(hub)
-    assert is_whole(repository)
-    before = repository.main.oid
-    hub.store.write(repository, {"eval.yaml": b"tasks: []"})
-    hub.faults = [Fault(COMMIT, times=99, status=409, message="conflict")]
-    answer = push(status=2)
-    assert "HubConflict" in answer.err
-    assert "Somebody else" in answer.err
-    assert repository.branches["main"][-2].oid == before
-
-
 # Passing troubles: repeated after a pause.
 
 
@@ -114,15 +113,6 @@ def test_429_waits_as_long_as_the_hub_asks(hub, push, repository):
     answer = push()
     assert is_whole(repository)
     assert answer.pauses == [2.0, 4.0, 7.0]  # the client itself adds a second
-
-
-def test_429_that_asks_for_an_hour_is_an_error_that_says_so(hub, push, repository):
-    hub.faults = [Fault(COMMIT, status=429, headers={"Retry-After": "3600"})]
-    answer = push(status=2)
-    assert "HubUnavailable" in answer.err
-    assert "again in 3600 seconds" in answer.err
-    assert not answer.pauses
-    assert "eval.yaml" not in repository.files()
 
 
 @pytest.mark.parametrize(
@@ -144,6 +134,7 @@ def test_429_that_asks_for_an_hour_is_an_error_that_says_so(hub, push, repositor
         Fault(COMMIT, status=0),
         Fault(COMMIT, status=0, reads=10),
         Fault(COMMIT, status=502, page=b"<html>Bad gateway</html>"),
+        Fault(COMMIT, status=409, message="conflict"),
     ],
     ids=lambda fault: f"{fault.request.rpartition('.*')[2]}-{fault.status}",
 )
@@ -165,17 +156,6 @@ def test_a_commit_whose_answer_is_lost_is_not_made_twice(hub, push, repository, 
     assert is_whole(repository)
     assert len(repository.branches["main"]) == 3
     assert len(hub.seen(COMMIT)) == 1
-
-
-def test_a_hub_that_stays_down_leaves_everything_as_it_was(hub, push, repository):
-    before = repository.main.oid
-    hub.faults = [Fault(COMMIT, times=99, status=503)]
-    answer = push(status=2)
-    assert "HubUnavailable" in answer.err
-    assert "HTTP 503" in answer.err
-    assert "not sent again" in answer.err
-    assert answer.pauses == PAUSES
-    assert repository.main.oid == before
 
 
 def test_an_upload_that_failed_goes_on_where_it_ended(hub, push, repository):
@@ -267,16 +247,16 @@ def test_one_pull_request_is_opened(hub, submit, fault):
     assert len(model.branches["main"]) == 2
 
 
+def test_a_hub_that_stays_down_gets_no_pull_request(hub, submit):
+    model = add_model(hub)
+    hub.faults = [Fault(COMMIT, times=99, status=500)]
+    assert "HubUnavailable" in submit(status=2).err
+    assert not model.pull_requests
+
+
 def test_anyone_may_propose_results_but_not_without_a_token(hub, submit):
     model = add_model(hub)
     assert "there is no token" in submit(status=2, token=None).err
     assert "does not accept the token" in submit(status=2, token="hf_unknownunknownunknown").err
     assert "discussions/1" in submit(token=READER).out
     assert len(model.pull_requests) == 1
-
-
-def test_a_hub_that_stays_down_gets_no_pull_request(hub, submit):
-    model = add_model(hub)
-    hub.faults = [Fault(COMMIT, times=99, status=500)]
-    assert "HubUnavailable" in submit(status=2).err
-    assert not model.pull_requests

@@ -44,12 +44,8 @@ def project(tmp_path, sample_library):
     write_label_file(folder / "labels.parquet", sample_library, *random_pairs(sample_library))
     pq.write_table(pa.table({"worker": ["anna"]}), folder / "rounds" / "1" / "answers.parquet")
     (folder / "annotation.json").write_text("{}")
-    write_card(folder)
+    (folder / "README.md").write_text(CARD)
     return folder
-
-
-def write_card(folder, more=""):
-    (folder / "README.md").write_text(CARD + more)
 
 
 def test_pushed_labels_are_loaded_by_name_with_the_commit_in_the_report(hub, client, project):
@@ -92,25 +88,17 @@ def test_a_revision_that_is_named_stays(hub, client, project, sample_library):
     assert not hub.requests
 
 
-def test_a_label_file_under_another_name_goes(hub, client, project):
-    client.command("push", project, "org/renamed", "--yes")
-    (project / "labels.parquet").rename(project / "test.parquet")
-    told = client.command("push", project, "org/renamed", "--yes").out
-    assert "removed    labels.parquet" in told
-    assert client.code(EVALUATE, "org/renamed").status == 0
-
-
 def test_what_people_wrote_in_the_card_is_kept(hub, client, project):
     client.command("push", project, "org/card", "--yes")
     repository = hub.store.repositories["dataset", "org/card"]
-    card = repository.files()["README.md"].decode()
-    assert "majority" in card
-    hub.store.write(repository, {"README.md": card.encode() + b"\nWritten by hand.\n"})
-    write_card(project, "\nMore labels.\n")
+    card = repository.files()["README.md"]
+    assert b"majority" in card
+    hub.store.write(repository, {"README.md": card + b"\nWritten by hand.\n"})
+    (project / "README.md").write_text(CARD + "\nMore labels.\n")
     client.command("push", project, "org/card", "--yes")
-    card = repository.files()["README.md"].decode()
-    assert "Written by hand." in card
-    assert "More labels." in card
+    card = repository.files()["README.md"]
+    assert b"Written by hand." in card
+    assert b"More labels." in card
 
 
 @pytest.mark.parametrize(
@@ -144,8 +132,11 @@ def test_what_is_not_on_the_hub_is_told_of(hub, client, named, message):
     assert message in answer.message
 
 
-def test_gains_come_back_as_they_were(hub, client, project):
+def test_gains_come_back_as_they_were_and_a_file_under_another_name_goes(hub, client, project):
     client.command("push", project, "org/gains", "--yes")
-    found = "ce.Library('sample', labels=[given]).labels('mine', 'test').table['gain'].to_pylist()"
-    told = client.code(f"import cxc_eccv as ce; told = {found}", "org/gains").told
+    gains = "ce.Library('sample', labels=[given]).labels('mine', 'test').table['gain'].to_pylist()"
+    told = client.code(f"import cxc_eccv as ce; told = {gains}", "org/gains").told
     assert told == pq.read_table(project / "labels.parquet")["gain"].to_pylist()
+    (project / "labels.parquet").rename(project / "test.parquet")
+    assert "removed    labels.parquet" in client.command("push", project, "org/gains", "--yes").out
+    assert client.code(EVALUATE, "org/gains").status == 0

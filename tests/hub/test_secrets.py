@@ -114,14 +114,11 @@ def test_notes_with_the_token_are_not_proposed(hub, client, tmp_path):
     assert not model.pull_requests
 
 
-def test_a_token_is_no_argument_of_the_command_line(client):
-    for command in ("push", "submit"):
-        assert "--token" not in client.command(command, "--help").out
-
-
-def test_objects_hide_the_token():
+def test_objects_hide_the_token_and_it_is_no_argument_of_the_command_line(client):
     repository = Repository("org/data", "dataset", Access(WRITER, "https://hub.example"))
     assert WRITER not in f"{repository!r} {repository} {repository.access!r} {repository.access}"
+    for command in ("push", "submit"):
+        assert "--token" not in client.command(command, "--help").out
 
 
 @pytest.mark.parametrize(
@@ -177,36 +174,33 @@ def test_a_traceback_in_a_log_record_is_redacted(caplog):
     assert "sent <hidden>" in caplog.text
 
 
-def test_links_are_refused_wherever_they_point(tmp_path):
-    folder = tmp_path / "folder"
-    (folder / "deep").mkdir(parents=True)
-    (folder / "inside.txt").write_text("x")
-    (folder / "deep" / "link").symlink_to(folder / "inside.txt")
-    with pytest.raises(InvalidOption, match=r"deep/link is a symbolic link"):
-        read_folder(folder)
-
-
-def test_a_folder_reached_through_a_link_is_fine(tmp_path):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "a.txt").write_text("x")
+def test_links_are_refused_in_a_folder_that_may_be_reached_through_one(tmp_path):
+    (tmp_path / "folder" / "deep").mkdir(parents=True)
+    (tmp_path / "folder" / "inside.txt").write_text("x")
     (tmp_path / "way").symlink_to(tmp_path / "folder")
-    assert [file.path for file in read_folder(tmp_path / "way")[0]] == ["a.txt"]
+    assert [file.path for file in read_folder(tmp_path / "way")[0]] == ["inside.txt"]
+    (tmp_path / "folder" / "deep" / "link").symlink_to(tmp_path / "folder" / "inside.txt")
+    with pytest.raises(InvalidOption, match=r"deep/link is a symbolic link"):
+        read_folder(tmp_path / "folder")
 
 
-def test_a_file_exchanged_for_a_link_before_the_commit_is_noticed(tmp_path):
+def exchange(path):
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda path: path.write_text("yy"), "changed while it was being uploaded. Run the command again"),
+        (lambda path: path.unlink(), "is gone. Run the command again"),
+        (exchange, "symbolic link"),
+    ],
+)
+def test_a_file_that_changes_meanwhile_is_noticed(tmp_path, change, message):
     (tmp_path / "a.txt").write_text("x")
     (file,) = read_folder(tmp_path)[0]
     file.require_unchanged()
-    (tmp_path / "a.txt").unlink()
-    (tmp_path / "a.txt").symlink_to("/etc/passwd")
-    with pytest.raises(InvalidOption, match="symbolic link"):
-        file.require_unchanged()
-
-
-@pytest.mark.parametrize("change", [lambda path: path.write_text("yy"), lambda path: path.unlink()])
-def test_a_file_that_changes_meanwhile_is_noticed(tmp_path, change):
-    (tmp_path / "a.txt").write_text("x")
-    (file,) = read_folder(tmp_path)[0]
     change(tmp_path / "a.txt")
-    with pytest.raises(InvalidOption, match="Run the command again"):
+    with pytest.raises(InvalidOption, match=message):
         file.require_unchanged()

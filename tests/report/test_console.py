@@ -46,7 +46,7 @@ def test_the_deviation_of_samples_stands_beside_a_correlation():
     assert "0.004" in shown(Result("cxc", "sts", "bootstrap_spearman_std", 0.0041, 25_000))  # alone it is a row
 
 
-def test_coverage_and_skipped_tasks_are_told():
+def test_coverage_and_skipped_tasks_are_told(capsys):
     text = shown(
         Result("entailment", "i2t", "entail_at_5", 0.3, 60, coverage=0.125),
         skipped={"coco_1k/i2t": "too small", "coco_1k/t2i": "too small"},
@@ -54,6 +54,8 @@ def test_coverage_and_skipped_tasks_are_told():
     assert "judged pairs, least" in text
     assert "12.5" in text
     assert "skipped coco_1k/i2t, coco_1k/t2i: too small" in text
+    print_report(Report((), {"cxc": "no images"}, {}))
+    assert "No task could be computed." in capsys.readouterr().out
 
 
 def test_what_the_rows_count_is_told_once_under_the_tables():
@@ -72,8 +74,3 @@ def test_the_console_looks_at_no_ranks(monkeypatch):
     """The page makes its parts when they are asked for: a console table waits for no chart."""
     monkeypatch.setattr("cxc_eccv.report.page.best_ranks", lambda _: 1 / 0)
     assert "R@1" in shown(Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000))
-
-
-def test_nothing_computed_is_said(capsys):
-    print_report(Report((), {"cxc": "no images"}, {}))
-    assert "No task could be computed." in capsys.readouterr().out

@@ -49,8 +49,9 @@ def test_five_files_that_can_be_read_back(folder, content):
     assert pq.read_table(folder / "examples.parquet").equals(examples)
 
 
-def test_equal_inputs_give_equal_bytes(folder, content, tmp_path):
-    for path in write_folder(tmp_path / "again", *content):
+def test_equal_inputs_give_equal_bytes(folder, sample_library, tmp_path):
+    run, report = sample_report(sample_library)
+    for path in write_folder(tmp_path / "again", report, collect_examples(run, report, sample_library)):
         assert path.read_bytes() == (folder / path.name).read_bytes()
 
 
@@ -60,24 +61,41 @@ def test_pages_are_rebuilt_from_the_folder_alone(folder):
         (folder / name).unlink()
     assert [path.name for path in rebuild_pages(folder)] == ["report.md", "report.html"]
     assert {name: (folder / name).read_bytes() for name in FILES} == before
-
-
-def test_a_report_laid_out_anew_is_the_same_report(folder):
-    path = folder / "report.json"
+    path = folder / "report.json"  # laid out anew it is the same report
     path.write_text(json.dumps(json.loads(path.read_text()), indent=None, sort_keys=True))
     rebuild_pages(folder)
 
 
-@pytest.mark.parametrize("name", FILES[:3])
-def test_a_missing_file_is_named(folder, name):
-    (folder / name).unlink()
-    with pytest.raises(DataError, match=f"lacks {name}.*evaluate --output"):
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def drop_texts(path):
+    pq.write_table(pq.read_table(path).drop_columns("item_texts"), path)
+
+
+def write_text(text):
+    return lambda path: path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil", "message"),
+    [
+        *((name, lambda path: path.unlink(), f"lacks {name}.*evaluate --output") for name in FILES[:3]),
+        *((name, truncate, "no readable Parquet file") for name in FILES[1:3]),
+        ("examples.parquet", drop_texts, "item_texts"),
+        *(
+            ("report.json", write_text(text), r"report\.json: not a report\.json of schema 1")
+            for text in ("", "{}", "[1]", '{"schema": 2}')
+        ),
+    ],
+)
+def test_a_folder_that_is_not_whole_is_refused(folder, name, spoil, message):
+    spoil(folder / name)
+    with pytest.raises(DataError, match=message):
         rebuild_pages(folder)
-
-
-def test_no_folder(tmp_path):
     with pytest.raises(DataError, match="absent is not a folder"):
-        rebuild_pages(tmp_path / "absent")
+        rebuild_pages(folder / "absent")
 
 
 @pytest.mark.parametrize("name", FILES[1:3])
@@ -87,21 +105,6 @@ def test_a_table_of_another_report_is_refused(folder, content, tmp_path, name):
     write_folder(tmp_path / "other", other, examples)
     (folder / name).write_bytes((tmp_path / "other" / name).read_bytes())
     with pytest.raises(DataError, match=rf"{name} was not written with the report\.json beside it"):
-        rebuild_pages(folder)
-
-
-@pytest.mark.parametrize("name", FILES[1:3])
-def test_a_truncated_table_is_refused(folder, name):
-    path = folder / name
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(MalformedSource, match="no readable Parquet file"):
-        rebuild_pages(folder)
-
-
-def test_a_table_without_a_column_is_refused(folder):
-    path = folder / "examples.parquet"
-    pq.write_table(pq.read_table(path).drop_columns("item_texts"), path)
-    with pytest.raises(MalformedSource, match="item_texts"):
         rebuild_pages(folder)
 
 
@@ -115,13 +118,6 @@ def test_a_report_of_before_a_source_of_labels_was_declared_can_still_be_read(fo
     after = page.read_text().partition("## Queries and what they retrieve")[2]
     assert "ECCV positive" not in after
     assert after.count("COCO link") == before.count("COCO link") > 0
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"schema": 2}'])
-def test_a_report_json_that_is_none_is_refused(folder, text):
-    (folder / "report.json").write_text(text)
-    with pytest.raises(DataError, match=r"report\.json: not a report\.json of schema 1"):
-        rebuild_pages(folder)
 
 
 def test_a_report_without_its_run(content, tmp_path):
@@ -149,15 +145,6 @@ def test_a_report_never_stands_without_the_thumbnails_that_were_asked_for(conten
     assert [uris is not None for uris in written] == [True]
 
 
-def test_a_report_whose_thumbnails_cannot_be_made_is_written_without(content, tmp_path):
-    (tmp_path / "images").mkdir()
-    for path in sample_images().iterdir():
-        (tmp_path / "images" / path.name).write_bytes(b"\xff\xd8 no image")
-    with pytest.raises(MalformedSource, match="COCO_val2014"):
-        write_folder(tmp_path / "out", *content, images=tmp_path / "images")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
-
-
 def test_a_folder_of_the_user_in_the_place_of_a_page_stays(folder, content):
     (folder / "report.md").unlink()
     (folder / "report.md").mkdir()
@@ -171,33 +158,32 @@ def test_a_folder_of_the_user_in_the_place_of_a_page_stays(folder, content):
 
 
 def test_images_that_are_not_there_are_counted(folder, tmp_path):
-    rows = pq.read_table(folder / "examples.parquet").to_pylist()
-    names = {row[column] for row in rows for column in ("query_file", "item_file")} - {None}
-    one = min(names)
-    (tmp_path / "images").mkdir()
-    (tmp_path / "images" / one).write_bytes((sample_images() / one).read_bytes())
-    with pytest.warns(UserWarning, match=rf"{len(names) - 1} of {len(names)} images shown are not below"):
-        rebuild_pages(folder, tmp_path / "images")
-    assert "not in the folder" in (folder / "report.html").read_text()
-
-
-def test_a_folder_without_any_of_the_images_is_told_as_one_without_some(folder, tmp_path):
-    (tmp_path / "empty").mkdir()
-    with pytest.warns(UserWarning, match=r"58 of 58 images shown are not below .*empty, the first: COCO_val2014"):
-        rebuild_pages(folder, tmp_path / "empty")
+    images = tmp_path / "images"
+    images.mkdir()
+    with pytest.warns(UserWarning, match=r"58 of 58 images shown are not below .*images, the first: COCO_val2014"):
+        rebuild_pages(folder, images)
     page = (folder / "report.html").read_text()
     assert page.count("not in the folder</span>") > 58  # a frame wherever an image would stand
     assert "58 of 58 images are not in the folder of images" in page
+    one = min(pq.read_table(folder / "examples.parquet")["item_file"].drop_null().to_pylist())
+    (images / one).write_bytes((sample_images() / one).read_bytes())
+    with pytest.warns(UserWarning, match="57 of 58 images shown are not below"):
+        rebuild_pages(folder, images)
     with pytest.raises(InvalidOption, match="is not a folder"):
         rebuild_pages(folder, tmp_path / "absent")
 
 
-def test_a_broken_image_is_named(folder, tmp_path):
-    name = min({row["item_file"] for row in pq.read_table(folder / "examples.parquet").to_pylist()} - {None})
+def test_a_broken_image_is_named_and_a_report_is_written_without(content, folder, tmp_path):
+    name = min(pq.read_table(folder / "examples.parquet")["item_file"].drop_null().to_pylist())
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / name).write_bytes(b"\xff\xd8 no image")
-    with pytest.raises(MalformedSource, match=name):
-        rebuild_pages(folder, tmp_path / "images")
+    for make in (
+        lambda: rebuild_pages(folder, tmp_path / "images"),
+        lambda: write_folder(tmp_path / "new", *content, images=tmp_path / "images"),
+    ):
+        with pytest.raises(MalformedSource, match=name):
+            make()
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(FILES)
 
 
 def test_no_images_in_the_report_need_no_folder_of_images(content, tmp_path):
@@ -257,34 +243,33 @@ def test_shallow_rankings_make_a_whole_folder(sample_library, tmp_path, kind, di
     content = sample_library.karpathy("test")
     ids = (content.caption_ids if direction == "t2t" else content.image_ids).tolist()
     run = RankingsRun.from_dicts(**{direction: {query: SHALLOW[kind](ids, place) for place, query in enumerate(ids)}})
-    report = evaluate(run, data_dir=sample_library, per_query=True, progress=False)
-    write_folder(tmp_path / "out", report, collect_examples(run, report, sample_library))
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
+    report = check_folder(run, sample_library, tmp_path / "out")
     known = [one.depth for one in best_ranks(report).values()]
     assert set(known) <= {0 if "alone" in kind else 1}
+
+
+def check_folder(run, library, folder, **options):
+    """The report of a run, of which a whole folder was written."""
+    report = evaluate(run, data_dir=library, per_query=True, progress=False, **options)
+    write_folder(folder, report, collect_examples(run, report, library))
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+    return report
 
 
 @pytest.mark.parametrize("intervals", ["bootstrap", "none"])
 def test_rankings_of_depth_one_make_a_whole_folder(sample_library, tmp_path, intervals):
     content = sample_library.karpathy("test")
     run = RankingsRun.from_dicts(i2t=dict.fromkeys(content.image_ids.tolist(), content.caption_ids[:1]))
-    report = evaluate(run, data_dir=sample_library, per_query=True, progress=False, intervals=intervals)
-    write_folder(tmp_path / "out", report, collect_examples(run, report, sample_library))
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
+    check_folder(run, sample_library, tmp_path / "out", intervals=intervals)
 
 
-def test_what_a_killed_process_did_not_move_is_there_before_it_is_read(folder):
+def test_what_a_killed_process_did_not_move_is_there_before_it_is_read_and_other_files_are_kept(folder, content):
+    (folder / "clip.npz").write_text("a model")
     (folder / UNFINISHED / "new").mkdir(parents=True)
     for name in FILES[1:]:
         (folder / name).rename(folder / UNFINISHED / "new" / name)
     rebuild_pages(folder)
-    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
-
-
-def test_other_files_of_the_folder_are_kept(folder, content):
-    (folder / "clip.npz").write_text("a model")
     write_folder(folder, *content)
-    rebuild_pages(folder)
     assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "clip.npz"])
 
 

@@ -42,11 +42,12 @@ def test_printing_shows_what_the_command_line_shows(report, capsys):
     assert "skipped coco_1k/i2t" in printed
 
 
-def test_its_repr_is_one_short_line(report):
+def test_its_repr_is_one_short_line_and_it_travels_to_other_processes(report):
     named = dataclasses.replace(report, provenance={**report.provenance, "model": "CLIP"})
     assert repr(named) == f"<Report of CLIP: {len(report.results)} results of 7 tasks, test split>"
     assert "\\x1b" in repr(Report((), {}, {"model": NASTY}))
     assert repr(Report((), {}, {})) == "<Report of a run: 0 results of 0 tasks, unknown split>"
+    assert pickle.loads(pickle.dumps(report)) == report
 
 
 def test_a_notebook_shows_the_scores_and_no_page(report):
@@ -126,17 +127,9 @@ def test_thumbnails_are_shown_where_images_are_given(report, tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-def test_what_is_no_report_is_refused(saved, report, tmp_path):
+def test_what_is_no_report_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"absent: cannot be read.*Give what evaluate --output wrote"):
         ce.load_report(tmp_path / "absent")
-    dataclasses.replace(report, results=report.results[1:]).save(tmp_path / "other")
-    (tmp_path / "other" / "per_query.parquet").write_bytes((saved / "per_query.parquet").read_bytes())
-    with pytest.raises(DataError, match=r"per_query.parquet was not written with the report.json beside it"):
-        ce.load_report(tmp_path / "other")
-
-
-def test_a_report_travels_to_other_processes(report):
-    assert pickle.loads(pickle.dumps(report)) == report
 
 
 @pytest.fixture(scope="module")

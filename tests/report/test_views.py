@@ -7,7 +7,7 @@ import pytest
 from report_samples import report_of_ranks, sample_report
 
 from cxc_eccv.registry import tasks
-from cxc_eccv.report.charts import curve_panels, line_chart, segments
+from cxc_eccv.report.charts import curve_panels, line_chart, segments, step_chart
 from cxc_eccv.report.collect import GROUPS, SHOWN_ITEMS, chosen_queries
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import best_ranks, label_tasks, rank_bins, verdicts
@@ -135,9 +135,11 @@ def test_of_queries_that_only_other_labels_find_the_best_come_first():
     ]
 
 
-def test_a_query_is_worst_only_if_it_is_wrong():
-    ranks = {"coco_5k/i2t": dict.fromkeys(range(30), 1)}
-    assert {one.group for one in chosen_queries(best_ranks(report_of_ranks(ranks)), "i2t")} == {"plain"}
+def test_a_query_is_worst_only_if_it_is_wrong_and_plain_ones_are_spread_evenly():
+    chosen = chosen_queries(best_ranks(report_of_ranks({"coco_5k/i2t": dict.fromkeys(range(30), 1)})), "i2t")
+    assert [(one.group, one.query_id) for one in chosen] == [("plain", query) for query in (3, 10, 18, 25)]
+    few = chosen_queries(best_ranks(report_of_ranks({"coco_5k/i2t": {5: 1, 6: 1}})), "i2t")
+    assert [one.query_id for one in few] == [5, 6]
 
 
 def test_names_of_curves_do_not_overlap():
@@ -155,7 +157,17 @@ def test_segments_cover_the_bar():
     assert [one.kind for one in parts] == ["a", "c", "d"]
     assert sum(one.width for one in parts) == pytest.approx(100, abs=0.01)
     assert [one.start for one in parts[1:]] == pytest.approx([one.start + one.width for one in parts[:-1]], abs=0.01)
+    assert [one.text for one in segments([1, 1000, 100], "abc", "xyz")] == ["", "91%", "9%"]
+    assert [one.text for one in segments([1, 1000], "ab", "xy")] == ["", ">99%"]
     assert segments([0, 0], ["a", "b"], ["x", "y"]) == []
+
+
+def test_steps_stand_on_an_axis_of_percents_from_0():
+    series = {"all": ("bias", [(0.1, 0.0, 0.1), (0.0, 0.0, 0.0)])}
+    chart = step_chart("own", "Bias", ["1", "2"], series, 0.1)
+    assert chart.lines[0].points == "96.0,12.0 224.0,192.0"
+    assert [label for _, label in chart.y_ticks] == ["0", "2", "4", "6", "8", "10"]
+    assert chart.description == "Bias. bias: 10.0 at 1 and 0.0 at 2."
 
 
 def test_every_result_is_in_a_table(report):

@@ -1,6 +1,5 @@
 """The generator of the ``evaluate`` modules and the tool that exports one module."""
 
-import ast
 import shutil
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import pytest
 
 from cxc_eccv import registry
 from cxc_eccv.adapters import MODULES
+from cxc_eccv.adapters.described import Description, arguments, lead
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.metrics.spec import Spec
 
@@ -59,8 +59,6 @@ def test_writing_leaves_exactly_the_generated_files(tmp_path):
 
 
 def test_a_kind_of_metric_without_module_is_refused():
-    from cxc_eccv.adapters.described import Description
-
     def novel(matrix):
         return matrix
 
@@ -68,6 +66,13 @@ def test_a_kind_of_metric_without_module_is_refused():
     object.__setattr__(spec, "needs", "matrix")
     with pytest.raises(InvalidOption, match=r"novel needs 'matrix': adapters/described.py has no such kind"):
         print(Description(spec).kind)
+
+
+def test_a_docstring_is_what_leads_it_and_its_arguments():
+    docstring = "One.\n\nTwo.\n\nArgs:\n    k: depth,\n        at least 1.\n    seed: any.\n\nReturns:\n    A."
+    assert lead(docstring) == "One.\n\nTwo."
+    assert arguments(docstring) == {"k": "depth, at least 1.", "seed": "any."}
+    assert arguments("One.") == {}
 
 
 def test_a_script_has_one_import_per_line_and_no_other_class():
@@ -85,17 +90,3 @@ def test_an_unknown_metric_is_exit_status_2_without_traceback(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
     assert done.stderr.startswith("unknown metric 'map_at'; did you mean 'map_at_r'?")
-
-
-@pytest.mark.parametrize("name", registry.metrics())
-def test_an_exported_module_asks_for_what_it_imports(name):
-    """Also for what it imports late: WordNet's reader."""
-    from export_metric import export_files
-
-    files = export_files(name)
-    nodes = list(ast.walk(ast.parse(files[f"{name}.py"])))
-    named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    named |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
-    packages = {module.partition(".")[0] for module in named} - sys.stdlib_module_names
-    required = {line.partition("=")[0].rstrip("><") for line in files["requirements.txt"].splitlines()}
-    assert packages <= required | {"filelock", "pyarrow"}  # which datasets brings

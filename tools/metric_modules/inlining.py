@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import cxc_eccv
@@ -107,11 +108,7 @@ class _Bundle:
         return source.name, name
 
     def _source(self, module: str) -> Source:
-        if module not in self.sources:
-            path = Path(cxc_eccv.__file__).parent.joinpath(*module.split(".")[1:])
-            file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-            self.sources[module] = Source(module, file.read_text(encoding="utf-8"))
-        return self.sources[module]
+        return self.sources.setdefault(module, _read_module(module))
 
     def _dependencies_first(self, module: str, entered: set[str]) -> Iterator[str]:
         """A module after all whose definitions its own use."""
@@ -146,6 +143,14 @@ class _Bundle:
         whole = [(local, module) for local, (module, original) in self.external.items() if original is None]
         lines = [f"import {module}" + ("" if module == local else f" as {local}") for local, module in sorted(whole)]
         return [*lines, *(f"from {module} import {', '.join(names)}" for module, names in sorted(named.items()))]
+
+
+@cache
+def _read_module(module: str) -> Source:
+    """Metrics share most of what they use: nothing is parsed twice."""
+    path = Path(cxc_eccv.__file__).parent.joinpath(*module.split(".")[1:])
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return Source(module, file.read_text(encoding="utf-8"))
 
 
 def _is_ours(module: str) -> bool:

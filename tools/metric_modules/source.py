@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 __all__ = ["Import", "Source", "imported"]
 
@@ -53,19 +53,10 @@ class Source:
 
     def uses(self, node: ast.stmt) -> list[str]:
         """Names in a statement that this module defines or imports, each once."""
-        names = [inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)]
-        return [name for name in dict.fromkeys(names) if name in self.definitions or name in self.imports]
+        return [name for name in _names_in(node) if name in self.definitions or name in self.imports]
 
     def renamed(self, node: ast.stmt, names: Mapping[str, str]) -> str:
-        """A statement's text, decorators and describing string included, with some of its names replaced.
-
-        Args:
-            node: one of ``body``.
-            names: old name to new name.
-
-        Raises:
-            ImportError: a name to replace is the name of an argument too.
-        """
+        """A statement's text, decorators and describing string included, with some of its names replaced."""
         if isinstance(node, ast.Try):
             return _without_import(node, names)
         lines = self.text.splitlines()
@@ -106,6 +97,11 @@ def imported(node: ast.AST) -> Iterator[tuple[str, Import]]:
         yield from ((alias.asname or alias.name, (node.module or "", alias.name)) for alias in node.names)
     elif isinstance(node, ast.Import):
         yield from ((alias.asname or alias.name.split(".")[0], (alias.name, None)) for alias in node.names)
+
+
+@cache
+def _names_in(node: ast.stmt) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)))
 
 
 def _without_import(node: ast.Try, names: Mapping[str, str]) -> str:

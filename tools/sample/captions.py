@@ -21,15 +21,7 @@ SYNONYMS = {
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A caption and its claims.
-
-    Attributes:
-        text: the caption as written.
-        items: what it mentions, with None for everything it leaves out.
-        first_to_second: where the first item stands as seen from the second, or None.
-        background: the background it names, or None.
-        is_empty: it claims that there is no item at all.
-    """
+    """A caption and its claims: what it mentions, None for what it leaves out, and how two items stand."""
 
     text: str
     items: tuple[Item, ...]

@@ -22,10 +22,7 @@ version = "{VERSION}"
 
 
 def entry_names() -> dict[str, tuple[str, str, str]]:
-    """Name of each entry to its group, its path, and what the sample's file holds.
-
-    The official catalog has all but one, the truth: of real images nobody knows every caption that is true of them.
-    """
+    """Name of each entry to its group, its path, and what the sample's file holds."""
     names = {"karpathy_coco": ("karpathy", "coco/dataset_coco.json", "Karpathy splits, all four in one file")}
     for folder in ("train2014", "val2014"):
         path = f"coco/instances_{folder}.json"
@@ -51,11 +48,7 @@ def entry_names() -> dict[str, tuple[str, str, str]]:
 
 
 def catalog_toml(files: Mapping[str, bytes]) -> bytes:
-    """The catalog of these files.
-
-    Args:
-        files: path to content; holds the path of every entry.
-    """
+    """The catalog of these files."""
     return "\n".join([HEADER, *(_entry(name, *about, files) for name, about in entry_names().items())]).encode()
 
 

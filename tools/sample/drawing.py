@@ -47,13 +47,7 @@ def _cross(arm: float) -> list[Point]:
 
 
 def outline(item: Item, centre: tuple[int, int], *, round_corners: int = 12) -> list[Point]:
-    """Corners of an item in pixels of the picture.
-
-    Args:
-        item: its kind and size.
-        centre: x, y in pixels.
-        round_corners: how many corners stand for a round line.
-    """
+    """Corners of an item in pixels of the picture."""
     shapes = {
         "circle": _regular(round_corners, 0, 1.0),
         "square": _regular(4, 45, 1.22),

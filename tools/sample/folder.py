@@ -51,11 +51,7 @@ def sample_files() -> dict[str, bytes]:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Make ``folder`` hold these files and nothing else.
-
-    Raises:
-        FileExistsError: the folder holds something that is no earlier sample; it is left alone.
-    """
+    """Make ``folder`` hold these files and nothing else."""
     if folder.exists():
         if any(folder.iterdir()) and not _is_sample(folder):
             raise FileExistsError(f"{folder} is not empty and no sample; give another folder")

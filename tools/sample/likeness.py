@@ -52,13 +52,7 @@ def is_true(statement: Statement, scene: Scene) -> bool:
 
 
 def likeness(one: Account, other: Account, *, silence: float) -> float:
-    """Agreement in [0, 1] under the best assignment of items to items.
-
-    Args:
-        one: a scene or caption.
-        other: a scene or caption.
-        silence: credit for an attribute that one of the two leaves out.
-    """
+    """Agreement in [0, 1] under the best assignment of items to items."""
     short, long = sorted((one, other), key=lambda account: len(account.items))
     if not short.items:
         return 1.0 if not long.items else 0.0

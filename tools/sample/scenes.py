@@ -72,10 +72,7 @@ def empty_scene(background: str) -> Scene:
 
 
 def scene_families(rng: random.Random, count: int, variants: int) -> Iterator[list[Scene]]:
-    """Yield ``count`` families: a scene and ``variants`` of it whose second item has another colour, kind or both.
-
-    Captions that leave something out are true of several members, as they are in the real data.
-    """
+    """Yield ``count`` families: a scene and ``variants`` of it whose second item has another colour, kind or both."""
     for _ in range(count):
         items = tuple(map(Item, rng.choices(KINDS, k=2), rng.sample(list(COLOURS), 2), rng.choices(SIZES, k=2)))
         layout, background = rng.choice(list(LAYOUTS)), rng.choice(list(BACKGROUNDS))

@@ -17,22 +17,13 @@ __all__ = ["dataset_page", "datasets_table", "statistics"]
 
 
 def statistics(cards: Path) -> Mapping[str, Any]:
-    """Config to split to the statistics that the dataset cards were made from.
-
-    Args:
-        cards: the folder ``dataset_cards``.
-    """
+    """Config to split to the statistics that the dataset cards were made from."""
     configs: dict[str, Any] = json.loads((cards / "statistics.json").read_text(encoding="utf-8"))["configs"]
     return configs
 
 
 def dataset_page(config: DatasetConfig, splits: Mapping[str, Any]) -> str:
-    """The page of one config.
-
-    Args:
-        config: the declaration.
-        splits: split name to statistics.
-    """
+    """The page of one config."""
     catalog, groups = load_catalog(), sources_of([config])
     blocks = [
         GENERATED,
@@ -48,11 +39,7 @@ def dataset_page(config: DatasetConfig, splits: Mapping[str, Any]) -> str:
 
 
 def datasets_table(every: Mapping[str, Any]) -> str:
-    """A row for every config.
-
-    Args:
-        every: config to split to statistics.
-    """
+    """A row for every config."""
     rows = [
         (
             f"[`{name}`]({name}.md)",

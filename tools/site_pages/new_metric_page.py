@@ -39,10 +39,7 @@ SECTIONS = """
 
 
 def first_sections(spec: Spec) -> str:
-    """Formula, worked example and evidence, for the author to write better.
-
-    The example is the docstring's, with imports, and what it prints.
-    """
+    """Formula, worked example and evidence, for the author to write better."""
     code = "\n".join([*_imports(spec), "", *_statements(spec)])
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -27,14 +27,7 @@ SIZES = "tools/site_pages/task_sizes.json"
 
 
 def expected_files(root: Path) -> dict[str, str]:
-    """Path to the text it should have, of every file that is generated or has generated parts.
-
-    Args:
-        root: the repository; what stands outside the generated parts of its files is kept.
-
-    Raises:
-        DataError: a file lacks the comments around its generated parts; a page of a metric or config that is gone.
-    """
+    """Path to the text it should have, of every file that is generated or has generated parts."""
     every, sizes = statistics(root / "dataset_cards"), task_sizes()
     _refuse_leftovers(root)
     whole = {SIZES: json.dumps(sizes, indent=1, ensure_ascii=False) + "\n"}

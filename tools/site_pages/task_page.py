@@ -38,12 +38,7 @@ def tasks_table() -> str:
 
 
 def task_section(task: Task, sizes: Sequence[Mapping[str, Any]]) -> str:
-    """Heading, description, facts and sizes of one task.
-
-    Args:
-        task: the declaration.
-        sizes: its rows of :func:`site_pages.task_sizes.task_sizes`; empty where none were computed.
-    """
+    """Heading, description, facts and sizes of one task."""
     facts = [
         ("metrics by default", ", ".join(_linked(name) for name in (*task.metrics, *task.whole))),
         ("collection", task.collection.name),

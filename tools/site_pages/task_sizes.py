@@ -29,11 +29,7 @@ Sizes = dict[str, list[Row]]
 
 
 def task_sizes() -> Sizes:
-    """Task to one row per split and part; computed where ``CXC_ECCV_DATA`` names the real data, else as recorded.
-
-    Raises:
-        InvalidOption: ``CXC_ECCV_DATA`` holds another edition.
-    """
+    """Task to one row per split and part; computed where ``CXC_ECCV_DATA`` names the real data, else as recorded."""
     recorded = recorded_sizes()
     return computed_sizes(Library(offline=True), recorded) if os.environ.get("CXC_ECCV_DATA") else recorded
 
@@ -44,15 +40,7 @@ def recorded_sizes() -> Sizes:
 
 
 def computed_sizes(library: Library, recorded: Sizes) -> Sizes:
-    """The sizes on the data at hand; where a raw file is not, the recorded ones.
-
-    Args:
-        library: the raw sources.
-        recorded: what was computed before.
-
-    Raises:
-        InvalidOption: the data is of another edition.
-    """
+    """The sizes on the data at hand; where a raw file is not, the recorded ones."""
     if library.edition != OFFICIAL:
         raise InvalidOption(f"pages describe the official data, and CXC_ECCV_DATA holds {library.edition!r}")
     # The others are of a user's own files.

@@ -30,8 +30,6 @@ __all__ = [
     "standings",
 ]
 
-SPLIT = "test"
-
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -45,17 +43,9 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The place of one of the user's models under one metric.
+    """The place of one of the user's models under one metric, its value rounded as the table prints it.
 
-    Attributes:
-        table: name of the published table.
-        key: ``task/direction/metric``, or ``task/metric`` for the mean of both directions.
-        model: its name.
-        value: rounded as the table prints it.
-        rank: 1 for the best; of equal values, published ones rank above, the user's models follow in the order given.
-        n_models: models ranked, the user's among them.
-        above, below: names of the neighbours in the order, None at its ends.
-        deviation: of a metric's samples, rounded likewise; None where there are none.
+    Of equal values, published ones rank above; the neighbours are None at the ends of the order.
     """
 
     table: str
@@ -119,7 +109,13 @@ def standings(table: PublishedTable, key: str, reports: Mapping[str, Report]) ->
     """All models that have one of the table's metrics, best first; of equal values, the published ones first."""
     ranked = [Standing(one.model, one.value, True, one.deviation) for one in table.scores if one.key == key]
     for name, report in reports.items():
-        scores = _scores(report, table.decimals)
+        scores = {  # as a paper would print them: ranks and sums in full
+            row.key: round(row.value, table.decimals)
+            if unit_of(row.metric) in ("percent", "correlation")
+            else row.value
+            for row in report.results
+        }
+        scores |= both_directions(scores)
         if key in scores:
             ranked.append(Standing(name, scores[key], False, scores.get(f"{key}{SPREAD}")))
     sign = -1 if metric_labelled(key.rpartition("/")[2])[0].higher_is_better else 1
@@ -135,14 +131,9 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelOrder:
-    """All models of a published table and the user's, in one order.
+    """All models of a table and the user's, best first by one metric, those without it last.
 
-    Attributes:
-        table: the published figures.
-        by: key of the metric that orders them; empty where no metric is shared.
-        models: best first; those without that metric last.
-        standings: key to every model that has it, best first; of the metrics that one of the user's models has, those
-            over both directions, or where there are none those of single directions.
+    Standings are of the metrics that a model of the user has: over both directions, or else of single ones.
     """
 
     table: PublishedTable
@@ -152,20 +143,7 @@ class ModelOrder:
 
 
 def order_models(table: PublishedTable, reports: Mapping[str, Report]) -> ModelOrder:
-    """Put models in their place among all published ones, by the main metric of the paper's own task.
-
-    Raises:
-        InvalidOption: a report is not of the official data's test split.
-
-    Example:
-        >>> from cxc_eccv.comparison.published import cxc_table
-        >>> from cxc_eccv.types import Result
-        >>> facts = {"split": "test", "data": {"edition": "official", "files": {}}}
-        >>> report = Report((Result("cxc", "t2t", "recall_at_1", 0.41, 25_000),), {}, facts)
-        >>> found = order_models(cxc_table(), {"mine": report})
-        >>> found.by, [model.name for model in found.models][2:5]
-        ('cxc/t2t/recall_at_1', ['VSRN (released)', 'mine', 'VSE++'])
-    """
+    """Put models in their place among all published ones, by the main metric of the paper's own task."""
     for name, report in reports.items():
         check_placeable(name, report)
     orders = {key: standings(table, key, reports) for key in table.keys}
@@ -179,65 +157,36 @@ def order_models(table: PublishedTable, reports: Mapping[str, Report]) -> ModelO
 
 
 def check_placeable(name: str, report: Report) -> None:
-    """Refuse a report that published figures say nothing about.
-
-    They are of the official edition's test split, all of it, with none of its raw files modified and each task's own
-    labels.
-    """
+    """Refuse a report unless it is of the whole official test split, unmodified, on each task's own labels."""
+    refused = f"{name} cannot be placed among published models:"
     if report.restriction:
-        raise InvalidOption(
-            f"{name} cannot be placed among published models: it was scored on a part of the split, "
-            f"{report.restriction}; theirs are of the whole split."
-        )
+        part = report.restriction
+        raise InvalidOption(f"{refused} it was scored on a part of the split, {part}; theirs are of the whole split.")
     if report.labels:
         raise InvalidOption(
-            f"{name} cannot be placed among published models: it was scored on the labels {report.labels}; theirs are "
-            "the labels of each task. Evaluate it without sources (--sources)."
+            f"{refused} it was scored on the labels {report.labels}; theirs are the labels of each task. Evaluate it "
+            "without sources (--sources)."
         )
     data = report.provenance.get("data") or {}
-    for what, found, wanted in (
-        ("edition", data.get("edition"), OFFICIAL),
-        ("split", report.provenance.get("split"), SPLIT),
-    ):
-        if found != wanted:
+    split = report.provenance.get("split")
+    for what, value, wanted in (("edition", data.get("edition"), OFFICIAL), ("split", split, "test")):
+        if value != wanted:
             raise InvalidOption(
-                f"{name} cannot be placed among published models: its {what} is {found!r}, theirs is {wanted!r}. "
-                "Evaluate it on the official data's test split."
+                f"{refused} its {what} is {value!r}, theirs is {wanted!r}. Evaluate it on the official data's test "
+                "split."
             )
     catalog = load_catalog()
     for file, sha256 in (data.get("files") or {}).items():
         official = catalog.entry(file).sha256 if file in catalog else None
         if official is not None and sha256 != official:
             raise InvalidOption(
-                f"{name} cannot be placed among published models: it was scored with a modified {file}, of sha256 "
-                f"{sha256}; the official file has {official}."
+                f"{refused} it was scored with a modified {file}, of sha256 {sha256}; the official file has {official}."
             )
-
-
-ROUNDED = ("percent", "correlation")
-"""Units that papers print to a number of decimals."""
-
-
-def _scores(report: Report, decimals: int) -> dict[str, float]:
-    """The report's scores as a paper would print them (ranks and sums in full), and those over both directions."""
-    rounded = {
-        row.key: round(row.value, decimals) if unit_of(row.metric) in ROUNDED else row.value for row in report.results
-    }
-    return rounded | both_directions(rounded)
-
-
-FEWEST_MODELS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
-    """Rank correlations between metrics.
-
-    Attributes:
-        metrics: (M,) keys.
-        models: (N,) names of the models that were ranked.
-        tau: (M, M) Kendall's tau-b in [-1, 1], symmetric, ones on the diagonal.
-    """
+    """Kendall's tau-b (M, M) between metrics over the models that were ranked; ones on the diagonal."""
 
     metrics: tuple[str, ...]
     models: tuple[str, ...]
@@ -275,7 +224,15 @@ def metric_agreement(scores: Mapping[str, Mapping[str, float]], *, lower_is_bett
     metrics, models = tuple(scores), tuple(next(iter(scores.values()), ()))
     values = {}
     for metric, of_model in scores.items():
-        _check_models(metric, of_model, metrics[0], models)
+        if set(of_model) != set(models):
+            odd = ", ".join(sorted(set(of_model) ^ set(models)))
+            raise DataError(f"{metric} and {metrics[0]} rank different models: only one of them has {odd}")
+        if len(models) < 3:
+            raise DataError(f"{metric} ranks {len(models)} models; a rank correlation needs at least 3")
+        if not np.isfinite(list(of_model.values())).all():
+            raise DataError(f"{metric}: a value is not finite")
+        if len(set(of_model.values())) == 1:
+            raise DataError(f"all models tie under {metric}: there is no order to correlate")
         sign = -1.0 if metric in lower_is_better else 1.0
         values[metric] = sign * np.array([of_model[model] for model in models], dtype=float)
     from scipy.stats import kendalltau  # not at the top: it takes longer to import than all else of a report
@@ -298,15 +255,3 @@ def published_agreement() -> Agreement:
     """
     table = eccv_caption_table()
     return metric_agreement({key: table.scores_of(key) for key in HEADLINES})
-
-
-def _check_models(metric: str, of_model: Mapping[str, float], first: str, models: tuple[str, ...]) -> None:
-    if set(of_model) != set(models):
-        odd = ", ".join(sorted(set(of_model) ^ set(models)))
-        raise DataError(f"{metric} and {first} rank different models: only one of them has {odd}")
-    if len(models) < FEWEST_MODELS:
-        raise DataError(f"{metric} ranks {len(models)} models; a rank correlation needs at least {FEWEST_MODELS}")
-    if not np.isfinite(list(of_model.values())).all():
-        raise DataError(f"{metric}: a value is not finite")
-    if len(set(of_model.values())) == 1:
-        raise DataError(f"all models tie under {metric}: there is no order to correlate")

@@ -17,7 +17,6 @@ from cxc_eccv.types import Report
 
 __all__ = ["charted_metrics", "draw_rank_chart", "import_matplotlib"]
 
-FEWEST_METRICS = 2
 MARKS = (
     ("#0072B2", "o", "white"),
     ("#D55E00", "s", "black"),
@@ -46,16 +45,13 @@ def charted_metrics(table: PublishedTable, reports: Mapping[str, Report]) -> lis
 
 
 def draw_rank_chart(table: PublishedTable, reports: Mapping[str, Report], paths: Sequence[Path]) -> None:
-    """Draw the ranks under every headline metric, the user's models in colour over the published ones in grey.
-
-    There is room for one to six models. The files are ``.svg``, ``.png`` or ``.pdf``.
-    """
+    """Draw the ranks under every headline metric, one to six models in colour over the published ones in grey."""
     for name, report in reports.items():
         check_placeable(name, report)
     keys = charted_metrics(table, reports)
-    if len(keys) < FEWEST_METRICS:
+    if len(keys) < 2:
         raise InvalidOption(
-            f"a chart needs at least {FEWEST_METRICS} metrics over both directions that all models have; "
+            f"a chart needs at least 2 metrics over both directions that all models have; "
             f"{list_names(reports)} and the published models share {list_names(keys) or 'none'}"
         )
     if not 0 < len(reports) <= len(MARKS):
@@ -70,8 +66,11 @@ def draw_rank_chart(table: PublishedTable, reports: Mapping[str, Report], paths:
         _draw_titles(axes, table, reports, n_models)
         _draw_headings(axes, keys, n_models)
         _draw_models(axes, [standings(table, key, reports) for key in keys], list(reports))
+        # No date in the file, so that equal inputs give equal files.
+        metadata = {"Date": None, "Title": f"Ranks of {list_names(reports)}"}
         for path in paths:
-            figure.savefig(path, dpi=DOTS_PER_INCH, metadata=_metadata(path, reports), facecolor="white")
+            marked = metadata if path.suffix == ".svg" else None
+            figure.savefig(path, dpi=DOTS_PER_INCH, metadata=marked, facecolor="white")
 
 
 def _draw_titles(axes: Any, table: PublishedTable, names: Iterable[str], n_models: int) -> None:  # noqa: ANN401 - matplotlib comes late
@@ -141,11 +140,6 @@ def _draw_marks(axes: Any, ranks: Sequence[int], colour: str, shape: str, ink: s
 
 def _shorten(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
-
-
-def _metadata(path: Path, names: Iterable[str]) -> dict[str, str | None] | None:
-    """No date in the file, so that equal inputs give equal files."""
-    return {"Date": None, "Title": f"Ranks of {list_names(names)}"} if path.suffix == ".svg" else None
 
 
 def import_matplotlib(module: str | None = None) -> ModuleType:

@@ -30,14 +30,7 @@ FOLDER = resources.files("cxc_eccv.comparison.published")
 
 @dataclass(frozen=True, slots=True)
 class PublishedScore:
-    """One printed figure, or the mean of the two directions' figures.
-
-    Attributes:
-        model: as named in the table.
-        key: ``task/direction/metric`` as in report.json; without direction for a whole task.
-        value: fraction in [0, 1], a plain rank, or RSUM in percent.
-        deviation: printed standard deviation, or None.
-    """
+    """One printed figure, or the mean of both directions': a fraction in [0, 1], a plain rank, or RSUM in percent."""
 
     model: str
     key: str
@@ -47,20 +40,7 @@ class PublishedScore:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """The figures of one paper.
-
-    Attributes:
-        name: short, for keys and file names.
-        title, citation, url, printed_in: the paper, and its tables.
-        decimals: of the printed fractions, once in [0, 1]; a model is placed with its values rounded alike.
-        scores: every figure.
-
-    Example:
-        >>> from cxc_eccv.comparison.published import eccv_caption_table
-        >>> table = eccv_caption_table()
-        >>> table.scores_of("eccv_caption/i2t/map_at_r")["BLIP"], table.printed_in
-        (0.3602, 'Tables D.2 and D.3; PMRP from Table 4')
-    """
+    """The figures of one paper, whose printed fractions have so many decimals once in [0, 1]."""
 
     name: str
     title: str
@@ -81,11 +61,7 @@ class PublishedTable:
         return tuple(dict.fromkeys(score.key for score in self.scores))
 
     def scores_of(self, key: str) -> dict[str, float]:
-        """Model to value under one metric; only the models that have it.
-
-        Raises:
-            UnknownName: no model of the table has this metric.
-        """
+        """Model to value under one metric; only the models that have it."""
         found = {score.model: score.value for score in self.scores if score.key == key}
         if not found:
             raise UnknownName(f"metric of the {self.title} table", key, self.keys)
@@ -93,12 +69,7 @@ class PublishedTable:
 
 
 def published_tables() -> tuple[PublishedTable, ...]:
-    """Every packaged table.
-
-    Example:
-        >>> [(table.name, len(table.models)) for table in published_tables()]
-        [('eccv_caption', 25), ('cxc', 11)]
-    """
+    """Every packaged table."""
     return eccv_caption_table(), cxc_table()
 
 
@@ -124,12 +95,10 @@ NO_FIGURES = ("model", "group", "direction", "pmrp_as_printed")
 
 @cache
 def eccv_caption_table() -> PublishedTable:
-    """Scores of 25 models of ECCV Caption on COCO, CxC and ECCV Caption, per direction and over both.
+    """Scores of 25 models of ECCV Caption: Tables D.2 and D.3, their means over both directions, and Table 4's PMRP.
 
-    Per direction the figures of Tables D.2 (image to text) and D.3; over both directions their means, and RSUM as the
-    sum of the COCO 1K recalls (Table 4 prints it to one decimal). PMRP is Table 4's alone: the mean of both
-    directions, with zeta 0 and R cut to 50. The PMRP columns of D.2 and D.3 are packaged as printed but not used,
-    because their mean disagrees with Table 4 for the last two groups of models, by up to 12 points.
+    The PMRP columns of D.2 and D.3 are packaged as printed but not used, because their mean disagrees with Table 4 for
+    the last two groups of models, by up to 12 points.
     """
     per_direction = [
         PublishedScore(row["model"], f"{task}/{row['direction']}/{metric}", _fraction(printed, 4))
@@ -154,17 +123,10 @@ def eccv_caption_table() -> PublishedTable:
 ORIGINAL_LINKS = {"i2t": "coco_5k", "t2i": "coco_5k", "t2t": "co_captions"}
 """Direction to the task that is the paper's row MS-COCO; its row CxC is ours of that name."""
 
-RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
-CORRELATIONS = ("sts", "sis", "sits")
-
 
 @cache
 def cxc_table() -> PublishedTable:
-    """The models of Crisscrossed Captions, Tables 2 to 5; co-captions from Table 3 of its appendix.
-
-    Retrieval on COCO 5K and CxC, and the bootstrap Spearman correlations with their deviations. Text and image models
-    appear under the metrics of their modality only.
-    """
+    """The models of Crisscrossed Captions, Tables 2 to 5; co-captions from Table 3 of its appendix."""
     retrieval = [score for row in packaged_rows("cxc_retrieval.csv") for score in _retrieval(row)]
     correlation = [score for row in packaged_rows("cxc_correlation.csv") for score in _correlation(row)]
     return _table("cxc", 3, (*retrieval, *correlation))
@@ -173,14 +135,14 @@ def cxc_table() -> PublishedTable:
 def _retrieval(row: dict[str, str]) -> Iterator[PublishedScore]:
     direction = row["task"]
     start = f"{ORIGINAL_LINKS[direction] if row['annotations'] == 'coco' else 'cxc'}/{direction}"
-    for metric in filter(row.get, RECALLS):
+    for metric in filter(row.get, ("recall_at_1", "recall_at_5", "recall_at_10")):
         yield PublishedScore(row["model"], f"{start}/{metric}", _fraction(row[metric], 3))
     if row["median_rank"]:
         yield PublishedScore(row["model"], f"{start}/median_rank", float(row["median_rank"]))
 
 
 def _correlation(row: dict[str, str]) -> Iterator[PublishedScore]:
-    for kind in CORRELATIONS:
+    for kind in ("sts", "sis", "sits"):
         if row[f"{kind}_mean"]:
             mean, deviation = (_fraction(row[f"{kind}_{part}"], 3) for part in ("mean", "std"))
             yield PublishedScore(row["model"], f"cxc/{kind}/bootstrap_spearman", mean, deviation)
@@ -196,32 +158,23 @@ def _fraction(percent: str, decimals: int) -> float:
 
 
 def _table(name: str, decimals: int, scores: Iterable[PublishedScore]) -> PublishedTable:
-    """Scores with title, citation, url and place of print."""
     sources = tomllib.loads((FOLDER / "sources.toml").read_text(encoding="utf-8"))
     return PublishedTable(name, **sources[name], decimals=decimals, scores=tuple(scores))
 
 
-SUMMED_TASK = "coco_1k"
 GUARD_DIGITS = 9
 """Means are rounded to these decimals: equal means of printed figures are to be equal as floats too."""
 
 
 def both_directions(scores: Mapping[str, float]) -> dict[str, float]:
-    """Means over ``i2t`` and ``t2i`` of every metric that has both, and RSUM of COCO 1K.
-
-    ECCV Caption compares models by these means (Tables 4 and 5). Their keys are without direction.
-
-    Example:
-        >>> both_directions({"coco_5k/i2t/recall_at_1": 0.5, "coco_5k/t2i/recall_at_1": 0.25, "cxc/t2t/mrr": 0.5})
-        {'coco_5k/recall_at_1': 0.375}
-    """
+    """Means over ``i2t`` and ``t2i`` of every metric that has both, and RSUM of COCO 1K; keys have no direction."""
     means = {}
     for key, value in scores.items():
         task, _, rest = key.partition("/i2t/")
         other = scores.get(f"{task}/t2i/{rest}")
         if rest and other is not None:
             means[f"{task}/{rest}"] = round((value + other) / 2, GUARD_DIGITS)
-    recalls = [means.get(f"{SUMMED_TASK}/{label}") for label in SPEC.inputs]
+    recalls = [means.get(f"coco_1k/{label}") for label in SPEC.inputs]
     if None not in recalls:
-        means[f"{SUMMED_TASK}/rsum"] = round(float(rsum(np.repeat(np.array(recalls, dtype=float), 2))), GUARD_DIGITS)
+        means["coco_1k/rsum"] = round(float(rsum(np.repeat(np.array(recalls, dtype=float), 2))), GUARD_DIGITS)
     return means

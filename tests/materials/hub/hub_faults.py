@@ -9,33 +9,19 @@ SILENCE = 600.0
 
 @dataclass
 class Fault:
-    """What goes wrong with requests that match.
+    """What goes wrong with requests that match."""
 
-    Attributes:
-        request: pattern of ``METHOD path``.
-        times: how often; the requests after that are answered well.
-        status: of the answer instead; 0 to hang up without one.
-        headers: of that answer.
-        message: error that it tells; ``{authorization}`` becomes what the client sent.
-        acts: do what was asked all the same, so that only the answer is lost.
-        seconds: to wait before the answer; ``SILENCE`` outlasts the patience of the tests' client.
-        reads: bytes of the body to read before; None for all.
-        skip: matching requests that are answered well before.
-        happens: called before anything else, as when somebody else commits just then.
-        page: body of the answer instead of a JSON error.
-    """
-
-    request: str
+    request: str  # pattern of METHOD path
     times: int = 1
-    status: int = 500
+    status: int = 500  # of the answer instead; 0 to hang up without one
     headers: dict = field(default_factory=dict)
-    message: str = "internal error"
-    acts: bool = False
-    seconds: float = 0.0
-    reads: int | None = None
-    skip: int = 0
-    happens: Callable | None = None
-    page: bytes | None = None
+    message: str = "internal error"  # {authorization} becomes what the client sent
+    acts: bool = False  # do what was asked all the same, so that only the answer is lost
+    seconds: float = 0.0  # to wait before the answer; SILENCE outlasts the patience of the tests' client
+    reads: int | None = None  # bytes of the body to read before
+    skip: int = 0  # matching requests that are answered well before
+    happens: Callable | None = None  # called before anything else
+    page: bytes | None = None  # body of the answer instead of a JSON error
 
 
 def next_fault(faults, request):

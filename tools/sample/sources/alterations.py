@@ -18,10 +18,7 @@ DANGERS = ("gun", "bomb", "poison", "fire", "burning", "bleeding")
 
 
 def rococo_json(pictures: list[Picture], kind: str) -> bytes:
-    """A list of images, each with its captions and, last, what was made of the first five.
-
-    As in the real files one dangerous caption is left as it was, and a few images have a sixth original caption.
-    """
+    """A list of images, each with its captions and, last, what was made of the first five."""
     rng, chosen = seeded(f"rococo {kind}"), of_split(pictures, "test")
     texts = [[caption.statement.text for caption in picture.captions] for picture in chosen]
     vocabulary = sorted({word for own in texts for text in own for word in _words(text)})

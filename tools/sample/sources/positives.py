@@ -59,11 +59,7 @@ def truth(pictures: list[Picture]) -> bytes:
 
 
 def verified_captions(test: list[Picture]) -> list[Link]:
-    """(image id, caption id): all true captions of some images.
-
-    The image with a sixth caption is among them with all six, so that one positive is in no gallery, as two
-    are in the real file.
-    """
+    """(image id, caption id): all true captions of some images, one with a caption that is in no gallery."""
     rng = seeded("eccv image_to_caption")
     captions = [caption for picture in test for caption in picture.counted]
     true = {p.image_id: [c.caption_id for c in captions if is_true(c.statement, p.scene)] for p in test}

@@ -11,8 +11,8 @@ import numpy as np
 
 from cxc_eccv.comparison.differences import ComparisonSettings
 from cxc_eccv.comparison.labels import heading_of, list_names, metric_name, show_value, task_name
+from cxc_eccv.comparison.paired import paired_samples
 from cxc_eccv.comparison.pairing import Pair, pair_up
-from cxc_eccv.comparison.resampling import paired_samples
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation import evaluate
