@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import datasets
     import torch
 
-__all__ = ["MultiPositiveCollator", "collect_positives", "in_batch_softmax", "mean_of_positives", "multi_positive_loss"]
-
 OF_PAIRS = ("image_id", "caption_id", "weak_positives")
 OF_RETRIEVAL = ("query_id", "direction", "positives", "negatives")
 """Columns that tell the two configs."""

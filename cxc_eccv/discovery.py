@@ -11,8 +11,6 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Protocol, TypeVar
 
-__all__ = ["find_declared", "modules_of", "study_modules"]
-
 STUDIES = "cxc_eccv.studies"
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from cxc_eccv.builders.config import DatasetConfig
     from cxc_eccv.encoding import LoadedModel
 
-__all__ = ["encode_sentences", "encode_split", "evaluate_model", "put_beside", "split_items"]
-
 
 def evaluate_model(
     model: Any,  # noqa: ANN401 - a name or one of several classes

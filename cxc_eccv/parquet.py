@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 from cxc_eccv.types.expansion import refuse_expansion
 from cxc_eccv.types.parquet_footer import Chunk, read_footer
 
-__all__ = ["read_parquet", "write_parquet"]
-
 LONGEST_REASON = 300
 """Characters of pyarrow's messages, which may quote names of any length."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["Presenter", "present_with", "presenter"]
-
 
 class Presenter(Protocol):
     """What a report needs to be shown and kept."""

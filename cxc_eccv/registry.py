@@ -13,8 +13,6 @@ from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.tasks.task import Task
 
-__all__ = ["metric", "metric_labelled", "metric_variants", "metrics", "task", "tasks"]
-
 Entry = TypeVar("Entry")
 
 

@@ -7,8 +7,6 @@ import unicodedata
 
 from markupsafe import Markup
 
-__all__ = ["code_span", "latex_text", "markdown_text", "upper_first", "visible"]
-
 ACTING = ("Cc", "Cs", "Zl", "Zp")
 """Categories of Unicode that move cursors, begin lines or cannot be written: controls, lone surrogates, separators."""
 

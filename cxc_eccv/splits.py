@@ -1,7 +1,5 @@
 """Names of splits: ours, those of raw files, and those that a user may write."""
 
-__all__ = ["RAW_SPLIT", "SPLITS", "SPLIT_NAMES", "SPLIT_OF_RAW"]
-
 SPLITS = ("train", "restval", "validation", "test")
 
 RAW_SPLIT = {"train": "train", "restval": "restval", "validation": "val", "test": "test"}

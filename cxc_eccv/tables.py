@@ -14,8 +14,6 @@ from rich.text import Text
 from cxc_eccv.shown import latex_text, markdown_text, visible
 from cxc_eccv.terminal import Sheet
 
-__all__ = ["MISSING", "Cell", "Table", "tables_to_console", "tables_to_html", "tables_to_latex", "tables_to_markdown"]
-
 MISSING = "\N{EM DASH}"
 
 

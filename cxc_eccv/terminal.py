@@ -14,8 +14,6 @@ from rich.text import Text
 
 from cxc_eccv.shown import visible
 
-__all__ = ["Sheet", "print_shown", "say", "shown_text"]
-
 UNBOUNDED = 1_000_000
 """Width of a pipe: there is no edge at which anything could be cut."""
 

@@ -20,23 +20,6 @@ from typing import Any
 
 from cxc_eccv.errors import CxcEccvError, InvalidOption, WriteFailed
 
-__all__ = [
-    "ROW_FORMATS",
-    "cache_held",
-    "explained",
-    "finish_interrupted",
-    "is_plain",
-    "locked",
-    "refuse_unwritable",
-    "remedy_of",
-    "replaced_file",
-    "replaced_folder",
-    "shield",
-    "unshield",
-    "write_json",
-    "write_rows",
-]
-
 ROW_FORMATS = (".csv", ".jsonl")
 
 FORMULA = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")

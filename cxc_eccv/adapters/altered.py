@@ -16,8 +16,6 @@ from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.types import check_whole
 from cxc_eccv.types.altered import AlteredRanks
 
-__all__ = ["AlteredRankingModule"]
-
 
 class AlteredRankingModule(MetricModule):
     """A metric of rankings with altered items: references are the positives among the originals."""

@@ -10,8 +10,6 @@ import numpy as np
 from cxc_eccv.adapters.inputs import Column, finite_numbers, names
 from cxc_eccv.adapters.module import MetricModule, results_of
 
-__all__ = ["ComparedPartsModule", "ComparisonsModule"]
-
 COMPARED = {
     "predictions": Column(finite_numbers, "float64", "the model's score of each image with its caption, finite."),
     "references": Column(

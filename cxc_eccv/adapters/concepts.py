@@ -15,8 +15,6 @@ from cxc_eccv.sources.wordnet import similarity_matrix
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs, Concepts, Similarity
 
-__all__ = ["ConceptModule", "ConceptSizesModule", "SimilarConceptsModule", "concept_lists"]
-
 
 def concept_lists(name: str, values: Any) -> list[list[str]]:  # noqa: ANN401 - checked here
     """One list of concepts per image, each as often as the image shows it."""

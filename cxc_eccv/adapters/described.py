@@ -27,8 +27,6 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.sources.catalog import load_catalog
 
-__all__ = ["ARXIV", "Description", "imports_and_load", "inputs_description", "lead", "module_info", "module_parts"]
-
 KINDS: Mapping[str, type[MetricModule]] = {
     "ranks": RankingModule,
     "top_k": GradedRankingModule,

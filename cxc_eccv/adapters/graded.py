@@ -25,8 +25,6 @@ from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.types import FloatArray, IntArray, check_whole, look_up_gains
 
-__all__ = ["GradedRankingModule"]
-
 
 class GradedRankingModule(MetricModule):
     """A metric of the top K or R: predictions are rankings, references the judged items, gains their grades."""

@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.runs.checks import whole_ids
 
-__all__ = ["LIST", "Column", "check_batch", "finite_numbers", "id_lists", "ids", "names", "number_lists"]
-
 LIST = "list of "
 
 

@@ -15,8 +15,6 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 
-__all__ = ["PER_QUERY", "MetricModule", "label", "results_of", "variants"]
-
 PER_QUERY = "also return the value of every query, as `<name>_per_query`."
 
 

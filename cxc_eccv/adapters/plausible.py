@@ -18,8 +18,6 @@ from cxc_eccv.ranking.readers import PlausibleRows
 from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.types import IntArray
 
-__all__ = ["PlausibleMatchModule"]
-
 Sets = dict[int, IntArray]
 """Item id to the ids of its categories."""
 

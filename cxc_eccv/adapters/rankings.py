@@ -19,17 +19,6 @@ from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.types import IntArray, Judgments
 
-__all__ = [
-    "DIRECTION",
-    "GALLERY_SIZE",
-    "RANKINGS",
-    "RANKING_LIMITS",
-    "find_positives",
-    "gallery_sizes",
-    "judgments_of",
-    "run_of",
-]
-
 DIRECTION = "i2t"
 """A run names one; a module's rows need none."""
 

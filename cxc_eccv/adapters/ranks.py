@@ -15,8 +15,6 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.ranking.lists import values_at_known_depth
 from cxc_eccv.types import RatedPairs
 
-__all__ = ["BothDirectionsModule", "RankingModule", "RatedPairsModule"]
-
 POSITIVES = Column(id_lists, "list of int64", "ids of the positives of each query, in any order; at least one.")
 
 

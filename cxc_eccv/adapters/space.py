@@ -16,8 +16,6 @@ from cxc_eccv import registry
 from cxc_eccv.adapters import module_folder
 from cxc_eccv.adapters.described import ARXIV, Description, imports_and_load
 
-__all__ = ["GENERATED", "GRADIO", "metric_card", "requirements", "space_app", "write_space"]
-
 GENERATED = "Made from the metric's declaration; do not edit."
 GRADIO = "6.31.0"
 

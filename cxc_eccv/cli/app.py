@@ -33,8 +33,6 @@ from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import remedy_of
 
-__all__ = ["Outlet", "app", "main"]
-
 BROKEN_PIPE = 128 + 13
 """Exit status of a program that the signal of a broken pipe ends, as a shell tells it."""
 

@@ -12,29 +12,6 @@ import typer
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.splits import SPLIT_NAMES
 
-__all__ = [
-    "AllowModified",
-    "BatchSize",
-    "CaptionPrompt",
-    "CentralCrop",
-    "DataDir",
-    "Device",
-    "Dtype",
-    "ImagePrompt",
-    "Labels",
-    "Lowercase",
-    "Pooling",
-    "Processor",
-    "Revision",
-    "SkipBadImages",
-    "Thumbnails",
-    "TrustRemoteCode",
-    "add_encoding_options",
-    "concept_source",
-    "names",
-    "split_name",
-]
-
 DataDir = Annotated[
     str | None,
     typer.Option(

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
     from cxc_eccv.sources.library import Library
 
-__all__ = ["encode", "say_once"]
-
 
 @add_encoding_options(after="beside")
 def encode(

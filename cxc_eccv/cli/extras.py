@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from cxc_eccv.encoding import LoadedModel
     from cxc_eccv.runs import Run
 
-__all__ = ["ENCODING", "LOADING", "load_given_model", "load_runs", "needs_train_extra", "register_models"]
-
 LOADING = (
     *("processor", "revision", "trust_remote_code", "caption_prompt", "image_prompt", "dtype", "lowercase"),
     *("device", "name"),

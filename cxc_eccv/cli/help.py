@@ -12,8 +12,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from cxc_eccv.terminal import say
 
-__all__ = ["Command", "Group", "ScriptCommand", "split_help"]
-
 EXAMPLES = re.compile(r"^Examples?:\s*", re.MULTILINE)
 
 EXAMPLE_WIDTH = 78

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
     from cxc_eccv.types import Report
 
-__all__ = [
-    "COMMAND",
-    "check_output",
-    "command_text",
-    "deliver",
-    "say_kept",
-    "say_written",
-    "show_command",
-    "write_report",
-]
-
 COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
 
 

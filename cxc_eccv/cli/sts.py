@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
     from cxc_eccv.sts import StsReport
 
-__all__ = ["print_sts", "sts"]
-
 
 def sts(
     model: Annotated[str | None, typer.Option(help="Hub id or folder of a model with a text encoder.")] = None,

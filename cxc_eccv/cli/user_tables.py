@@ -17,8 +17,6 @@ from cxc_eccv.metrics.entail_at_k import UNJUDGED
 from cxc_eccv.sources.reading import read_csv, read_json_lines, read_table, shown
 from cxc_eccv.types import LABELS, PROBABILITIES, check_values
 
-__all__ = ["policy", "read_captions", "read_probabilities", "read_summaries"]
-
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 

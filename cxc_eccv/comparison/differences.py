@@ -17,8 +17,6 @@ from cxc_eccv.types.reported import group_by_reason
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FEWEST_SAMPLES", "LONGEST_HEADING", "Comparison", "ComparisonSettings", "Difference"]
-
 FEWEST_SAMPLES = 100
 METRICS = ("main", "all")
 LEAST_SHOWN = 0.001

@@ -14,17 +14,6 @@ from cxc_eccv.tables import Cell
 from cxc_eccv.types import Result
 from cxc_eccv.types.reported import SPREAD
 
-__all__ = [
-    "heading_of",
-    "list_names",
-    "metric_name",
-    "row_name",
-    "score_cell",
-    "show_value",
-    "task_name",
-    "unit_of",
-]
-
 
 def task_name(task: str) -> str:
     """The name papers use; that of a task of another version in words."""

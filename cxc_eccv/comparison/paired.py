@@ -24,8 +24,6 @@ from cxc_eccv.statistics import (
 )
 from cxc_eccv.types import FloatArray, IntArray, Report
 
-__all__ = ["compare", "paired_samples"]
-
 
 def compare(
     baseline: Report | ScoredReport,

@@ -14,8 +14,6 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
 
-__all__ = ["Pair", "check_comparable", "judge_of", "notes_on", "pair_up"]
-
 TOLERANCE = 1e-9
 """A report's value and the mean of its queries' values may differ by the rounding of a sum, and no more."""
 

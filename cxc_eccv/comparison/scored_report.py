@@ -17,8 +17,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, Report, positions_of
 
-__all__ = ["QueryValues", "ScoredReport", "load_reports", "query_values", "read_reports"]
-
 CLUSTER = "cluster"
 COLUMNS = ("query_id", "task", "direction", "metric", "value")
 NO_VALUES = (

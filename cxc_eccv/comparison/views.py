@@ -17,14 +17,6 @@ from cxc_eccv.shown import visible
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.reported import SPREAD
 
-__all__ = [
-    "comparison_to_json",
-    "order_tables",
-    "order_to_csv",
-    "placement_table",
-    "rows_to_csv",
-]
-
 
 def comparison_to_json(
     comparison: Comparison | None,

@@ -13,8 +13,6 @@ from scipy.sparse import csr_array
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types import FloatArray
 
-__all__ = ["TfIdf", "words"]
-
 WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 
 

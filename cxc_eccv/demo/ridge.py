@@ -13,8 +13,6 @@ from PIL import Image
 from cxc_eccv.demo.bag_of_words import words
 from cxc_eccv.types import FloatArray
 
-__all__ = ["RidgeModel", "bag_of_words", "pixel_features"]
-
 SIDE = 8
 """Images are averaged down to SIDE x SIDE pixels."""
 

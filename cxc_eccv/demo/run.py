@@ -18,8 +18,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.writing import finish_interrupted
 
-__all__ = ["earlier_files", "run_demo", "sample_images"]
-
 DATASET, EMBEDDINGS = "dataset", "ridge.npz"
 """What the demo leaves in its folder."""
 

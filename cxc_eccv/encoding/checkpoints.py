@@ -13,18 +13,6 @@ from transformers import AutoModel, PreTrainedConfig, dynamic_module_utils
 
 from cxc_eccv.errors import ModelError
 
-__all__ = [
-    "MODULES",
-    "NAMELESS",
-    "Origin",
-    "build_model",
-    "explain_damage",
-    "load_of_open_clip",
-    "load_part",
-    "open_checkpoint",
-    "reason_of",
-]
-
 MODULES = "modules.json"
 """What makes a folder a sentence-transformers model; a list."""
 

@@ -47,8 +47,6 @@ from cxc_eccv.runs.rankings import RankedLists, write_rankings
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.writing import replaced_file
 
-__all__ = ["rerank", "score_pairs"]
-
 MOST_PAIRS = 10_000_000
 """More pairs than this are refused unless asked for: all of COCO 5K are 125 million."""
 

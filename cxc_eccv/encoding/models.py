@@ -52,16 +52,6 @@ from cxc_eccv.runs.embeddings import SIMILARITIES
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = [
-    "CROSS_ENCODERS",
-    "LoadedModel",
-    "Processors",
-    "from_checkpoint",
-    "load_model",
-    "model_key",
-    "processor_state",
-]
-
 CROSS_ENCODERS = (
     "ViltForImageAndTextRetrieval",
     "BlipForImageTextRetrieval",

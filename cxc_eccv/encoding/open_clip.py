@@ -14,20 +14,6 @@ from PIL import Image
 from cxc_eccv.encoding.checkpoints import load_of_open_clip
 from cxc_eccv.errors import InvalidOption, UnknownName
 
-__all__ = [
-    "ADDRESS",
-    "CONFIG",
-    "FOLDER",
-    "HUB",
-    "PREFIX",
-    "OpenClip",
-    "Preprocessing",
-    "Tokenizer",
-    "is_open_clip",
-    "load_open_clip",
-    "title_of",
-]
-
 PREFIX, HUB, FOLDER = "open_clip:", "hf-hub:", "local-dir:"
 CONFIG = "open_clip_config.json"
 

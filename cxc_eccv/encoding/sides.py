@@ -24,8 +24,6 @@ from cxc_eccv.sources.download import image_folder
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.ids import all_unique
 
-__all__ = ["CaptionSide", "ImageSide", "caption_items", "image_items", "work_ahead"]
-
 COLUMNS = ("caption_id", "text")
 COCO_NAME = re.compile(r"COCO_(?:train|val|test)\d{4}_(\d{12})\.(?:jpe?g|png)", re.IGNORECASE)
 

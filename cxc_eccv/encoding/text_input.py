@@ -16,18 +16,6 @@ from transformers import GemmaTokenizer, PretrainedConfig, PreTrainedModel, PreT
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.types import IntArray
 
-__all__ = [
-    "NO_PROMPT",
-    "Prompt",
-    "TextInput",
-    "Tokens",
-    "context_length",
-    "in_lower_case",
-    "never_saw_capitals",
-    "padded_length",
-    "text_config",
-]
-
 Tokens = dict[str, list[int]]
 
 UNBOUNDED = 1_000_000

@@ -29,8 +29,6 @@ from cxc_eccv.runs.record import read_record
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.types import Embeddings
 
-__all__ = ["encode", "encode_once"]
-
 FORMATS = (".npz", ".safetensors")
 
 

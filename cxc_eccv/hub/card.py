@@ -28,8 +28,6 @@ import yaml
 
 from cxc_eccv.errors import HubConflict, HubError
 
-__all__ = ["CARD", "is_marked", "join_card", "merge_card", "merge_matter", "read_matter", "replace_keys", "split_card"]
-
 CARD = "README.md"
 
 BEGIN = "<!-- cxc_eccv: generated part begins; sha256 {} -->"

@@ -29,8 +29,6 @@ from huggingface_hub.hf_api import RepoFile
 from cxc_eccv.errors import CxcEccvError, HubAccessDenied, HubConflict, HubError, HubUnavailable, InvalidOption
 from cxc_eccv.writing import explained
 
-__all__ = ["Access", "Repository", "hide_secrets", "redact", "repeat", "text_diff", "wrap"]
-
 Answer = TypeVar("Answer")
 Entry = TypeVar("Entry")
 Subject = TypeVar("Subject")

@@ -18,22 +18,6 @@ from cxc_eccv.registry import metric, metric_variants, tasks
 from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 from cxc_eccv.tasks.task import Task
 
-__all__ = [
-    "ACTIVATION",
-    "FRAMEWORK",
-    "FRAMEWORK_LIST",
-    "NAME",
-    "PATH",
-    "SPLIT",
-    "Benchmark",
-    "LeaderboardTask",
-    "check_benchmark",
-    "eval_yaml",
-    "leaderboard_tasks",
-    "read_task_ids",
-    "select_tasks",
-]
-
 SPLIT = "test"
 """The only split that is ranked on the Hub."""
 

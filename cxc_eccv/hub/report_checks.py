@@ -22,8 +22,6 @@ from cxc_eccv.sources.catalog import OFFICIAL, Entry, fingerprint_files, load_ca
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.reported import SPREAD
 
-__all__ = ["check_values", "checked_report"]
-
 
 def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
     """Check whether a report may be submitted; give it and the raw files it was computed from; needs no network.

@@ -34,8 +34,6 @@ from cxc_eccv.hub.report_checks import checked_report
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report
 
-__all__ = ["RESULTS", "Submission", "SubmitOptions", "checked_report", "merge_results", "plan_submission"]
-
 RESULTS = ".eval_results/cxc_eccv.yaml"
 
 Text = tuple[str | None, str]

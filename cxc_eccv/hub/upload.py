@@ -32,8 +32,6 @@ from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 
-__all__ = ["Push", "plan_push", "read_folder"]
-
 Kind = Literal["new", "changed", "unchanged", "removed"]
 KINDS: tuple[Kind, ...] = ("new", "changed", "removed", "unchanged")
 

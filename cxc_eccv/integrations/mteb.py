@@ -21,8 +21,6 @@ from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report
 
-__all__ = ["CxcEccvTask", "mteb_task"]
-
 SUBSET = "default"
 """What mteb calls the only subset of a task."""
 

@@ -25,8 +25,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import direction_of
 from cxc_eccv.types import Embeddings, IntArray, Report
 
-__all__ = ["image_files", "main_key", "make_run", "score", "write"]
-
 Compare = Callable[[Any, Any], Any]
 """A model's own similarity: vectors (N, D) and (M, D) to scores (N, M), as arrays or tensors."""
 

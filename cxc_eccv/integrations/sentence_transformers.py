@@ -18,8 +18,6 @@ from cxc_eccv.registry import metric_labelled
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report, check_whole
 
-__all__ = ["CxcEccvEvaluator"]
-
 PICTURES = 256
 """Images that are open at once."""
 

@@ -18,8 +18,6 @@ from cxc_eccv.kernels import drawn_rows, rank_products
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
 
-__all__ = ["SPEC", "CodedPairs", "bootstrap_spearman", "query_draws"]
-
 SAME_ROWS = "one row per rated pair, in the same order"
 FEWEST_QUERIES = 4
 FEWEST_SAMPLES = 2

@@ -6,8 +6,6 @@ import numpy as np
 
 from cxc_eccv.types import FloatArray
 
-__all__ = ["add_event", "count_chances"]
-
 
 def add_event(chances: FloatArray, probability: FloatArray) -> FloatArray:
     """(..., N) chances of 0 to N - 1 events, with one more event of (...) probability; more are not told."""

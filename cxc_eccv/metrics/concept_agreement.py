@@ -8,8 +8,6 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs
 
-__all__ = ["SPEC", "concept_agreement"]
-
 
 def concept_agreement(pairs: ConceptPairs) -> FloatArray:
     """Share of the ground truth's concepts that the retrieved image shows as well.

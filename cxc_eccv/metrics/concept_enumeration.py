@@ -8,8 +8,6 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs
 
-__all__ = ["SPEC", "concept_enumeration"]
-
 
 def concept_enumeration(pairs: ConceptPairs) -> FloatArray:
     """By how many instances the two images differ, over the concepts that both show.

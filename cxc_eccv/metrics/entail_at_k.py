@@ -11,8 +11,6 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import LABELS, FloatArray, IntArray, Judgments, TopK, check_values, look_up_gains
 
-__all__ = ["SPEC", "UNJUDGED", "Classifier", "entail_at_k"]
-
 UNJUDGED = ("not_entailed", "leave_out", "classifier")
 """What may be done with a retrieved pair that has no label."""
 

@@ -6,8 +6,6 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.altered import AlteredRanks
 
-__all__ = ["SPEC", "false_rate"]
-
 
 def false_rate(ranks: AlteredRanks) -> FloatArray:
     """Fraction of queries whose first item is an altered caption, and so wrong whatever the labels say.

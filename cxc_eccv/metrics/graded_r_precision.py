@@ -8,8 +8,6 @@ from cxc_eccv.metrics.chances import count_chances
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, Judgments, TopK, look_up_gains
 
-__all__ = ["SPEC", "graded_r_precision"]
-
 
 def graded_r_precision(top: TopK, judgments: Judgments) -> FloatArray:
     """R-Precision with degrees: the gains of the top R items over R, R being the query's number of positives.

@@ -7,8 +7,6 @@ import numpy as np
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, Judgments, TopK, look_up_gains
 
-__all__ = ["SPEC", "graded_recall_at_k"]
-
 
 def graded_recall_at_k(top: TopK, judgments: Judgments, k: int = 1) -> FloatArray:
     """Recall@K with degrees: the best gain among the top K, the gain of a positive being its degree.

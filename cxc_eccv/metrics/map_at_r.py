@@ -7,8 +7,6 @@ import numpy as np
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 
-__all__ = ["SPEC", "map_at_r"]
-
 
 def map_at_r(ranks: PositiveRanks) -> FloatArray:
     """Mean average precision at R, the main metric of ECCV Caption.

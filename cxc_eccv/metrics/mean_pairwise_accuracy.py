@@ -8,8 +8,6 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 
-__all__ = ["SPEC", "mean_pairwise_accuracy"]
-
 
 def mean_pairwise_accuracy(accuracies: FloatArray) -> FloatArray:
     """Mean of the pairwise accuracies of all parts, each part counting the same whatever its number of items.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, PositiveRanks
 
-__all__ = ["SPEC", "mean_rank"]
-
 
 def mean_rank(ranks: PositiveRanks) -> FloatArray:
     """Mean, over queries, of the rank of the best positive.

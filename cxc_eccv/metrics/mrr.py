@@ -7,8 +7,6 @@ import numpy as np
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, PositiveRanks
 
-__all__ = ["SPEC", "mrr"]
-
 
 def mrr(ranks: PositiveRanks) -> FloatArray:
     """Mean reciprocal rank: the mean, over queries, of one over the rank of the best positive.

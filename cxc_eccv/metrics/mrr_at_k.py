@@ -9,8 +9,6 @@ from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, PositiveRanks
 
-__all__ = ["SPEC", "mrr_at_k"]
-
 
 def mrr_at_k(ranks: PositiveRanks, k: int = 10) -> FloatArray:
     """Mean reciprocal rank in which a best positive below the top K counts 0.

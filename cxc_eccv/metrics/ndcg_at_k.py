@@ -9,8 +9,6 @@ from cxc_eccv.metrics.chances import count_chances
 from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
 from cxc_eccv.types import FloatArray, Judgments, TopK, look_up_gains
 
-__all__ = ["SPEC", "ndcg_at_k"]
-
 
 def ndcg_at_k(top: TopK, judgments: Judgments, k: int = 10) -> FloatArray:
     """Normalised discounted cumulative gain of the top K, with graded judgments.

@@ -9,8 +9,6 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs, Similarity
 
-__all__ = ["SPEC", "non_common_similarity"]
-
 
 def non_common_similarity(pairs: ConceptPairs, similarity: Similarity) -> FloatArray:
     """How close the concepts that only one of the two images shows are to each other.

@@ -9,8 +9,6 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 
-__all__ = ["SPEC", "pairwise_accuracy"]
-
 
 def pairwise_accuracy(caption_scores: ArrayLike, negative_scores: ArrayLike) -> FloatArray:
     """Fraction of items whose image scores its caption strictly above the hard negative.

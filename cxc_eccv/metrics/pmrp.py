@@ -8,8 +8,6 @@ from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 
-__all__ = ["SPEC", "pmrp"]
-
 ZETAS = (0, 1, 2)
 
 

@@ -7,8 +7,6 @@ import numpy as np
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 
-__all__ = ["SPEC", "r_precision"]
-
 
 def r_precision(ranks: PositiveRanks) -> FloatArray:
     """R-Precision: of the top R items, the fraction that is positive, R being the query's number of positives.

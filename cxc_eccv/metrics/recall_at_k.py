@@ -5,8 +5,6 @@ from __future__ import annotations
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, PositiveRanks, check_whole
 
-__all__ = ["SPEC", "recall_at_k"]
-
 
 def recall_at_k(ranks: PositiveRanks, k: int = 1) -> FloatArray:
     """Fraction of queries with a positive in the top K (Success@K, or hit rate, in information retrieval).

@@ -7,8 +7,6 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.altered import AlteredRanks
 
-__all__ = ["SPEC", "recall_drop_at_k"]
-
 
 def recall_drop_at_k(ranks: AlteredRanks, k: int = 1) -> FloatArray:
     """Recall@K among the originals alone, minus Recall@K where altered captions are ranked too.

@@ -8,8 +8,6 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 
-__all__ = ["SPEC", "rsum"]
-
 RECALLS = 6
 ROUNDING = 1e-9
 """A mean of ones may come out this much above 1."""

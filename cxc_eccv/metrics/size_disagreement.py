@@ -9,8 +9,6 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs
 
-__all__ = ["RELATIVE_TO", "SPEC", "match_sizes", "size_disagreement"]
-
 RELATIVE_TO = ("truth", "smaller", "image")
 """What a difference of areas is a share of: the instance in the ground truth, the smaller of the two, or the image."""
 

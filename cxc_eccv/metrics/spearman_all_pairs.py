@@ -8,8 +8,6 @@ from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, RatedPairs
 
-__all__ = ["SPEC", "spearman_all_pairs"]
-
 
 def spearman_all_pairs(pairs: RatedPairs, similarities: FloatArray) -> FloatArray:
     """Spearman correlation of ratings and similarities over all rated pairs at once.

@@ -15,8 +15,6 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.plausible import Look
 from cxc_eccv.types import FloatArray
 
-__all__ = ["HIGHEST_GAIN", "Spec"]
-
 NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "altered_ranks", "scores", "comparisons")
 """What a task can offer, by what it reads of a run."""
 NEEDS_OF_FAILURES = ("concepts", "concept_similarity", "concept_sizes")

@@ -16,21 +16,6 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.comparison.labels import list_names
 from cxc_eccv.judgments.evidence import Source, label_file_source, official_sources
 
-__all__ = [
-    "LABELS_COLUMN",
-    "LEAST_SCHEMA",
-    "SCHEMA",
-    "ItemCard",
-    "QueryCard",
-    "example_cards",
-    "find_shown_files",
-    "no_examples",
-    "reason_of",
-    "thumbnail",
-    "thumbnails",
-    "with_every_source",
-]
-
 SCHEMA = pa.schema(
     [
         ("direction", pa.string()),

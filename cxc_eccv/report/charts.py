@@ -13,18 +13,6 @@ from cxc_eccv.report.ranks import BestRanks
 from cxc_eccv.report.wording import direction_name, share
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
 
-__all__ = [
-    "CurvePanel",
-    "LineChart",
-    "Segment",
-    "curve_panels",
-    "line_chart",
-    "segments",
-    "span",
-    "step_chart",
-    "table_depths",
-]
-
 DEEPEST, SHALLOWEST = 1_000, 10
 TABLE_DEPTHS = (1, 5, 10, 50, 100, 500, 1_000)
 

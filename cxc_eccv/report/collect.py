@@ -23,8 +23,6 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Task
 from cxc_eccv.types import FloatArray, IntArray, Judgments, Report, TopK, positions_of, sides_of
 
-__all__ = ["GROUPS", "SHOWN_ITEMS", "chosen_queries", "collect_examples", "reads_categories", "sources_of"]
-
 GROUPS = {"label_dependent": 6, "worst": 4, "plain": 4}
 """Group to the number of queries shown of it, per direction."""
 

@@ -26,8 +26,6 @@ from cxc_eccv.tables import Cell, Table, tables_to_console, tables_to_html
 from cxc_eccv.terminal import print_shown, shown_text
 from cxc_eccv.types import Report
 
-__all__ = ["number_cell", "print_report", "render", "report_html", "report_text"]
-
 
 def print_report(report: Report, console: Console | None = None) -> None:
     """Print the tables, then what was skipped."""

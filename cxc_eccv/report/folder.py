@@ -23,8 +23,6 @@ from cxc_eccv.sources.reading import read_table
 from cxc_eccv.types import Report
 from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
-__all__ = ["FILES", "load_report", "rebuild_pages", "save_report", "write_folder"]
-
 EXAMPLES, MARKDOWN, HTML = "examples.parquet", "report.md", "report.html"
 FILES = (REPORT, PER_QUERY, EXAMPLES, MARKDOWN, HTML)
 """What a report's folder holds; whatever else stands in it is the user's."""

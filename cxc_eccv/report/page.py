@@ -20,8 +20,6 @@ from cxc_eccv.shown import visible
 from cxc_eccv.types import Report, Result
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["Caveat", "Page", "TaskScores", "caveat_of"]
-
 GROUPS = {
     "label_dependent": (
         "Most label-dependent",

@@ -18,8 +18,6 @@ from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import COCO, LABELS, Verdicts, finding
 from cxc_eccv.shown import code_span, markdown_text, upper_first
 
-__all__ = ["page_style", "render_html", "render_markdown", "template"]
-
 SECTIONS = {
     "scores": "Scores",
     "curves": "Recall over k",

@@ -21,8 +21,6 @@ from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import CROSS_MODAL, Report
 from cxc_eccv.types.reported import SPREAD
 
-__all__ = ["paper_csv", "paper_tables"]
-
 RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
 
 LAYOUT = {

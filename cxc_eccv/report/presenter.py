@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cxc_eccv.types import Report
 
-__all__ = ["report_html", "report_text", "save_report"]
-
 
 def report_text(report: Report) -> str:
     """The tables of the command line."""

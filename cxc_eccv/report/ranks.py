@@ -18,20 +18,6 @@ from cxc_eccv.report.wording import count, share
 from cxc_eccv.tasks.task import COCO as COCO_COLLECTION
 from cxc_eccv.types import FloatArray, IntArray, Report, positions_of
 
-__all__ = [
-    "COCO",
-    "LABELS",
-    "BestRanks",
-    "Verdicts",
-    "align",
-    "best_ranks",
-    "directions_judged",
-    "finding",
-    "label_tasks",
-    "rank_bins",
-    "verdicts",
-]
-
 UPPER = (1, 5, 10, 50, 100, 500, 1_000)
 LABELS = ("1", *(f"{low + 1} to {high:,}" for low, high in pairwise(UPPER)), "over 1,000", "not found")
 """The last holds queries whose given ranking ends before their best positive, or whose positives no run can find."""

@@ -9,26 +9,6 @@ from cxc_eccv.comparison.labels import metric_name, show_value
 from cxc_eccv.types import Result
 from cxc_eccv.types.reported import SPREAD
 
-__all__ = [
-    "BOUNDS",
-    "COVERAGE",
-    "EXPECTED",
-    "TIES",
-    "UNJUDGED",
-    "Shown",
-    "bounds_text",
-    "count",
-    "deviation_text",
-    "direction_name",
-    "fold_deviations",
-    "interval_text",
-    "rank_text",
-    "row_name",
-    "share",
-    "unjudged_text",
-    "value_text",
-]
-
 DIRECTION_NAMES = {
     "i2t": "image to text",
     "t2i": "text to image",

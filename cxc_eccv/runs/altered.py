@@ -15,8 +15,6 @@ from cxc_eccv.types import Comparisons, Embeddings, IntArray
 from cxc_eccv.types.altered import altered_ids
 from cxc_eccv.types.ids import positions_of
 
-__all__ = ["add_altered", "altered_captions", "compared_captions", "find_altered_faults", "why_no_altered"]
-
 NAMED = 3
 ENDS = ("image_ids", "caption_embeddings", "negative_embeddings")
 

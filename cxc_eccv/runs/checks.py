@@ -14,20 +14,6 @@ from cxc_eccv.errors import CxcEccvError, MalformedRun
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.strict_json import JsonFault, decode_json
 
-__all__ = [
-    "CORPUS",
-    "MODEL",
-    "check_ids",
-    "check_name",
-    "hash_file",
-    "one_text",
-    "parse_json",
-    "refuse_unreadable",
-    "shorten",
-    "to_array",
-    "whole_ids",
-]
-
 MODEL = "model"
 
 CORPUS = "corpus"

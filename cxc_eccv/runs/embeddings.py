@@ -18,15 +18,6 @@ from cxc_eccv.types import SIDES, Embeddings, IntArray, sides_of
 from cxc_eccv.types.embedded import faint_rows
 from cxc_eccv.writing import replaced_file
 
-__all__ = [
-    "SIMILARITIES",
-    "EmbeddingsRun",
-    "embeddings_of_arrays",
-    "load_embeddings",
-    "save_embeddings",
-    "side_of_arrays",
-]
-
 SIMILARITIES = ("cosine", "dot")
 
 PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}

@@ -25,8 +25,6 @@ from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
 from cxc_eccv.runs.scores import ScoresRun, scores_of_arrays
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
-__all__ = ["load_run"]
-
 FORMATS = (
     ".npz or .safetensors (embeddings), .npz (scores), .json, .parquet or .trec (rankings); pickled objects are never "
     "loaded"

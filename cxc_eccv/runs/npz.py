@@ -17,8 +17,6 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.types.expansion import refuse_expansion
 from cxc_eccv.types.npy import array_of_npy
 
-__all__ = ["read_npz", "write_npz"]
-
 END = struct.Struct("<4s16xH")
 """The last record of an archive: its mark, and the length of a comment after it."""
 

@@ -19,8 +19,6 @@ from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, sides_of
 from cxc_eccv.types.ids import measure_span
 from cxc_eccv.writing import replaced_file
 
-__all__ = ["RankedLists", "RankingsRun", "narrow_ids", "write_rankings"]
-
 MOST, MOST_DIGITS = np.iinfo(np.int64).max, 19
 LISTS_AT_ONCE = 256
 """So many lists are narrowed at once: one at a time is slow where they are short, all at once is too large."""

@@ -11,8 +11,6 @@ from cxc_eccv.runs.checks import hash_file
 from cxc_eccv.types.strict_json import decode_json
 from cxc_eccv.writing import replaced_file
 
-__all__ = ["read_record", "record_path", "write_record"]
-
 
 def record_path(path: Path) -> Path:
     """Where the record of an encoded file stands."""

@@ -7,8 +7,6 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from cxc_eccv.types import IntArray
 
-__all__ = ["Run"]
-
 
 @runtime_checkable
 class Run(Protocol):

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.runs.checks import parse_json
 
-__all__ = ["read_safetensors", "write_safetensors"]
-
 TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2",
     "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",

@@ -14,8 +14,6 @@ from cxc_eccv.errors import MalformedRun
 from cxc_eccv.runs.checks import MODEL, check_ids, check_name, hash_file, one_text, to_array
 from cxc_eccv.types import IntArray
 
-__all__ = ["ScoresRun", "scores_of_arrays"]
-
 ARRAYS = ("image_ids", "caption_ids", "scores")
 TYPES = (np.float16, np.float32, np.float64)
 ROWS_AT_ONCE = 256

@@ -16,20 +16,6 @@ from cxc_eccv.sources.catalog import OFFICIAL, load_catalog
 from cxc_eccv.types import FloatArray, Report
 from cxc_eccv.types.reported import SPREAD
 
-__all__ = [
-    "Agreement",
-    "Model",
-    "ModelOrder",
-    "Placement",
-    "Standing",
-    "check_placeable",
-    "metric_agreement",
-    "order_models",
-    "place",
-    "published_agreement",
-    "standings",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Standing:

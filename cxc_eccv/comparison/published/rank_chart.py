@@ -15,8 +15,6 @@ from cxc_eccv.comparison.published.tables import HEADLINES, PublishedTable
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types import Report
 
-__all__ = ["charted_metrics", "draw_rank_chart", "import_matplotlib"]
-
 MARKS = (
     ("#0072B2", "o", "white"),
     ("#D55E00", "s", "black"),

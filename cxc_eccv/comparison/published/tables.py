@@ -14,17 +14,6 @@ import numpy as np
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.rsum import SPEC, rsum
 
-__all__ = [
-    "HEADLINES",
-    "PublishedScore",
-    "PublishedTable",
-    "both_directions",
-    "cxc_table",
-    "eccv_caption_table",
-    "packaged_rows",
-    "published_tables",
-]
-
 FOLDER = resources.files("cxc_eccv.comparison.published")
 
 

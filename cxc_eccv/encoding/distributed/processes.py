@@ -14,8 +14,6 @@ import torch.distributed as dist
 
 from cxc_eccv.types import IntArray
 
-__all__ = ["Processes", "join_processes", "local_rank"]
-
 GROUPS = itertools.count()
 """Groups that this process has made so far; all processes make the same ones."""
 

@@ -14,8 +14,6 @@ from cxc_eccv.ranking.scores import similarity_of
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks, sides_of
 
-__all__ = ["sharded_ranks", "split_ranks"]
-
 
 def sharded_ranks(
     queries: Embeddings,

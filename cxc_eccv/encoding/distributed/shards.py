@@ -27,21 +27,6 @@ from cxc_eccv.runs.record import record_path, write_record
 from cxc_eccv.types import Embeddings, IntArray
 from cxc_eccv.writing import cache_held, locked, refuse_unwritable, replaced_file
 
-__all__ = [
-    "FolderStore",
-    "Notes",
-    "Shard",
-    "Side",
-    "check_output",
-    "encode_side",
-    "fingerprint",
-    "image_identity",
-    "lock_output",
-    "parts_folder",
-    "remove_parts",
-    "write_output",
-]
-
 NAMED = 20
 """Images that a warning names; the record names all."""
 

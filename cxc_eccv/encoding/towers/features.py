@@ -13,8 +13,6 @@ from transformers import Blip2ForImageTextRetrieval, BlipForImageTextRetrieval, 
 from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 
-__all__ = ["ContrastiveMatcher", "image_features", "text_features", "without_segments"]
-
 POOLINGS = ("mean", "cls")
 
 CLASS_TOKENS = ("cls_token", "class_token", "class_embedding")

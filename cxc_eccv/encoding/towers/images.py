@@ -24,24 +24,6 @@ from cxc_eccv.encoding.towers.features import image_features
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
 from cxc_eccv.types import check_whole
 
-__all__ = [
-    "ImageEncoder",
-    "ImageItem",
-    "Inputs",
-    "PlainSteps",
-    "Prepared",
-    "TenCrops",
-    "check_image_encoder",
-    "encoder_of_images",
-    "group_by_shape",
-    "image_input",
-    "join_inputs",
-    "open_picture",
-    "picture_mode",
-    "plain_steps",
-    "prepare_image",
-]
-
 CONVERTED = ("1", "L", "LA", "La", "P", "PA", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 """Modes of 8 bits a channel; of others Pillow's RGB is clipped, not scaled."""
 

@@ -18,8 +18,6 @@ from cxc_eccv.encoding.towers.features import text_features
 from cxc_eccv.errors import InvalidOption, TowerMissing
 from cxc_eccv.types import IntArray, check_whole
 
-__all__ = ["TextEncoder", "encoder_of_texts", "text_encoder"]
-
 
 class TextEncoder(ABC):
     """A callable from N texts to (N, D) float32 vectors; ``truncated`` counts those cut at the ``limit`` of tokens."""

@@ -33,8 +33,6 @@ from cxc_eccv.studies.entailment.encoders import (
     spread_positions,
 )
 
-__all__ = ["KINDS", "EntailmentClassifier", "EntailmentConfig", "EntailmentOutput", "soft_cross_entropy"]
-
 KINDS = ("text", "visual", "multimodal")
 """What the premise of a pair is made of; the number of a kind is its place here."""
 

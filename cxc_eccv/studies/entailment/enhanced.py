@@ -24,8 +24,6 @@ from cxc_eccv.types import IntArray
 if TYPE_CHECKING:
     import datasets
 
-__all__ = ["EnhancedTrainer", "WeakBatches"]
-
 IMAGE_KEY = "image_id"
 """Under which a batch holds the ids of its images."""
 

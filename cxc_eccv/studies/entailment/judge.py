@@ -38,8 +38,6 @@ from cxc_eccv.writing import is_plain, replaced_file
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Announced, Classifier
 
-__all__ = ["ClassifierJudge", "PairJudge"]
-
 PAIRS_AT_ONCE = 2048
 """What is kept together, and lost when a run is killed."""
 

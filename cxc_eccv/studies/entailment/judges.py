@@ -10,8 +10,6 @@ from cxc_eccv.cli.extras import needs_train_extra
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.judge import ClassifierJudge
 
-__all__ = ["load_judge"]
-
 
 def load_judge(name: str, images: Path | None = None, device: str | None = None) -> ClassifierJudge:
     """Load the judge of this name: a classifier's folder or Hub id; ``images`` is the folder that it looks into."""

@@ -19,22 +19,6 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.statistics import SAMPLES, ClusterBootstrap, Draws, interval, wilson
 from cxc_eccv.types import FloatArray, IntArray
 
-__all__ = [
-    "RATES",
-    "Rate",
-    "Reliability",
-    "ReliabilityBin",
-    "average_precision",
-    "check_threshold",
-    "choose_threshold",
-    "f_half",
-    "fit_calibration",
-    "fit_logistic",
-    "measure_classifier",
-    "measure_reliability",
-    "precision_of_best",
-]
-
 RATES = ("accuracy", "precision", "recall", "f_half")
 """The measures that the entailment paper prints, in its order."""
 

@@ -28,8 +28,6 @@ from cxc_eccv.studies.entailment.classifier import (
     write_code,
 )
 
-__all__ = ["EntailmentProcessor", "Prepared"]
-
 LONGEST = 512
 """Tokens of a pair where neither tokenizer nor model names a limit."""
 

@@ -25,8 +25,6 @@ from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, Entailm
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor, Prepared
 from cxc_eccv.types import check_whole
 
-__all__ = ["Announced", "Classifier", "ImageSource", "announce", "load_classifier"]
-
 ImageSource = str | Path | Image.Image | None
 """A file, an image, or nothing."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     Said = tuple[LabelledPairs, FloatArray, dict[str, Any]]
     """Labelled pairs, the probabilities that a classifier gives them, and what is known of it."""
 
-__all__ = ["entailment"]
-
 entailment = typer.Typer(
     no_args_is_help=True,
     help="Count a classifier's training data, or measure it. Entail@K by hand, or its mean.",

@@ -12,8 +12,6 @@ from cxc_eccv.cli.help import Command
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.terminal import print_shown, say
 
-__all__ = ["failures"]
-
 failures = typer.Typer(no_args_is_help=True, help="Have people rate failures. Which of CA, NCS, CE and SD agrees?")
 
 
