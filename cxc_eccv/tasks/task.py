@@ -56,6 +56,7 @@ FLICKR30K = Collection(
 FLICKR8K = Collection(
     "Flickr8k", Library.flickr8k_split, lambda _: ("train", "validation", "test"), lambda library: library.has_flickr8k
 )
+COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K, "flickr8k": FLICKR8K}
 
 
 class NotApplicable(InvalidOption):

@@ -12,18 +12,16 @@ import pyarrow as pa
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.splits import SPLIT_NAMES
-from cxc_eccv.tasks.task import COCO, FLICKR8K, FLICKR30K
+from cxc_eccv.tasks.task import COLLECTIONS
 from cxc_eccv.types import IntArray, Judgments
 
 SPLITS = {**SPLIT_NAMES, "dev": "validation"}
-COLLECTIONS = {
+PARTS = {
     "coco": ("train", "restval", "val", "validation", "test"),
     "flickr30k": ("train", "val", "validation", "test"),
     "flickr8k": ("all", "train", "dev", "val", "validation", "test"),
 }
 """Collection to the splits that may be named after it."""
-
-OF_NAME = {"coco": COCO, "flickr30k": FLICKR30K, "flickr8k": FLICKR8K}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
     groups: dict[tuple[str, int], CaptionGroup] = {}
     for collection, split in parts:
         whole = (collection, split) == ("flickr8k", "all")
-        captions = library.flickr8k() if whole else OF_NAME[collection].content(library, split).captions
+        captions = library.flickr8k() if whole else COLLECTIONS[collection].content(library, split).captions
         for group in _group("coco" if collection == "coco" else "flickr", captions):
             key = group.collection, group.image_id
             groups[key] = _join(groups[key], group) if key in groups else group
@@ -60,7 +58,7 @@ def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int],
                 "flickr8k/all is of captions alone, without image files; name flickr8k/train, flickr8k/dev or "
                 "flickr8k/test"
             )
-        table = OF_NAME[collection].content(library, split).images
+        table = COLLECTIONS[collection].content(library, split).images
         kind = "coco" if collection == "coco" else "flickr"
         for number, file in zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True):
             found.setdefault((kind, number), file)
@@ -74,10 +72,10 @@ def parts_of(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _parse(name: str) -> tuple[str, str]:
     collection, _, split = name.partition("/")
-    if collection not in COLLECTIONS:
-        raise UnknownName("collection of captions", collection, COLLECTIONS)
-    if split not in COLLECTIONS[collection]:
-        raise UnknownName(f"part of {collection}", name, [f"{collection}/{part}" for part in COLLECTIONS[collection]])
+    if collection not in PARTS:
+        raise UnknownName("collection of captions", collection, PARTS)
+    if split not in PARTS[collection]:
+        raise UnknownName(f"part of {collection}", name, [f"{collection}/{part}" for part in PARTS[collection]])
     return collection, SPLITS.get(split, split)
 
 

@@ -32,7 +32,7 @@ from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, RatedPairs, positions_of
 from cxc_eccv.types.ids import distinct_of
 
-DIRECTIONS = ("t2i", "t2t")
+TEXT_QUERIES = ("t2i", "t2t")
 """Captions that search images, and captions that search images as the mean of their other captions."""
 
 PREFIX, ENDS = "adversarial_", ("_ids", "_embeddings")
@@ -219,12 +219,12 @@ def _choose(directions: Sequence[str] | None, run: EmbeddingsRun) -> list[str]:
     """The directions to rank in, of those that altered captions can be queries of."""
     why = run.why_not("t2i")
     if directions is None:
-        return [name for name in DIRECTIONS if why is None or name != "t2i"]
-    wanted = [name for name in DIRECTIONS if name in directions]
+        return [name for name in TEXT_QUERIES if why is None or name != "t2i"]
+    wanted = [name for name in TEXT_QUERIES if name in directions]
     if "t2i" in wanted and why is not None:
         raise InvalidOption(f"altered queries cannot be ranked in t2i: {why}")
     if not wanted:
-        raise InvalidOption(f"altered queries are captions, which search in {' and '.join(DIRECTIONS)} alone")
+        raise InvalidOption(f"altered queries are captions, which search in {' and '.join(TEXT_QUERIES)} alone")
     return wanted
 
 

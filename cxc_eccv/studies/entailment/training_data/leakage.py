@@ -20,13 +20,11 @@ from numpy.typing import NDArray
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Pairs, keys
-from cxc_eccv.tasks.task import COCO, FLICKR8K, FLICKR30K
+from cxc_eccv.tasks.task import COLLECTIONS
 
 PHOTOGRAPHS = {"coco": "coco", "flickr30k": "flickr30k", "flickr8k": "flickr30k"}
 """Collection with splits that models are evaluated on, to the one that numbers its images: Flickr8k and Flickr30k share
 photographs."""
-
-COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K, "flickr8k": FLICKR8K}
 
 EVALUATED = tuple(PHOTOGRAPHS)
 
