@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.sources.readers import LABELS_SCHEMA
-from cxc_eccv.studies.annotation.labelling.settling import RULES
 from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.settling import RULES
 
 if TYPE_CHECKING:
     from huggingface_hub import DatasetCardData
@@ -30,6 +29,9 @@ FIELDS = {
     "gain": "how well they match, from 0 to 1",
     "positive": "whether they match at all: exactly where the gain is above 0",
     "answers": "people who answered and count",
+    "rating": "the mean of the ratings that count, on the scale that people saw",
+    "said": "each person's answer: an anonymous name, the answer as JSON, and its gain",
+    "proposals": "the models that proposed the pair, in which direction and at which rank; empty where it was drawn",
 }
 
 COUNTS = {
@@ -44,6 +46,22 @@ COUNTS = {
 }
 """What ``describe_labels`` counts, as the card calls it."""
 
+
+AGREE = """\
+{load}split="{split}")
+
+agree = total = 0
+proposed = {{}}
+for row in dataset:
+    number, yes = len(row["said"]), sum(own["gain"] >= {positive:g} for own in row["said"])
+    total += number * (number - 1) // 2
+    agree += (yes * (yes - 1) + (number - yes) * (number - yes - 1)) // 2
+    for own in row["proposals"]:
+        proposed.setdefault(own["model"], []).append(row["positive"])
+print(f"{{agree}} of {{total}} pairs of answers agree")
+print({{model: f"{{sum(found)}} of {{len(found)}} positive" for model, found in proposed.items()}})\
+"""
+"""How to compute agreement and who proposed what, from the dataset alone."""
 
 LICENCES = (
     *("apache-2.0", "mit", "openrail", "bigscience-openrail-m", "creativeml-openrail-m", "bigscience-bloom-rail-1.0"),
@@ -114,7 +132,7 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
         ),
         fields=markdown.table(
             ["field", "type", "meaning"],
-            [(f"`{name}`", str(LABELS_SCHEMA.field(name).type), meaning) for name, meaning in FIELDS.items()],
+            [(f"`{field.name}`", _name_type(field.type), FIELDS[field.name]) for field in table.schema],
         ),
         question=markdown_text(scheme.question),
         citation=markdown_text(scheme.citation),
@@ -126,6 +144,9 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
         edition=code_span(facts["data"].get("edition", "unknown")),
         version=markdown_text(facts["version"]),
         package=__version__,
+        agree=markdown.fence(
+            AGREE.format(load=cards.LOAD_HERE, split=facts["split"], positive=scheme.positive), "python"
+        ),
         example=markdown.fence(f'{cards.LOAD_HERE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
         command=markdown.fence(
             f"cxc-eccv evaluate model.npz --split {facts['split']} --labels PATH_OR_NAME "
@@ -147,7 +168,7 @@ def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
 
     from cxc_eccv.builders import cards
 
-    split, features = str(facts["split"]), datasets.Features.from_arrow_schema(LABELS_SCHEMA)
+    split, features = str(facts["split"]), datasets.Features.from_arrow_schema(table.schema)
     # datasets finds its cache of a local folder by the front matter alone, see builders/cards.py.
     content = hashlib.sha256(json.dumps(table.to_pydict()).encode()).hexdigest()
     sizes = {split: (table.num_rows, table.nbytes)}
@@ -161,6 +182,10 @@ def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
         configs=[{"config_name": "default", "data_files": [{"split": split, "path": "labels.parquet"}]}],
         dataset_info=[cards.dataset_info("default", features, sizes, description=f"sha256 {content}")],
     )
+
+
+def _name_type(kind: pa.DataType) -> str:
+    return "list" if pa.types.is_list(kind) else str(kind)
 
 
 def _describe_agreement(agreement: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cxc_eccv.comparison.labels import metric_name, show_value, task_name
+from cxc_eccv.report.cards import thumbnails
 from cxc_eccv.report.charts import segments
 from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.shown import visible
@@ -31,14 +32,16 @@ SHADES = 8
 """Of answers: from the one that says yes to the one that says no."""
 
 
-def render_annotated(report: AnnotationReport) -> str:
+def render_annotated(report: AnnotationReport, images: Path | None = None) -> str:
     """The page's text: one self-contained HTML file without a script; what people typed is escaped."""
+    names = {name for own in report.to_check for name in (own.file_name, own.other) if name}
     verdicts = [own.verdict for own in report.sheets]
     return template("annotated.html.jinja", STUDY, keep_trailing_newline=True).render(
         report=report,
         css=page_style("explained", "annotated", package=STUDY),
         verdicts=segments([verdicts.count(verdict) for verdict in KINDS], list(KINDS.values()), list(KINDS)),
         kinds=KINDS,
+        images={} if images is None else thumbnails(images, names),
         checked=list(_sheets_to_check(report)),
         ranks=[
             (
@@ -118,12 +121,12 @@ def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:
     return [(title, str(value)) for title, value in facts.items() if value]
 
 
-def write_annotated(folder: Path, report: AnnotationReport) -> list[Path]:
+def write_annotated(folder: Path, report: AnnotationReport, images: Path | None = None) -> list[Path]:
     """Write the numbers, the tables and the page, all or nothing; other files of the folder are kept."""
     texts = {
         JSON: json.dumps(report.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n",
         MARKDOWN: tables_to_markdown(report.tables(None)),
-        HTML: render_annotated(report),
+        HTML: render_annotated(report, images),
     }
     with replaced_folder(folder, ANNOTATED_FILES) as new:
         for name, text in texts.items():

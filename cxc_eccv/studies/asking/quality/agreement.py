@@ -87,8 +87,7 @@ STATISTICS = {
 def measure_agreement(answers: pa.Table, scheme: Scheme) -> tuple[Agreement, ...]:
     """About what was answered, and about what is positive, over the pairs that several people judged.
 
-    Choices are nominal. Numbers of a scale are of the interval level, and have Krippendorff's alpha alone. The answers
-    are those of accepted sheets, about candidates, one of a worker about a pair.
+    Choices are nominal. Numbers of a scale are of the interval level, and have Krippendorff's alpha alone.
     """
     items = number_pairs(answers)[1]
     several = np.bincount(items)[items] > 1 if items.size else np.zeros(0, dtype=bool)
@@ -152,10 +151,7 @@ def compare_workers(answers: pa.Table) -> list[Together]:
 
 
 def compare_with_labels(answers: pa.Table, labels: pa.Table) -> list[Together]:
-    """Every worker with the labels of those pairs that others judged, too, whoever judged the most first.
-
-    The worker's own answers have a part in the labels, which ``settle`` made of all.
-    """
+    """Every worker with the labels, which they have a part in, of pairs that others judged, too; most pairs first."""
     settled = {
         (row["image_id"], row["caption_id"]): row["positive"] for row in labels.to_pylist() if row["answers"] > 1
     }

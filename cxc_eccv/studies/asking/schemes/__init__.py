@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 
 from cxc_eccv.discovery import find_declared
-from cxc_eccv.studies.asking.schemes.scheme import Answer, Details, Scheme
+from cxc_eccv.studies.asking.schemes.scheme import Answer, Details, Part, Scheme
 
-__all__ = ["Answer", "Details", "Scheme", "schemes"]
+__all__ = ["Answer", "Details", "Part", "Scheme", "schemes"]
 
 
 @cache
@@ -18,6 +18,6 @@ def schemes() -> Mapping[str, Scheme]:
 
     Example:
         >>> list(schemes())
-        ['cxc', 'eccv', 'entailment']
+        ['cxc', 'cxc_captions', 'cxc_images', 'eccv', 'entailment', 'failures']
     """
     return find_declared(sys.modules[__name__], "SCHEME", Scheme)
