@@ -77,8 +77,6 @@ from cxc_eccv.types import IntArray
 from cxc_eccv.types.shapes import COUNT, TEXT, WHOLE
 from cxc_eccv.writing import locked, refuse_unwritable, replaced_file, write_json, write_rows
 
-__all__ = ["CARD", "LABELS", "PROJECT", "RATINGS", "Imported", "Project", "assign_sheets", "compare_labels"]
-
 PROJECT, LABELS, CARD, RATINGS = "annotation.json", "labels.parquet", "README.md", "ratings.csv"
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -400,8 +398,8 @@ class Project:
         avoid = {(own.image_id, own.caption_id) for own in asked}
         first = build_practice(content, practice, avoid, invalid=self._invalid, seed=self.seed) if practice else []
         questions = [*(own for sheet in shown_questions for own in sheet), *first]
-        addresses = find_images(images, list_files(questions, scheme), self.library, self.split)
         spoken, own_texts = (scheme, Texts()) if texts is None else read_texts(texts, scheme)
+        addresses = find_images(images, list_files(questions, scheme), self.library, self.split)
         practised = [(describe_question(own, scheme, addresses), own.role == POSITIVE) for own in first]
         questionnaires = [own.questionnaire for own in rounds]
         handout = Handout(spoken, own_texts, worker, practised)
@@ -487,11 +485,7 @@ class Project:
         workers: Mapping[str, bool] | None = None,
         **settings: Any,  # noqa: ANN401 - least_seconds, least_accuracy and straight of Checks
     ) -> list[tuple[SheetQuality, SheetQuality]]:
-        """Keep what somebody decided about sheets and people; returns the sheets that it changes, before and after.
-
-        ``by_hand`` is sheet, as in :meth:`questions`, and worker to whether the answers are good; ``workers`` says of
-        people whether anything of theirs counts, doubtful sheets too. Later decisions take the place of earlier ones.
-        """
+        """Keep what somebody decided about sheets and people; returns the sheets that it changes, before and after."""
         with self._hold():
             before, answers = read_checks(self.folder), Project.open(self.folder, self.library).answers()
             for worker in (workers or {}).keys() - set(answers["worker"].to_pylist()):
@@ -614,10 +608,7 @@ class Project:
 
     @contextmanager
     def _hold(self) -> Iterator[None]:
-        """Against other processes at a step of this project, which ends by counting the rounds that there are.
-
-        A process that dies before leaves one too few, never one too many: a round that is counted was there.
-        """
+        """Against other processes at a step of this project, which ends by counting the rounds that there are."""
         with locked(self.folder / ROUNDS, PATIENCE):
             yield
             self._write_facts(rounds=len(round_numbers(self.folder)))
@@ -626,12 +617,7 @@ class Project:
 def assign_sheets(
     sheets: Sequence[int], people: Sequence[str], each: int, done: Collection[tuple[int, str]] = ()
 ) -> dict[str, list[int]]:
-    """Person to sheets, so that so many people answer each, and all about as many; nobody what they have done.
-
-    Example:
-        >>> assign_sheets([0, 1, 2], ["ann", "ben", "cleo"], 2)
-        {'ann': [0, 1], 'ben': [0, 2], 'cleo': [1, 2]}
-    """
+    """Person to sheets, so that so many people answer each, and all about as many; nobody what they have done."""
     if not 1 <= each <= len(people) or len(set(people)) < len(people):
         raise InvalidOption(f"{each} people a sheet out of {', '.join(people)}: give as many different names, or more")
     assigned: dict[str, list[int]] = {person: [] for person in people}
@@ -650,10 +636,7 @@ def _refuse_lost(folder: Path, found: int, counted: int) -> None:
 
 
 def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
-    """Labelled pairs that official sources judge too.
-
-    A row per pair and source: ``image_id``, ``caption_id``, ``positive`` as labelled, ``source``, ``source_positive``.
-    """
+    """Labelled pairs that official sources judge too."""
     labelled, tables = labels.table.select([*PAIR, "positive"]), []
     for name in official_sources():
         both = labelled.join(_gather(library, labels.split, name), PAIR, join_type="inner")

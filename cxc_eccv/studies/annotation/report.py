@@ -42,8 +42,6 @@ from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.studies.asking.settling import keep_last, settle, weigh_workers
 from cxc_eccv.types import IntArray
 
-__all__ = ["find_doubted", "report_annotation", "report_project"]
-
 NO_MODEL = "No model was named: cxc-eccv annotate report FOLDER MODELS... shows what the labels change for them."
 NOT_MERGED = "No labels are merged yet: cxc-eccv annotate merge makes them of the answers."
 
@@ -105,11 +103,7 @@ def report_annotation(
     cautions: Sequence[str] = (),
     **facts: Any,  # noqa: ANN401 - name, folder, sheets_asked, changes, doubted and provenance of AnnotationReport
 ) -> AnnotationReport:
-    """Judge sheets and workers, and count what accepted sheets say; ``questions`` are by their pair ids.
-
-    References:
-        Chun et al., ECCV Caption, ECCV 2022, appendices B.2 and B.3, Tables B.1 to B.3.
-    """
+    """Judge sheets and workers, and count what accepted sheets say; ``questions`` are by their pair ids."""
     checks = checks or Checks()
     judged = judge_sheets(answers, checks)
     accepted = keep_last(accept(answers, judged).filter(pc.field("role") == CANDIDATE))
@@ -144,13 +138,7 @@ def report_annotation(
 
 
 def find_doubted(answers: pa.Table, library: Library, split: str) -> tuple[Doubted, ...]:
-    """Captions of images that people turned down as descriptions of them, or that CxC rates below 3.
-
-    Somebody who looks at them finds captions that describe nothing, or another image.
-
-    References:
-        Chun et al., ECCV Caption, ECCV 2022, appendix C.1.
-    """
+    """Captions of images that people turned down as descriptions of them, or that CxC rates below 3."""
     content = library.karpathy(split)
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))

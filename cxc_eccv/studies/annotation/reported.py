@@ -18,8 +18,6 @@ from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.tables import MISSING, Table
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["DRAWN", "OTHERS", "RANKS", "AnnotationReport", "Answered", "Told", "show_seconds"]
-
 SCHEMA = 1
 
 RANKS = 5

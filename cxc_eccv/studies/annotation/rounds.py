@@ -29,13 +29,11 @@ from cxc_eccv.sources.reading import (
     shown,
 )
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
-from cxc_eccv.studies.asking.answers import READ, SCHEMA, identify_worker
+from cxc_eccv.studies.asking.answers import READ, SCHEMA, identify_worker, refuse_many_rows
 from cxc_eccv.studies.asking.questions import Question, Questionnaire, sheets_from_table, sheets_to_table
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types.shapes import COUNT, MAPPING, OR_NOTHING, TEXT, Each, Shape
 from cxc_eccv.writing import replaced_file, replaced_folder, write_json
-
-__all__ = ["RESTORE", "ROUNDS", "Round", "read_round", "round_numbers", "seal", "store", "unseal", "write_round"]
 
 FORMAT = 1
 
@@ -177,6 +175,7 @@ def _sort(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _read_stored(path: Path, questionnaire: str) -> list[dict[str, Any]]:
     expected = f"a table of answers, as import wrote it; {RESTORE}"
+    refuse_many_rows(path, "sheet")
     table = read_table(path, expected)
     facts = _check_seal(path, parse_metadata(path, table, FACTS, expected))
     if facts.get("questionnaire") != questionnaire:

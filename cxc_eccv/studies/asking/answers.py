@@ -14,8 +14,7 @@ from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import require_keys, shown
 from cxc_eccv.studies.asking.exchange import Format, find_format
 from cxc_eccv.studies.asking.questions import Question, Questionnaire
-
-__all__ = ["READ", "SAID", "SCHEMA", "Reading", "Unfinished", "identify_worker", "read_answers"]
+from cxc_eccv.types.parquet_footer import read_footer
 
 SCHEMA = pa.schema(
     [
@@ -71,13 +70,22 @@ class Reading:
     unfinished: tuple[Unfinished, ...]
 
 
-def identify_worker(name: str) -> str:
-    """The form in which a person's name is compared and kept: in one line of small letters.
+MOST_ROWS = 10_000_000
+"""Of a stored table: a few megabytes of Parquet may claim hundreds of millions, which no memory holds as Python's."""
 
-    Example:
-        >>> identify_worker("  Ann  B ")
-        'ann b'
-    """
+
+def refuse_many_rows(path: Path, column: str) -> None:
+    """Refuse a Parquet file whose footer claims more rows than anybody answered, before it is read."""
+    try:
+        rows = sum(chunk.values for chunk in read_footer(path) if chunk.path == column)
+    except ValueError:  # what is wrong with it is said where it is read
+        return
+    if rows > MOST_ROWS:
+        raise MalformedSource(path, "", f"{rows:,} rows", f"at most {MOST_ROWS:,}")
+
+
+def identify_worker(name: str) -> str:
+    """The form in which a person's name is compared and kept: in one line of small letters."""
     return " ".join(name.split()).casefold()
 
 

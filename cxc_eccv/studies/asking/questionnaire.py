@@ -18,16 +18,6 @@ from cxc_eccv.studies.asking.questions import Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.studies.asking.texts import Texts
 
-__all__ = [
-    "ADDRESSES",
-    "Asked",
-    "Handout",
-    "describe_question",
-    "describe_questions",
-    "list_files",
-    "render_questionnaire",
-]
-
 Asked = dict[str, Any]
 """One question as a person gets it, in whatever tool; never with its role."""
 
@@ -87,10 +77,7 @@ def describe_question(own: Question, scheme: Scheme, images: Mapping[str, str]) 
 
 
 def render_questionnaire(asked: Sequence[Asked], handout: Handout) -> str:
-    """The page. It keeps answers in the browser, and saves them as JSONL.
-
-    Addresses of images are ``https:``, ``data:`` or relative to the page.
-    """
+    """The page. It keeps answers in the browser, and saves them as JSONL."""
     scheme, practice = handout.scheme, [question for question, _ in handout.practice]
     shown = [*asked, *practice]
     images = {own[part]: own[name] for own in shown for part, name in ADDRESSES.items() if name in own}

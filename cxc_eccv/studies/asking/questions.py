@@ -17,20 +17,6 @@ from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import IntArray, check_whole, positions_of
 
-__all__ = [
-    "CANDIDATE",
-    "NEGATIVE",
-    "POSITIVE",
-    "QUESTIONS",
-    "Question",
-    "Questionnaire",
-    "build_practice",
-    "build_sheets",
-    "pair_id",
-    "sheets_from_table",
-    "sheets_to_table",
-]
-
 CANDIDATE, POSITIVE, NEGATIVE = "candidate", "known positive", "known negative"
 """What a question is there for; people are not told."""
 
@@ -274,11 +260,7 @@ class _Texts:
             self._of_image.setdefault(image, []).append(caption)
 
     def ask(self, pair: Pair, role: str) -> Question:
-        """The question about a pair.
-
-        A known positive would be recognised by its caption among the image's own, or by being one short. So one is left
-        out always: the caption that is asked about where it is one of them, else one chosen by the pair's id.
-        """
+        """The question about a pair."""
         known = {"image": self._files, "caption": self._captions}
         for kind, number in zip(self._sides, pair, strict=True):
             if number not in known[kind]:

@@ -37,8 +37,6 @@ from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 
-__all__ = ["RULES", "Consensus", "describe_labels", "estimate_truth", "keep_last", "settle", "weigh_workers"]
-
 RULES: Mapping[str, str] = MappingProxyType(
     {
         "majority": "the largest gain that more than half of the answers reach; a tie goes to the lower one",
@@ -225,15 +223,7 @@ class Consensus:
 
 
 def estimate_truth(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_classes: int) -> Consensus:
-    r"""The likeliest truth behind answers, and how reliable each worker is, found together.
-
-    Every item has one true class, drawn with shares :math:`p_c`; worker w answers k with chance :math:`\pi^w_{ck}`.
-    Expectation maximisation, from the shares of each item's answers: classes from the tables of the workers, the
-    tables from the classes, until nothing moves. Each of the (A,) answers has an item and a worker, numbered from 0.
-
-    References:
-        Dawid and Skene, Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm, 1979.
-    """
+    """The likeliest truth behind answers, and how reliable each worker is, found together."""
     item, worker, answer = (np.asarray(values) for values in (items, workers, answers))
     n_items, n_workers = int(item.max()) + 1, int(worker.max()) + 1
     truth = np.zeros((n_items, n_classes))

@@ -11,8 +11,6 @@ from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import read_json, read_text, shown
 from cxc_eccv.studies.asking.schemes import Scheme
 
-__all__ = ["FILES", "Texts", "read_texts"]
-
 FILES = ("texts.json", "instructions.md", "examples.md", "consent.md")
 """Of the folder, each of which may be missing."""
 
@@ -31,12 +29,7 @@ class Texts:
 
 
 def read_texts(folder: str | Path, scheme: Scheme) -> tuple[Scheme, Texts]:
-    """The scheme in the words of a folder, and what is said beside it.
-
-    ``texts.json`` may hold ``language``, ``title``, ``question``, ``labels`` and ``page``; a scale's marks are the
-    labels of their numbers, a group of ticks has the label of its name. Paragraphs of the other files are parted by
-    empty lines.
-    """
+    """The scheme in the words of a folder, and what is said beside it."""
     folder = Path(folder)
     if not any((folder / name).is_file() for name in FILES):
         raise InvalidOption(f"{folder} holds no texts: put some of {', '.join(FILES)} there")

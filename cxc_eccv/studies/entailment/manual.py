@@ -41,8 +41,6 @@ from cxc_eccv.types import IntArray, Judgments, Result, TopK, check_whole, posit
 from cxc_eccv.types.shapes import MAPPING, TEXT, WHOLE
 from cxc_eccv.writing import write_json, write_rows
 
-__all__ = ["ASKED", "ManualScores", "export_pairs", "score_answers"]
-
 SCHEMA = 1
 EXPORT = {
     **dict.fromkeys(("task", "split", "content"), TEXT),
@@ -249,13 +247,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ManualScores:
-    """E@M of every model.
-
-    Attributes:
-        results: name of each model to its score, with an interval over images.
-        labels: rows of a file of entailment labels, all pairs that were judged.
-        provenance: what was exported, whose answers contradict what, package and data.
-    """
+    """E@M of every model."""
 
     results: Mapping[str, Result]
     labels: Sequence[Mapping[str, Any]]

@@ -27,7 +27,7 @@ from cxc_eccv.registry import metrics
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import parse_json, shown
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
-from cxc_eccv.studies.asking.answers import read_answers
+from cxc_eccv.studies.asking.answers import read_answers, refuse_many_rows
 from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.questionnaire import list_files
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
@@ -37,17 +37,6 @@ from cxc_eccv.studies.explain.measures import INFORMED, MEASURES
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
 from cxc_eccv.writing import write_json
-
-__all__ = [
-    "CLASSES",
-    "FailureRatings",
-    "RatingsReport",
-    "export_failures",
-    "find_rules",
-    "read_failures",
-    "read_ratings",
-    "report_ratings",
-]
 
 SCHEMA = 1
 
@@ -78,12 +67,7 @@ def export_failures(
     sample: int = 100,
     seed: int = 0,
 ) -> list[Path]:
-    """Write some failures, drawn at random, for people to rate, each a sheet of its own.
-
-    A failure's id names direction, query and both images, and nothing of the model or of the draw: who rated it once
-    has rated it for every model that fails in the same way. Of failures whose query is an image nobody could mark which
-    words of the query were missed; they are left out.
-    """
+    """Write some failures, drawn at random, for people to rate, each a sheet of its own."""
     check_whole("sample", sample)
     check_whole("seed", seed, least=0)
     questionnaire = _ask(explained, library, split)
@@ -125,6 +109,7 @@ def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
     path = Path(folder) / "failures.parquet"
     if not path.is_file():
         raise DataError(f"{path} is missing. Name a folder that cxc-eccv explain --output wrote.")
+    refuse_many_rows(path, "query_id")
     try:
         table = read_parquet(path)
     except pa.ArrowInvalid as error:
@@ -180,11 +165,7 @@ def _pair_ids(explained: pa.Table) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FailureRatings:
-    """What A answers say of P failures.
-
-    ``pairs`` has the place of each answer's failure in ``pair_ids``; ``marks`` are (A, 7), whether each of ``CLASSES``
-    was marked.
-    """
+    """What A answers say of P failures."""
 
     pair_ids: tuple[str, ...]
     pairs: IntArray
@@ -231,11 +212,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who marks the antecedents marks the consequents as well, in so many answers.
-
-    ``support`` is their share of all answers, ``confidence`` their share of those with the antecedents, ``lift`` the
-    confidence by the consequents' share of all answers.
-    """
+    """Who marks the antecedents marks the consequents as well, in so many answers."""
 
     antecedents: tuple[str, ...]
     consequents: tuple[str, ...]
@@ -247,11 +224,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Rank correlation of a column of the explained failures with the mean ratings, over the failures that have it.
-
-    It is None for the reason given, and the bounds where a sample of the bootstrap has none. People agree with a number
-    where it is positive and higher is better, or negative and lower is better.
-    """
+    """Rank correlation of a column of the explained failures with the mean ratings, over the failures that have it."""
 
     metric: str
     spearman: float | None
@@ -272,10 +245,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class RatingsReport:
-    """Shares of classes, numbers and pairs of classes; rules; and how each number goes with the mean ratings.
-
-    ``ratings`` has the number of answers with each rating from 1 to 10.
-    """
+    """Shares of classes, numbers and pairs of classes; rules; and how each number goes with the mean ratings."""
 
     pairs: int
     raters: int
@@ -389,14 +359,7 @@ def report_ratings(
     confidence: float = 0.95,
     provenance: Mapping[str, Any] | None = None,
 ) -> RatingsReport:
-    """What was marked, what was marked together, and which of the four numbers goes with people's ratings.
-
-    Shares are of answers, each a rater's on a failure: with one rater for each failure they are the paper's. Their
-    intervals draw failures anew, with all answers on each.
-
-    References:
-        Lymperaiou et al., 2022, sections 4.2 and 6.3.
-    """
+    """What was marked, what was marked together, and which of the four numbers goes with people's ratings."""
     settings = Settings(seed, confidence)
     draws = Draws(seed)
     bootstrap = ClusterBootstrap(rated.pairs, draws)

@@ -19,7 +19,6 @@ from cxc_eccv.studies.asking.settling import RULES
 if TYPE_CHECKING:
     from huggingface_hub import DatasetCardData
 
-__all__ = ["check_terms", "is_unchanged", "label_card"]
 
 CARD = Path(__file__).parent / "templates" / "labels.md.jinja"
 

@@ -13,8 +13,6 @@ from cxc_eccv.studies.asking.answers import identify_worker
 from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.settling import keep_last
 
-__all__ = ["SAID", "join_answers"]
-
 SAID = pa.list_(pa.struct([("person", pa.string()), ("answer", pa.string()), ("gain", pa.float64())]))
 """Of a label: what each person who counts answered, as JSON, and what that is worth."""
 

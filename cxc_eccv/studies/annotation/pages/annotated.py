@@ -19,8 +19,6 @@ from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.writing import replaced_folder
 
-__all__ = ["ANNOTATED_FILES", "render_annotated", "write_annotated"]
-
 STUDY = "cxc_eccv.studies.annotation"
 
 ANNOTATED_FILES = JSON, MARKDOWN, HTML = "annotation_report.json", "annotation_report.md", "annotation_report.html"

@@ -17,31 +17,12 @@ from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.annotation.proposing.pool import find_similarity, judge_nothing
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, positions_of
 
-__all__ = ["NEIGHBOURS", "choose_caption_pairs", "choose_image_pairs", "draw_captions", "once"]
-
 NEIGHBOURS = 5
 """So many most similar items of each."""
 
 
 def choose_image_pairs(runs: Mapping[str, Run], content: KarpathySplit, *, neighbours: int = NEIGHBOURS) -> pa.Table:
-    """Image pairs for SIS: images whose captions are alike (other-modality sampling).
-
-    An image is represented by the mean of the vectors of its captions; each with the images most similar to it, itself
-    left out. Every model that has captions chooses; the two orders of a pair are two pairs, as CxC has them. The
-    columns are ``left_id``, ``right_id``, ``model``, ``rank`` (of the right image among the left one's neighbours),
-    ``similarity`` and ``sampling_method`` (``i2i_csim``), the most similar of every model first.
-
-    References:
-        Parekh et al., Crisscrossed Captions, EACL 2021, section 2.
-
-    Example:
-        >>> from cxc_eccv.sources.library import Library
-        >>> content = Library("sample").karpathy("test")
-        >>> vectors = np.random.default_rng(0).standard_normal((300, 8))
-        >>> texts = EmbeddingsRun(None, Embeddings(content.caption_ids, vectors))
-        >>> choose_image_pairs({"texts": texts}, content).num_rows
-        300
-    """
+    """Image pairs for SIS: images whose captions are alike (other-modality sampling)."""
     described = {name: _average_captions(name, run, content) for name, run in _with_side(runs, "captions").items()}
     found = [_find_neighbours(name, run, content.image_ids, neighbours) for name, run in described.items()]
     return _order(found, "i2i_csim")
@@ -50,13 +31,7 @@ def choose_image_pairs(runs: Mapping[str, Run], content: KarpathySplit, *, neigh
 def choose_caption_pairs(
     runs: Mapping[str, Run], content: KarpathySplit, *, neighbours: int = NEIGHBOURS, seed: int = 0
 ) -> pa.Table:
-    """Caption pairs for STS: of images that look alike (other-modality sampling), and behind them as many co-captions.
-
-    Of two images that a model takes to be similar one caption each is drawn, once for both orders. The other half are
-    drawn among the pairs of captions of one image, as many as there are. The columns are those of
-    :func:`choose_image_pairs`, with caption ids; ``sampling_method`` is ``c2c_isim``, or ``c2c_cocaption`` with neither
-    model nor rank nor similarity.
-    """
+    """Caption pairs for STS: of images that look alike (other-modality sampling), then as many co-captions."""
     random = np.random.default_rng(seed)
     seeing = _with_side(runs, "images")
     found = [_find_neighbours(name, run, content.image_ids, neighbours) for name, run in seeing.items()]

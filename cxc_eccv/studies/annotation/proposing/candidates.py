@@ -38,8 +38,6 @@ from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.types.ids import distinct_of
 
-__all__ = ["CANDIDATES", "NEAR", "Proposal", "propose"]
-
 Queries = tuple[int | ArrayLike | None, int | ArrayLike | None]
 """Of images and of captions how many, or which ids."""
 

@@ -46,7 +46,6 @@ from cxc_eccv.types import FloatArray, IntArray, TopK
 if TYPE_CHECKING:
     from cxc_eccv.studies.annotation.project import Project
 
-__all__ = ["DEPTH", "Appraisal", "BiasOfSet", "Biases", "Likeness", "SetCounts", "SetWorth", "appraise"]
 
 DIRECTIONS = ("t2i", "i2t")
 """As the paper has them: captions look for images first."""

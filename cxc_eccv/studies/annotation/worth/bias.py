@@ -14,17 +14,6 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched, list_proposals
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, positions_of
 
-__all__ = [
-    "Bias",
-    "Gain",
-    "ProposedLabels",
-    "bias_by_size",
-    "join_proposals",
-    "measure_bias",
-    "measure_gains",
-    "score_sets",
-]
-
 MOST = 8
 """Annotators: N have 2 to the power of N sets, each with scores of its own for every query and model."""
 
@@ -63,10 +52,7 @@ def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> B
 
 
 def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[int, Bias]:
-    """Number of annotators to the mean bias over all sets of so many, without that of all models.
-
-    ``score`` gives the scores of all models on the labels from a set of models' proposals.
-    """
+    """Number of annotators to the mean bias over all sets of so many, without that of all models."""
     full = score(frozenset(models))
     sizes: dict[int, Bias] = {}
     for size in range(1, len(models)):
@@ -86,18 +72,7 @@ class Gain:
 
 
 def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[str, Gain]:
-    r"""Annotator to what its joining the annotators does to scores, with its sign.
-
-    .. math:: g(\phi, \psi) = \frac{1}{2^{n-1} - 1} \sum_{\Theta \not\ni \phi, \Theta \ne \emptyset}
-              s_{\Theta \cup \{\phi\}}(\psi) - s_\Theta(\psi)
-
-    for a model itself (:math:`\psi = \phi`), and as a mean over the other models. Where a bias is a distance from the
-    labels of all, a gain says who is favoured. Arguments are those of :func:`bias_by_size`.
-
-    Example:
-        >>> measure_gains("ab", lambda own: {model: 1.0 if model in own else 0.5 for model in "ab"})["a"]
-        Gain(own=0.5, others=0.0)
-    """
+    """Annotator to what its joining the annotators does to scores, with its sign."""
     names, gains = sorted(annotators), {}
     for model in names:
         rest = [other for other in names if other != model]
@@ -141,10 +116,7 @@ class ProposedLabels:
 
 
 def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArray, direction: str) -> ProposedLabels:
-    """Verified positives with the annotators whose proposals they are, whichever direction these looked in.
-
-    The proposals are tables of ``CANDIDATES``, joined.
-    """
+    """Verified positives with the annotators whose proposals they are, whichever direction these looked in."""
     annotators, pairs, bits = _list_proposers(proposals, direction)
     every = np.concatenate([pairs, np.stack([verified.queries, verified.items])], axis=1)
     pairs, place = np.unique(every, axis=1, return_inverse=True)
@@ -190,22 +162,7 @@ def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...
 
 
 def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
-    r"""Graded R@1 and R-Precision of a model, (T, Q) each, on the labels of the sets of annotators of bits 1 to T.
-
-    .. math:: R@1 = m_1(x) \qquad \text{R-P} = \frac{1}{R(x)} \sum_{i=1}^{R(x)} m_i(x)
-
-    with the gain :math:`m_i` of the item at rank i, 0 where the set's labels do not have it, and the number R of items
-    that they have. The queries are those with a positive in the labels of all annotators, whatever the set: one of
-    which a set verified nothing counts 0, as no item matches there. So a model's R@1 on the labels of its own
-    proposals is its R@1 on those of all, as its first item was looked at in both. In Table E.1 that holds, up to
-    rounding, of PVSE, VSRN and PCME; of ViLT and CLIP it does not, and the paper does not say why.
-
-    The top holds the best items of the queries of ``labels``, in their order, as deep as the largest R. Of items with
-    equal scores those with a lower gain stand first under the labels of all, for every set.
-
-    References:
-        Chun et al., ECCV Caption, ECCV 2022, appendix E, equations E.2 to E.4 and Table E.1.
-    """
+    """Graded R@1 and R-Precision of a model, (T, Q) each, on the labels of the sets of annotators of bits 1 to T."""
     judgments = labels.judgments
     deepest = int(judgments.n_positives.max())
     if not np.array_equal(top.query_ids, judgments.query_ids) or top.depth < min(deepest, judgments.gallery_ids.size):

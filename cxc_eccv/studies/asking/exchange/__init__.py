@@ -17,12 +17,7 @@ __all__ = ["COCO", "Format", "find_format", "find_images", "formats"]
 
 @cache
 def formats() -> Mapping[str, Format]:
-    """All that are declared, by name.
-
-    Example:
-        >>> list(formats())
-        ['csv', 'html', 'jsonl', 'label_studio']
-    """
+    """All that are declared, by name."""
     return find_declared(sys.modules[__name__], "FORMAT", Format)
 
 

@@ -87,10 +87,7 @@ def _ticks(text: str) -> list[str]:
 
 
 def _number(text: str, separator: str) -> float | str | None:
-    """The number, None for nothing, or a text that is none, which is refused later.
-
-    Its decimals may have a comma before them where none stands between cells.
-    """
+    """The number, None for nothing, or a text that is none, which is refused later."""
     number = text.strip() if separator == "," else text.strip().replace(",", ".")
     return float(number) if NUMBER.fullmatch(number) else text.strip() or None
 

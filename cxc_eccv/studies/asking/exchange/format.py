@@ -12,8 +12,6 @@ from cxc_eccv.studies.asking.questions import Questionnaire
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.writing import replaced_folder
 
-__all__ = ["Format", "Record", "adapt_older", "join_criteria", "name_answers"]
-
 Record = dict[str, Any]
 """One answer: the keys of a question that a person must not change, and worker, answer, details, remark and seconds."""
 

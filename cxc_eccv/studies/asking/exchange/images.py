@@ -15,8 +15,6 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.library import COCO_IMAGES, Library
 
-__all__ = ["COCO", "find_images"]
-
 COCO = "coco"
 """Names the official addresses."""
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from cxc_eccv.studies.asking.questionnaire import Handout
 from cxc_eccv.studies.asking.schemes import Details, Scheme
 
-__all__ = ["describe_answers"]
-
 HEAD = """\
 # {title}
 

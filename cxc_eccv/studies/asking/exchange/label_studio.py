@@ -153,10 +153,7 @@ def _results(path: Path, where: str, results: object, scheme: Scheme) -> dict[st
 
 
 def _values(value: object) -> list[Any]:
-    """What was chosen or typed, as both exports have it: in a list, under the name of its type, or alone.
-
-    The reader of JSON bounds how deep lists are nested.
-    """
+    """What was chosen or typed, as both exports have it: in a list, under the name of its type, or alone."""
     if isinstance(value, list):
         return [one for part in value for one in _values(part)]
     if isinstance(value, dict):

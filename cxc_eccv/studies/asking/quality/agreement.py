@@ -22,17 +22,6 @@ from cxc_eccv.statistics.agreement import (
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import FloatArray, IntArray
 
-__all__ = [
-    "STATISTICS",
-    "Agreement",
-    "Together",
-    "classify",
-    "compare_with_labels",
-    "compare_workers",
-    "measure_agreement",
-    "number_pairs",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
@@ -85,10 +74,7 @@ STATISTICS = {
 
 
 def measure_agreement(answers: pa.Table, scheme: Scheme) -> tuple[Agreement, ...]:
-    """About what was answered, and about what is positive, over the pairs that several people judged.
-
-    Choices are nominal. Numbers of a scale are of the interval level, and have Krippendorff's alpha alone.
-    """
+    """About what was answered, and about what is positive, over the pairs that several people judged."""
     items = number_pairs(answers)[1]
     several = np.bincount(items)[items] > 1 if items.size else np.zeros(0, dtype=bool)
     if not several.any():

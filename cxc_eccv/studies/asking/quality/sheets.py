@@ -21,26 +21,6 @@ from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
 from cxc_eccv.types.shapes import COUNT, TEXT, Kind
 from cxc_eccv.writing import write_json
 
-__all__ = [
-    "ACCEPTED",
-    "BY_HAND",
-    "CHECKS",
-    "REJECTED",
-    "Activity",
-    "Checks",
-    "Known",
-    "SheetQuality",
-    "WorkerQuality",
-    "accept",
-    "count_known",
-    "group_workers",
-    "judge_sheets",
-    "judge_workers",
-    "keep_sheets",
-    "read_checks",
-    "write_checks",
-]
-
 ACCEPTED, BY_HAND, REJECTED = "accepted", "to be checked by hand", "rejected"
 
 CHECKS = "checks.json"
@@ -131,12 +111,7 @@ class Known:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Wilson's interval of the share; from 0 to 1 where nothing was answered.
-
-        Example:
-            >>> [round(bound, 3) for bound in Known(4, 4).bounds]
-            [0.51, 1.0]
-        """
+        """Wilson's interval of the share; from 0 to 1 where nothing was answered."""
         if not self.answered:
             return 0.0, 1.0
         z, n, share = NormalDist().inv_cdf((1 + CONFIDENCE) / 2), self.answered, self.right / self.answered
@@ -236,15 +211,12 @@ def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], verdict: str)
 
 
 def read_checks(folder: Path) -> Checks:
-    """What was decided about the sheets of a project; nothing where no file says it.
-
-    People may edit the file: it has no checksum, and every field of it is checked.
-    """
+    """What was decided about the sheets of a project; nothing where no file says it."""
     path = folder / CHECKS
     if not path.is_file():
         return Checks()
-    read = read_json(path)
-    content = LATER | read if isinstance(read, dict) else read
+    content: Any = read_json(path)
+    content = LATER | content if isinstance(content, dict) else content
     check_content(path, content, CONTENT)
     by_hand: dict[tuple[int, str], bool] = {}
     for number, row in enumerate(content["by_hand"]):
@@ -291,13 +263,26 @@ def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
     workers = []
     for worker, sheets in sorted(by_worker.items(), key=lambda item: (-len(item[1]), item[0])):
         seconds = [sheet.seconds for sheet in sheets if sheet.seconds is not None]
-        sums = [
-            sum(sheet.verdict == ACCEPTED for sheet in sheets),
-            sum(sheet.verdict == REJECTED for sheet in sheets),
-            *(sum(getattr(sheet, name) for sheet in sheets) for name in ("missed_positive", "missed_negative")),
-            *(sum(getattr(sheet, name) for sheet in sheets) for name in ("straight", "hasty")),
-        ]
-        workers.append(WorkerQuality(worker, len(sheets), *sums, float(np.median(seconds)) if seconds else None))
+        sums = {
+            name: sum(getattr(sheet, own) for sheet in sheets)
+            for name, own in (
+                ("missed_positives", "missed_positive"),
+                ("missed_negatives", "missed_negative"),
+                ("straight", "straight"),
+                ("hasty", "hasty"),
+            )
+        }
+        verdicts = Counter(sheet.verdict for sheet in sheets)
+        workers.append(
+            WorkerQuality(
+                worker=worker,
+                submitted=len(sheets),
+                accepted=verdicts[ACCEPTED],
+                rejected=verdicts[REJECTED],
+                median_seconds=float(np.median(seconds)) if seconds else None,
+                **sums,
+            )
+        )
     return workers
 
 

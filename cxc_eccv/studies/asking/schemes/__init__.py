@@ -14,10 +14,5 @@ __all__ = ["Answer", "Details", "Part", "Scheme", "schemes"]
 
 @cache
 def schemes() -> Mapping[str, Scheme]:
-    """All that are declared, by name.
-
-    Example:
-        >>> list(schemes())
-        ['cxc', 'cxc_captions', 'cxc_images', 'eccv', 'entailment', 'failures']
-    """
+    """All that are declared, by name."""
     return find_declared(sys.modules[__name__], "SCHEME", Scheme)

@@ -8,8 +8,6 @@ from typing import Any
 
 from cxc_eccv.errors import InvalidOption
 
-__all__ = ["Answer", "Details", "Part", "Scheme"]
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -53,6 +53,9 @@ def say_status(project: Project, data_dir: str | None) -> None:
         say(f"to be checked by hand, as sheet:worker: {name_some(doubtful)}")
         say_next(data_dir, "report", project.folder, *_name_images(project), "--output", "report")
         say_next(data_dir, "check", project.folder, "--accept", doubtful[0])
+        unsure = next((own.worker for own in judged if own.unsure and own.verdict == BY_HAND), None)
+        if unsure is not None:
+            say_next(data_dir, "check", project.folder, "--reject-worker", unsure)
     if not judged:
         say_export(project, data_dir)
     if counts[ACCEPTED]:

@@ -19,15 +19,9 @@ from cxc_eccv.studies.annotation.proposing.alike import (
 from cxc_eccv.studies.annotation.proposing.pool import Chosen, Entries, Pool, Strategy, join_entries
 from cxc_eccv.types import DIRECTIONS, IntArray, positions_of
 
-__all__ = ["STRATEGY"]
-
 
 def choose(pool: Pool) -> Chosen:
-    """Image-caption pairs: half by the caption pairs, half by the image pairs, skipping what the others have.
-
-    Of an image pair (i_j, i_k) it is i_j with a caption of i_k, drawn; of a caption pair (c_j, c_k) the image of c_j
-    with a caption of the image of c_k, drawn too: in the released ratings it is c_k itself one time in five.
-    """
+    """Image-caption pairs: half by the caption pairs, half by the image pairs, skipping what the others have."""
     content = pool.library.karpathy(pool.split)
     images = choose_image_pairs(pool.runs, content, neighbours=pool.depth)
     captions = choose_caption_pairs(
@@ -64,10 +58,7 @@ def _enter(pairs: IntArray, table: pa.Table, names: list[str], direction: str) -
 
 
 def _take_halves(first: IntArray, second: IntArray, budget: int | None) -> IntArray:
-    """Half of the budget from the first pairs, half from the second ones that these do not have, in turn.
-
-    Where one of them has too few, the other fills up.
-    """
+    """Half of the budget from the first pairs, half from the second ones that these do not have, in turn."""
     total = first.size + second.size if budget is None else budget
     own = first[: (total + 1) // 2]
     others = second[~np.isin(second, own)][: total - own.size]

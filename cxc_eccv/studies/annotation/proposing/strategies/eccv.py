@@ -6,8 +6,6 @@ import numpy as np
 
 from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy
 
-__all__ = ["STRATEGY"]
-
 
 def choose(pool: Pool) -> Chosen:
     """Every pair of the lists once; first the one whose reciprocal ranks sum up to most."""

@@ -12,15 +12,9 @@ from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy, h
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.judge import ClassifierJudge
 
-__all__ = ["STRATEGY"]
-
 
 def choose(pool: Pool) -> Chosen:
-    """The pairs of a table of probabilities, or of the models' lists; first the one nearest to the threshold.
-
-    The priority is -|probability - threshold|. Of a table's pairs one side must be a query. A classifier is asked about
-    open pairs alone.
-    """
+    """The pairs of a table of probabilities, or of the models' lists; first the one nearest to the threshold."""
     if (pool.probabilities is None) == (pool.classifier is None):
         raise InvalidOption(
             "strategy uncertainty takes a classifier or probabilities: give one of the two (--classifier, "
