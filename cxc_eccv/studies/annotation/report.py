@@ -125,9 +125,9 @@ def report_annotation(
         by_pair=tuple(compare_workers(accepted)),
         with_label=with_label,
         reliability=reliability,
-        by_rank=tuple(_count_by_rank(codes, rows, listed, len(classes))),
+        by_rank=tuple(_count(np.eye(len(classes), dtype=np.int64)[codes], rows, listed, by_rank=True)),
         details={
-            own.label: (tuple(own.choices), tuple(_count_ticks(accepted, rows, listed, own.name, own.choices)))
+            own.label: (tuple(own.choices), tuple(_count(_tick(accepted, own.name, own.choices), rows, listed)))
             for own in scheme.details
         },
         to_check=tuple(_tell(keep_sheets(answers, judged, BY_HAND), questions)),
@@ -210,39 +210,31 @@ def _order_models(listed: Sequence[tuple[str, int]]) -> list[str]:
     return sorted({model for model, _ in listed}, key=lambda model: (model == DRAWN, model))
 
 
-def _count_by_rank(
-    codes: IntArray, rows: IntArray, listed: Sequence[tuple[str, int]], n_classes: int
+def _count(
+    votes: IntArray, rows: IntArray, listed: Sequence[tuple[str, int]], *, by_rank: bool = False
 ) -> Iterator[Answered]:
-    """Table B.2: of every model the answers by rank, then all of them; and each answer once."""
-
-    def count(chosen: NDArray[np.bool_]) -> tuple[int, ...]:
-        return tuple(np.bincount(codes[rows[chosen]], minlength=n_classes).tolist())
-
+    """Of (A, C) votes of answers the sums by model, and of each answer once; Table B.2 by rank, too, and Table B.3."""
     models = np.array([model for model, _ in listed])
     ranks = np.array([rank if rank <= RANKS else 0 for _, rank in listed])
-    for model in _order_models(listed):
+
+    def add(chosen: NDArray[np.bool_]) -> tuple[int, ...]:
+        return tuple(votes[rows[chosen]].sum(axis=0).tolist())
+
+    for model in sorted({model for model, _ in listed}, key=lambda model: (model == DRAWN, model)):
         of_model = models == model
-        if model != DRAWN:
+        if by_rank and model != DRAWN:
             for rank in sorted(set(ranks[of_model].tolist()), key=lambda rank: rank or 999):
-                yield Answered(model, rank, count(of_model & (ranks == rank)))
-        yield Answered(model, None, count(of_model))
+                yield Answered(model, rank, add(of_model & (ranks == rank)))
+        yield Answered(model, None, add(of_model))
     if listed:
-        yield Answered("", None, tuple(np.bincount(codes, minlength=n_classes).tolist()))
+        yield Answered("", None, tuple(votes.sum(axis=0).tolist()))
 
 
-def _count_ticks(
-    answers: pa.Table, rows: IntArray, listed: Sequence[tuple[str, int]], group: str, choices: Iterable[str]
-) -> Iterator[Answered]:
-    """Table B.3: how often each choice was ticked, by model; and of each answer once."""
+def _tick(answers: pa.Table, group: str, choices: Iterable[str]) -> IntArray:
+    """(A, C) whether each choice was ticked."""
+    ticked = [json.loads(details).get(group, ()) for details in answers["details"].to_pylist()]
     names = list(choices)
-    ticks = np.zeros((answers.num_rows, len(names)), dtype=np.int64)
-    for row, details in enumerate(answers["details"].to_pylist()):
-        ticks[row, [names.index(tick) for tick in json.loads(details).get(group, ())]] = 1
-    models = np.array([model for model, _ in listed])
-    for model in _order_models(listed):
-        yield Answered(model, None, tuple(ticks[rows[models == model]].sum(axis=0).tolist()))
-    if listed:
-        yield Answered("", None, tuple(ticks.sum(axis=0).tolist()))
+    return np.array([[name in own for name in names] for own in ticked], dtype=np.int64).reshape(-1, len(names))
 
 
 def _tell(answers: pa.Table, questions: Mapping[str, Question]) -> Iterator[Told]:

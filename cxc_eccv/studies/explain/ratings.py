@@ -131,14 +131,13 @@ def _check_column(path: Path, name: str, column: pa.ChunkedArray) -> None:
     expected = pa.string() if name == "direction" else pa.float64() if name in CORRELATED else pa.int64()
     if kind != expected:
         raise _refuse(path, f"column {name}", f"values of type {column.type}")
+    values = column.unique().to_pylist()
     if name in CORRELATED:
         low, high = metrics()[name.removesuffix(INFORMED)].bounds
-        given, highest = column.drop_null().to_numpy(), np.finfo(np.float64).max if high is None else high
-        bad = given[~((given >= low) & (given <= highest))].tolist()
-    elif name == "direction":
-        bad = [value for value in column.unique().to_pylist() if value not in TASKS]
+        most = np.finfo(np.float64).max if high is None else high
+        bad = [value for value in values if value is not None and not low <= value <= most]
     else:
-        bad = [None] if column.null_count else []
+        bad = [value for value in values if value is None or (name == "direction" and value not in TASKS)]
     if bad:
         raise _refuse(path, f"column {name}", shown(bad[0]))
 
@@ -151,8 +150,8 @@ def _read_split(path: Path, metadata: bytes | None) -> str:
         facts = parse_json(metadata.decode(), path)
     except UnicodeDecodeError:
         raise _refuse(path, "metadata", "bytes that are not UTF-8") from None
-    told = list(facts.values()) if isinstance(facts, dict) else [facts]
-    splits = [one.get("split") if isinstance(one, dict) else None for one in told]
+    models = facts.values() if isinstance(facts, dict) else [facts]
+    splits = [model.get("split") if isinstance(model, dict) else None for model in models]
     if not splits or splits[0] not in SPLITS or any(split != splits[0] for split in splits):
         raise _refuse(path, "metadata", f"the splits {shown(splits)}")
     return str(splits[0])

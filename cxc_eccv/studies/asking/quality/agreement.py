@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -113,26 +114,15 @@ def _agree(about: str, items: IntArray, values: IntArray | FloatArray, n_classes
 
 def compare_workers(answers: pa.Table) -> list[Together]:
     """All who judged the same pairs, two by two, those with the most pairs in common first."""
-    if not answers.num_rows:
-        return []
-    names, workers = np.unique(answers["worker"].to_pylist(), return_inverse=True)
-    items = number_pairs(answers)[1]
-    order = np.lexsort((workers, items))
-    items, workers = items[order], workers[order]
-    positive = np.asarray(answers["positive"]).astype(np.int64)[order]
-    parts = []
-    for apart in range(1, int(np.bincount(items).max())):  # of the answers to one pair each with each
-        rows = np.flatnonzero(items[apart:] == items[:-apart])
-        parts.append(np.stack([workers[rows], workers[rows + apart], positive[rows], positive[rows + apart]]))
-    if not parts:
-        return []
-    first, second, of_first, of_second = np.concatenate(parts, axis=1)
-    order = np.lexsort((second, first))
-    ends = np.flatnonzero(np.diff(first[order]) | np.diff(second[order])) + 1
-    pairs = [
-        _compare(str(names[first[rows[0]]]), str(names[second[rows[0]]]), of_first[rows], of_second[rows])
-        for rows in np.split(order, ends)
-    ]
+    by_pair: defaultdict[tuple[int, int], list[tuple[str, bool]]] = defaultdict(list)
+    columns = (answers[name].to_pylist() for name in ("image_id", "caption_id", "worker", "positive"))
+    for image, caption, worker, positive in zip(*columns, strict=True):
+        by_pair[image, caption].append((worker, positive))
+    both: defaultdict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
+    for own in by_pair.values():
+        for (first, of_first), (second, of_second) in combinations(sorted(own), 2):
+            both[first, second].append((of_first, of_second))
+    pairs = [_compare(*names, *np.array(rows, dtype=np.int64).T) for names, rows in both.items()]
     return sorted(pairs, key=lambda pair: (-pair.pairs, pair.first, pair.second))
 
 

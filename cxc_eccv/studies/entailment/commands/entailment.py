@@ -12,6 +12,7 @@ from cxc_eccv.cli.extras import needs_train_extra
 from cxc_eccv.cli.help import Command
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
@@ -207,14 +208,8 @@ def export(
         list[Path], typer.Argument(help="A file of embeddings, scores or rankings (image to text) for each model.")
     ],
     output: Annotated[Path, typer.Option(help="Folder to write to, which holds no questions yet.")],
-    form: Annotated[str, typer.Option("--format", help="html, jsonl, csv or label_studio.")] = "html",
-    images: Annotated[
-        str,
-        typer.Option(
-            help="Folder of the image files, which are embedded ('sample': the sample's); an address such as "
-            "images/{file_name} or https://example.org/{folder}/{file_name}; or coco, where COCO has them."
-        ),
-    ] = "coco",
+    form: QuestionForm = "html",
+    images: QuestionImages = "coco",
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
     sample: Annotated[int, typer.Option(help="Images, drawn at random from those that every model has.")] = 50,
     depth: Annotated[int, typer.Option(help="Captions at the top of each image's ranking.")] = 10,
@@ -267,9 +262,7 @@ def export(
 @entailment.command("manual", cls=Command)
 def manual(
     answers: Annotated[list[Path], typer.Argument(help="Answered files, in the folder that entailment export wrote.")],
-    form: Annotated[
-        str | None, typer.Option("--format", help="html, jsonl, csv or label_studio. Default: by each file's ending.")
-    ] = None,
+    form: AnswerForm = None,
     output: Annotated[Path | None, typer.Option(help="File (.json) to keep the numbers in.")] = None,
     labels: Annotated[
         Path | None, typer.Option(help="File (.jsonl) to write all answers to, as a file of entailment labels.")

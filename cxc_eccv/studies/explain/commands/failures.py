@@ -10,6 +10,7 @@ import typer
 from cxc_eccv.cli.choices import AllowModified, DataDir
 from cxc_eccv.cli.help import Command
 from cxc_eccv.cli.output import say_written
+from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
 __all__ = ["failures"]
@@ -21,14 +22,8 @@ failures = typer.Typer(no_args_is_help=True, help="Have people rate failures. Wh
 def export(
     explained: Annotated[Path, typer.Argument(help="Folder that explain --output wrote.")],
     output: Annotated[Path, typer.Option(help="Folder to write to; other files in it stay.")],
-    form: Annotated[str, typer.Option("--format", help="html, jsonl, csv or label_studio.")] = "html",
-    images: Annotated[
-        str,
-        typer.Option(
-            help="Folder of the image files, which are embedded ('sample': the sample's); an address such as "
-            "images/{file_name} or https://example.org/{folder}/{file_name}; or coco, where COCO has them."
-        ),
-    ] = "coco",
+    form: QuestionForm = "html",
+    images: QuestionImages = "coco",
     sample: Annotated[int, typer.Option(help="Failures, drawn at random.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     data_dir: DataDir = None,
@@ -59,9 +54,7 @@ def export(
 def ratings(
     files: Annotated[list[Path], typer.Argument(help="Answered files of failures export: all of them together.")],
     explained: Annotated[Path, typer.Option(help="Folder of the failures that were exported.")],
-    form: Annotated[
-        str | None, typer.Option("--format", help="html, jsonl, csv or label_studio. Default: by each file's ending.")
-    ] = None,
+    form: AnswerForm = None,
     output: Annotated[Path | None, typer.Option(help="File (.json) to keep the numbers in.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,

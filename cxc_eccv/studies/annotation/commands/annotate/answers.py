@@ -21,6 +21,7 @@ from cxc_eccv.studies.annotation.commands.annotate.telling import (
     say_next,
     say_status,
 )
+from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
@@ -30,14 +31,8 @@ if TYPE_CHECKING:
 def export(
     folder: Folder,
     output: Annotated[Path, typer.Option(help="Folder to write to; other files in it stay.")],
-    form: Annotated[str, typer.Option("--format", help="html, jsonl, csv or label_studio.")] = "html",
-    images: Annotated[
-        str,
-        typer.Option(
-            help="Folder of the image files, which are embedded ('sample': the sample's); an address such as "
-            "images/{file_name} or https://example.org/{folder}/{file_name}; or coco, where COCO has them."
-        ),
-    ] = "coco",
+    form: QuestionForm = "html",
+    images: QuestionImages = "coco",
     number: Annotated[int | None, typer.Option("--round", help="Which round. Default: the last.")] = None,
     sheets: Annotated[
         str | None,
@@ -101,9 +96,7 @@ def export(
 def import_answers(
     folder: Folder,
     files: Annotated[list[Path], typer.Argument(help="Answered files.")],
-    form: Annotated[
-        str | None, typer.Option("--format", help="html, jsonl, csv or label_studio. Default: by each file's ending.")
-    ] = None,
+    form: AnswerForm = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Let these answers count in the place of other ones of the same people.")
     ] = False,
