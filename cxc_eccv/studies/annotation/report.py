@@ -157,16 +157,11 @@ def find_doubted(answers: pa.Table, library: Library, split: str) -> tuple[Doubt
         pass
     found = {caption for caption, (no, _) in counts.items() if no}
     found |= {caption for caption, rating in ratings.items() if rating < MATCHES}
-    rows = [
-        Doubted(
-            owners[caption],
-            caption,
-            " ".join(texts[caption].split()),
-            *counts.get(caption, (0, 0)),
-            ratings.get(caption),
-        )
-        for caption in found
-    ]
+    rows = []
+    for caption in found:
+        turned_down, total = counts.get(caption, (0, 0))
+        text = " ".join(texts[caption].split())
+        rows.append(Doubted(owners[caption], caption, text, turned_down, total, ratings.get(caption)))
     return tuple(sorted(rows, key=lambda row: (-row.turned_down, row.rating or 0.0, row.caption_id)))
 
 

