@@ -148,8 +148,8 @@ class MinedPairs:
 def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
     """Write a label file, whole or not at all; what :func:`read_labels` would refuse is not written.
 
-    ``table`` is of ``LABELS_SCHEMA`` and may have further columns, ``facts`` are as of :class:`LabelFile`, without those that are the same in every
-    file.
+    ``table`` is of ``LABELS_SCHEMA``, or has more columns; ``facts`` are as of :class:`LabelFile`, without those
+    that are the same in every file.
     """
     labels = _check_labels(path, table, {**facts, **CONSTANT})
     metadata = {LABELS_FACTS: json.dumps(labels.facts, ensure_ascii=False)}
