@@ -392,12 +392,12 @@ class Project:
         """
         numbers = self.round().numbers if sheets is None else sheets
         rounds = [own for own in self.rounds if set(own.numbers) & set(numbers)] or [self.round()]
-        shown_questions = [own for number in numbers for own in self.questions()[number : number + 1]]
-        scheme = next((own.questionnaire.scheme for own in rounds), self.scheme)
-        content, asked = self.library.karpathy(self.split), [own for sheet in self.questions() for own in sheet]
-        avoid = {(own.image_id, own.caption_id) for own in asked}
+        scheme, sheets_asked = rounds[0].questionnaire.scheme, self.questions()
+        content = self.library.karpathy(self.split)
+        avoid = {(own.image_id, own.caption_id) for sheet in sheets_asked for own in sheet}
         first = build_practice(content, practice, avoid, invalid=self._invalid, seed=self.seed) if practice else []
-        questions = [*(own for sheet in shown_questions for own in sheet), *first]
+        shown_sheets = [sheet for number, sheet in enumerate(sheets_asked) if number in set(numbers)]
+        questions = [*(own for sheet in shown_sheets for own in sheet), *first]
         spoken, own_texts = (scheme, Texts()) if texts is None else read_texts(texts, scheme)
         addresses = find_images(images, list_files(questions, scheme), self.library, self.split)
         practised = [(describe_question(own, scheme, addresses), own.role == POSITIVE) for own in first]

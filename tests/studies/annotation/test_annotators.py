@@ -114,7 +114,13 @@ def test_sheets_are_shared_out_so_that_three_people_answer_each(command, project
     }
     assert left["ann"] | left["ben"] == set(range(2, 10))
     assert not left["ann"] & left["ben"]
-    for wrong in (["--each", 5], ["--people", "ann,ann"]):
+    outside = ["--people", "..,a/b", "--each", 2, "--output", "safe", "--sheets", "5"]
+    command("export", "mine", *outside, *options)
+    assert {path.name for path in (tmp_path / "safe").iterdir()} == {"-", "a-b"}
+    assert "give the same folder" in command(
+        "export", "mine", "--people", "a b,a-b,c", "--output", "no", *options, status=2
+    )
+    for wrong in (["--each", 5], ["--people", "ann,Ann"]):
         asked = ["--people", "ann,ben", *wrong] if "--each" in wrong else wrong
         assert "people a sheet out of" in command("export", "mine", *asked, "--output", "no", *options, status=2)
 

@@ -65,6 +65,7 @@ def export(
       cxc-eccv annotate export doubts --format label_studio --output studio
     """
     from cxc_eccv.studies.annotation.project import assign_sheets
+    from cxc_eccv.studies.asking.answers import identify_worker
     from cxc_eccv.studies.asking.exchange import find_format
     from cxc_eccv.studies.asking.quality.sheets import REJECTED
 
@@ -83,10 +84,13 @@ def export(
         say_written(project.export(output, sheets=chosen, **options))
     else:
         done = {(own.sheet, own.worker) for own in project.judge() if own.verdict != REJECTED}
-        for worker, own in assign_sheets(chosen, workers, each, done).items():
+        assigned = assign_sheets(chosen, [identify_worker(name) for name in workers], each, done)
+        places = {worker: output / re.sub(r"[^\w-]+", "-", worker) for worker in assigned}
+        if len(set(places.values())) < len(places):
+            raise InvalidOption(f"--people {','.join(workers)}: two names give the same folder; change one of them")
+        for worker, own in assigned.items():
             if own:
-                place = output / re.sub(r"[^\w.-]+", "-", worker)
-                say_written(project.export(place, sheets=own, worker=worker, **options))
+                say_written(project.export(places[worker], sheets=own, worker=worker, **options))
                 say(f"{worker}: {count_nouns(len(own), 'sheet')}, {name_some(own)}")
     rounds = [str(own.number) for own in project.rounds if set(own.numbers) & set(chosen)]
     say(f"round {', '.join(rounds)}, {count_nouns(len(chosen), 'sheet')}: {own_format.exported}")
