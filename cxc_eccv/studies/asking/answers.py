@@ -173,7 +173,8 @@ def _find_question(
     pair, number = record["pair_id"], record["sheet"]
     found = asked.get((name, pair)) if isinstance(pair, str) else None
     # Sheets of a later round were numbered from 0 on by older versions.
-    if found is None or not (is_older or (type(number) is int and number in (found[1], found[1] - found[0].first))):
+    anywhere = is_older or (found is not None and found[0].portable)
+    if found is None or not (anywhere or (type(number) is int and number in (found[1], found[1] - found[0].first))):
         there = f"pair_id {shown(pair)} of sheet {shown(number)}"
         raise MalformedSource(path, where, there, "a question that was asked; remove the line")
     for key in ASKED:

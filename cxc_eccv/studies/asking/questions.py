@@ -68,10 +68,13 @@ class Questionnaire:
     scheme: Scheme
     sheets: Sequence[Sequence[Question]]
     first: int = 0  # number of the first sheet; numbers go on across the rounds of a project
+    portable: bool = False  # whether an answer counts wherever its pair is asked about, on whichever sheet
 
     @property
     def id(self) -> str:
         """Of the questions in their order and of how they are asked: another questionnaire has another."""
+        if self.portable:
+            return f"q_{self.scheme.name}"
         content = [self.scheme.name, [[own.pair_id for own in sheet] for sheet in self.sheets]]
         return "q" + blake2b(json.dumps(content).encode(), digest_size=6).hexdigest()
 

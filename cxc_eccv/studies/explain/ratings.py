@@ -101,7 +101,7 @@ def _ask(explained: pa.Table, library: Library, split: str) -> Questionnaire:
             )
         words = " ".join(query.split())
         questions[pair_id] = Question(pair_id, retrieved_id, query_id, shown_image, words, CANDIDATE, (), truth)
-    return Questionnaire(SCHEME, [[questions[name]] for name in sorted(questions)])
+    return Questionnaire(SCHEME, [[questions[name]] for name in sorted(questions)], portable=True)
 
 
 def read_failures(folder: str | Path) -> tuple[pa.Table, str]:

@@ -273,6 +273,19 @@ def test_a_wrong_row_is_refused_with_its_place(
         read_ratings([path], explained, sample_library, "test")
 
 
+def test_what_was_rated_holds_for_every_model_that_fails_in_the_same_way(exported, explained, sample_library, tmp_path):
+    path = answer(exported(), tmp_path / "ann.jsonl")
+    pairs = {row["pair_id"] for row in read_rows(path)}
+    ids = ["{direction}-{query_id}-{truth_id}-{retrieved_id}".format(**row) for row in explained.to_pylist()]
+    kept = [place for place, name in enumerate(ids) if name in pairs or place % 3 == 0]
+    of_another_model = explained.take(kept[::-1])
+    rated = read_ratings([path], of_another_model, sample_library, "test")
+    assert set(rated.pair_ids) == pairs
+    lacking = explained.take([place for place, name in enumerate(ids) if name not in pairs])
+    with pytest.raises(MalformedSource, match="a question that was asked; remove the line"):
+        read_ratings([path], lacking, sample_library, "test")
+
+
 def test_a_rater_answers_once_on_a_pair(exported, explained, sample_library, tmp_path):
     path = exported()
     files = [answer(path, tmp_path / f"{place}.jsonl", rating=place) for place in (6, 7)]
