@@ -36,8 +36,7 @@ from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LabelFile, write_labels
 from cxc_eccv.sources.reading import read_json, shown
-from cxc_eccv.studies.annotation.labelling.card import check_terms, is_unchanged, label_card
-from cxc_eccv.studies.annotation.labelling.published import join_answers
+from cxc_eccv.studies.annotation.labelling.card import check_terms, is_unchanged, join_answers, label_card
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, propose
 from cxc_eccv.studies.annotation.rounds import (
     RESTORE,

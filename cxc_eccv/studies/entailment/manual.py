@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from cxc_eccv.comparison.labels import score_cell
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
@@ -332,7 +331,10 @@ def score_answers(
         [[own for own in sheet if (own.image_id, own.caption_id) not in marked] for sheet in asked.sheets],
     )
     reading = read_answers(paths, [to_ask if beside.name == ASKED else asked], form)
-    labels = marked | _settle(reading.answers, asked) if reading.answers.num_rows else marked
+    labels = dict(marked)
+    if reading.answers.num_rows:
+        settled = settle(reading.answers, asked.scheme).to_pylist()
+        labels |= {(row["image_id"], row["caption_id"]): int(row["positive"]) for row in settled}
     lacking = [question for pair, question in questions.items() if pair not in labels]
     if lacking:
         raise MalformedSource(
@@ -358,12 +360,6 @@ def score_answers(
     }
     rows = [_describe(questions[pair]) | {"label": label} for pair, label in labels.items()]
     return ManualScores(results, rows, facts)
-
-
-def _settle(answers: pa.Table, asked: Questionnaire) -> dict[Pair, int]:
-    """Whether each pair is entailed, as most people say."""
-    settled = settle(answers.drop_columns("origin"), asked.scheme)
-    return {(row["image_id"], row["caption_id"]): int(row["positive"]) for row in settled.to_pylist()}
 
 
 def _describe(own: Question) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.studies.asking.answers import identify_worker
+from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import schemes
-from cxc_eccv.studies.asking.settling import RULES
+from cxc_eccv.studies.asking.settling import RULES, keep_last
 
 if TYPE_CHECKING:
     from huggingface_hub import DatasetCardData
@@ -184,4 +187,31 @@ def _describe_agreement(agreement: Mapping[str, Any]) -> str:
         f"Of {agreement['pairs']:,} pairs that several people judged, all agree about {agreement['unanimous']:,} "
         "whether they are positive. Falotico and Quatto's kappa, agreement above that of answers by the toss of a "
         f"coin, is {agreement['falotico_quatto_kappa']:.2f}."
+    )
+
+
+SAID = pa.list_(pa.struct([("person", pa.string()), ("answer", pa.string()), ("gain", pa.float64())]))
+"""Of a label: what each person who counts answered, as JSON, and what that is worth."""
+
+
+def join_answers(
+    labels: pa.Table, accepted: pa.Table, stored: Sequence[Mapping[str, Any]], candidates: pa.Table
+) -> pa.Table:
+    """The labels with ``said`` and ``proposals``; people are p1, p2 ... in the order in which their answers came."""
+    names: dict[str, str] = {}
+    for row in sorted(stored, key=lambda row: (row["import"], row["sheet"], row["pair_id"], row["worker"])):
+        names.setdefault(identify_worker(row["worker"]), f"p{len(names) + 1}")
+    said: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in keep_last(accepted.filter(pc.field("role") == CANDIDATE)).to_pylist():
+        told = {"person": names[row["worker"]], "answer": row["answer"], "gain": row["gain"]}
+        said[row["image_id"], row["caption_id"]].append(told)
+    proposals: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in candidates.to_pylist():
+        proposals[row["image_id"], row["caption_id"]] += row["proposals"]
+    pairs = list(zip(labels["image_id"].to_pylist(), labels["caption_id"].to_pylist(), strict=True))
+    every = [sorted(said[pair], key=lambda own: int(own["person"][1:])) for pair in pairs]
+    labels = labels.append_column(pa.field("said", SAID, nullable=False), pa.array(every, SAID))
+    kind = candidates.schema.field("proposals").type
+    return labels.append_column(
+        pa.field("proposals", kind, nullable=False), pa.array([proposals[pair] for pair in pairs], kind)
     )

@@ -21,16 +21,11 @@ Scores = Mapping[str, "float | FloatArray"]
 """Model to its score, or to (S,) samples of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bias:
-    """How far scores on labels from some models' proposals are from those on labels from all."""
-
-    all: float | FloatArray  # mean over all models
-    own: float | FloatArray  # over the models whose proposals were verified
-    others: float | FloatArray | None  # over the others; None where there are none
+Parts = Mapping[str, "float | FloatArray | None"]
+"""What is measured over all models (``all``), over the annotators (``own``) and over the ``others``, None of none."""
 
 
-def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> Bias:
+def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> Parts:
     r"""The bias that the choice of annotators brings into scores.
 
     .. math:: B_\Theta = \frac{1}{|\mathrm{All}|} \sum_{\phi \in \mathrm{All}} |s_\Theta(\phi) - s_{\mathrm{All}}(\phi)|
@@ -43,37 +38,26 @@ def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> B
 
     Example:
         >>> measure_bias({"a": 0.5, "b": 0.25}, {"a": 0.5, "b": 0.75}, ["a"])
-        Bias(all=0.25, own=0.0, others=0.5)
+        {'all': 0.25, 'own': 0.0, 'others': 0.5}
     """
     gaps: dict[str, Any] = {model: abs(scores[model] - full[model]) for model in full}
     own = [gap for model, gap in gaps.items() if model in annotators]
     others = [gap for model, gap in gaps.items() if model not in annotators]
-    return Bias(_mean([*own, *others]), _mean(own), _mean(others) if others else None)
+    return {"all": _mean([*own, *others]), "own": _mean(own), "others": _mean(others)}
 
 
-def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[int, Bias]:
+def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[int, Parts]:
     """Number of annotators to the mean bias over all sets of so many, without that of all models."""
-    full = score(frozenset(models))
-    sizes: dict[int, Bias] = {}
+    full, sizes = score(frozenset(models)), dict[int, Parts]()
     for size in range(1, len(models)):
-        sets = [frozenset(own) for own in combinations(sorted(models), size)]
-        found = [measure_bias(score(own), full, own) for own in sets]
-        others = [bias.others for bias in found if bias.others is not None]
-        sizes[size] = Bias(_mean([bias.all for bias in found]), _mean([bias.own for bias in found]), _mean(others))
+        found = [measure_bias(score(frozenset(own)), full, own) for own in combinations(sorted(models), size)]
+        sizes[size] = {part: _mean([bias[part] for bias in found if bias[part] is not None]) for part in found[0]}
     return sizes
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """What joining the annotators does to scores, as a mean over all sets that a model can join."""
-
-    own: float | FloatArray  # to the model's own
-    others: float | FloatArray | None  # to those of the other models; None where there are none
-
-
-def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[str, Gain]:
+def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[str, Parts]:
     """Annotator to what its joining the annotators does to scores, with its sign."""
-    names, gains = sorted(annotators), {}
+    names, gains = sorted(annotators), dict[str, Parts]()
     for model in names:
         rest = [other for other in names if other != model]
         sets = [frozenset(own) for size in range(1, len(names)) for own in combinations(rest, size)]
@@ -83,12 +67,12 @@ def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]],
             for other in before:
                 changes.setdefault(other, []).append(after[other] - before[other])
         others = [_mean(change) for other, change in changes.items() if other != model]
-        gains[model] = Gain(_mean(changes[model]), _mean(others) if others else None)
+        gains[model] = {"own": _mean(changes[model]), "others": _mean(others)}
     return gains
 
 
-def _mean(values: Collection[float | FloatArray]) -> float | FloatArray:
-    return sum(values) / len(values)
+def _mean(values: Collection[Any]) -> Any:  # noqa: ANN401 - numbers or arrays of them
+    return sum(values) / len(values) if values else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
