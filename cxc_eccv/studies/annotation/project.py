@@ -288,8 +288,7 @@ class Project:
                 questionnaire,
                 (proposal.candidates, proposal.known),
                 request=request,
-                # What data it is about stands in annotation.json; which files a library has read is no part of it.
-                proposal={name: fact for name, fact in proposal.facts.items() if name != "data"},
+                proposal=proposal.facts,
                 **({"without_reasons": True} if without_reasons else {}),
             )
         return Project.open(self.folder, self.library)

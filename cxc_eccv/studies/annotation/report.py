@@ -200,11 +200,6 @@ def _find_lists(answers: pa.Table, candidates: pa.Table) -> tuple[IntArray, list
     return np.array([row for row, _ in places], dtype=np.int64), [listed for _, listed in places]
 
 
-def _order_models(listed: Sequence[tuple[str, int]]) -> list[str]:
-    """Models by name; last what no model proposed."""
-    return sorted({model for model, _ in listed}, key=lambda model: (model == DRAWN, model))
-
-
 def _count(
     votes: IntArray, rows: IntArray, listed: Sequence[tuple[str, int]], *, by_rank: bool = False
 ) -> Iterator[Answered]:

@@ -425,12 +425,6 @@ def _describe(pool: Pool, strategy: Strategy, seed: int) -> dict[str, Any]:
             for name, run in pool.runs.items()
         },
         "near": NEAR,
-        "data": {
-            "edition": pool.library.edition,
-            "version": pool.library.catalog.version,
-            "content": pool.library.karpathy(pool.split).fingerprint,
-            "files": pool.library.files_used(),
-        },
     }
 
 

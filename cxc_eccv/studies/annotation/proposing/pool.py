@@ -182,11 +182,8 @@ class Strategy:
     """One way to choose. A new one is one file in ``proposing/strategies`` that defines ``STRATEGY``."""
 
     name: str  # equal to the file's name
-    title: str  # in words
-    rule: str  # what it proposes and what is asked first, a sentence
     choose: Callable[[Pool], Chosen]
     depth: int | None = None  # how many items of a list are looked at by default; None where it looks at no lists
     models: tuple[int, int | None] = (1, None)  # the fewest and the most; None for no limit
     directions: tuple[str, ...] = ("i2t", "t2i")  # those that every model must rank
     takes: tuple[str, ...] = ("queries",)  # of queries, classifier, probabilities, threshold and metric
-    citation: str = ""  # empty where it is this package's own

@@ -94,9 +94,7 @@ def _number(text: str, separator: str) -> float | str | None:
 
 FORMAT = Format(
     name="csv",
-    title="CSV table",
     exported="a row per question for any spreadsheet: fill in the last columns; a copy for each person",
-    answered="the filled-in table, saved as CSV in UTF-8",
     ending=".csv",
     render=render,
     read=read,

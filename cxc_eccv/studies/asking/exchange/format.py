@@ -21,9 +21,7 @@ class Format:
     """A tool or a kind of file."""
 
     name: str  # as its file
-    title: str  # what people call it
     exported: str  # what is written, and what to do with it
-    answered: str  # what is read back
     ending: str  # of the files that are read back
     render: Callable[[Sequence[Asked], Handout], Mapping[str, str]]
     read: Callable[[Path, Scheme], Iterator[tuple[str, Record]]]

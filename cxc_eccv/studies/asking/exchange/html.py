@@ -16,9 +16,7 @@ def render(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
 
 FORMAT = Format(
     name="html",
-    title="HTML page",
     exported="one page, which works offline where its images are embedded: send it to people, who save their answers",
-    answered="the JSONL file that the page saves",
     ending=".jsonl",
     render=render,
     read=read,

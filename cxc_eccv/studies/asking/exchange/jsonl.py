@@ -30,9 +30,7 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
 
 FORMAT = Format(
     name="jsonl",
-    title="JSON lines",
     exported="a line per question: fill in worker, answer and details; a copy for each person",
-    answered="the filled-in file, or what a script wrote in its form",
     ending=".jsonl",
     render=render,
     read=read,

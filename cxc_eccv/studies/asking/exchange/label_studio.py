@@ -186,9 +186,7 @@ def _single(values: list[Any]) -> object:
 
 FORMAT = Format(
     name="label_studio",
-    title="Label Studio",
     exported="tasks to import and the labeling configuration of their project",
-    answered="the project's export, as JSON or JSON-MIN",
     ending=".json",
     render=render,
     read=read,

@@ -90,9 +90,6 @@ def _move(retrieved: Retrieved, score: Score) -> tuple[FloatArray, FloatArray]:
 
 STRATEGY = Strategy(
     name="bounds",
-    title="what would move a number",
-    rule="the top 25 of every query and model; first the pair whose label moves the metric most: the absolute "
-    "difference between the pair positive and not, summed over the models and the two directions",
     choose=choose,
     depth=25,
     takes=("queries", "metric"),

@@ -70,12 +70,8 @@ def _take_halves(first: IntArray, second: IntArray, budget: int | None) -> IntAr
 
 STRATEGY = Strategy(
     name="cxc",
-    title="what is alike in the other modality",
-    rule="an image with a caption of an image that is described like it or looks like it (the 5 most similar of each), "
-    "half by either; the most similar first",
     choose=choose,
     depth=NEIGHBOURS,
     directions=(),
     takes=(),
-    citation="Parekh et al., EACL 2021, arXiv:2004.15020, section 2",
 )

@@ -21,9 +21,6 @@ def choose(pool: Pool) -> Chosen:
 
 STRATEGY = Strategy(
     name="disagreement",
-    title="where models disagree",
-    rule="the top 25 of every query and model; first the pair whose 1 / rank (0 outside a list) has the largest "
-    "standard deviation over the models, summed over the two directions",
     choose=choose,
     depth=25,
     models=(2, None),

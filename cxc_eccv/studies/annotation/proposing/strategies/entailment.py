@@ -34,11 +34,8 @@ def choose(pool: Pool) -> Chosen:
 
 STRATEGY = Strategy(
     name="entailment",
-    title="one of the best captions of each image",
-    rule="one caption, drawn, of the top 30 of each image; and a tenth of all pairs by chance; in a drawn order",
     choose=choose,
     depth=30,
     models=(1, 1),
     directions=("i2t",),
-    citation="Yan et al., Findings of ACL 2023, section 5",
 )

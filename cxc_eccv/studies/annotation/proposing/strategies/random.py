@@ -31,8 +31,6 @@ def draw_pairs(pool: Pool, number: int, images: IntArray, captions: IntArray) ->
 
 STRATEGY = Strategy(
     name="random",
-    title="chance",
-    rule="pairs of any query with any item, all with the same chance, in the order of the draw",
     choose=choose,
     models=(0, None),
     directions=(),

@@ -37,9 +37,6 @@ def choose(pool: Pool) -> Chosen:
 
 STRATEGY = Strategy(
     name="uncertainty",
-    title="where a classifier is in doubt",
-    rule="the pairs of a table of probabilities, or of the models' top 5; first the pair whose probability is nearest "
-    "to the threshold",
     choose=choose,
     depth=5,
     models=(0, None),
