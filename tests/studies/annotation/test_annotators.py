@@ -1,7 +1,9 @@
 """Owner and annotators: sheets shared out, begun, corrected, held back; what is published; further kinds of pairs."""
 
+import csv
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -267,3 +269,25 @@ def test_a_model_of_a_file_is_the_same_request_with_or_without_new_options(sampl
     assert project.propose(run, budget=10, size=5) is project
     with pytest.raises(InvalidOption, match="no answer yet"):
         project.propose(run, budget=10, size=5, without_reasons=True)
+
+
+def test_results_of_mturk_are_read_by_the_documented_recipe(project, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[3] / "docs" / "annotation.md").read_text(encoding="utf-8")
+    (recipe,) = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def from_mturk" in code]
+    names = {}
+    exec(recipe, names)
+    project.export("asked", "csv", images="images/{file_name}", sheets=[0])
+    with Path("asked/questions.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    filled_in = ("worker", "answer", "shortcomings", "errors", "remark", "seconds")
+    uploaded = [{f"Input.{name}": row[name] for name in row if name not in filled_in} for row in rows]
+    results = [row | {"WorkerId": "A1", "WorkTimeInSeconds": "9", "Answer.answer": "no"} for row in uploaded]
+    with Path("batch.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, results[0])
+        table.writeheader()
+        table.writerows(results)
+    names["from_mturk"]("batch.csv", "answers.csv")
+    done = project.add_answers(["answers.csv"])
+    assert (done.added, done.unfinished) == (7, ())
+    assert set(done.project.answers()["worker"].to_pylist()) == {"a1"}

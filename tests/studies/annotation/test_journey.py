@@ -226,7 +226,7 @@ def test_what_comes_next_can_be_done(command, sample_library, tmp_path):
     command("export", "p", "--format", "jsonl", "--images", "images/{file_name}", "--output", "lines")
     questions = tmp_path / "lines" / "questions.jsonl"
     printed = command("import", "p", fill_in(questions, tmp_path / "ann.jsonl", "ann", set()))  # no to everything
-    assert [words[2] for words in next_of(printed)] == ["undo", "report", "check"]
+    assert [words[2] for words in next_of(printed)] == ["undo", "report", "check", "check"]
     printed = command("check", "p", "--accept", "0:ann")
     assert "sheet 0 of ann (round 1): accepted, was to be checked by hand" in printed
     assert [words[2] for words in next_of(printed)] == ["merge"]
