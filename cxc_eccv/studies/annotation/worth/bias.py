@@ -21,7 +21,7 @@ Scores = Mapping[str, "float | FloatArray"]
 """Model to its score, or to (S,) samples of it."""
 
 
-Parts = Mapping[str, "float | FloatArray | None"]
+Parts = Mapping[str, Any]
 """What is measured over all models (``all``), over the annotators (``own``) and over the ``others``, None of none."""
 
 

@@ -172,7 +172,7 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], checks: C
     times = [row["seconds"] for row in rows]
     seconds = None if None in times else float(sum(times))
     hasty = seconds is not None and seconds < checks.least_seconds
-    unsure = f"{known} known pairs right tell no more care than chance" if checks.least_accuracy else ""
+    unsure = f"{known} known pairs right do not tell care from chance" if checks.least_accuracy else ""
     if known.bounds[0] > checks.least_accuracy:
         unsure = ""
     doubted = (checks.straight and straight) or hasty or unsure or any(missed.values())
