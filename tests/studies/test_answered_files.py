@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 
 from cxc_eccv.studies.asking.answers import read_answers
 from cxc_eccv.studies.asking.exchange import formats
-from cxc_eccv.studies.asking.questionnaire import questionnaire_id
-from cxc_eccv.studies.asking.questions import CANDIDATE, Question
+from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.entailment.labelled import read_labelled
 
 pytestmark = pytest.mark.thorough
 
-SHEETS = [[Question("p0", 1, 2, "a.jpg", "A dog.", CANDIDATE, ())]]
+ASKING = Questionnaire(schemes()["eccv"], [[Question("p0", 1, 2, "a.jpg", "A dog.", CANDIDATE, ())]])
 ASKED = {
-    "questionnaire": questionnaire_id(SHEETS, schemes()["eccv"]),
+    "questionnaire": ASKING.id,
     "sheet": 0,
     "pair_id": "p0",
     "image_id": 1,
@@ -42,7 +41,7 @@ TASK = {
 
 
 def answers(form):
-    return lambda path: read_answers([path], SHEETS, schemes()["eccv"], form)
+    return lambda path: read_answers([path], [ASKING], form)
 
 
 JSON = {
@@ -72,5 +71,5 @@ def test_parquet(name, data, new, damage, tmp_path):
 def test_a_value_nested_600_deep(form, tmp_path):
     nested = "[" * 600 + "1" + "]" * 600
     text = json.dumps([TASK]).replace('["yes"]', nested) if form == "label_studio" else nested
-    path = tmp_path / f"a{formats()[form].endings[0]}"
+    path = tmp_path / f"a{formats()[form].ending}"
     check(answers(form), path, text.encode())

@@ -126,7 +126,7 @@ def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> Label
     labels = _check_labels(path, table, {**facts, **CONSTANT})
     metadata = {LABELS_FACTS: json.dumps(labels.facts, ensure_ascii=False)}
     with replaced_file(path) as part:
-        write_parquet(labels.table.replace_schema_metadata(metadata), part)
+        write_parquet(table.replace_schema_metadata(metadata), part)
     return labels
 
 

@@ -5,14 +5,14 @@
     FOLDER/annotation.json              name, scheme, split, seed, the data it is about, and how many rounds there are
     FOLDER/rounds/1/round.json          how its pairs were proposed, and hashes of the tables beside it
     FOLDER/rounds/1/candidates.parquet  pairs to ask about, with who proposed them
-    FOLDER/rounds/1/known.parquet       pairs that were proposed and are known to match: nobody is asked about them
+    FOLDER/rounds/1/known.parquet       pairs that were proposed and are known to match, unless they are asked about too
     FOLDER/rounds/1/questions.parquet   the sheets, known pairs among the candidates
     FOLDER/rounds/1/answers.parquet     what was imported so far
-    FOLDER/checks.json                  what somebody decided about doubtful sheets
+    FOLDER/checks.json                  what somebody decided about sheets and people
     FOLDER/labels.parquet, README.md    what follows from the answers of all rounds
 
-A step ends in one rename, so that a process that dies at any point leaves the project as it was; only a card may be
-older than its labels, until the next merge. Equal steps give equal bytes, and a file that was changed since is refused.
+A step ends in one rename for each file that it changes, so that a process that dies leaves a whole project. Equal
+steps give equal bytes, and a file that was changed since is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,45 +29,61 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.judgments.evidence import Thresholds, gather, label_sources, official_sources, sources_of
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LabelFile, write_labels
-from cxc_eccv.sources.reading import read_json
-from cxc_eccv.studies.annotation.labelling.card import check_terms, is_unchanged, label_card
-from cxc_eccv.studies.annotation.labelling.settling import describe_labels, settle
+from cxc_eccv.sources.reading import read_json, shown
+from cxc_eccv.studies.annotation.labelling.card import check_terms, is_unchanged, join_answers, label_card
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, propose
 from cxc_eccv.studies.annotation.rounds import (
     RESTORE,
     ROUNDS,
     Round,
-    add_answers,
     read_round,
     round_numbers,
     seal,
+    store,
     unseal,
     write_round,
 )
-from cxc_eccv.studies.asking.answers import SCHEMA as ANSWERS
-from cxc_eccv.studies.asking.exchange import Format, formats
-from cxc_eccv.studies.asking.quality.sheets import Checks, accept, judge_sheets, read_checks, write_checks
-from cxc_eccv.studies.asking.questions import CANDIDATES_A_SHEET, Question, build_sheets
+from cxc_eccv.studies.asking.answers import SAID, SCHEMA, Unfinished, read_answers
+from cxc_eccv.studies.asking.exchange import find_format, find_images
+from cxc_eccv.studies.asking.quality.sheets import (
+    BY_HAND,
+    REJECTED,
+    SheetQuality,
+    accept,
+    judge_sheets,
+    read_checks,
+    write_checks,
+)
+from cxc_eccv.studies.asking.questionnaire import Handout, describe_question, list_files
+from cxc_eccv.studies.asking.questions import (
+    CANDIDATES_A_SHEET,
+    POSITIVE,
+    Question,
+    Questionnaire,
+    build_practice,
+    build_sheets,
+)
 from cxc_eccv.studies.asking.schemes import Scheme, schemes
+from cxc_eccv.studies.asking.settling import describe_labels, settle
+from cxc_eccv.studies.asking.texts import Texts, read_texts
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.strict_json import COUNT, TEXT, WHOLE
-from cxc_eccv.writing import locked, refuse_unwritable, replaced_file, write_json
+from cxc_eccv.writing import locked, refuse_unwritable, replaced_file, write_json, write_rows
 
-__all__ = ["CARD", "LABELS", "PROJECT", "Project", "compare_labels"]
-
-PROJECT, LABELS, CARD = "annotation.json", "labels.parquet", "README.md"
+PROJECT, LABELS, CARD, RATINGS = "annotation.json", "labels.parquet", "README.md", "ratings.csv"
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 PAIR = ["image_id", "caption_id"]
-SAID = pa.schema([("image_id", pa.int64()), ("caption_id", pa.int64()), ("source_positive", pa.bool_())])
+SOURCE = pa.schema([("image_id", pa.int64()), ("caption_id", pa.int64()), ("source_positive", pa.bool_())])
+
+CXC_KINDS = {("image", "caption"): "sits", ("image", "image"): "sis", ("caption", "caption"): "sts"}
 
 DATA = {"edition": TEXT, "version": TEXT, "content": TEXT, "images": COUNT, "captions": COUNT}
 FACTS = {"name": TEXT, "scheme": TEXT, "split": TEXT, "seed": WHOLE, "data": DATA, "rounds": COUNT}
@@ -75,6 +91,19 @@ FACTS = {"name": TEXT, "scheme": TEXT, "split": TEXT, "seed": WHOLE, "data": DAT
 
 PATIENCE = 60.0
 """Seconds to wait for another process that is at a step of the same project."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import, or the undoing of one, did."""
+
+    project: Project  # as it is now
+    number: int  # of the import; 0 for those of older versions
+    added: int  # answers
+    changed: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()  # answers before and after
+    unfinished: tuple[Unfinished, ...] = ()
+    removed: int = 0
+    dropped: tuple[tuple[int, str], ...] = ()  # sheets and workers whose decisions went with their answers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,8 +167,9 @@ class Project:
             raise InvalidOption(
                 f"name {name!r} is taken by a source, as are {', '.join(label_sources())}; choose another (--name)"
             )
-        if scheme not in schemes():
-            raise UnknownName("scheme", scheme, schemes())
+        able = {own.name: own for own in schemes().values() if own.in_projects}
+        if scheme not in able:
+            raise UnknownName("scheme", scheme, able)
         content = library.karpathy(split)
         data = {
             "edition": library.edition,
@@ -148,17 +178,11 @@ class Project:
             "images": content.image_ids.size,
             "captions": content.caption_ids.size,
         }
-        return cls(folder, library, name, schemes()[scheme], split, seed, data)
+        return cls(folder, library, name, able[scheme], split, seed, data)
 
     @classmethod
     def open(cls, folder: str | Path, library: Library) -> Project:
-        """The project in a folder, every file of it checked.
-
-        Raises:
-            SourceMissing: there is none, or a file or a round of it is missing.
-            MalformedSource: a file was changed, or is of another version of this package.
-            DataError: it is about other data than that at hand.
-        """
+        """The project in a folder, every file of it checked."""
         folder, path = Path(folder), Path(folder) / PROJECT
         if not path.is_file():
             there = bool(round_numbers(folder))
@@ -179,37 +203,42 @@ class Project:
         numbers = round_numbers(folder)
         _refuse_lost(folder, len(numbers), facts["rounds"])
         project = cls(folder, library, facts["name"], scheme, split, facts["seed"], data)
-        rounds = tuple(read_round(folder, number, project.checksum, scheme) for number in numbers)
-        return replace(project, rounds=rounds)
+        rounds: list[Round] = []
+        for number in numbers:
+            first = rounds[-1].numbers.stop if rounds else 0
+            rounds.append(read_round(folder, number, project.checksum, scheme, first))
+        return replace(project, rounds=tuple(rounds))
 
     def propose(
         self,
         runs: Mapping[str, Run],
         *,
-        strategy: str = "eccv",
+        strategy: str | None = None,
         size: int = CANDIDATES_A_SHEET,
         leave_open: bool = False,
+        without_reasons: bool = False,
         sources: Sequence[str] | None = None,
         **options: Any,  # noqa: ANN401 - of cxc_eccv.studies.annotation.proposing.propose
     ) -> Project:
         """Add a round: candidates that no earlier round asked about, in sheets with known pairs among them.
 
         The same request once more, while sheets of the round that it made are open, changes nothing: it may be the
-        repetition of one that was killed after its round was written.
+        repetition of one that was killed after its round was written. Pairs of sheets whose answers were all rejected
+        are open again.
 
         Args:
             runs: name of each model to its run.
-            strategy: how pairs are chosen.
+            strategy: how pairs are chosen; None for ``eccv``, and for ``cxc`` where the scheme asks about two images
+                or two captions.
             size: candidates of a sheet.
-            leave_open: go on although sheets of the last round have no answer; they can still be answered.
+            leave_open: go on although sheets have no answer; they can still be answered.
+            without_reasons: do not ask why a match is not whole, as in ECCV Caption's second stage.
             sources: whose labels are known; None for those of all people, label files of the library among them.
             **options: of :func:`cxc_eccv.studies.annotation.proposing.propose`.
-
-        Raises:
-            InvalidOption: sheets of the last round are open, and the request is another.
-            DataError: nothing is left to ask, or another process has added a round meanwhile.
         """
-        request = _identify(runs, strategy=strategy, size=size, sources=sources, **options)
+        strategy = strategy or ("eccv" if self.scheme.sides == ("image", "caption") else "cxc")
+        chosen = {"strategy": strategy, "size": size, "sources": sources, **options}
+        request = _identify(runs, **chosen, **({"without_reasons": True} if without_reasons else {}))
         if self._waits_for_answers(request, leave_open=leave_open):
             with self._hold():  # counts a round whose writer died before
                 return self
@@ -220,7 +249,8 @@ class Project:
             strategy=strategy,
             seed=self.seed,
             sources=sources,
-            asked=self.candidates() if self.rounds else None,
+            sides=self.scheme.sides,
+            asked=self._asked_pairs() if self.rounds else None,
             **options,
         )
         if not proposal.candidates.num_rows:
@@ -236,10 +266,13 @@ class Project:
             self.library.karpathy(self.split),
             positive=self._find_matches(sources),
             is_near=proposal.is_near,
-            invalid=(self.library.invalid_ids("image"), self.library.invalid_ids("caption")),
+            invalid=self._invalid,
+            rated=self._find_rated(),
+            sides=self.scheme.sides,
             size=size,
             seed=self.seed + number - 1,
         )
+        questionnaire = Questionnaire(self.scheme, sheets, self.rounds[-1].numbers.stop if self.rounds else 0)
         with self._hold():
             if len(round_numbers(self.folder)) >= number:
                 raise DataError(
@@ -252,35 +285,70 @@ class Project:
                 self.folder,
                 number,
                 self.checksum,
-                self.scheme,
-                (proposal.candidates, proposal.known, sheets),
+                questionnaire,
+                (proposal.candidates, proposal.known),
                 request=request,
-                # What data it is about stands in annotation.json; which files a library has read is no part of it.
-                proposal={name: fact for name, fact in proposal.facts.items() if name != "data"},
+                proposal=proposal.facts,
+                **({"without_reasons": True} if without_reasons else {}),
             )
         return Project.open(self.folder, self.library)
 
     def _waits_for_answers(self, request: str | None, *, leave_open: bool) -> bool:
         """Whether sheets of the last round are open and it was requested alike; another request may be refused."""
         last = self.rounds[-1] if self.rounds else None
-        if last is None or not last.open_sheets:
+        still = [number for number in self.open_sheets() if last is not None and number in last.numbers]
+        if last is None or not still:
             return False
         is_repeated = request is not None and last.facts["request"] == request
         if not (is_repeated or leave_open):
             raise InvalidOption(
-                f"{len(last.open_sheets)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. "
+                f"{len(still)} of {len(last.sheets)} sheets of round {last.number} have no answer yet. "
                 "Import answers to them first, or leave them open (--leave-open)."
             )
         return is_repeated
 
+    def _asked_pairs(self) -> pa.Table:
+        """Candidates of all rounds but of sheets whose answers were all rejected."""
+        judged = self.judge()
+        rejected = {own.sheet for own in judged} - {own.sheet for own in judged if own.verdict != REJECTED}
+        sheets = (sheet for number, sheet in enumerate(self.questions()) if number in rejected)
+        again = {(own.image_id, own.caption_id) for sheet in sheets for own in sheet}
+        table = self.candidates().select(PAIR)
+        pairs = zip(*(table[name].to_pylist() for name in PAIR), strict=True)
+        return table.filter(pa.array([pair not in again for pair in pairs], pa.bool_()))
+
     def _find_matches(self, sources: Sequence[str] | None) -> tuple[IntArray, IntArray]:
         """(P,) image ids and caption ids of pairs that people call positive, or that were asked about."""
+        if self.scheme.sides != ("image", "caption"):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
         people = [name for name, source in sources_of(self.library).items() if source.official]
         names = dict.fromkeys([*people, *(sources or ())])
         judged = pa.concat_tables(_gather(self.library, self.split, name) for name in names)
         tables = [judged.filter(judged["source_positive"]).select(PAIR), self.candidates().select(PAIR)]
         image_ids, caption_ids = (np.concatenate([np.asarray(table[name]) for table in tables]) for name in PAIR)
         return image_ids, caption_ids
+
+    def _find_rated(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]] | None:
+        """Pairs that CxC rates as high and as low as the scheme wants of known ones; None where it rates none."""
+        if self.scheme.rated_gold is None or self.split not in ("validation", "test"):
+            return None
+        try:
+            table = self.library.cxc(CXC_KINDS[self.scheme.sides], self.split)
+        except SourceMissing:
+            return None
+        high, low = self.scheme.rated_gold
+        ratings = np.asarray(table["rating"])
+        # SITS has the caption on the left.
+        names = ("right_id", "left_id") if CXC_KINDS[self.scheme.sides] == "sits" else ("left_id", "right_id")
+        ids = [np.asarray(table[name]) for name in names]
+        valid = ~np.any([np.isin(own, invalid) for own in ids for invalid in self._invalid], axis=0)
+        first, second = ((ids[0][rows & valid], ids[1][rows & valid]) for rows in (ratings >= high, ratings <= low))
+        return first, second
+
+    @property
+    def _invalid(self) -> tuple[IntArray, IntArray]:
+        """Image ids and caption ids that describe nothing."""
+        return self.library.invalid_ids("image"), self.library.invalid_ids("caption")
 
     @property
     def checksum(self) -> str:
@@ -298,40 +366,106 @@ class Project:
         if not path.is_file() or read_json(path) != content:
             write_json(path, content)
 
-    def add_answers(self, paths: Iterable[str | Path], form: str = "jsonl") -> Project:
-        """Add what people answered, all files or, where any line is not in order, none.
-
-        The files say which round they answer. Answers that are there already are no error.
+    def export(
+        self,
+        folder: str | Path,
+        form: str = "html",
+        *,
+        images: str | Path = "coco",
+        sheets: Collection[int] | None = None,
+        texts: str | Path | None = None,
+        practice: int = 0,
+        worker: str = "",
+    ) -> list[Path]:
+        """Write questions for people, as a page or for a tool; nothing in them tells the known pairs.
 
         Args:
-            paths: files of one round, as they were exported and filled in.
+            folder: where to write; other files in it stay.
             form: a name of :func:`cxc_eccv.studies.asking.exchange.formats`.
-
-        Raises:
-            MalformedSource: an answer to no question of the round, or another one than before; with both places.
+            images: see :func:`cxc_eccv.studies.asking.exchange.find_images`.
+            sheets: their numbers; None for all of the last round.
+            texts: folder of :func:`cxc_eccv.studies.asking.texts.read_texts`.
+            practice: questions on the page that come first and are not saved.
+            worker: whose sheets these are, filled in.
         """
-        if form not in formats():
-            raise UnknownName("format", form, formats())
-        files = [Path(path) for path in paths]
-        with self._hold():
-            answered = Project.open(self.folder, self.library)._find_round(files, formats()[form])
-            add_answers(answered, self.scheme, files, form)
-        return Project.open(self.folder, self.library)
+        numbers = self.round().numbers if sheets is None else sheets
+        rounds = [own for own in self.rounds if set(own.numbers) & set(numbers)] or [self.round()]
+        scheme, sheets_asked = rounds[0].questionnaire.scheme, self.questions()
+        content = self.library.karpathy(self.split)
+        avoid = {(own.image_id, own.caption_id) for sheet in sheets_asked for own in sheet}
+        first = build_practice(content, practice, avoid, invalid=self._invalid, seed=self.seed) if practice else []
+        shown_sheets = [sheet for number, sheet in enumerate(sheets_asked) if number in set(numbers)]
+        questions = [*(own for sheet in shown_sheets for own in sheet), *first]
+        spoken, own_texts = (scheme, Texts()) if texts is None else read_texts(texts, scheme)
+        addresses = find_images(images, list_files(questions, scheme), self.library, self.split)
+        practised = [(describe_question(own, scheme, addresses), own.role == POSITIVE) for own in first]
+        questionnaires = [own.questionnaire for own in rounds]
+        handout = Handout(spoken, own_texts, worker, practised)
+        return find_format(form).export(questionnaires, addresses, folder, numbers, handout)
 
-    def _find_round(self, files: Sequence[Path], form: Format) -> Round:
-        """The round that the files answer; where they do not say it, the last."""
-        numbers = {asked.facts["questionnaire"]: asked.number for asked in self.rounds}
-        answered: dict[int, Path] = {}
-        for file in files:
-            try:
-                _, record = next(form.read(file, self.scheme), ("", {}))
-            except DataError:  # what is wrong with it is said where all of it is read
-                record = {}
-            answered.setdefault(numbers.get(str(record.get("questionnaire")), len(self.rounds)), file)
-        if len(answered) > 1:
-            places = ", ".join(f"{file} round {number}" for number, file in sorted(answered.items()))
-            raise InvalidOption(f"these answer several rounds: {places}. Import the files of each by themselves.")
-        return self.round(next(iter(answered), None))
+    def add_answers(self, paths: Iterable[str | Path], form: str | None = None, *, replace: bool = False) -> Imported:
+        """Add whole sheets that people answered; where any line is not in order, none.
+
+        The files say which round they answer. Answers that are there already are no error, and another answer of the
+        same person to the same question is one unless it is to ``replace`` the first. ``form`` is a name of
+        :func:`cxc_eccv.studies.asking.exchange.formats`; None for that of each file's ending.
+        """
+        with self._hold():
+            now = Project.open(self.folder, self.library)
+            questionnaires = [own.questionnaire for own in now.rounds]
+            latest = {key: row for own in now.rounds for key, row in own.latest.items()}
+            whole = {key[:2] for key in latest}
+            reading = read_answers(paths, questionnaires, form, replace=replace, whole=whole)
+            number = 1 + max((row["import"] for own in now.rounds for row in own.stored), default=0)
+            added, changed = [], []
+            for row in reading.answers.to_pylist():
+                before = latest.get((row["sheet"], row["worker"], row["pair_id"]))
+                if before is None:
+                    added.append(row)
+                elif any(before[name] != row[name] for name in SAID):
+                    if not replace:
+                        file, _, where = row["origin"].partition(", ")
+                        raise MalformedSource(
+                            file,
+                            where,
+                            f"another answer of {shown(row['worker'])} about {row['pair_id']} than the one from "
+                            f"{before['origin']}",
+                            "one answer of a worker to a question: remove one of the two, let the new one count "
+                            "(--replace), or undo the import of the other (cxc-eccv annotate undo)",
+                        )
+                    changed.append((before, row))
+            new = [*added, *(row for _, row in changed)]
+            for own in now.rounds:
+                rows = [row for row in new if row["sheet"] in own.numbers]
+                if rows:
+                    mine = [{**row, "sheet": row["sheet"] - own.questionnaire.first, "import": number} for row in rows]
+                    store(own.folder, own.questionnaire.id, [*own.stored, *mine])
+        after = Project.open(self.folder, self.library)
+        return Imported(after, number, len(added), tuple(changed), reading.unfinished)
+
+    def undo(self, number: int | None = None) -> Imported:
+        """Take the answers of an import away, the last where none is named; what they replaced counts again."""
+        with self._hold():
+            now = Project.open(self.folder, self.library)
+            numbers = {row["import"] for own in now.rounds for row in own.stored}
+            wanted = max(numbers, default=None) if number is None else number
+            if wanted is None or wanted not in numbers:
+                there = ", ".join(map(str, sorted(numbers))) or "none"
+                raise InvalidOption(f"{self.folder} has no import {'' if wanted is None else wanted}; it has: {there}")
+            removed = 0
+            for own in now.rounds:
+                kept = [row for row in own.stored if row["import"] != wanted]
+                removed += len(own.stored) - len(kept)
+                if len(kept) < len(own.stored):
+                    store(own.folder, own.questionnaire.id, kept)
+            after, checks = Project.open(self.folder, self.library), read_checks(self.folder)
+            answers = after.answers()
+            left = set(zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True))
+            dropped = tuple(sorted(checks.by_hand.keys() - left))
+            if dropped:
+                by_hand = {key: good for key, good in checks.by_hand.items() if key in left}
+                write_checks(self.folder, replace(checks, by_hand=by_hand))
+        return Imported(after, wanted, 0, removed=removed, dropped=dropped)
 
     def round(self, number: int | None = None) -> Round:
         """A round by its number; the last where none is given."""
@@ -342,31 +476,47 @@ class Project:
             raise InvalidOption(f"{self.folder} has no round {wanted}; choose one from 1 to {len(self.rounds)}")
         return self.rounds[wanted - 1]
 
-    def decide(self, by_hand: Mapping[tuple[int, str], bool], least_seconds: float | None = None) -> bool:
-        """Keep what somebody who looked at answers says of sheets; returns whether that changes anything.
-
-        Args:
-            by_hand: sheet, as in :meth:`questions`, and worker to whether the answers are good. A later decision takes
-                the place of an earlier one.
-            least_seconds: time below which a sheet is too hasty; None for what it was.
-
-        Raises:
-            InvalidOption: what :func:`cxc_eccv.studies.asking.quality.sheets.judge_sheets` raises.
-        """
+    def decide(
+        self,
+        by_hand: Mapping[tuple[int, str], bool] | None = None,
+        *,
+        workers: Mapping[str, bool] | None = None,
+        **settings: Any,  # noqa: ANN401 - least_seconds, least_accuracy and straight of Checks
+    ) -> list[tuple[SheetQuality, SheetQuality]]:
+        """Keep what somebody decided about sheets and people; returns the sheets that it changes, before and after."""
         with self._hold():
-            before = read_checks(self.folder)
-            least = before.least_seconds if least_seconds is None else least_seconds
-            after = Checks(least, {**before.by_hand, **by_hand})
-            answers = Project.open(self.folder, self.library).answers()
-            judge_sheets(answers, after)  # raises where a sheet cannot be decided so
+            before, answers = read_checks(self.folder), Project.open(self.folder, self.library).answers()
+            for worker in (workers or {}).keys() - set(answers["worker"].to_pylist()):
+                raise InvalidOption(f"worker {shown(worker)} has no answers here")
+            rejected = {name for name, counts in (workers or {}).items() if not counts}
+            after = replace(
+                before,
+                by_hand={**before.by_hand, **(by_hand or {})},
+                rejected_workers=before.rejected_workers - (workers or {}).keys() | rejected,
+                **{name: value for name, value in settings.items() if value is not None},
+            )
+            doubtful = (own for own in judge_sheets(answers, after) if own.verdict == BY_HAND)
+            good = {(own.sheet, own.worker): True for own in doubtful if (workers or {}).get(own.worker)}
+            after = replace(after, by_hand={**good, **after.by_hand})
+            judged = judge_sheets(answers, after)  # raises where a sheet cannot be decided so
             if after != before:
                 write_checks(self.folder, after)
-            return after != before
+            pairs = zip(judge_sheets(answers, before), judged, strict=True)
+            return [(old, new) for old, new in pairs if (old.verdict, old.checked) != (new.verdict, new.checked)]
+
+    def judge(self) -> list[SheetQuality]:
+        """A verdict on every answered sheet."""
+        return judge_sheets(self.answers(), read_checks(self.folder))
+
+    def open_sheets(self, people: int = 1) -> list[int]:
+        """Numbers of the sheets that fewer people have answered, rejected answers left out."""
+        counts = Counter(own.sheet for own in self.judge() if own.verdict != REJECTED)
+        return [number for number in range(len(self.questions())) if counts[number] < people]
 
     def merge(
         self,
         *,
-        rule: str = "majority",
+        rule: str | None = None,
         version: str = "1.0.0",
         least_answers: int = 1,
         licence: str | None = None,
@@ -377,26 +527,18 @@ class Project:
         Answers of accepted sheets count, those included that somebody checked by hand and found good.
 
         Args:
-            rule: of :func:`cxc_eccv.studies.annotation.labelling.settling.settle`.
+            rule: of :func:`cxc_eccv.studies.asking.settling.settle`.
             version: of the labels.
             least_answers: people who must have answered about a pair.
             licence: of the labels, an id of the Hub such as ``cc-by-4.0``.
             citation: of the labels, BibTeX.
-
-        Raises:
-            DataError: no answer counts, or too few about every pair; or a README that is not ours, or that was changed,
-                stands in the folder.
         """
         terms = check_terms(licence, citation)
+        if self.scheme.sides != ("image", "caption"):
+            raise InvalidOption(f"scheme {self.scheme.name} makes ratings, and no labels: write_ratings")
         with self._hold():
             now = Project.open(self.folder, self.library)
-            answers = now.answers()
-            judged = judge_sheets(answers, read_checks(self.folder))
-            accepted = accept(answers, judged)
-            if not accepted.num_rows:
-                why = f"none of {len(judged)} answered sheets is accepted" if judged else "nobody has answered yet"
-                raise DataError(f"{self.folder}: {why}; import answers first, or decide about sheets: annotate check")
-            table = settle(accepted, self.scheme, rule, least_answers=least_answers)
+            answers, judged, accepted, table = now._settle(rule, least_answers)
             # Those of images and captions, whatever else a library has read.
             files = {name: sha for name, sha in self.library.files_used().items() if name.startswith("karpathy")}
             proposals = [asked.facts["proposal"] for asked in now.rounds]
@@ -404,7 +546,7 @@ class Project:
                 "name": self.name,
                 "version": version,
                 "split": self.split,
-                "rule": rule,
+                "rule": rule or self.scheme.rule,
                 "least_answers": least_answers,
                 "scheme": self.scheme.name,
                 "sheets": dict(sorted(Counter(sheet.verdict for sheet in judged).items())),
@@ -414,6 +556,7 @@ class Project:
                 **describe_labels(answers, accepted, table),
                 **terms,
             }
+            table = join_answers(table, accepted, [row for own in now.rounds for row in own.stored], now.candidates())
             card, path = label_card(facts, table), self.folder / CARD
             if path.is_file() and not is_unchanged(path.read_text(encoding="utf-8", errors="replace")):
                 raise DataError(
@@ -425,32 +568,64 @@ class Project:
                 part.write_text(card, encoding="utf-8", newline="\n")
             return labels
 
+    def write_ratings(self, *, least_answers: int = 1) -> Path:
+        """Write the mean rating of every pair of two images or two captions, in the layout of CxC's files."""
+        with self._hold():
+            table = Project.open(self.folder, self.library)._settle("mean", least_answers)[3]
+            side = self.scheme.sides[0]
+            names, rows = (f"{side}1", f"{side}2", "agg_score"), []
+            files = self.library.images(self.split)
+            known = dict(zip(files["image_id"].to_pylist(), files["file_name"].to_pylist(), strict=True))
+            for row in table.to_pylist():
+                ids = [row[name] for name in PAIR]
+                shown_as = [known[own] if side == "image" else f"COCO_val2014:sentid:{own}" for own in ids]
+                method = "i2i_csim" if side == "image" else "c2c_isim"
+                rows.append(dict(zip(names, (*shown_as, row["rating"]), strict=True)) | {"sampling_method": method})
+            return write_rows(self.folder / RATINGS, rows)
+
+    def _settle(self, rule: str | None, least_answers: int) -> tuple[pa.Table, list[SheetQuality], pa.Table, pa.Table]:
+        """All answers, verdicts on their sheets, the accepted ones, and the labels that they make."""
+        answers, judged = self.answers(), self.judge()
+        accepted = accept(answers, judged)
+        if not accepted.num_rows:
+            why = f"none of {len(judged)} answered sheets is accepted" if judged else "nobody has answered yet"
+            raise DataError(f"{self.folder}: {why}; import answers first, or decide about sheets: annotate check")
+        return answers, judged, accepted, settle(accepted, self.scheme, rule, least_answers=least_answers)
+
     def candidates(self) -> pa.Table:
         """Those of all rounds."""
         return pa.concat_tables([CANDIDATES.empty_table(), *(asked.candidates for asked in self.rounds)])
 
-    def questions(self) -> list[list[Question]]:
-        """The sheets of all rounds, one after the other."""
+    def questions(self) -> list[Sequence[Question]]:
+        """The sheets of all rounds, one after the other; the place of a sheet is its number everywhere."""
         return [sheet for asked in self.rounds for sheet in asked.sheets]
 
     def answers(self) -> pa.Table:
-        """Those of all rounds; ``sheet`` is the place in :meth:`questions`."""
-        tables, before = [ANSWERS.empty_table()], 0
-        for asked in self.rounds:
-            sheets = pc.add(asked.answers["sheet"], pa.scalar(before, pa.int32()))
-            tables.append(asked.answers.set_column(0, ANSWERS.field("sheet"), sheets))
-            before += len(asked.sheets)
-        return pa.concat_tables(tables)
+        """Those of all rounds that count; ``sheet`` is the place in :meth:`questions`."""
+        return pa.concat_tables([SCHEMA.empty_table(), *(asked.answers for asked in self.rounds)])
 
     @contextmanager
     def _hold(self) -> Iterator[None]:
-        """Against other processes at a step of this project, which ends by counting the rounds that there are.
-
-        A process that dies before leaves one too few, never one too many: a round that is counted was there.
-        """
+        """Against other processes at a step of this project, which ends by counting the rounds that there are."""
         with locked(self.folder / ROUNDS, PATIENCE):
             yield
             self._write_facts(rounds=len(round_numbers(self.folder)))
+
+
+def assign_sheets(
+    sheets: Sequence[int], people: Sequence[str], each: int, done: Collection[tuple[int, str]] = ()
+) -> dict[str, list[int]]:
+    """Person to sheets, so that so many people answer each, and all about as many; nobody what they have done."""
+    if not 1 <= each <= len(people) or len(set(people)) < len(people):
+        raise InvalidOption(f"{each} people a sheet out of {', '.join(people)}: give as many different names, or more")
+    assigned: dict[str, list[int]] = {person: [] for person in people}
+    for sheet in sheets:
+        answered = {worker for number, worker in done if number == sheet}
+        left = [person for person in people if person not in answered]
+        left.sort(key=lambda person: len(assigned[person]))
+        for person in left[: max(0, each - len(answered))]:
+            assigned[person].append(sheet)
+    return assigned
 
 
 def _refuse_lost(folder: Path, found: int, counted: int) -> None:
@@ -459,10 +634,7 @@ def _refuse_lost(folder: Path, found: int, counted: int) -> None:
 
 
 def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
-    """Labelled pairs that official sources judge too.
-
-    A row per pair and source: ``image_id``, ``caption_id``, ``positive`` as labelled, ``source``, ``source_positive``.
-    """
+    """Labelled pairs that official sources judge too."""
     labelled, tables = labels.table.select([*PAIR, "positive"]), []
     for name in official_sources():
         both = labelled.join(_gather(library, labels.split, name), PAIR, join_type="inner")
@@ -472,13 +644,13 @@ def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
 
 def _gather(library: Library, split: str, source: str) -> pa.Table:
     """What a source says of images with captions: a row per pair, positive where it is in either direction."""
-    tables = [SAID.empty_table()]
+    tables = [SOURCE.empty_table()]
     for direction in ("i2t", "t2i"):
-        said = gather(library, split, direction, source, Thresholds())
-        if said is not None:
-            sides = (said.queries, said.items) if direction == "i2t" else (said.items, said.queries)
-            tables.append(pa.table([*sides, said.positive], schema=SAID))
-    found = pa.concat_tables(tables).group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(SAID.names)
+        judged = gather(library, split, direction, source, Thresholds())
+        if judged is not None:
+            sides = (judged.queries, judged.items) if direction == "i2t" else (judged.items, judged.queries)
+            tables.append(pa.table([*sides, judged.positive], schema=SOURCE))
+    found = pa.concat_tables(tables).group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(SOURCE.names)
     return found.add_column(2, "source", pa.array([source] * found.num_rows, pa.string()))
 
 

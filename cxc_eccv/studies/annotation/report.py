@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import DataError
+from cxc_eccv.errors import DataError, SourceMissing
 from cxc_eccv.evaluation.report import provenance_of
+from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels
 from cxc_eccv.studies.annotation.labelling.changes import LabelChanges
-from cxc_eccv.studies.annotation.labelling.settling import keep_last, settle, weigh_workers
 from cxc_eccv.studies.annotation.project import LABELS, Project
-from cxc_eccv.studies.annotation.reported import DRAWN, RANKS, AnnotationReport, Answered, Told
+from cxc_eccv.studies.annotation.reported import DRAWN, RANKS, AnnotationReport, Answered, Doubted, Told
 from cxc_eccv.studies.asking.quality.agreement import (
     Together,
     classify,
@@ -27,59 +27,68 @@ from cxc_eccv.studies.asking.quality.agreement import (
 )
 from cxc_eccv.studies.asking.quality.sheets import (
     BY_HAND,
+    REJECTED,
     Checks,
     accept,
+    count_known,
     group_workers,
     judge_sheets,
     judge_workers,
     keep_sheets,
     read_checks,
 )
-from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
+from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Question
 from cxc_eccv.studies.asking.schemes import Scheme
+from cxc_eccv.studies.asking.settling import keep_last, settle, weigh_workers
 from cxc_eccv.types import IntArray
-
-__all__ = ["report_annotation", "report_project"]
 
 NO_MODEL = "No model was named: cxc-eccv annotate report FOLDER MODELS... shows what the labels change for them."
 NOT_MERGED = "No labels are merged yet: cxc-eccv annotate merge makes them of the answers."
+
+MATCHES = 3.0
+"""Rating of CxC from which on a caption describes its image."""
 
 
 def report_project(
     project: Project, changes: LabelChanges | None = None, command: str | None = None
 ) -> AnnotationReport:
     """The report on a project as it is now, with what its labels do to models where some were given."""
-    content, path = project.library.karpathy(project.split), project.folder / LABELS
+    path = project.folder / LABELS
     labels = read_labels(path) if path.is_file() else None
     answers, checks = project.answers(), read_checks(project.folder)
-    rule = "majority" if labels is None else labels.facts["rule"]
+    judged = judge_sheets(answers, checks)
+    rule = project.scheme.rule if labels is None else labels.facts["rule"]
     cautions = []
     if labels is not None:
-        counted = accept(answers, judge_sheets(answers, checks))
+        least = labels.facts.get("least_answers", 1)
         try:
-            settled = settle(counted, project.scheme, rule, least_answers=labels.facts.get("least_answers", 1))
+            settled = settle(accept(answers, judged), project.scheme, rule, least_answers=least)
         except DataError:  # nothing that was accepted is left to be settled
             settled = LABELS_SCHEMA.empty_table()
-        if not settled.equals(labels.table):
+        if not settled.select(LABELS_SCHEMA.names).equals(labels.table):
             cautions.append(
                 "The merged labels are not what the answers say by now: answers came, or sheets were decided, since. "
                 "cxc-eccv annotate merge makes them anew."
             )
     why = NOT_MERGED if labels is None else NO_MODEL
     facts = provenance_of(project.library, split=project.split, **({"command": command} if command else {}))
+    kept = [answers.filter(pa.array([], pa.bool_()))] if not judged else []
+    kept += [keep_sheets(answers, judged, verdict) for verdict in {own.verdict for own in judged} - {REJECTED}]
+    is_cross_modal = project.scheme.sides == ("image", "caption")
     return report_annotation(
         answers,
         project.candidates(),
         project.scheme,
         name=project.name,
         sheets_asked=len(project.questions()),
-        captions=dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)),
+        questions={own.pair_id: own for sheet in project.questions() for own in sheet},
         changes=why if changes is None else changes,
         checks=checks,
         rule=rule,
         folder=str(project.folder),
         cautions=cautions,
         provenance=facts,
+        doubted=find_doubted(pa.concat_tables(kept), project.library, project.split) if is_cross_modal and kept else (),
     )
 
 
@@ -88,47 +97,72 @@ def report_annotation(
     candidates: pa.Table,
     scheme: Scheme,
     *,
-    captions: Mapping[int, str],
+    questions: Mapping[str, Question],
     checks: Checks | None = None,
-    rule: str = "majority",
+    rule: str | None = None,
     cautions: Sequence[str] = (),
-    **facts: Any,  # noqa: ANN401 - name, folder, sheets_asked, changes and provenance of AnnotationReport
+    **facts: Any,  # noqa: ANN401 - name, folder, sheets_asked, changes, doubted and provenance of AnnotationReport
 ) -> AnnotationReport:
-    """Judge sheets and workers, and count what accepted sheets say.
-
-    References:
-        Chun et al., ECCV Caption, ECCV 2022, appendices B.2 and B.3, Tables B.1 to B.3.
-    """
+    """Judge sheets and workers, and count what accepted sheets say; ``questions`` are by their pair ids."""
     checks = checks or Checks()
     judged = judge_sheets(answers, checks)
     accepted = keep_last(accept(answers, judged).filter(pc.field("role") == CANDIDATE))
     classes, codes = classify(accepted, scheme)
-    with_label, reliability, unknown = _weigh(accepted, scheme, rule)
+    with_label, reliability, unknown = _weigh(accepted, scheme, rule or scheme.rule)
     rows, listed = _find_lists(accepted, candidates)
     return AnnotationReport(
         scheme=scheme,
         candidates=candidates.num_rows,
         golds={role: _count_sheets(answers.filter(pc.field("role") == role)) for role in (POSITIVE, NEGATIVE)},
         least_seconds=checks.least_seconds,
-        rule=rule,
+        rule=rule or scheme.rule,
         sheets=tuple(judged),
         workers=tuple(judge_workers(judged)),
+        known={worker: str(known) for worker, known in count_known(answers).items()},
         activity=tuple(group_workers(judged)) if judged else (),
         classes=classes,
         agreement=measure_agreement(accepted, scheme),
         by_pair=tuple(compare_workers(accepted)),
         with_label=with_label,
         reliability=reliability,
-        by_rank=tuple(_count_by_rank(codes, rows, listed, len(classes))),
+        by_rank=tuple(_count(np.eye(len(classes), dtype=np.int64)[codes], rows, listed, by_rank=True)),
         details={
-            own.label: (tuple(own.choices), tuple(_count_ticks(accepted, rows, listed, own.name, own.choices)))
+            own.label: (tuple(own.choices), tuple(_count(_tick(accepted, own.name, own.choices), rows, listed)))
             for own in scheme.details
         },
-        to_check=tuple(_tell(keep_sheets(answers, judged, BY_HAND), captions)),
-        remarks=tuple(_tell(answers.filter(pc.field("remark") != ""), captions)),
+        to_check=tuple(_tell(keep_sheets(answers, judged, BY_HAND), questions)),
+        remarks=tuple(_tell(answers.filter(pc.field("remark") != ""), questions)),
         cautions=(*cautions, *unknown),
         **facts,
     )
+
+
+def find_doubted(answers: pa.Table, library: Library, split: str) -> tuple[Doubted, ...]:
+    """Captions of images that people turned down as descriptions of them, or that CxC rates below 3."""
+    content = library.karpathy(split)
+    owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+    texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
+    counts: dict[int, list[int]] = {}
+    for row in answers.select(["image_id", "caption_id", "positive"]).to_pylist():
+        if owners.get(row["caption_id"]) == row["image_id"]:
+            count = counts.setdefault(row["caption_id"], [0, 0])
+            count[0] += not row["positive"]
+            count[1] += 1
+    ratings: dict[int, float] = {}
+    try:
+        table = library.cxc("sits", split)
+        own = (row for row in table.to_pylist() if owners.get(row["left_id"]) == row["right_id"])
+        ratings = {row["left_id"]: row["rating"] for row in own}
+    except (SourceMissing, DataError):  # of a split that CxC did not rate
+        pass
+    found = {caption for caption, (no, _) in counts.items() if no}
+    found |= {caption for caption, rating in ratings.items() if rating < MATCHES}
+    rows = []
+    for caption in found:
+        turned_down, total = counts.get(caption, (0, 0))
+        text = " ".join(texts[caption].split())
+        rows.append(Doubted(owners[caption], caption, text, turned_down, total, ratings.get(caption)))
+    return tuple(sorted(rows, key=lambda row: (-row.turned_down, row.rating or 0.0, row.caption_id)))
 
 
 def _weigh(
@@ -166,62 +200,41 @@ def _find_lists(answers: pa.Table, candidates: pa.Table) -> tuple[IntArray, list
     return np.array([row for row, _ in places], dtype=np.int64), [listed for _, listed in places]
 
 
-def _order_models(listed: Sequence[tuple[str, int]]) -> list[str]:
-    """Models by name; last what no model proposed."""
-    return sorted({model for model, _ in listed}, key=lambda model: (model == DRAWN, model))
-
-
-def _count_by_rank(
-    codes: IntArray, rows: IntArray, listed: Sequence[tuple[str, int]], n_classes: int
+def _count(
+    votes: IntArray, rows: IntArray, listed: Sequence[tuple[str, int]], *, by_rank: bool = False
 ) -> Iterator[Answered]:
-    """Table B.2: of every model the answers by rank, then all of them; and each answer once."""
-
-    def count(chosen: NDArray[np.bool_]) -> tuple[int, ...]:
-        return tuple(np.bincount(codes[rows[chosen]], minlength=n_classes).tolist())
-
+    """Of (A, C) votes of answers the sums by model, and of each answer once; Table B.2 by rank, too, and Table B.3."""
     models = np.array([model for model, _ in listed])
     ranks = np.array([rank if rank <= RANKS else 0 for _, rank in listed])
-    for model in _order_models(listed):
+
+    def add(chosen: NDArray[np.bool_]) -> tuple[int, ...]:
+        return tuple(votes[rows[chosen]].sum(axis=0).tolist())
+
+    for model in sorted({model for model, _ in listed}, key=lambda model: (model == DRAWN, model)):
         of_model = models == model
-        if model != DRAWN:
+        if by_rank and model != DRAWN:
             for rank in sorted(set(ranks[of_model].tolist()), key=lambda rank: rank or 999):
-                yield Answered(model, rank, count(of_model & (ranks == rank)))
-        yield Answered(model, None, count(of_model))
+                yield Answered(model, rank, add(of_model & (ranks == rank)))
+        yield Answered(model, None, add(of_model))
     if listed:
-        yield Answered("", None, tuple(np.bincount(codes, minlength=n_classes).tolist()))
+        yield Answered("", None, tuple(votes.sum(axis=0).tolist()))
 
 
-def _count_ticks(
-    answers: pa.Table, rows: IntArray, listed: Sequence[tuple[str, int]], group: str, choices: Iterable[str]
-) -> Iterator[Answered]:
-    """Table B.3: how often each choice was ticked, by model; and of each answer once."""
+def _tick(answers: pa.Table, group: str, choices: Iterable[str]) -> IntArray:
+    """(A, C) whether each choice was ticked."""
+    ticked = [json.loads(details).get(group, ()) for details in answers["details"].to_pylist()]
     names = list(choices)
-    ticks = np.zeros((answers.num_rows, len(names)), dtype=np.int64)
-    for row, details in enumerate(answers["details"].to_pylist()):
-        ticks[row, [names.index(tick) for tick in json.loads(details).get(group, ())]] = 1
-    models = np.array([model for model, _ in listed])
-    for model in _order_models(listed):
-        yield Answered(model, None, tuple(ticks[rows[models == model]].sum(axis=0).tolist()))
-    if listed:
-        yield Answered("", None, tuple(ticks.sum(axis=0).tolist()))
+    return np.array([[name in own for name in names] for own in ticked], dtype=np.int64).reshape(-1, len(names))
 
 
-def _tell(answers: pa.Table, captions: Mapping[int, str]) -> Iterator[Told]:
+def _tell(answers: pa.Table, questions: Mapping[str, Question]) -> Iterator[Told]:
     for row in answers.to_pylist():
-        answer = json.loads(row["answer"])
+        answer, own = json.loads(row["answer"]), questions[row["pair_id"]]
         if isinstance(answer, dict):
             answer = " and ".join(name for name, holds in answer.items() if holds) or "none"
         words = str(answer).replace("_", " ")
         ticks = [tick.replace("_", " ") for group in json.loads(row["details"]).values() for tick in group]
-        yield Told(
-            row["sheet"],
-            row["worker"],
-            row["image_id"],
-            row["caption_id"],
-            " ".join(captions[row["caption_id"]].split()),
-            row["role"],
-            f"{words}: {', '.join(ticks)}" if ticks else words,
-            row["positive"],
-            row["seconds"],
-            row["remark"],
-        )
+        same = {name: row[name] for name in ("sheet", "worker", "image_id", "caption_id", "role", "positive")}
+        same |= {name: row[name] for name in ("seconds", "remark")}
+        said = f"{words}: {', '.join(ticks)}" if ticks else words
+        yield Told(**same, caption=own.caption, answer=said, file_name=own.file_name, other=own.other)

@@ -18,8 +18,6 @@ from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.tables import MISSING, Table
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["DRAWN", "OTHERS", "RANKS", "AnnotationReport", "Answered", "Told", "show_seconds"]
-
 SCHEMA = 1
 
 RANKS = 5
@@ -58,6 +56,20 @@ class Told:
     positive: bool  # whether it makes the pair positive
     seconds: float | None  # it took, where that is known
     remark: str  # what the worker wrote
+    file_name: str = ""  # of the image
+    other: str = ""  # file name of a second image, or a second caption
+
+
+@dataclass(frozen=True, slots=True)
+class Doubted:
+    """A caption of an image's own that people turned down, or that CxC rates low."""
+
+    image_id: int
+    caption_id: int
+    caption: str
+    turned_down: int  # by so many answers
+    answers: int  # out of so many
+    rating: float | None  # of CxC
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +85,7 @@ class AnnotationReport:
     rule: str  # by which the answers are settled
     sheets: tuple[SheetQuality, ...]
     workers: tuple[WorkerQuality, ...]
+    known: Mapping[str, str]  # worker to known pairs answered rightly, of how many, with the interval of the share
     activity: tuple[Activity, ...]
     classes: tuple[str, ...]  # names of the answers in by_rank
     agreement: tuple[Agreement, ...]  # about the answers, and about what is positive
@@ -86,6 +99,7 @@ class AnnotationReport:
     remarks: tuple[Told, ...]  # answers with a remark
     changes: LabelChanges | str  # what new labels do to models, or why that is not known
     cautions: tuple[str, ...] = ()  # what else to know before believing the numbers
+    doubted: tuple[Doubted, ...] = ()
     folder: str = ""  # of the project, as commands name it; empty outside of one
     provenance: Mapping[str, Any] = field(default_factory=dict)  # of data, models and versions
 
@@ -106,6 +120,7 @@ class AnnotationReport:
             *([self.agreement_table] if self.sheets else []),
             *([self.pair_table(most)] if self.by_pair else []),
             *([self.rank_table, *self.detail_tables] if self.by_rank else []),
+            *([self.caption_table(most)] if self.sheets and self.doubted else []),
             *self.change_tables,
         ]
 
@@ -150,8 +165,9 @@ class AnnotationReport:
     def _explain_sheets(self, n_timed: int) -> Iterator[str]:
         n_sheets = len(self.sheets)
         yield (
-            "A sheet with both known pairs wrong is rejected, one with anything else against it checked by hand; its "
-            f"answers count once it is accepted: {self.command} --accept SHEET:WORKER, or --reject."
+            "A sheet with anything against it is checked by hand, and its answers count once it is accepted: "
+            f"{self.command} --accept SHEET:WORKER, or --reject. The same answer to all candidates is a warning alone, "
+            "unless --straight asks for more."
         )
         if min(self.golds[role] for role in (POSITIVE, NEGATIVE)) < n_sheets:
             yield "Sheets without a known pair of a kind cannot fail it: their verdicts rest on the rest alone."
@@ -186,22 +202,27 @@ class AnnotationReport:
         """Sums of every worker, and the agreement with the settled labels."""
         labels = {pair.first: pair for pair in self.with_label}
         hasty = ["hasty"] if self.least_seconds else []
-        header = ["Worker", "sheets", "accepted", "rejected", "missed yes", "missed no", "one answer", *hasty]
+        header = ["Worker", "sheets", "accepted", "rejected", "known right", "missed yes", "missed no", "one answer"]
+        header += hasty
         header += ["median time", "shared pairs", "as labelled", "kappa", "reliable"]
         rows = []
         for worker in self.workers[:most]:
-            counts = [worker.submitted, worker.accepted, worker.rejected, worker.missed_positives]
-            counts += [worker.missed_negatives, worker.straight, *([worker.hasty] if hasty else [])]
+            counts = [worker.submitted, worker.accepted, worker.rejected]
+            missed = [worker.missed_positives, worker.missed_negatives, worker.straight]
+            missed += [worker.hasty] if hasty else []
             label = labels.get(worker.worker)
             agreed = [MISSING] * 3 if label is None else [f"{label.pairs:,}", f"{label.share:.1%}", show(label.kappa)]
             reliable = show(self.reliability.get(worker.worker), "{:.1%}")
             time = show_seconds(worker.median_seconds)
-            rows.append([worker.worker, *map("{:,}".format, counts), time, *agreed, reliable])
+            numbers = [*map("{:,}".format, counts), self.known[worker.worker], *map("{:,}".format, missed)]
+            rows.append([worker.worker, *numbers, time, *agreed, reliable])
         notes = [
-            "missed yes, missed no: sheets whose known positive, or known negative, was answered wrongly. Shared "
-            f"pairs: also judged by others; as labelled: share of them that the worker says what is settled of all "
-            f"answers ({self.rule.replace('_', ' ')}), which the worker's own is among; kappa: Cohen's of the two; "
-            "reliable: the chance that an answer is right, by Dawid and Skene's model, which believes what most say."
+            "Known right: known pairs answered rightly, of how many, with the 95% interval of the share; who is not "
+            "above the toss of a coin with all of it is checked by hand. Missed yes, missed no: sheets whose known "
+            "positive, or known negative, was answered wrongly. Shared pairs: also judged by others; as labelled: "
+            "share of them that the worker says what is settled of all answers "
+            f"({self.rule.replace('_', ' ')}), which the worker's own is among; kappa: Cohen's of the two; reliable: "
+            "the chance that an answer is right, by Dawid and Skene's model, which believes what most say."
         ]
         return Table([(text,) for text in header], rows, "Workers", notes=[*_more(self.workers, most), *notes])
 
@@ -266,6 +287,17 @@ class AnnotationReport:
             header = [("",), *((choice.replace("_", " "),) for choice in choices), ("Ticks",)]
             tables.append(Table(header, rows, title.rstrip("?"), "percent of the ticks, Table B.3 of ECCV Caption"))
         return tables
+
+    def caption_table(self, most: int | None = None) -> Table:
+        """What may be invalid captions, appendix C.1 of ECCV Caption."""
+        rows = [
+            [str(own.caption_id), own.caption, f"{own.turned_down} of {own.answers}", show(own.rating, "{:.2f}")]
+            for own in self.doubted[:most]
+        ]
+        header = [("Caption",), ("",), ("Turned down",), ("CxC",)]
+        notes = [*_more(self.doubted, most), "Look at them: some describe nothing, or another image."]
+        title = "Captions that may not describe their own image"
+        return Table(header, rows, title, "appendix C.1 of ECCV Caption", prose=frozenset([1]), notes=notes)
 
     @property
     def change_tables(self) -> list[Table]:

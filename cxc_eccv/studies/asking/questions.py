@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -13,19 +14,8 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError
 from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import IntArray, check_whole, positions_of
-
-__all__ = [
-    "CANDIDATE",
-    "NEGATIVE",
-    "POSITIVE",
-    "QUESTIONS",
-    "Question",
-    "build_sheets",
-    "pair_id",
-    "sheets_from_table",
-    "sheets_to_table",
-]
 
 CANDIDATE, POSITIVE, NEGATIVE = "candidate", "known positive", "known negative"
 """What a question is there for; people are not told."""
@@ -44,15 +34,14 @@ QUESTIONS = pa.schema(
         ("caption", pa.string()),
         ("role", pa.string()),
         ("captions", pa.list_(pa.string())),
+        ("other", pa.string()),
     ]
 )
-"""A row per question, in the order in which they are asked."""
+"""A row per question, in the order in which they are asked; tables of older versions have no ``other``."""
 
 Pair = tuple[int, int]
-"""An image id and a caption id."""
-
 Pairs = tuple[IntArray, IntArray]
-"""(P,) image ids and (P,) caption ids."""
+"""(P,) ids of the first and of the second items: images and captions, unless the scheme has other sides."""
 
 IsNear = Callable[[IntArray, IntArray], NDArray[np.bool_]]
 """Whether a model has a pair near the top of a list, for (P,) image ids and caption ids."""
@@ -60,7 +49,7 @@ IsNear = Callable[[IntArray, IntArray], NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One pair to judge."""
+    """One pair to judge; of two images or two captions the ids are those of the first and of the second."""
 
     pair_id: str  # stable over exports; another text or image has another
     image_id: int
@@ -69,6 +58,25 @@ class Question:
     caption: str  # the sentence, as it is shown
     role: str  # CANDIDATE, POSITIVE or NEGATIVE
     captions: tuple[str, ...]  # the image's own captions but one, for schemes that show them
+    other: str = ""  # file name of a second image, or a second sentence
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Questionnaire:
+    """Sheets of questions, and how they are asked."""
+
+    scheme: Scheme
+    sheets: Sequence[Sequence[Question]]
+    first: int = 0  # number of the first sheet; numbers go on across the rounds of a project
+    portable: bool = False  # whether an answer counts wherever its pair is asked about, on whichever sheet
+
+    @property
+    def id(self) -> str:
+        """Of the questions in their order and of how they are asked: another questionnaire has another."""
+        if self.portable:
+            return f"q_{self.scheme.name}"
+        content = [self.scheme.name, [[own.pair_id for own in sheet] for sheet in self.sheets]]
+        return "q" + blake2b(json.dumps(content).encode(), digest_size=6).hexdigest()
 
 
 def pair_id(image_id: int, caption_id: int, caption: str) -> str:
@@ -90,55 +98,62 @@ def build_sheets(
     positive: Pairs,
     is_near: IsNear,
     invalid: Pairs | None = None,
+    rated: tuple[Pairs, Pairs] | None = None,
+    sides: tuple[str, str] = ("image", "caption"),
     size: int = CANDIDATES_A_SHEET,
     seed: int = 0,
 ) -> list[list[Question]]:
     """Sheets of candidates in a drawn order, each with a known positive and a known negative somewhere among them.
 
     The positive is an image with a caption of its own, the negative a random pair of the split that no source calls
-    positive and no model has near the top of a list. Neither is a candidate, neither shares image or caption with
-    another pair of its sheet, and no pair is asked about on two sheets.
-
-    Args:
-        candidates: columns ``image_id`` and ``caption_id``, each pair once.
-        content: the split, with texts and file names.
-        positive: (P,) image ids and (P,) caption ids of all pairs that match, or of which nobody is sure that they do
-            not: what a source calls positive, and what people were asked about before.
-        is_near: whether a model has each of some pairs near the top of a list.
-        invalid: (I,) image ids and (C,) caption ids that no known pair may have: captions that describe nothing.
-        size: candidates of a sheet; the last may have fewer.
-        seed: of order and draws.
-
-    Raises:
-        InvalidOption: a size below 1.
-        DataError: no candidate, one of them twice or not of the split; or too small a split to draw from.
+    positive and no model has near the top of a list; ``rated`` pairs go before these, and of two images or two captions
+    are the only ones. Neither is a candidate, neither shares an item with another pair of its sheet, and no pair is
+    asked about on two sheets. ``positive`` are all pairs that match, or of which nobody is sure that they do not;
+    ``invalid`` are the image ids and the caption ids that no known pair may have.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 3.2.
     """
     check_whole("size", size)
-    asked, texts = _check(candidates), _Texts(content)
+    asked, texts = _check(candidates), _Texts(content, sides)
     random = np.random.default_rng(seed)
     order = random.permutation(len(asked)).tolist()
     starts, taken = range(0, len(order), size), set(asked)
-    shuffled = random.permutation(content.caption_ids.size)
-    own = (content.caption_image_ids[shuffled], content.caption_ids[shuffled])
-    number = DRAWS + DRAWS_A_SHEET * len(starts)
-    drawn = (random.choice(content.image_ids, number), random.choice(content.caption_ids, number))
-    is_far = ~_is_among(drawn, _join(own, positive), content) & ~is_near(*drawn)
-    golden = {
-        POSITIVE: _pick(own, _is_valid(own, invalid)),
-        NEGATIVE: _pick(drawn, _is_valid(drawn, invalid) & is_far),
-    }
+    golden = dict(zip((POSITIVE, NEGATIVE), (_to_dict(pairs, random) for pairs in rated or ((), ())), strict=True))
+    is_cross_modal = sides == ("image", "caption")
+    if is_cross_modal:
+        number = DRAWS + DRAWS_A_SHEET * len(starts)
+        for role, pairs in _draw_known(content, positive, is_near, invalid, number, random).items():
+            golden[role] |= {pair: None for pair in pairs if pair not in golden[role]}
     sheets = []
     for start in starts:
         sheet = [texts.ask(asked[place], CANDIDATE) for place in order[start : start + size]]
         for role, pairs in golden.items():
-            pair = _find_apart(pairs, sheet, taken, role)
-            taken.add(pair)
-            sheet.append(texts.ask(pair, role))
+            pair = _find_apart(pairs, sheet, taken, sides)
+            if pair is not None:
+                taken.add(pair)
+                sheet.append(texts.ask(pair, role))
+            elif is_cross_modal:
+                raise DataError(
+                    f"no {role} is left that shares neither image nor caption with its sheet and is asked about "
+                    "nowhere else; ask about fewer candidates, or fewer of them a sheet"
+                )
         sheets.append([sheet[place] for place in random.permutation(len(sheet)).tolist()])
     return sheets
+
+
+def build_practice(
+    content: KarpathySplit, number: int, avoid: set[Pair], *, invalid: Pairs | None = None, seed: int = 0
+) -> list[Question]:
+    """Questions to practise on, none of which is asked about: an image with a caption of its own, then of another."""
+    random, texts = np.random.default_rng([seed, number]), _Texts(content)
+    nothing = np.empty(0, np.int64)
+    known = _draw_known(
+        content, (nothing, nothing), lambda ids, _: np.zeros(ids.size, bool), invalid, DRAWS + number, random
+    )
+    left = {role: [pair for pair in pairs if pair not in avoid] for role, pairs in known.items()}
+    roles = [(POSITIVE, NEGATIVE)[place % 2] for place in range(number)]
+    return [texts.ask(left[role].pop(), role) for role in roles]
 
 
 def sheets_to_table(sheets: Sequence[Sequence[Question]]) -> pa.Table:
@@ -148,11 +163,9 @@ def sheets_to_table(sheets: Sequence[Sequence[Question]]) -> pa.Table:
 
 
 def sheets_from_table(table: pa.Table) -> list[list[Question]]:
-    """The sheets of a table of :func:`sheets_to_table`.
-
-    Raises:
-        DataError: another table, or one that was changed.
-    """
+    """The sheets of a table of :func:`sheets_to_table`; DataError where it is another, or was changed."""
+    if "other" not in table.column_names:
+        table = table.append_column("other", pa.array([""] * table.num_rows, pa.string()))
     if table.schema != QUESTIONS:
         raise DataError(f"no table of questions: columns {', '.join(table.column_names)}")
     sheets: list[list[Question]] = []
@@ -169,7 +182,7 @@ def sheets_from_table(table: pa.Table) -> list[list[Question]]:
         if number != len(sheets) - 1:
             raise DataError(f"a question of sheet {number} after one of sheet {len(sheets) - 1}; keep their order")
         question = Question(**row | {"captions": tuple(row["captions"])})
-        if question.pair_id != pair_id(question.image_id, question.caption_id, question.caption):
+        if question.pair_id != pair_id(question.image_id, question.caption_id, question.caption + question.other):
             raise DataError(f"question {question.pair_id} is not the one that its id was made of; restore the table")
         sheets[-1].append(question)
     return sheets
@@ -185,20 +198,34 @@ def _check(candidates: pa.Table) -> list[Pair]:
     return asked
 
 
-def _pick(pairs: Pairs, chosen: NDArray[np.bool_]) -> dict[Pair, None]:
-    """Chosen pairs in their order; a dict, as used ones are removed anywhere in it."""
-    images, captions = (ids[chosen].tolist() for ids in pairs)
-    return dict.fromkeys(zip(images, captions, strict=True))
+def _to_dict(pairs: Pairs | tuple[()], random: np.random.Generator) -> dict[Pair, None]:
+    """Pairs in a drawn order; a dict, as used ones are removed anywhere in it."""
+    if not pairs:
+        return {}
+    order = random.permutation(pairs[0].size)
+    return dict.fromkeys(zip(pairs[0][order].tolist(), pairs[1][order].tolist(), strict=True))
 
 
-def _join(*pairs: Pairs) -> Pairs:
-    images, captions = zip(*pairs, strict=True)
-    return np.concatenate(images), np.concatenate(captions)
-
-
-def _is_valid(pairs: Pairs, invalid: Pairs | None) -> NDArray[np.bool_]:
-    images, captions = invalid or (np.empty(0, dtype=np.int64),) * 2
-    return ~np.isin(pairs[0], images) & ~np.isin(pairs[1], captions)
+def _draw_known(
+    content: KarpathySplit,
+    positive: Pairs,
+    is_near: IsNear,
+    invalid: Pairs | None,
+    number: int,
+    random: np.random.Generator,
+) -> dict[str, dict[Pair, None]]:
+    """Images with captions of their own, and pairs that nobody takes for a match, in a drawn order."""
+    shuffled = random.permutation(content.caption_ids.size)
+    own = (content.caption_image_ids[shuffled], content.caption_ids[shuffled])
+    drawn = (random.choice(content.image_ids, number), random.choice(content.caption_ids, number))
+    matches = tuple(np.concatenate(ids) for ids in zip(own, positive, strict=True))
+    is_far = ~_is_among(drawn, (matches[0], matches[1]), content) & ~is_near(*drawn)
+    found = {}
+    for role, pairs, wanted in ((POSITIVE, own, True), (NEGATIVE, drawn, is_far)):
+        images, captions = invalid or (np.empty(0, dtype=np.int64),) * 2
+        valid = ~np.isin(pairs[0], images) & ~np.isin(pairs[1], captions) & wanted
+        found[role] = dict.fromkeys(zip(pairs[0][valid].tolist(), pairs[1][valid].tolist(), strict=True))
+    return found
 
 
 def _is_among(pairs: Pairs, others: Pairs, content: KarpathySplit) -> NDArray[np.bool_]:
@@ -212,46 +239,45 @@ def _is_among(pairs: Pairs, others: Pairs, content: KarpathySplit) -> NDArray[np
     return np.isin(encode(*pairs), encode(*others))
 
 
-def _find_apart(pairs: dict[Pair, None], sheet: Sequence[Question], taken: set[Pair], role: str) -> Pair:
+def _find_apart(
+    pairs: dict[Pair, None], sheet: Sequence[Question], taken: set[Pair], sides: tuple[str, str]
+) -> Pair | None:
     """The first of the pairs that is asked about nowhere and shares nothing with the sheet; it is removed."""
-    images, captions = {own.image_id for own in sheet}, {own.caption_id for own in sheet}
+    items = {item for own in sheet for item in zip(sides, (own.image_id, own.caption_id), strict=True)}
     for pair in pairs:
-        if pair not in taken and pair[0] not in images and pair[1] not in captions:
+        if pair not in taken and items.isdisjoint(zip(sides, pair, strict=True)):
             del pairs[pair]
             return pair
-    raise DataError(
-        f"no {role} is left that shares neither image nor caption with its sheet and is asked about nowhere else; ask "
-        "about fewer candidates, or fewer of them a sheet"
-    )
+    return None
 
 
 class _Texts:
     """What a person is shown of a pair."""
 
-    def __init__(self, content: KarpathySplit) -> None:
+    def __init__(self, content: KarpathySplit, sides: tuple[str, str] = ("image", "caption")) -> None:
         captions, owners = content.caption_ids.tolist(), content.caption_image_ids.tolist()
         self._captions = dict(zip(captions, map(_in_one_line, content.captions["text"].to_pylist()), strict=True))
         self._files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
-        self._of_image: dict[int, list[int]] = {}
+        self._sides, self._of_image = sides, dict[int, list[int]]()
         for image, caption in zip(owners, captions, strict=True):
             self._of_image.setdefault(image, []).append(caption)
 
     def ask(self, pair: Pair, role: str) -> Question:
-        """The question about a pair.
-
-        A known positive would be recognised by its caption among the image's own, or by being one short. So one is left
-        out always: the caption that is asked about where it is one of them, else one chosen by the pair's id.
-        """
-        image, caption = pair
-        for kind, number, known in (("image", image, self._files), ("caption", caption, self._captions)):
-            if number not in known:
+        """The question about a pair."""
+        known = {"image": self._files, "caption": self._captions}
+        for kind, number in zip(self._sides, pair, strict=True):
+            if number not in known[kind]:
                 raise DataError(f"{kind} {number} is not of this split; ask about pairs of it alone")
-        text = self._captions[caption]
-        name = pair_id(image, caption, text)
-        others = self._of_image[image]
-        left_out = caption if caption in others else others[int(name[1:], 16) % len(others)]
+        first, second = (known[kind][number] for kind, number in zip(self._sides, pair, strict=True))
+        if self._sides[0] == self._sides[1]:
+            shown = {"file_name": "", "caption": "", "other": second}
+            shown["file_name" if self._sides[0] == "image" else "caption"] = first
+            name = pair_id(*pair, shown["caption"] + second)
+            return Question(name, *pair, shown["file_name"], shown["caption"], role, (), second)
+        name, others = pair_id(*pair, second), self._of_image[pair[0]]
+        left_out = pair[1] if pair[1] in others else others[int(name[1:], 16) % len(others)]
         captions = tuple(self._captions[other] for other in others if other != left_out)
-        return Question(name, image, caption, self._files[image], text, role, captions)
+        return Question(name, *pair, first, second, role, captions)
 
 
 def _in_one_line(text: str) -> str:

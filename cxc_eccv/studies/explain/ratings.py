@@ -1,11 +1,12 @@
-"""Failures that people rate: laid out for raters, read back strictly, and what the answers say of the four numbers.
+"""Failures that people rate: laid out for raters, and what the answers say of the four numbers.
 
 A rater sees the query with the right image and the retrieved one, marks what went wrong, and says from 1 to 10 how well
-the retrieved image serves in the right one's place.
+the retrieved image serves in the right one's place: the scheme ``failures``.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -24,37 +25,28 @@ from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.registry import metrics
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.reading import parse_json, read_rows, shown
+from cxc_eccv.sources.reading import parse_json, shown
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
+from cxc_eccv.studies.asking.answers import read_answers, refuse_many_rows
+from cxc_eccv.studies.asking.exchange import find_format, find_images
+from cxc_eccv.studies.asking.questionnaire import list_files
+from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
+from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.explain.failures import TASKS
 from cxc_eccv.studies.explain.measures import INFORMED, MEASURES
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs, check_whole
-from cxc_eccv.writing import ROW_FORMATS, refuse_unwritable, write_json, write_rows
-
-__all__ = [
-    "CLASSES",
-    "FailureRatings",
-    "RatingsReport",
-    "export_failures",
-    "find_rules",
-    "read_failures",
-    "read_ratings",
-    "report_ratings",
-]
+from cxc_eccv.writing import write_json
 
 SCHEMA = 1
 
-CLASSES = ("alternatives", "object class", "colour", "enumeration", "size", "action", "detail")
-"""What a rater marks: that the image serves as well (an alternative), or which of the query's meanings it misses."""
+SCHEME = schemes()["failures"]
 
-ALTERNATIVES = CLASSES[0]
+CLASSES = tuple(SCHEME.details[0].choices)
+"""What a rater marks: that the image serves as well (an alternative), or which of the query's meanings it misses."""
 
 LEAST, MOST = 1, 10
 """Ratings."""
-
-COLUMNS = ("pair_id", "query", "rater", "classes", "rating")
-"""What an answered row cannot do without."""
 
 CORRELATED = tuple(f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES)
 
@@ -70,68 +62,46 @@ def export_failures(
     library: Library,
     split: str,
     *,
+    form: str = "html",
+    images: str | Path = "coco",
     sample: int = 100,
     seed: int = 0,
-) -> Path:
-    """Write some failures, drawn at random, for people to rate.
-
-    Each row is one failure: ``pair_id``, the ``query`` with its id, file name and id of the right image (``truth``) and
-    of the retrieved one, the classes to choose from, and what is to be filled in: ``rater``, ``classes`` and
-    ``rating``. Several raters each get a copy of the file. Of failures whose query is an image nobody could mark which
-    words of the query were missed; they are left out.
-
-    A pair's id names direction, query and both images, and nothing of the model or of the draw: who rated a pair once
-    has rated it for every model that fails in the same way.
-    """
-    path = Path(output)
-    if path.suffix not in ROW_FORMATS:
-        raise InvalidOption(f"{path}: failures are written to {' or '.join(ROW_FORMATS)}; name such a file")
-    if path.exists():
-        raise InvalidOption(f"{path} is there, and may hold answers: name another file, or remove it")
-    refuse_unwritable(path, file=True)
+) -> list[Path]:
+    """Write some failures, drawn at random, for people to rate, each a sheet of its own."""
     check_whole("sample", sample)
     check_whole("seed", seed, least=0)
-    rows = list(_describe_pairs(explained, library, split).values())
-    if len(rows) < sample:
-        raise InvalidOption(f"{len(rows):,} failures of text queries, and {sample:,} are asked for: ask for fewer")
-    drawn = np.random.default_rng(seed).choice(len(rows), sample, replace=False)
-    choices: Any = "; ".join(CLASSES) if path.suffix == ".csv" else list(CLASSES)
-    empty = {"choices": choices, "rater": "", "classes": "" if path.suffix == ".csv" else [], "rating": None}
-    return write_rows(path, [rows[place] | empty for place in drawn])
+    questionnaire = _ask(explained, library, split)
+    number = len(questionnaire.sheets)
+    if number < sample:
+        raise InvalidOption(f"{number:,} failures of text queries, and {sample:,} are asked for: ask for fewer")
+    drawn = np.random.default_rng(seed).choice(number, sample, replace=False).tolist()
+    names = list_files([questionnaire.sheets[place][0] for place in drawn], SCHEME)
+    addresses = find_images(images, names, library, split)
+    return find_format(form).export([questionnaire], addresses, output, drawn)
 
 
-def _describe_pairs(explained: pa.Table, library: Library, split: str) -> dict[str, dict[str, Any]]:
-    """Id of every failure of a text query to what a rater is told of it, in the order of the ids."""
+def _ask(explained: pa.Table, library: Library, split: str) -> Questionnaire:
+    """Every failure of a text query, in the order of their ids."""
     asked = explained.filter(pc.not_equal(explained["direction"].cast("string"), "i2t"))
     queries, truths, retrieved = (np.asarray(asked[name]) for name in ("query_id", "truth_id", "retrieved_id"))
     rows = zip(
         _pair_ids(asked),
         queries.tolist(),
         caption_texts(library, split, queries).to_pylist(),
-        truths.tolist(),
         file_names(library, split, truths).to_pylist(),
         retrieved.tolist(),
         file_names(library, split, retrieved).to_pylist(),
         strict=True,
     )
-    told = []
-    for pair_id, query_id, query, truth_id, truth, retrieved_id, shown_image in rows:
+    questions = {}
+    for pair_id, query_id, query, truth, retrieved_id, shown_image in rows:
         if query is None or truth is None or shown_image is None:
             raise DataError(
                 f"failure {pair_id} is not of the {split} split at hand. Point --data-dir at what was explained."
             )
-        told.append(
-            {
-                "pair_id": pair_id,
-                "query": _on_one_line(query),
-                "query_id": query_id,
-                "truth": truth,
-                "truth_id": truth_id,
-                "retrieved": shown_image,
-                "retrieved_id": retrieved_id,
-            }
-        )
-    return {row["pair_id"]: row for row in sorted(told, key=lambda row: row["pair_id"])}
+        words = " ".join(query.split())
+        questions[pair_id] = Question(pair_id, retrieved_id, query_id, shown_image, words, CANDIDATE, (), truth)
+    return Questionnaire(SCHEME, [[questions[name]] for name in sorted(questions)], portable=True)
 
 
 def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
@@ -139,6 +109,7 @@ def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
     path = Path(folder) / "failures.parquet"
     if not path.is_file():
         raise DataError(f"{path} is missing. Name a folder that cxc-eccv explain --output wrote.")
+    refuse_many_rows(path, "query_id")
     try:
         table = read_parquet(path)
     except pa.ArrowInvalid as error:
@@ -160,14 +131,13 @@ def _check_column(path: Path, name: str, column: pa.ChunkedArray) -> None:
     expected = pa.string() if name == "direction" else pa.float64() if name in CORRELATED else pa.int64()
     if kind != expected:
         raise _refuse(path, f"column {name}", f"values of type {column.type}")
+    values = column.unique().to_pylist()
     if name in CORRELATED:
         low, high = metrics()[name.removesuffix(INFORMED)].bounds
-        given, highest = column.drop_null().to_numpy(), np.finfo(np.float64).max if high is None else high
-        bad = given[~((given >= low) & (given <= highest))].tolist()
-    elif name == "direction":
-        bad = [value for value in column.unique().to_pylist() if value not in TASKS]
+        most = np.finfo(np.float64).max if high is None else high
+        bad = [value for value in values if value is not None and not low <= value <= most]
     else:
-        bad = [None] if column.null_count else []
+        bad = [value for value in values if value is None or (name == "direction" and value not in TASKS)]
     if bad:
         raise _refuse(path, f"column {name}", shown(bad[0]))
 
@@ -180,8 +150,8 @@ def _read_split(path: Path, metadata: bytes | None) -> str:
         facts = parse_json(metadata.decode(), path)
     except UnicodeDecodeError:
         raise _refuse(path, "metadata", "bytes that are not UTF-8") from None
-    told = list(facts.values()) if isinstance(facts, dict) else [facts]
-    splits = [one.get("split") if isinstance(one, dict) else None for one in told]
+    models = facts.values() if isinstance(facts, dict) else [facts]
+    splits = [model.get("split") if isinstance(model, dict) else None for model in models]
     if not splits or splits[0] not in SPLITS or any(split != splits[0] for split in splits):
         raise _refuse(path, "metadata", f"the splits {shown(splits)}")
     return str(splits[0])
@@ -192,17 +162,9 @@ def _pair_ids(explained: pa.Table) -> list[str]:
     return ["-".join(map(str, row)) for row in zip(*columns, strict=True)]
 
 
-def _on_one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class FailureRatings:
-    """What A answers say of P failures.
-
-    ``pairs`` has the place of each answer's failure in ``pair_ids``; ``marks`` are (A, 7), whether each of ``CLASSES``
-    was marked.
-    """
+    """What A answers say of P failures."""
 
     pair_ids: tuple[str, ...]
     pairs: IntArray
@@ -218,85 +180,22 @@ class FailureRatings:
         return np.asarray(sums / np.bincount(self.pairs, minlength=size), dtype=np.float64)
 
 
-def read_ratings(paths: Sequence[str | Path], explained: pa.Table, library: Library, split: str) -> FailureRatings:
-    """Read answered files of :func:`export_failures`, one or several for each rater.
-
-    ``classes`` are names out of ``CLASSES``, divided by semicolons in a CSV file and a list in JSON lines; further
-    columns are passed over. MalformedSource names the row and the remedy.
-    """
-    if not paths:
-        raise InvalidOption("no file of ratings; name one or more")
-    failures = _describe_pairs(explained, library, split)
-    answers: dict[tuple[str, str], tuple[frozenset[str], int]] = {}
-    places: dict[tuple[str, str], str] = {}
-    for path in map(Path, paths):
-        if path.suffix not in ROW_FORMATS:
-            raise InvalidOption(f"{path}: ratings are read from {' or '.join(ROW_FORMATS)}, as they were exported")
-        if not path.is_file():
-            raise DataError(f"{path} is missing. Failures to rate are exported by cxc-eccv failures export.")
-        for line, row in read_rows(path, COLUMNS):
-            place = f"line {line}"
-            key = _pair_of(path, place, row, failures), _rater_of(path, place, row["rater"])
-            if key in answers:
-                found = f"{key[1]!r} on {key[0]} again, after {places[key]}"
-                raise MalformedSource(path, place, found, "one answer of a rater on a pair: remove one of the rows")
-            places[key] = f"{path}, {place}"
-            answers[key] = _classes_of(path, place, row["classes"]), _rating_of(path, place, row["rating"])
-    pair_ids = sorted({pair for pair, _ in answers})
+def read_ratings(
+    paths: Sequence[str | Path], explained: pa.Table, library: Library, split: str, form: str | None = None
+) -> FailureRatings:
+    """Read answered files of :func:`export_failures`, of this version or an older one, several for several raters."""
+    reading = read_answers(paths, [_ask(explained, library, split)], form)
+    rows = reading.answers.to_pylist()
+    pair_ids = sorted({row["pair_id"] for row in rows})
     place_of = {pair: number for number, pair in enumerate(pair_ids)}
+    marks = [json.loads(row["details"])[SCHEME.details[0].name] for row in rows]
     return FailureRatings(
         tuple(pair_ids),
-        np.array([place_of[pair] for pair, _ in answers]),
-        tuple(rater for _, rater in answers),
-        np.array([[name in classes for name in CLASSES] for classes, _ in answers.values()]),
-        np.array([rating for _, rating in answers.values()]),
+        np.array([place_of[row["pair_id"]] for row in rows]),
+        tuple(row["worker"] for row in rows),
+        np.array([[name in classes for name in CLASSES] for classes in marks]),
+        np.array([int(float(row["answer"])) for row in rows]),
     )
-
-
-def _pair_of(path: Path, place: str, row: Mapping[str, Any], failures: Mapping[str, Mapping[str, Any]]) -> str:
-    pair = row["pair_id"]
-    if not isinstance(pair, str) or pair not in failures:
-        remedy = "a failure of the explained folder; name the one it was exported from, or remove the row"
-        raise MalformedSource(path, f"{place}, pair_id", shown(pair), remedy)
-    query = failures[pair]["query"]
-    if row["query"] != query:
-        raise MalformedSource(path, f"{place}, query", shown(row["query"]), f"{query!r}, as it was exported: undo this")
-    return pair
-
-
-def _rater_of(path: Path, place: str, rater: object) -> str:
-    if not isinstance(rater, str) or not rater.strip():
-        raise MalformedSource(path, f"{place}, rater", shown(rater), "who answered: a name in every row")
-    return rater.strip()
-
-
-def _classes_of(path: Path, place: str, given: object) -> frozenset[str]:
-    named = given.split(";") if isinstance(given, str) else given
-    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
-        raise MalformedSource(path, f"{place}, classes", shown(given), "a list of names")
-    classes = [name.strip() for name in named if name.strip()]
-    known = ", ".join(CLASSES)
-    if not classes:
-        remedy = f"at least one of {known}; alternatives where nothing is wrong, and no row where nobody answered"
-        raise MalformedSource(path, f"{place}, classes", "none", remedy)
-    for number, name in enumerate(classes):
-        if name not in CLASSES:
-            raise MalformedSource(path, f"{place}, classes", shown(name), f"one of {known}")
-        if name in classes[:number]:
-            raise MalformedSource(path, f"{place}, classes", f"{name} twice", "each class once")
-    if ALTERNATIVES in classes and len(classes) > 1:
-        other = next(name for name in classes if name != ALTERNATIVES)
-        remedy = f"{ALTERNATIVES} alone where nothing is wrong, else only what is wrong"
-        raise MalformedSource(path, f"{place}, classes", f"{ALTERNATIVES} together with {other}", remedy)
-    return frozenset(classes)
-
-
-def _rating_of(path: Path, place: str, given: object) -> int:
-    text = given.strip() if isinstance(given, str) else str(given) if type(given) is int else ""
-    if text.isascii() and text.isdigit() and len(text) < 3 and LEAST <= int(text) <= MOST:
-        return int(text)
-    found = "none" if given in (None, "") else shown(given)
-    raise MalformedSource(path, f"{place}, rating", found, f"a whole number from {LEAST} to {MOST}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,11 +211,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who marks the antecedents marks the consequents as well, in so many answers.
-
-    ``support`` is their share of all answers, ``confidence`` their share of those with the antecedents, ``lift`` the
-    confidence by the consequents' share of all answers.
-    """
+    """Who marks the antecedents marks the consequents as well, in so many answers."""
 
     antecedents: tuple[str, ...]
     consequents: tuple[str, ...]
@@ -328,11 +223,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Rank correlation of a column of the explained failures with the mean ratings, over the failures that have it.
-
-    It is None for the reason given, and the bounds where a sample of the bootstrap has none. People agree with a number
-    where it is positive and higher is better, or negative and lower is better.
-    """
+    """Rank correlation of a column of the explained failures with the mean ratings, over the failures that have it."""
 
     metric: str
     spearman: float | None
@@ -353,10 +244,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class RatingsReport:
-    """Shares of classes, numbers and pairs of classes; rules; and how each number goes with the mean ratings.
-
-    ``ratings`` has the number of answers with each rating from 1 to 10.
-    """
+    """Shares of classes, numbers and pairs of classes; rules; and how each number goes with the mean ratings."""
 
     pairs: int
     raters: int
@@ -470,14 +358,7 @@ def report_ratings(
     confidence: float = 0.95,
     provenance: Mapping[str, Any] | None = None,
 ) -> RatingsReport:
-    """What was marked, what was marked together, and which of the four numbers goes with people's ratings.
-
-    Shares are of answers, each a rater's on a failure: with one rater for each failure they are the paper's. Their
-    intervals draw failures anew, with all answers on each.
-
-    References:
-        Lymperaiou et al., 2022, sections 4.2 and 6.3.
-    """
+    """What was marked, what was marked together, and which of the four numbers goes with people's ratings."""
     settings = Settings(seed, confidence)
     draws = Draws(seed)
     bootstrap = ClusterBootstrap(rated.pairs, draws)

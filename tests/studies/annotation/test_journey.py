@@ -17,12 +17,11 @@ from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels, read_positives
-from cxc_eccv.studies.annotation.labelling.settling import RULES
 from cxc_eccv.studies.annotation.project import Project, compare_labels
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.exchange import formats
-from cxc_eccv.studies.asking.quality.sheets import Checks, judge_sheets, write_checks
 from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.settling import RULES
 from cxc_eccv.types import Embeddings, positions_of
 
 pytestmark = pytest.mark.thorough
@@ -185,7 +184,9 @@ def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tm
     assert "unknown format 'htm'" in command("import", "p", "x", "--format", "htm", status=2)
     assert "No such file" in command("import", "p", "none.jsonl", status=2)
     (tmp_path / "studio.json").write_text("[]")
-    assert "no file of the format html; name label_studio" in command("import", "p", "studio.json", status=2)
+    wrong = command("import", "p", "studio.json", "--format", "html", status=2)
+    assert "no file of the format html; name label_studio" in wrong
+    assert "a list of tasks" in command("import", "p", "studio.json", status=2)
     assert "nobody has answered yet" in command("merge", "p", status=2)
     assert not (tmp_path / "q").exists()
 
@@ -225,8 +226,10 @@ def test_what_comes_next_can_be_done(command, sample_library, tmp_path):
     command("export", "p", "--format", "jsonl", "--images", "images/{file_name}", "--output", "lines")
     questions = tmp_path / "lines" / "questions.jsonl"
     printed = command("import", "p", fill_in(questions, tmp_path / "ann.jsonl", "ann", set()))  # no to everything
-    assert [words[2] for words in next_of(printed)] == ["report", "check"]
-    assert [words[2] for words in next_of(command("check", "p", "--accept", "0:ann"))] == ["merge"]
+    assert [words[2] for words in next_of(printed)] == ["undo", "report", "check", "check"]
+    printed = command("check", "p", "--accept", "0:ann")
+    assert "sheet 0 of ann (round 1): accepted, was to be checked by hand" in printed
+    assert [words[2] for words in next_of(printed)] == ["merge"]
 
 
 def test_help_names_what_there_is():
@@ -239,8 +242,8 @@ def test_help_names_what_there_is():
 
     for name in strategies():
         assert re.search(rf"\b{name}\b", help_of(commands.propose, "strategy"))
-    for name in schemes():
-        assert re.search(rf"\b{name}\b", help_of(commands.propose, "scheme"))
+    for name, scheme in schemes().items():
+        assert bool(re.search(rf"\b{name}\b", help_of(commands.propose, "scheme"))) is scheme.in_projects
     for name in RULES:
         assert re.search(rf"\b{name}\b", help_of(commands.merge, "rule"))
     for name in formats():
@@ -262,11 +265,8 @@ def test_on_the_real_test_split_people_find_what_eccv_caption_verified(real_libr
     assert not candidates & linked
     assert {(row["image_id"], row["caption_id"]) for row in own.known.to_pylist()} <= linked
 
-    names = {question.file_name: "x.jpg" for sheet in own.sheets for question in sheet}
-    (questions, _) = formats()["jsonl"].export(own.sheets, project.scheme, names, tmp_path / "asked")
-    after = project.add_answers([fill_in(questions, tmp_path / "ann.jsonl", "ann", verified | linked)])
-    judged = judge_sheets(after.answers())
-    write_checks(after.folder, Checks(by_hand={(one.sheet, one.worker): True for one in judged if one.straight}))
+    (questions, _) = project.export(tmp_path / "asked", "jsonl", images="x/{file_name}")
+    after = project.add_answers([fill_in(questions, tmp_path / "ann.jsonl", "ann", verified | linked)]).project
     labels = after.merge()
     positives = {(row["image_id"], row["caption_id"]) for row in labels.table.to_pylist() if row["positive"]}
     assert positives == candidates & verified != set()

@@ -1,6 +1,5 @@
 """The state of a project: what each step writes, what it refuses, and what a killed one leaves."""
 
-import contextlib
 import json
 import os
 import shutil
@@ -29,10 +28,14 @@ from cxc_eccv.parquet import read_parquet, write_parquet
 from cxc_eccv.runs import load_run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
+from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.studies.annotation import project as module
 from cxc_eccv.studies.annotation.project import Project, compare_labels
-from cxc_eccv.studies.annotation.rounds import _store, seal
+from cxc_eccv.studies.annotation.rounds import STORED_ANSWERS, seal
+from cxc_eccv.studies.annotation.rounds import _checksum as checksum
+from cxc_eccv.studies.asking.answers import Unfinished
 from cxc_eccv.studies.asking.quality.sheets import Checks, read_checks
+from cxc_eccv.studies.asking.questions import sheets_to_table
 from cxc_eccv.writing import locked, write_json
 
 pytestmark = pytest.mark.thorough
@@ -58,7 +61,7 @@ def answered(proposed, sample_library, tmp_path_factory):
     shutil.copytree(proposed, folder)
     project = Project.open(folder, sample_library)
     files = [write_answers(folder.parent / f"{name}.jsonl", project, name, knows(project)) for name in ("ann", "ben")]
-    project.add_answers(files).propose({"other": noisy_run(sample_library, 7)}, budget=7, size=5)
+    project.add_answers(files).project.propose({"other": noisy_run(sample_library, 7)}, budget=7, size=5)
     return folder
 
 
@@ -81,8 +84,10 @@ def test_a_project_is_read_as_it_was_made(answered, sample_library):
     assert sorted(project.rounds[0].facts["proposal"]["models"]) == ["model-0", "model-1", "model-2"]
     assert project.candidates().num_rows == 17
     assert len(project.questions()) == 4
-    assert project.rounds[0].open_sheets == []
-    assert project.rounds[1].open_sheets == [0, 1]
+    assert project.open_sheets() == [2, 3]
+    assert project.open_sheets(2) == [2, 3]
+    assert project.open_sheets(3) == [0, 1, 2, 3]
+    assert [own.numbers for own in project.rounds] == [range(2), range(2, 4)]
 
 
 def test_no_pair_is_asked_about_twice(answered, sample_library):
@@ -150,10 +155,9 @@ def test_equal_steps_give_equal_bytes(sample_library, runs, tmp_path, proposed):
         folder = tmp_path / name
         library = sample_library if name == "one" else Library("sample")  # which has read nothing else
         project = Project.create(folder, library, name="ours").propose(runs, budget=10, size=5)
-        for worker in ("ann", "ben") if name == "one" else ("ben", "ann"):
-            project = project.add_answers(
-                [write_answers(tmp_path / f"{worker}.jsonl", project, worker, knows(project))]
-            )
+        for worker in ("ann", "ben"):
+            file = write_answers(tmp_path / f"{worker}.jsonl", project, worker, knows(project))
+            project = project.add_answers([file]).project
         project.merge()
         files[name] = content_of(folder)
     assert files["one"] == files["two"]
@@ -169,7 +173,7 @@ def test_its_json_can_be_compared_line_by_line(proposed):
 
 def test_answers_of_later_rounds_are_numbered_after_those_of_earlier_ones(copy, sample_library, tmp_path):
     project = Project.open(copy("answered"), sample_library)
-    after = project.add_answers([write_answers(tmp_path / "cleo.jsonl", project, "cleo", knows(project))])
+    after = project.add_answers([write_answers(tmp_path / "cleo.jsonl", project, "cleo", knows(project))]).project
     table = after.answers()
     assert set(table["sheet"].to_pylist()) == {0, 1, 2, 3}
     for row in table.to_pylist():
@@ -194,7 +198,9 @@ def test_the_same_request_is_answered_by_what_is_there(sample_library, tmp_path)
     assert len(after.rounds) == 2
     assert after.propose(models, budget=11, size=5, leave_open=True) is after  # as after a kill behind the last write
     whole = write_answers(tmp_path / "ann.jsonl", after, "ann", knows(after))
-    assert len(after.add_answers([whole]).propose(models, budget=11, size=5).rounds) == 3  # nothing is open
+    first = write_answers(tmp_path / "1.jsonl", after, "ann", knows(after), number=1)
+    done = after.add_answers([whole, first]).project
+    assert len(done.propose(models, budget=11, size=5).rounds) == 3  # nothing is open
 
 
 def test_models_that_are_of_no_file_are_never_taken_for_the_same(copy, sample_library, runs):
@@ -260,37 +266,86 @@ def test_the_same_file_twice_changes_nothing(copy, sample_library, tmp_path):
     project = Project.open(copy(), sample_library)
     file = write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project))
     first = project.add_answers([file])
+    assert (first.added, first.number, first.changed, first.unfinished) == (14, 1, (), ())
     before = content_of(project.folder)
-    assert first.add_answers([file, file]).answers().equals(first.answers())
+    again = first.project.add_answers([file, file])
+    assert (again.added, again.project.answers()) == (0, first.project.answers())
     assert content_of(project.folder) == before
-    slower = write_answers(tmp_path / "again.jsonl", project, "ann", knows(project), changes={"seconds": 99})
-    first.add_answers([slower])
+    changes = {"seconds": 99, "worker": " ANN"}
+    slower = write_answers(tmp_path / "again.jsonl", project, "ann", knows(project), changes=changes)
+    first.project.add_answers([slower])
     assert content_of(project.folder) == before  # the first time counts
 
 
 def test_a_file_comes_again_when_more_of_it_is_done(copy, sample_library, tmp_path):
+    """Whole sheets are taken, begun ones are told and taken later."""
     project = Project.open(copy(), sample_library)
-    after = project.add_answers([write_answers(tmp_path / "a.jsonl", project, "ann", knows(project), sheets=[1])])
-    assert (after.answers().num_rows, after.rounds[0].open_sheets) == (7, [0])
-    after = after.add_answers([write_answers(tmp_path / "b.jsonl", project, "ann", knows(project))])
-    assert (after.answers().num_rows, after.rounds[0].open_sheets) == (14, [])
-    assert after.answers()["sheet"].to_pylist() == [0] * 7 + [1] * 7
+    file = write_answers(tmp_path / "a.jsonl", project, "ann", knows(project))
+    whole = file.read_text()
+    file.write_text("".join(whole.splitlines(keepends=True)[:-2]))
+    first = project.add_answers([file])
+    assert (first.added, first.unfinished) == (7, (Unfinished(1, "ann", 5, 7),))
+    assert first.project.open_sheets() == [1]
+    file.write_text(whole)
+    after = first.project.add_answers([file])
+    assert (after.added, after.number, after.project.open_sheets()) == (7, 2, [])
+    assert after.project.answers()["sheet"].to_pylist() == [0] * 7 + [1] * 7
+
+
+def correct(file, place, path):
+    """A copy of a file of answers with another answer in one place, its lines in another order."""
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows[place]["answer"] = {"yes": "no", "no": "yes"}[rows[place]["answer"]]
+    path.write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    return path
 
 
 @pytest.mark.parametrize("together", [True, False])
 def test_another_answer_of_a_worker_is_refused_with_both_places(copy, sample_library, tmp_path, together):
     project = Project.open(copy(), sample_library)
     file = write_answers(tmp_path / "monday.jsonl", project, "ann", knows(project))
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    rows[9]["answer"] = {"yes": "no", "no": "yes"}[rows[9]["answer"]]
-    other = tmp_path / "friday.jsonl"
-    other.write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    other = correct(file, 9, tmp_path / "friday.jsonl")
     if not together:
         project.add_answers([file])
     before = content_of(project.folder)
-    with pytest.raises(MalformedSource, match=r"friday\.jsonl, line 5: .*'ann'.*monday\.jsonl, line 10"):
+    with pytest.raises(MalformedSource, match=r"friday\.jsonl, line 5: .*'ann'.*monday\.jsonl, line 10.*--replace"):
         project.add_answers([file, other])
     assert content_of(project.folder) == before
+
+
+def test_a_correction_says_what_it_changes_and_its_import_can_be_undone(copy, sample_library, tmp_path):
+    project = Project.open(copy(), sample_library)
+    file = write_answers(tmp_path / "monday.jsonl", project, "ann", knows(project))
+    first = project.add_answers([file]).project
+    stored = (project.folder / "rounds/1/answers.parquet").read_bytes()
+    one = correct(file, 9, tmp_path / "friday.jsonl")
+    one.write_text(one.read_text().splitlines(keepends=True)[4])  # nothing but the corrected line
+    done = first.add_answers([one], replace=True)
+    ((before, after),) = done.changed
+    assert (done.number, done.added, before["answer"] != after["answer"]) == (2, 0, True)
+    assert (before["origin"], after["origin"]) == ("monday.jsonl, line 10", "friday.jsonl, line 1")
+    said = {row["pair_id"]: row["answer"] for row in done.project.answers().to_pylist()}
+    assert said[after["pair_id"]] == after["answer"]
+    undone = done.project.undo()
+    assert (undone.number, undone.removed) == (2, 1)
+    assert undone.project.answers() == first.answers()
+    assert (project.folder / "rounds/1/answers.parquet").read_bytes() == stored
+
+
+def test_undoing_an_import_takes_the_decisions_about_its_sheets_along(copy, sample_library, tmp_path):
+    project = Project.open(copy("answered"), sample_library)
+    file = write_answers(tmp_path / "cleo.jsonl", project, "cleo", knows(project), number=1)
+    after = project.add_answers([file]).project
+    after.decide({(0, "ann"): False, (1, "cleo"): False})
+    undone = after.undo(2)
+    assert undone.dropped == ((1, "cleo"),)
+    assert read_checks(project.folder).by_hand == {(0, "ann"): False}
+    assert set(undone.project.answers()["worker"].to_pylist()) == {"ann", "ben"}
+    with pytest.raises(InvalidOption, match=r"has no import 7; it has: 1"):
+        undone.project.undo(7)
+    assert undone.project.undo().project.answers().num_rows == 0
+    with pytest.raises(InvalidOption, match="has no import ; it has: none"):
+        undone.project.undo()
 
 
 def test_one_bad_line_of_one_file_and_no_file_counts(copy, sample_library, tmp_path):
@@ -309,18 +364,42 @@ def test_files_tell_which_round_they_answer(copy, sample_library, tmp_path):
     files = [
         write_answers(tmp_path / f"{number}.jsonl", project, "cleo", knows(project), number=number) for number in (1, 2)
     ]
-    before = content_of(project.folder)
-    with pytest.raises(InvalidOption, match=r"several rounds: .*1\.jsonl round 1, .*2\.jsonl round 2"):
-        project.add_answers(files)
-    assert content_of(project.folder) == before
-    after = project.add_answers(files[:1]).add_answers(files[1:])
+    after = project.add_answers(files).project
     assert [own.answers.num_rows for own in after.rounds] == [42, 11]
+
+
+def test_a_project_of_an_older_version_is_read(copy, sample_library, tmp_path):
+    """Its answers have no number of an import, its questions no other side, its checks are fewer."""
+    folder = copy("answered")
+    before = Project.open(folder, sample_library)
+    for own in before.rounds:
+        path = own.folder / "answers.parquet"
+        rows = [{name: row[name] for name in row if name != "import"} for row in own.stored]
+        schema = pa.schema([field for field in STORED_ANSWERS if field.name != "import"])
+        table = pa.Table.from_pylist(rows, schema=schema)
+        facts = {"questionnaire": own.questionnaire.id, "rows": checksum(table.to_pylist())}
+        write_parquet(table.replace_schema_metadata({b"cxc_eccv": json.dumps(seal(facts))}), path)
+        write_parquet(sheets_to_table(own.sheets).drop_columns("other"), own.folder / "questions.parquet")
+        files = {name: sha256_of(own.folder / name) for name in own.facts["files"]}
+        reseal(own.folder / "round.json", files=files)
+    write_json(folder / "checks.json", {"schema": 1, "least_seconds": 0, "by_hand": []})
+    after = Project.open(folder, sample_library)
+    assert after.answers() == before.answers()
+    assert after.questions() == before.questions()
+    lines = write_answers(tmp_path / "a", after, "cleo", knows(after)).read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    local = [row | {"sheet": row["sheet"] - 2} for row in rows]  # as it numbered sheets
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in local))
+    done = after.add_answers([tmp_path / "a.jsonl"])
+    assert (done.number, set(done.project.rounds[1].answers["sheet"].to_pylist())) == (1, {2, 3})
+    assert done.project.undo(0).project.rounds[0].answers.num_rows == 0
 
 
 def test_two_imports_at_once_are_both_kept(copy, sample_library, tmp_path):
     project = Project.open(copy(), sample_library)
     for name in ("ann", "ben"):  # the second from a state that is not that of the folder any more
-        project.add_answers([write_answers(tmp_path / f"{name}.jsonl", project, name, knows(project))])
+        done = project.add_answers([write_answers(tmp_path / f"{name}.jsonl", project, name, knows(project))])
+        assert done.added == 14  # its own
     assert set(Project.open(project.folder, sample_library).answers()["worker"].to_pylist()) == {"ann", "ben"}
 
 
@@ -334,6 +413,7 @@ def test_a_step_waits_for_another_one_and_gives_up(copy, sample_library, tmp_pat
             lambda: project.add_answers([file]),
             project.merge,
             lambda: project.decide({(0, "ann"): False}),
+            project.undo,
             lambda: project.propose(runs, leave_open=True),
         ):
             with pytest.raises(WriteFailed, match="another process is writing"):
@@ -355,14 +435,43 @@ def test_a_format_that_is_not_known_and_a_round_that_is_not_there(copy, sample_l
 def test_what_two_people_decide_at_once_is_both_kept(copy, sample_library):
     folder = copy("answered")
     first, second = Project.open(folder, sample_library), Project.open(folder, sample_library)
-    assert first.decide({(0, "ann"): False}, 20)
-    assert second.decide({(1, "ben"): False})
-    assert read_checks(folder) == Checks(20.0, {(0, "ann"): False, (1, "ben"): False})
-    assert not second.decide({(1, "ben"): False})
+    ((before, after),) = first.decide({(0, "ann"): False}, least_seconds=2)
+    assert (before.verdict, after.verdict, after.sheet, after.worker) == ("accepted", "rejected", 0, "ann")
+    assert len(second.decide({(1, "ben"): False})) == 1
+    assert read_checks(folder) == Checks(2.0, {(0, "ann"): False, (1, "ben"): False})
+    assert second.decide({(1, "ben"): False}) == []
     before = content_of(folder)
     with pytest.raises(InvalidOption, match=r"sheet 9 of 'ann' is not among the answers.*here and in checks\.json"):
         second.decide({(9, "ann"): False})
+    with pytest.raises(InvalidOption, match="worker 'anna' has no answers here"):
+        second.decide(workers={"anna": False})
     assert content_of(folder) == before
+
+
+def test_a_person_is_rejected_and_taken_back(copy, sample_library):
+    project = Project.open(copy("answered"), sample_library)
+    changed = project.decide(workers={"ben": False})
+    assert [(new.sheet, new.worker, new.verdict) for _, new in changed] == [
+        (0, "ben", "rejected"),
+        (1, "ben", "rejected"),
+    ]
+    assert project.open_sheets(2) == [0, 1, 2, 3]
+    assert len(project.decide(workers={"ben": True})) == 2
+    assert read_checks(project.folder) == Checks()
+
+
+def test_sheets_and_pairs_whose_answers_are_rejected_are_open_again(copy, sample_library, runs):
+    project = Project.open(copy("answered"), sample_library)
+    project.decide({(0, "ann"): False, (0, "ben"): False})
+    assert project.open_sheets() == [0, 2, 3]
+    again = {(own.image_id, own.caption_id) for own in project.questions()[0] if own.role == "candidate"}
+    after = project.propose(runs, budget=30, size=30, leave_open=True)
+    asked = {(row["image_id"], row["caption_id"]) for row in after.rounds[2].candidates.to_pylist()}
+    assert again <= asked
+    others = {(own.image_id, own.caption_id) for sheet in project.questions()[1:] for own in sheet}
+    assert not {pair for pair in asked if pair in others} - {
+        (own.image_id, own.caption_id) for sheet in project.questions()[1:] for own in sheet if own.role != "candidate"
+    }
 
 
 # Merging
@@ -393,7 +502,7 @@ def test_without_answers_that_count_there_are_no_labels(copy, sample_library, tm
     with pytest.raises(DataError, match="nobody has answered yet"):
         project.merge()
     careless = write_answers(tmp_path / "a.jsonl", project, "ann", lambda image, caption: "no")
-    after = project.add_answers([careless])
+    after = project.add_answers([careless]).project
     with pytest.raises(DataError, match="none of 2 answered sheets is accepted"):
         after.merge()
     assert before.keys() == content_of(project.folder).keys()
@@ -573,48 +682,6 @@ def test_damage_is_refused_with_its_place(spoil, message, copy, sample_library):
     with pytest.raises((DataError, UnknownName), match=message) as raised:
         Project.open(folder, sample_library)
     assert str(folder) in str(raised.value)
-
-
-STRANGE = [None, True, [], {}, "", "\0", -1, 2**70, 0.5, [None], {"a": None}, "../x"]
-
-
-def places_of(value, path=()):
-    yield path
-    if isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from places_of(inner, (*path, key))
-
-
-def replaced(value, path, new):
-    if not path:
-        return new
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = replaced(value[path[0]], path[1:], new)
-    return copy
-
-
-@pytest.mark.parametrize("name", ["annotation.json", "rounds/1/round.json"])
-def test_files_with_a_right_seal_and_other_content(name, copy, sample_library):
-    """What is free to change, such as options, is read; anything else is refused, never a traceback."""
-    path = copy("proposed") / name
-    folder, content = path.parents[name.count("/")], json.loads(path.read_text())
-    content = {key: value for key, value in content.items() if key not in ("schema", "checksum")}
-    for number, place in enumerate(list(places_of(content))[1:]):
-        write_json(path, seal(replaced(content, place, STRANGE[number % len(STRANGE)])))
-        with contextlib.suppress(DataError, UnknownName):
-            Project.open(folder, sample_library)
-
-
-@pytest.mark.parametrize(
-    "change", [{"answer": "[1"}, {"answer": None}, {"gain": 0.25}, {"worker": None}, {"image_id": 1}]
-)
-def test_answers_with_a_right_seal_that_nobody_can_have_given(change, copy, sample_library):
-    folder = copy("answered")
-    own = Project.open(folder, sample_library).rounds[0]
-    rows = read_parquet(own.folder / "answers.parquet").to_pylist()
-    _store(own.folder / "answers.parquet", [rows[0] | change, *rows[1:]], own.facts["questionnaire"])
-    with pytest.raises(MalformedSource, match=r"answers\.parquet, row 0: .*no answer to a question of this round"):
-        Project.open(folder, sample_library)
 
 
 def test_line_ends_that_version_control_changes_are_no_damage(copy, sample_library):

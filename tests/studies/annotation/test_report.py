@@ -22,13 +22,14 @@ from report_samples import Page
 from rich.console import Console
 
 from cxc_eccv.statistics.agreement import cohen_kappa
-from cxc_eccv.studies.annotation.labelling import settling
 from cxc_eccv.studies.annotation.pages.annotated import _shade, render_annotated, write_annotated
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
 from cxc_eccv.studies.annotation.report import report_annotation
 from cxc_eccv.studies.annotation.reported import DRAWN
+from cxc_eccv.studies.asking import settling
 from cxc_eccv.studies.asking.answers import SCHEMA
 from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
+from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
@@ -39,16 +40,21 @@ ANSWERS = ["yes", "partially_yes", "mostly_no", "no"]
 def report_of(rows, candidates=None, *, scheme="eccv", **options):
     """A report on rows of answers."""
     answers = pa.Table.from_pylist(list(rows), schema=SCHEMA)
-    given = {"name": "mine", "sheets_asked": 4, "changes": NO_MODEL, **options}
-    texts = {row["caption_id"]: "A dog." for row in answers.to_pylist()}
+    given = {"name": "mine", "sheets_asked": 4, "changes": NO_MODEL, "checks": Checks(least_accuracy=0), **options}
+    questions = {
+        row["pair_id"]: Question(row["pair_id"], row["image_id"], row["caption_id"], "a.jpg", "A dog.", row["role"], ())
+        for row in answers.to_pylist()
+    }
     candidates = sample_candidates(answers) if candidates is None else candidates
-    return report_annotation(answers, candidates, schemes()[scheme], captions=texts, **given)
+    return report_annotation(answers, candidates, schemes()[scheme], questions=questions, **given)
 
 
 def counted(library):
     """Answers about candidates on accepted sheets, by a plain loop."""
     answers = sample_answers(library)
-    good = {(own.sheet, own.worker) for own in judge_sheets(answers) if own.verdict == ACCEPTED}
+    good = {
+        (own.sheet, own.worker) for own in judge_sheets(answers, Checks(least_accuracy=0)) if own.verdict == ACCEPTED
+    }
     rows = answers.to_pylist()
     return [row for row in rows if row["role"] == "candidate" and (row["sheet"], row["worker"]) in good]
 
@@ -73,8 +79,8 @@ def test_sheets_and_what_speaks_against_them(report):
     assert found["answered sheets"] == ["9", ""]
     assert [found[verdict] for verdict in (ACCEPTED, BY_HAND, REJECTED)] == [
         ["7", "77.8%"],
-        ["1", "11.1%"],
-        ["1", "11.1%"],
+        ["2", "22.2%"],
+        ["0", "0.0%"],
     ]
     assert found["known positive answered as none"] == ["2", "22.2%"]
     assert found["both"] == ["1", "11.1%"]
@@ -88,7 +94,7 @@ def test_time_is_that_of_the_sheets_whose_time_is_known(sample_library):
         times = {(0, "ann"): 1.0, (1, "ann"): 2.0, (2, "ann"): 6.0}
         for row in rows:
             row["seconds"] = times.get((row["sheet"], row["worker"]), seconds)
-        return report_of(rows, checks=Checks(least_seconds=10))
+        return report_of(rows, checks=Checks(least_seconds=10, least_accuracy=0))
 
     some, none = told(None), told(None).sheet_table
     assert [cells(some.sheet_table)[name][0] for name in ("median", "mean", "shortest", "longest")] == [

@@ -42,9 +42,9 @@ def models(sample_library, tmp_path):
 
 @pytest.fixture
 def project(run, models, sample_library, tmp_path):
-    """A folder with 36 pairs on two sheets that two people answered; the second misses a known positive of sheet 1."""
+    """A folder with 36 pairs on six sheets that two people answered; the second misses a known positive of sheet 1."""
     folder = tmp_path / "mine"
-    assert run("propose", folder, *models, "--budget", 36)[0] == 0
+    assert run("propose", folder, *models, "--budget", 36, "--size", 6)[0] == 0
     assert run("export", folder, "--output", tmp_path / "asked", "--images", "sample", "--format", "jsonl")[0] == 0
     sheets = Project.open(folder, sample_library).questions()
     roles = {(number, own.pair_id): own.role for number, sheet in enumerate(sheets) for own in sheet}
@@ -80,7 +80,7 @@ def test_a_sheet_is_accepted_by_hand_and_counts_from_then_on(run, project, sampl
     run("merge", project)
     before = (project / "labels.parquet").read_bytes()
     status, out, _ = run("check", project, "--accept", "1:ben:b")
-    assert (status, "4 accepted, 0 to be checked by hand" in out) == (0, True)
+    assert (status, "12 accepted, 0 to be checked by hand" in out) == (0, True)
     assert "The merged labels are not what the answers say by now" in run("report", project)[1]
     run("merge", project)
     assert (project / "labels.parquet").read_bytes() != before
@@ -93,9 +93,9 @@ def test_a_sheet_is_accepted_by_hand_and_counts_from_then_on(run, project, sampl
 
 def test_a_sheet_is_rejected_and_the_decision_can_be_changed(run, project):
     run("check", project, "--reject", "0:ann", "--reject", "1:ben:b")
-    assert "2 accepted, 0 to be checked by hand, 2 rejected" in run("check", project)[1]
+    assert "10 accepted, 0 to be checked by hand, 2 rejected" in run("check", project)[1]
     run("check", project, "--accept", "0:ann")
-    assert "3 accepted, 0 to be checked by hand, 1 rejected" in run("check", project)[1]
+    assert "11 accepted, 0 to be checked by hand, 1 rejected" in run("check", project)[1]
     assert json.loads((project / CHECKS).read_text()) == {
         "schema": 1,
         "least_seconds": 0.0,
@@ -103,13 +103,49 @@ def test_a_sheet_is_rejected_and_the_decision_can_be_changed(run, project):
             {"sheet": 0, "worker": "ann", "accepted": True},
             {"sheet": 1, "worker": "ben:b", "accepted": False},
         ],
+        "least_accuracy": 0.5,
+        "straight": False,
+        "rejected_workers": [],
     }
 
 
+def test_a_person_is_rejected_and_taken_back(run, project):
+    out = run("check", project, "--reject-worker", " BEN:b")[1]
+    assert "sheet 0 of ben:b (round 1): rejected, was accepted" in out
+    assert "6 accepted, 0 to be checked by hand, 6 rejected" in out
+    assert "the worker is rejected" not in out
+    out = run("check", project, "--accept-worker", "ben:b")[1]
+    assert "sheet 1 of ben:b (round 1): accepted, was rejected" in out
+    assert "12 accepted" in out
+
+
+def test_sheets_have_one_number_across_rounds_and_the_command_says_what_it_did_to_which(run, project, models, tmp_path):
+    assert run("propose", project, *models, "--budget", 6, "--size", 6)[0] == 0
+    out = run("export", project, "--output", tmp_path / "again", "--images", "sample", "--format", "jsonl")[1]
+    assert "round 2, 1 sheet:" in out
+    rows = [json.loads(line) for line in (tmp_path / "again" / "questions.jsonl").read_text().splitlines()]
+    assert {row["sheet"] for row in rows} == {6}
+    answered = "".join(json.dumps(row | {"worker": "ann", "answer": "no"}) + "\n" for row in rows)
+    (tmp_path / "6.jsonl").write_text(answered)
+    assert "round 2: 1 of 1 sheets (6 to 6) answered" in run("import", project, tmp_path / "6.jsonl")[1]
+    out = run("check", project, "--reject", "6:ann")[1]
+    assert "sheet 6 of ann (round 2): rejected, was to be checked by hand" in out
+    assert "sheet 0 of ann" not in out
+    assert "open: 6" in out
+
+
+def test_sheets_to_check_have_their_images_on_the_page(run, project, tmp_path):
+    assert run("report", project, "--output", tmp_path / "out", "--images", "sample")[0] == 0
+    page = (tmp_path / "out" / "annotation_report.html").read_text()
+    assert page.count('<img src="data:image/jpeg') == 8
+    run("report", project, "--output", tmp_path / "bare")
+    assert "<img" not in (tmp_path / "bare" / "annotation_report.html").read_text()
+
+
 def test_the_least_time_is_kept(run, project):
-    assert "0 accepted, 4 to be checked by hand" in run("check", project, "--least-seconds", 1000)[1]
+    assert "0 accepted, 12 to be checked by hand" in run("check", project, "--least-seconds", 1000)[1]
     assert "less than 1000 seconds" in run("report", project)[1]
-    assert "3 accepted, 1 to be checked by hand" in run("check", project, "--least-seconds", 0)[1]
+    assert "11 accepted, 1 to be checked by hand" in run("check", project, "--least-seconds", 0)[1]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Answers read back: whole sheets as they were asked, and for every kind of damage an error with place and remedy."""
+"""Answers read back: whole sheets as they were asked, and what is unfinished, corrected, or said by the same person."""
 
 import json
 
@@ -7,29 +7,30 @@ import pyarrow as pa
 import pytest
 
 from cxc_eccv.errors import MalformedSource
-from cxc_eccv.studies.asking.answers import SCHEMA, read_answers
-from cxc_eccv.studies.asking.questionnaire import questionnaire_id
-from cxc_eccv.studies.asking.questions import build_sheets
+from cxc_eccv.studies.asking.answers import READ, Unfinished, read_answers
+from cxc_eccv.studies.asking.questions import Questionnaire, build_sheets
 from cxc_eccv.studies.asking.schemes import schemes
 
 ECCV = schemes()["eccv"]
 
 
 @pytest.fixture(scope="module")
-def sheets(sample_library):
-    content = sample_library.karpathy("test")
-    pairs = pa.table({"image_id": content.image_ids[:5], "caption_id": content.caption_ids[::-1][:5]})
-    nothing = np.empty(0, dtype=np.int64)
-    return build_sheets(
-        pairs, content, positive=(nothing, nothing), is_near=lambda images, _: np.zeros(images.size, bool), size=3
-    )
+def asked(sample_library):
+    """Two rounds of two sheets each; the second asks for no reasons."""
+    content, nothing = sample_library.karpathy("test"), np.empty(0, dtype=np.int64)
+    options = {"positive": (nothing, nothing), "is_near": lambda images, _: np.zeros(images.size, bool), "size": 3}
+    rounds = []
+    for place, scheme in enumerate((ECCV, ECCV.without_reasons())):
+        pairs = {"image_id": content.image_ids[place::9][:5], "caption_id": content.caption_ids[::-1][place::9][:5]}
+        rounds.append(Questionnaire(scheme, build_sheets(pa.table(pairs), content, **options), 2 * place))
+    return rounds
 
 
-def records(sheets, worker="w1", scheme=ECCV, answer="yes"):
+def records(questionnaire, worker="w1", answer="yes"):
     return [
         {
-            "questionnaire": questionnaire_id(sheets, scheme),
-            "sheet": number,
+            "questionnaire": questionnaire.id,
+            "sheet": questionnaire.first + number,
             "pair_id": own.pair_id,
             "image_id": own.image_id,
             "caption_id": own.caption_id,
@@ -39,7 +40,7 @@ def records(sheets, worker="w1", scheme=ECCV, answer="yes"):
             "details": {},
             "seconds": 4.2,
         }
-        for number, sheet in enumerate(sheets)
+        for number, sheet in enumerate(questionnaire.sheets)
         for own in sheet
     ]
 
@@ -49,20 +50,67 @@ def write(path, rows):
     return path
 
 
-def test_answers_of_several_files_in_any_order_are_one_table(sheets, tmp_path):
-    files = [write(tmp_path / f"{worker}.jsonl", records(sheets, worker)[::-1]) for worker in ("w2", "w1")]
-    table = read_answers(files, sheets, ECCV)
-    assert table.schema == SCHEMA
-    assert table.num_rows == 2 * sum(map(len, sheets))
-    assert table["sheet"].to_pylist() == sorted(table["sheet"].to_pylist())
-    assert table["pair_id"].to_pylist()[:5] == [own.pair_id for own in sheets[0]]
-    assert table["worker"].to_pylist()[:10] == ["w1"] * 5 + ["w2"] * 5
-    assert set(table["gain"].to_pylist()) == {1.0}
+def test_answers_of_several_files_and_rounds_in_any_order_are_one_table(asked, tmp_path):
+    rows = {worker: [row for own in asked for row in records(own, worker)] for worker in ("w2", "w1")}
+    files = [write(tmp_path / f"{worker}.jsonl", own[::-1]) for worker, own in rows.items()]
+    found = read_answers(files, asked)
+    assert found.answers.schema == READ
+    assert found.unfinished == ()
+    expected = sorted([*rows["w1"], *rows["w2"]], key=lambda row: (row["sheet"], row["worker"]))
+    for name in ("sheet", "pair_id", "worker"):
+        assert found.answers[name].to_pylist() == [row[name] for row in expected]
+    assert set(found.answers["sheet"].to_pylist()) == {0, 1, 2, 3}
+    assert found.answers["origin"][0].as_py() == f"w1.jsonl, line {len(rows['w1'])}"
 
 
-def test_a_worker_may_answer_some_sheets(sheets, tmp_path):
-    rows = [row for row in records(sheets) if row["sheet"] == 1]
-    assert read_answers([write(tmp_path / "a.jsonl", rows)], sheets, ECCV).num_rows == len(sheets[1])
+def test_sheets_of_a_later_round_that_an_older_version_numbered_from_0_are_known(asked, tmp_path):
+    rows = [row | {"sheet": row["sheet"] - 2} for row in records(asked[1])]
+    found = read_answers([write(tmp_path / "a.jsonl", rows)], asked).answers
+    assert set(found["sheet"].to_pylist()) == {2, 3}
+
+
+def test_whole_sheets_are_taken_and_unfinished_ones_are_told(asked, tmp_path):
+    rows = records(asked[0])
+    found = read_answers([write(tmp_path / "a.jsonl", rows[:7])], asked)
+    assert set(found.answers["sheet"].to_pylist()) == {0}
+    assert found.unfinished == (Unfinished(1, "w1", 2, 4),)
+    nothing = read_answers([write(tmp_path / "a.jsonl", rows[:2])], asked)
+    assert (nothing.answers.num_rows, nothing.unfinished) == (0, (Unfinished(0, "w1", 2, 5),))
+    halves = [write(tmp_path / f"{place}.jsonl", rows[place::2]) for place in (0, 1)]
+    assert read_answers(halves, asked).answers.num_rows == len(rows)
+
+
+def test_lines_of_a_sheet_that_is_whole_already_count_by_themselves(asked, tmp_path):
+    file = write(tmp_path / "a.jsonl", records(asked[0])[:1])
+    assert read_answers([file], asked, whole={(0, "w1")}).answers.num_rows == 1
+
+
+def test_a_person_is_one_in_any_case_and_with_blanks_around_the_name(asked, tmp_path):
+    rows = records(asked[0])
+    for row, name in zip(rows, ["Ann", " ann ", "ANN", "ann"] * 3, strict=False):
+        row["worker"] = name
+    found = read_answers([write(tmp_path / "a.jsonl", rows)], asked)
+    assert set(found.answers["worker"].to_pylist()) == {"ann"}
+    assert found.answers.num_rows == len(rows)
+
+
+def test_of_two_answers_the_last_counts_where_it_is_to_replace_the_first(asked, tmp_path):
+    first, rows = write(tmp_path / "a.jsonl", records(asked[0])), records(asked[0])
+    rows[2]["answer"] = "no"
+    second = write(tmp_path / "b.jsonl", rows)
+    with pytest.raises(MalformedSource, match=r"b\.jsonl, line 3.*another answer of 'w1'.*a\.jsonl, line 3.*--replace"):
+        read_answers([first, second], asked)
+    found = read_answers([first, second], asked, replace=True).answers
+    assert [json.loads(said) for said in found["answer"].to_pylist()][2] == "no"
+    assert read_answers([first, first], asked).answers.num_rows == len(rows)
+
+
+def test_a_round_without_reasons_takes_none(asked, tmp_path):
+    rows = records(asked[1], answer="mostly_no")
+    assert read_answers([write(tmp_path / "a.jsonl", rows)], asked).answers.num_rows == len(rows)
+    rows[1]["details"] = {"shortcomings": ["grammar"]}
+    with pytest.raises(MalformedSource, match="asks for no such thing"):
+        read_answers([write(tmp_path / "a.jsonl", rows)], asked)
 
 
 BAD = {
@@ -90,25 +138,18 @@ BAD = {
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD)
-def test_what_was_not_asked_or_answered_so_is_refused(sheets, tmp_path, changes, message):
-    rows = records(sheets)
+def test_what_was_not_asked_or_answered_so_is_refused(asked, tmp_path, changes, message):
+    rows = records(asked[0])
     rows[2] |= changes
     with pytest.raises(MalformedSource, match=rf"a\.jsonl.*line 3.*({message})"):
-        read_answers([write(tmp_path / "a.jsonl", rows)], sheets, ECCV)
+        read_answers([write(tmp_path / "a.jsonl", rows)], asked)
 
 
-def test_a_missing_key_a_half_sheet_and_a_second_answer_are_refused(sheets, tmp_path):
-    rows = records(sheets)
-    with pytest.raises(MalformedSource, match=r"line 1.*seconds"):
-        read_answers([write(tmp_path / "a.jsonl", [{**rows[0], "seconds": None}])], sheets, ECCV)
-    with pytest.raises(MalformedSource, match=r"4 of 5 answers of 'w1'.*finish it, or remove its lines"):
-        read_answers([write(tmp_path / "a.jsonl", rows[1:])], sheets, ECCV)
-    second = write(tmp_path / "b.jsonl", rows[:1])
-    with pytest.raises(MalformedSource, match=r"b\.jsonl.*a second answer of 'w1'.*a\.jsonl, line 1, remove one"):
-        read_answers([write(tmp_path / "a.jsonl", rows), second], sheets, ECCV)
+def test_a_missing_key_and_a_file_that_was_cut_are_refused(asked, tmp_path):
+    rows = records(asked[0])
     del rows[0]["seconds"]
     with pytest.raises(MalformedSource, match="seconds"):
-        read_answers([write(tmp_path / "a.jsonl", rows)], sheets, ECCV)
+        read_answers([write(tmp_path / "a.jsonl", rows)], asked)
     (tmp_path / "a.jsonl").write_text('{"questionnaire": ')
     with pytest.raises(MalformedSource, match="line 1"):
-        read_answers([tmp_path / "a.jsonl"], sheets, ECCV)
+        read_answers([tmp_path / "a.jsonl"], asked)

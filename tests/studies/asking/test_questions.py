@@ -12,6 +12,7 @@ from cxc_eccv.studies.asking.questions import (
     NEGATIVE,
     POSITIVE,
     QUESTIONS,
+    build_practice,
     build_sheets,
     pair_id,
     sheets_from_table,
@@ -153,6 +154,7 @@ def test_sheets_come_back_from_their_table_and_a_changed_one_is_refused(content)
     rows = sheets_to_table(sheets)
     assert rows.schema == QUESTIONS
     assert sheets_from_table(rows) == sheets
+    assert sheets_from_table(rows.drop_columns("other")) == sheets  # as older versions wrote it
     changed = rows.to_pylist()
     changed[3]["caption"] = "Something else."
     for other, message in (
@@ -162,3 +164,45 @@ def test_sheets_come_back_from_their_table_and_a_changed_one_is_refused(content)
     ):
         with pytest.raises(DataError, match=message):
             sheets_from_table(other)
+
+
+def test_known_pairs_are_those_that_cxc_rates_highest_and_lowest_where_these_are_given(content):
+    owners = content.caption_image_ids
+    high = (np.roll(owners, 7)[:40], content.caption_ids[:40])
+    low = (np.roll(owners, 90)[:40], content.caption_ids[40:80])
+    sheets = sheets_of(content, rated=(high, low))
+    pairs = {
+        role: set(zip(*(ids.tolist() for ids in ids), strict=True)) for role, ids in ((POSITIVE, high), (NEGATIVE, low))
+    }
+    known = [own for sheet in sheets for own in sheet if own.role != CANDIDATE]
+    assert len(known) == 6
+    assert all((own.image_id, own.caption_id) in pairs[own.role] for own in known)
+
+
+@pytest.mark.parametrize("side", ["image", "caption"])
+def test_two_images_and_two_captions_are_asked_about(content, side):
+    ids = content.image_ids if side == "image" else content.caption_ids
+    first, second = ids[:12], ids[12:24]
+    rated = ((ids[24:34], ids[34:44]), (ids[44:52], ids[52:60]))
+    pairs = pa.table({"image_id": first, "caption_id": second})
+    sheets = build_sheets(pairs, content, sides=(side, side), rated=rated, size=6, **NOTHING)
+    assert [len(sheet) for sheet in sheets] == [8, 8]
+    texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
+    files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
+    for own in (own for sheet in sheets for own in sheet):
+        shown = (own.file_name, own.other) if side == "image" else (own.caption, own.other)
+        known = files if side == "image" else {name: " ".join(text.split()) for name, text in texts.items()}
+        assert shown == (known[own.image_id], known[own.caption_id])
+    assert sheets_from_table(sheets_to_table(sheets)) == sheets
+    alone = build_sheets(pairs, content, sides=(side, side), size=6, **NOTHING)  # nothing is known
+    assert {own.role for sheet in alone for own in sheet} == {CANDIDATE}
+
+
+def test_practice_is_an_own_caption_then_another_and_nothing_that_is_asked(content):
+    owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
+    own = list(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
+    found = build_practice(content, 5, set(own[::2]))
+    assert [one.role for one in found] == [POSITIVE, NEGATIVE] * 2 + [POSITIVE]
+    assert all((owners[one.caption_id] == one.image_id) is (one.role == POSITIVE) for one in found)
+    assert not {(one.image_id, one.caption_id) for one in found} & set(own[::2])
+    assert len({one.pair_id for one in found}) == 5

@@ -1,4 +1,4 @@
-"""The three ways to ask, and what their answers are worth."""
+"""The ways to ask, and what their answers are worth."""
 
 import pytest
 
@@ -24,9 +24,18 @@ def test_names_in_files_are_small_letters_as_a_spreadsheet_may_have_made_capital
 
 @pytest.mark.parametrize(("rating", "positive"), [(0, False), (2.99, False), (3, True), (5.0, True)])
 def test_a_rating_is_positive_from_3_on(rating, positive):
-    scheme = schemes()["cxc"]
-    assert scheme.is_positive(scheme.gain_of(rating)) is positive
-    assert len(scheme.marks) == 6
+    for name in ("cxc", "cxc_captions"):
+        assert schemes()[name].is_positive(schemes()[name].gain_of(rating)) is positive
+
+
+@pytest.mark.reference
+def test_cxc_has_six_descriptions_along_the_scale_for_each_kind_of_pair():
+    kinds = [schemes()[name] for name in ("cxc", "cxc_images", "cxc_captions")]
+    assert [len(own.marks) for own in kinds] == [6, 6, 6]
+    assert len({mark for own in kinds for mark in own.marks}) == 18
+    assert {own.rule for own in kinds} == {"mean"}
+    images = schemes()["cxc_images"]
+    assert [images.is_positive(images.gain_of(rating)) for rating in (2.4, 2.5)] == [False, True]
 
 
 def test_both_criteria_must_hold():
@@ -50,6 +59,8 @@ def test_both_criteria_must_hold():
         ("entailment", {"describes": True}, "describes and follows"),
         ("entailment", {"describes": True, "follows": 1}, "true or false"),
         ("entailment", True, "describes and follows"),
+        ("failures", 0, "a whole number from 1 to 10"),
+        ("failures", 7.5, "a whole number from 1 to 10"),
     ],
 )
 def test_what_is_no_answer_is_refused(name, answer, message):
@@ -60,3 +71,39 @@ def test_what_is_no_answer_is_refused(name, answer, message):
 def test_a_scheme_asks_in_one_way():
     with pytest.raises(InvalidOption, match="one of the three"):
         Scheme("mine", "", "", (), "", answers=(Answer("yes", "yes", 1),), scale=(0, 5))
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ([], "classes: none; tick one or more of alternatives"),
+        (["color"], "classes: 'color'; tick one or more"),
+        (["alternatives", "size"], "alternatives together with size; tick alternatives alone"),
+        (["size", "detail", "alternatives"], "alternatives together with size"),
+    ],
+)
+def test_what_a_failure_gets_wrong_is_marked_with_every_rating(classes, message):
+    with pytest.raises(InvalidOption, match=message):
+        schemes()["failures"].check_details(3, {"classes": classes} if classes else {})
+    assert schemes()["failures"].check_details(3, {"classes": ["size", "colour"]}) == {"classes": ["colour", "size"]}
+
+
+def test_without_reasons_no_answer_asks_why():
+    plain = schemes()["eccv"].without_reasons()
+    assert plain.check_details("mostly_no", {}) == {}
+    assert [own["name"] for own in plain.widgets()] == ["answer"]
+
+
+def test_widgets_say_what_the_page_draws():
+    drawn = {name: own.widgets() for name, own in schemes().items()}
+    assert [(own["name"], own["kind"], own.get("asked_with", "")) for own in drawn["eccv"]] == [
+        ("answer", "choice", ""),
+        ("shortcomings", "ticks", ["partially_yes", "mostly_no"]),
+        ("errors", "ticks", ["partially_yes", "mostly_no"]),
+    ]
+    assert [(own["kind"], own.get("step"), own.get("alone")) for own in drawn["failures"]] == [
+        ("slider", 1.0, None),
+        ("ticks", None, "alternatives"),
+    ]
+    assert [own["kind"] for own in drawn["entailment"]] == ["yes_no", "yes_no"]
+    assert (drawn["cxc"][0]["step"], len(drawn["cxc"][0]["marks"])) == (None, 6)

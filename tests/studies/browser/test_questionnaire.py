@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from cxc_eccv.studies.asking.answers import read_answers
-from cxc_eccv.studies.asking.questionnaire import describe_questions, render_questionnaire
-from cxc_eccv.studies.asking.questions import build_sheets
+from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions, render_questionnaire
+from cxc_eccv.studies.asking.questions import Questionnaire, build_sheets
 from cxc_eccv.studies.asking.schemes import schemes
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,10 @@ def page_of(sample_library):
             pairs, content, positive=(nothing, nothing), is_near=lambda images, _: np.zeros(images.size, bool)
         )
         images = {own.file_name: image for sheet in sheets for own in sheet}
-        return render_questionnaire(describe_questions(sheets, schemes()[name], images), schemes()[name]), sheets
+        scheme = schemes()[name]
+        return render_questionnaire(
+            describe_questions([Questionnaire(scheme, sheets)], images), Handout(scheme)
+        ), sheets
 
     return make
 
@@ -120,9 +123,9 @@ def test_what_the_page_saves_is_read(measure, page_of, tmp_path):
         found, _, console = measure(page, script.replace("KEYS", json.dumps(some)), widths=(390,))
         path = tmp_path / "answers.jsonl"
         path.write_text(found["390"]["text"], encoding="utf-8")
-        table = read_answers([path], sheets, schemes()[name])
+        table = read_answers([path], [Questionnaire(schemes()[name], sheets)]).answers
         assert table["pair_id"].to_pylist() == [own.pair_id for sheet in sheets for own in sheet]
-        assert set(table["worker"].to_pylist()) == {"W 1"}
+        assert set(table["worker"].to_pylist()) == {"w 1"}
         assert len(set(table["answer"].to_pylist())) == 1
         assert found["390"]["file"].endswith("-W-1.jsonl")
         assert found["390"]["warning"] == "Saved: all questions are answered. Thank you."
@@ -283,7 +286,7 @@ def test_all_texts_stand_out_from_their_ground(measure, page_of, dark):
       return {least: ratios.sort((a, b) => a[0] - b[0])[0], number: ratios.length,
         wide: document.documentElement.scrollWidth > window.innerWidth};
     }"""
-    for name in schemes():
+    for name in ("eccv", "cxc", "entailment"):
         found, _, _ = measure(page_of(name)[0], script, widths=(390,), dark=dark)
         assert found["390"]["number"] > 8
         assert found["390"]["least"][0] >= 4.5, found["390"]["least"]

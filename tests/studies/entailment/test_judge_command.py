@@ -69,19 +69,21 @@ def test_what_is_no_policy_is_refused_with_what_there_is(run, tmp_path):
 
 
 def test_pairs_go_to_a_person_and_come_back(run, tmp_path):
-    status, shown = run("entailment", "export", "run.npz", "--output", "pairs.csv", "--sample", "3", "--hide-known")
+    options = ["--sample", "3", "--hide-known", "--format", "csv", "--images", "images/{file_name}"]
+    status, shown = run("entailment", "export", "run.npz", "--output", "asked", *options)
     assert status == 0, shown.err
-    assert "when every label is 0 or 1: cxc-eccv entailment manual pairs.csv" in shown.out
-    status, shown = run("entailment", "manual", "pairs.csv")
+    assert "put their files into asked: cxc-eccv entailment manual asked/ANSWERS" in shown.out
+    status, shown = run("entailment", "manual", "asked/questions.csv")
     assert status == 2
-    assert "pairs.csv, line 2: found no label, the first of 30, expected 0 or 1 in every row" in shown.err
-    with (tmp_path / "pairs.csv").open(newline="") as file:
-        rows = [row | {"label": "1"} for row in csv.DictReader(file)]
-    with (tmp_path / "pairs.csv").open("w", newline="") as file:
+    assert "asked/questions.csv: found no answers" in shown.err
+    with (tmp_path / "asked/questions.csv").open(newline="") as file:
+        rows = [row | {"worker": "ann", "describes": "yes", "follows": "yes"} for row in csv.DictReader(file)]
+    with (tmp_path / "asked/ann.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
         writer.writerows(rows)
-    status, shown = run("entailment", "manual", "pairs.csv", "--output", "manual.json", "--labels", "labels.jsonl")
+    files = ["--output", "manual.json", "--labels", "labels.jsonl"]
+    status, shown = run("entailment", "manual", "asked/ann.csv", *files)
     assert status == 0, shown.err
     assert "100.0" in shown.out
     assert "E@M" in shown.out

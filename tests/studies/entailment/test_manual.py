@@ -1,4 +1,4 @@
-"""Entail@K judged by hand: what is exported, what comes of the answers, and what is refused."""
+"""Entail@K judged by hand: what is exported, what comes of the answers, of older ones too, and what is refused."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from tiny_world import TinyWorld
 import cxc_eccv as ce
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, MissingIds, RunTooShallow
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
-from cxc_eccv.studies.entailment.manual import export_pairs, score_answers
+from cxc_eccv.studies.entailment.manual import ASKED, export_pairs, score_answers
 from cxc_eccv.types import Embeddings
 
 
@@ -32,15 +32,12 @@ def write(path, rows):
         path.write_text("\n".join(map(json.dumps, rows)))
 
 
-def fill(path, label):
-    """Answer every row by a function of the row."""
-    write(path, [row | {"label": label(row)} for row in read(path)])
-    return path
+OLDER = ("pair_id", "image", "image_id", "premise", "hypothesis", "hypothesis_id", "label")
 
 
-@pytest.fixture(params=[".csv", ".jsonl"])
-def path(tmp_path, request):
-    return tmp_path / f"pairs{request.param}"
+@pytest.fixture(params=["csv", "jsonl"])
+def form(request):
+    return request.param
 
 
 @pytest.fixture
@@ -48,76 +45,116 @@ def runs(sample_library, make_run):
     return {name: make_run(sample_library, seed=seed) for seed, name in enumerate(("a", "b"))}
 
 
-def test_every_pair_of_any_model_is_asked_about_once(path, runs, sample_library):
-    export_pairs(runs, path, data_dir=sample_library, sample=7)
-    rows, about = read(path), json.loads(path.with_suffix(".json").read_text())
-    asked = [(int(row["image_id"]), int(row["hypothesis_id"])) for row in rows]
-    scores = {name: run.images.vectors @ run.captions.vectors.T for name, run in runs.items()}
+def export(runs, folder, library, form="jsonl", **options):
+    """The exported questions."""
+    given = {"images": "images/{file_name}", "sample": 3, "data_dir": library} | options
+    return export_pairs(runs, folder, form=form, **given)[0]
+
+
+def fill(path, entailed, worker="ann"):
+    """A person's copy beside the questions, answered by a function of image and caption."""
+    rows = []
+    for row in read(path):
+        both = bool(entailed(int(row["image_id"]), int(row["caption_id"])))
+        cells = {"describes": "yes" if both else "no", "follows": "yes" if both else "no"}
+        said = cells if path.suffix == ".csv" else {"answer": {"describes": both, "follows": both}}
+        rows.append(row | said | {"worker": worker})
+    copy = path.with_name(f"{worker}{path.suffix}")
+    write(copy, rows)
+    return copy
+
+
+def about_of(path):
+    return json.loads(path.with_name(ASKED).read_text())
+
+
+def test_every_pair_of_any_model_is_asked_about_once(tmp_path, form, runs, sample_library):
+    path = export(runs, tmp_path, sample_library, form, sample=7, mark_known=False)
+    rows, about = read(path), about_of(path)
+    asked = [(int(row["image_id"]), int(row["caption_id"])) for row in rows]
     expected = set()
-    for name, run in runs.items():
-        own = scores[name] / np.linalg.norm(run.captions.vectors, axis=1)
+    for run in runs.values():
+        scores = run.images.vectors @ run.captions.vectors.T / np.linalg.norm(run.captions.vectors, axis=1)
         for place, image in enumerate(run.images.ids.tolist()):
             if image in about["images"]:
-                top = run.captions.ids[np.argsort(-own[place])[:10]].tolist()
+                top = run.captions.ids[np.argsort(-scores[place])[:10]].tolist()
                 expected |= {(image, caption) for caption in top}
     assert len(about["images"]) == 7
     assert len(asked) == len(set(asked))
     assert set(asked) == expected
     assert len({row["pair_id"] for row in rows}) == len(rows)
+    assert {row["captions"][0] if form == "jsonl" else row["captions"].split(" / ")[0] for row in rows}
 
 
 def test_the_order_tells_neither_model_nor_rank_and_the_seed_repeats_it(tmp_path, runs, sample_library):
-    files = [tmp_path / f"{number}.csv" for number in range(3)]
-    for file, seed in zip(files, (0, 0, 1), strict=True):
-        export_pairs(runs, file, data_dir=sample_library, sample=7, seed=seed)
+    files = [
+        export(runs, tmp_path / str(number), sample_library, "csv", sample=7, seed=seed, mark_known=False)
+        for number, seed in enumerate((0, 0, 1))
+    ]
     first, again, other = (read(file) for file in files)
     assert first == again
     assert {row["image_id"] for row in first} != {row["image_id"] for row in other}
-    models = json.loads(files[0].with_suffix(".json").read_text())["models"]
-    images = json.loads(files[0].with_suffix(".json").read_text())["images"]
-    in_order = [(image, caption) for place, image in enumerate(images) for caption in models[0]["captions"][place]]
-    shown = [(int(row["image_id"]), int(row["hypothesis_id"])) for row in first]
+    about = about_of(files[0])
+    lists = zip(about["images"], about["models"][0]["captions"], strict=True)
+    in_order = [(image, caption) for image, captions in lists for caption in captions]
+    shown = [(int(row["image_id"]), int(row["caption_id"])) for row in first]
     assert [pair for pair in shown if pair in set(in_order)] != in_order
 
 
-def test_values_are_those_of_a_slow_loop(path, runs, sample_library):
-    """An answer is a function of the pair; original captions count in any case."""
-    export_pairs(runs, path, data_dir=sample_library, sample=9, depth=10, mark_known=False)
-    assert "known" not in read(path)[0]
-    fill(path, lambda row: int(row["hypothesis_id"]) % 2)
-    scores = score_answers(path, data_dir=sample_library)
-    content = sample_library.karpathy("test")
+@pytest.mark.parametrize("mark_known", [True, False])
+def test_values_are_those_of_a_slow_loop(tmp_path, form, runs, sample_library, mark_known):
+    """An answer is a function of the pair; original captions count in any case, asked about or not."""
+    path = export(runs, tmp_path, sample_library, form, sample=9, mark_known=mark_known)
+    answered = fill(path, lambda _, caption: caption % 2)
+    scores = score_answers(answered, data_dir=sample_library)
+    content, about = sample_library.karpathy("test"), about_of(path)
     owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
-    about = json.loads(path.with_suffix(".json").read_text())
+    asked = {(int(row["image_id"]), int(row["caption_id"])) for row in read(path)}
+    own = {(image, caption) for image, caption in asked if owner[caption] == image}
+    assert bool(own) is not mark_known
+    table = sample_library.entailment("test")
+    known = {} if not mark_known or table is None else dict(
+        zip(zip(*(table.table[name].to_pylist() for name in ("image_id", "hypothesis_id")), strict=True),
+            table.table["label"].to_pylist(), strict=True))  # fmt: skip
     for model in about["models"]:
         values = [
-            np.mean([caption % 2 or owner[caption] == image for caption in captions])
+            np.mean([owner[caption] == image or known.get((image, caption), caption % 2) for caption in captions])
             for image, captions in zip(about["images"], model["captions"], strict=True)
         ]
         result = scores.results[model["name"]]
         assert result.value == pytest.approx(np.mean(values), abs=1e-12)
         assert result.low <= result.value <= result.high
         assert (result.n_queries, result.coverage) == (9, 1)
-    against = sum(owner[int(r["hypothesis_id"])] == int(r["image_id"]) and not int(r["label"]) for r in read(path))
-    assert scores.provenance["against_original_links"] == against
+    assert scores.provenance["against_original_links"] == sum(caption % 2 == 0 for _, caption in own)
+
+
+def test_the_majority_of_several_people_decides(tmp_path, runs, sample_library):
+    path = export(runs, tmp_path, sample_library, sample=5)
+    says = {"ann": lambda *_: True, "ben": lambda _, caption: caption % 2, "cleo": lambda *_: False}
+    files = [fill(path, say, worker) for worker, say in says.items()]
+    three = score_answers(files, data_dir=sample_library)
+    assert three.results == score_answers(files[1], data_dir=sample_library).results
+    assert three.provenance["people"] == 3
 
 
 def in_order(image, captions, gallery):
     return RankingsRun.from_dicts({image: [*captions, *(one for one in gallery if one not in captions)]})
 
 
-def test_an_answer_decides_over_ratings_and_original_captions_stay(tmp_path):
-    """21 is rated 3 with image 1 and answered 0; 31 was labelled 0 and is answered 1; the own caption 11 answered 0."""
+def test_an_answer_decides_over_ratings_and_what_is_known_is_not_asked(tmp_path):
+    """21 is rated 3 with image 1 and answered 0; 31 was labelled 0; 11 is the own caption; asked about all, 31 is 1."""
     world = TinyWorld(tmp_path / "world")
     world.folder.mkdir()
     library = world.write()
     run = in_order(1, [21, 31, 11], [12, 22, 32])
-    path = tmp_path / "pairs.jsonl"
-    export_pairs({"one": run}, path, data_dir=library, sample=1, depth=3)
-    known = {row["hypothesis_id"]: (row["label"], row["known"]) for row in read(path)}
-    assert known == {21: (None, "derived: entailed"), 31: (0, "labelled before"), 11: (1, "original caption")}
-    fill(path, lambda row: {21: 0, 31: 1, 11: 0}[row["hypothesis_id"]])
-    scores = score_answers(path, data_dir=library)
+    path = export({"one": run}, tmp_path / "some", library, sample=1, depth=3)
+    assert [row["caption_id"] for row in read(path)] == [21]
+    scores = score_answers(fill(path, lambda *_: False), data_dir=library)
+    assert scores.results["one"].value == pytest.approx(1 / 3)
+    assert scores.provenance["against_derived_labels"] == 1
+    path = export({"one": run}, tmp_path / "all", library, sample=1, depth=3, mark_known=False)
+    assert {row["caption_id"] for row in read(path)} == {11, 21, 31}
+    scores = score_answers(fill(path, lambda _, caption: caption == 31), data_dir=library)
     assert scores.results["one"].value == pytest.approx(2 / 3)
     assert scores.provenance["against_original_links"] == 1
     assert scores.provenance["against_derived_labels"] == 1
@@ -127,11 +164,8 @@ def test_flickr30k_is_judged_by_hand_too_and_its_answers_are_a_file_of_labels(tm
     """The answers, put into the mirror folder, give the same number as Entail@K of the whole report."""
     library = flickr_library(tmp_path / "first", [(IMAGES[0], 5, 1)])
     run = run_in_order([(0, 5, 6), (7, 8, 0), (10, 1, 2)])
-    path = tmp_path / "pairs.jsonl"
-    export_pairs({"mine": run}, path, data_dir=library, sample=3, depth=3)
-    assert {row["known"] for row in read(path)} == {"original caption", "labelled before", ""}
-    fill(path, lambda row: 1 if row["label"] else int(row["hypothesis_id"] == 6))
-    scores = score_answers(path, data_dir=library)
+    path = export({"mine": run}, tmp_path / "asked", library, sample=3, depth=3)
+    scores = score_answers(fill(path, lambda _, caption: caption == 6), data_dir=library)
     assert scores.results["mine"].value == pytest.approx((3 / 3 + 2 / 3 + 1 / 3) / 3)
     assert scores.results["mine"].key == "flickr30k_entailment/i2t/entail_at_3"
     second = flickr_library(tmp_path / "second")
@@ -140,95 +174,91 @@ def test_flickr30k_is_judged_by_hand_too_and_its_answers_are_a_file_of_labels(tm
     report = ce.evaluate(run, "flickr30k_entailment", metrics=["entail_at_3"], data_dir=second)
     assert report.results[0].value == pytest.approx(scores.results["mine"].value)
     assert report.results[0].coverage == 1
+    with pytest.raises(InvalidOption, match="images of Flickr30k are not at COCO"):
+        export({"mine": run}, tmp_path / "coco", library, sample=3, depth=3, images="coco")
 
 
-def test_answers_survive_a_spreadsheet(tmp_path, runs, sample_library):
-    """A byte order mark, CRLF, quotes around everything, rows in another order, an added column."""
-    path = tmp_path / "pairs.csv"
-    export_pairs(runs, path, data_dir=sample_library, sample=3, mark_known=False)
-    fill(path, lambda row: 1)
-    before = score_answers(path, data_dir=sample_library)
+@pytest.fixture
+def older(tmp_path, form, runs, sample_library):
+    """A table with every label filled in, and the record beside it, as an older version had both."""
+    path = export(runs, tmp_path / "asked", sample_library, sample=3, mark_known=False)
+    rows = [
+        {
+            "pair_id": row["pair_id"],
+            "image": row["file_name"],
+            "image_id": row["image_id"],
+            "premise": row["captions"] if form == "jsonl" else json.dumps(row["captions"]),
+            "hypothesis": row["caption"],
+            "hypothesis_id": row["caption_id"],
+            "label": row["caption_id"] % 2,
+        }
+        for row in read(path)
+    ]
+    write(tmp_path / f"pairs.{form}", rows)
+    (tmp_path / "pairs.json").write_text(path.with_name(ASKED).read_text())
+    today = fill(path, lambda _, caption: caption % 2)
+    return tmp_path / f"pairs.{form}", score_answers(today, data_dir=sample_library)
+
+
+def test_a_table_of_an_older_version_is_read(older, sample_library):
+    path, today = older
+    assert tuple(read(path)[0]) == OLDER
+    scores = score_answers(path, data_dir=sample_library)
+    assert (scores.results, scores.labels) == (today.results, today.labels)
     rows = [row | {"remark": "a, b"} for row in reversed(read(path))]
-    with path.open("w", newline="", encoding="utf-8-sig") as file:
-        writer = csv.DictWriter(file, rows[0], quoting=csv.QUOTE_ALL, lineterminator="\r\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    assert score_answers(path, data_dir=sample_library).results == before.results
-
-
-def test_a_caption_that_a_spreadsheet_would_run_is_a_text_there_and_comes_back(tmp_path):
-    world = TinyWorld(tmp_path / "world")
-    world.folder.mkdir()
-    library = world.write()
-    for own in world.folder.glob("**/*.json*"):
-        own.write_text(own.read_text().replace("text 21", "=1+1"))
-    path = tmp_path / "pairs.csv"
-    export_pairs({"one": in_order(1, [21, 11, 12], [22, 31, 32])}, path, data_dir=library, sample=1, depth=3)
-    assert {row["hypothesis"] for row in read(path)} == {"'=1+1", "text 11", "text 12"}
-    fill(path, lambda row: 1)
-    assert score_answers(path, data_dir=library).results["one"].value == 1
-
-
-def spoil(rows, what):
-    """The rows with one fault."""
-    first = rows[0]
-    faults = {
-        "empty": [first | {"label": ""}, *rows[1:]],
-        "two": [first | {"label": "2"}, *rows[1:]],
-        "word": [first | {"label": "yes"}, *rows[1:]],
-        "unknown": [first | {"pair_id": "coco-1-2"}, *rows[1:]],
-        "text": [first | {"hypothesis": "another text"}, *rows[1:]],
-        "image": [first | {"image": "another.jpg"}, *rows[1:]],
-        "twice": [*rows, first | {"label": str(1 - int(first["label"]))}],
-        "fewer": rows[1:],
-    }
-    return faults[what]
+    write(path, [*rows, rows[0]])
+    assert score_answers(path, data_dir=sample_library).results == scores.results
+    if path.suffix == ".csv":  # after a spreadsheet
+        with path.open("w", newline="", encoding="utf-8-sig") as file:
+            writer = csv.DictWriter(file, rows[0], quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        assert score_answers(path, data_dir=sample_library).results == scores.results
 
 
 @pytest.mark.parametrize(
-    ("what", "message"),
+    ("change", "message"),
     [
-        ("empty", "no label, the first of 1, expected 0 or 1 in every row"),
-        ("two", "label: found '2', expected 0 or 1"),
-        ("word", "label: found 'yes', expected 0 or 1"),
-        ("unknown", "found pair_id 'coco-1-2', expected a pair of the export; remove the row"),
-        ("text", "hypothesis: found 'another text', expected .* as it was exported: undo the change"),
-        ("image", "image: found 'another.jpg', expected .* as it was exported"),
-        ("twice", r"label: found 0, and 1 in line \d+, expected one answer for a pair"),
-        ("fewer", "pairs, without 'coco-.*', expected all .* put the missing rows back"),
+        ({"label": ""}, "pairs, without coco-.*put missing rows back"),
+        ({"label": "2"}, "answer '2'"),
+        ({"label": "yes"}, "answer 'yes'"),
+        ({"pair_id": "coco-1-2"}, "pair_id 'coco-1-2' of sheet None, expected a question that was asked"),
+        ({"hypothesis": "another text"}, "caption: found 'another text', expected .* as it was asked: undo the change"),
     ],
 )
-def test_what_is_not_an_answer_to_what_was_asked_gives_no_number(path, runs, sample_library, what, message):
-    export_pairs(runs, path, data_dir=sample_library, sample=3, mark_known=False)
-    rows = read(fill(path, lambda _: "1"))
-    write(path, spoil(rows, what))
-    with pytest.raises(MalformedSource, match=message) as raised:
+def test_what_is_not_an_answer_to_what_was_asked_gives_no_number(older, sample_library, change, message):
+    path, _ = older
+    first, *rest = read(path)
+    write(path, [first | change, *rest])
+    with pytest.raises(MalformedSource, match=message):
         score_answers(path, data_dir=sample_library)
-    if what not in ("fewer",):
-        assert f"{path}, line " in str(raised.value)
 
 
-def test_the_same_answer_twice_is_one_answer(path, runs, sample_library):
-    export_pairs(runs, path, data_dir=sample_library, sample=3, mark_known=False)
-    rows = read(fill(path, lambda _: "1"))
-    before = score_answers(path, data_dir=sample_library)
-    write(path, [*rows, rows[0]])
-    assert score_answers(path, data_dir=sample_library).results == before.results
+def test_two_different_answers_and_missing_rows_give_no_number(older, sample_library):
+    path, _ = older
+    rows = read(path)
+    write(path, rows[1:])
+    with pytest.raises(MalformedSource, match=f"of {len(rows)} pairs, without coco-"):
+        score_answers(path, data_dir=sample_library)
+    write(path, [*rows, rows[0] | {"label": str(1 - int(rows[0]["label"]))}])
+    with pytest.raises(MalformedSource, match="another answer of '1' about coco-"):
+        score_answers(path, data_dir=sample_library)
 
 
-def test_another_edition_of_the_data_is_refused(tmp_path, path, runs, sample_library):
-    export_pairs(runs, path, data_dir=sample_library, sample=3, mark_known=False)
-    fill(path, lambda _: "1")
+def test_another_edition_of_the_data_is_refused(tmp_path, runs, sample_library):
+    path = fill(export(runs, tmp_path, sample_library), lambda *_: True)
     world = TinyWorld(tmp_path / "world")
     world.folder.mkdir()
     with pytest.raises(DataError, match="exported from the edition 'sample' of the data, and at hand is another"):
         score_answers(path, data_dir=world.write())
 
 
-def test_answers_without_what_was_exported_are_refused(path, runs, sample_library):
-    export_pairs(runs, path, data_dir=sample_library, sample=3)
-    path.with_suffix(".json").unlink()
-    with pytest.raises(DataError, match=r"pairs\.json is missing, which says what was exported"):
+def test_answers_need_what_was_exported_and_an_export_is_not_written_over(tmp_path, runs, sample_library):
+    path = export(runs, tmp_path, sample_library)
+    with pytest.raises(InvalidOption, match="is there, and answers may belong to it"):
+        export(runs, tmp_path, sample_library)
+    path.with_name(ASKED).unlink()
+    with pytest.raises(DataError, match=r"asked\.json is missing, which says what was exported"):
         score_answers(path, data_dir=sample_library)
 
 
@@ -248,28 +278,11 @@ def test_answers_without_what_was_exported_are_refused(path, runs, sample_librar
     ],
 )
 def test_a_damaged_record_of_the_export_gives_no_number(tmp_path, runs, sample_library, changed, message):
-    path = tmp_path / "pairs.jsonl"
-    export_pairs(runs, path, data_dir=sample_library, sample=3, mark_known=False)
-    fill(path, lambda _: 1)
-    beside = path.with_suffix(".json")
-    about = json.loads(beside.read_text())
-    beside.write_text(json.dumps(about | changed(about)))
+    path = fill(export(runs, tmp_path, sample_library), lambda *_: True)
+    about = about_of(path)
+    path.with_name(ASKED).write_text(json.dumps(about | changed(about)))
     with pytest.raises(MalformedSource, match=message):
         score_answers(path, data_dir=sample_library)
-
-
-def test_a_pair_whose_name_is_no_text_is_none_of_the_export(tmp_path, runs, sample_library):
-    path = tmp_path / "pairs.jsonl"
-    export_pairs(runs, path, data_dir=sample_library, sample=3)
-    write(path, [row | {"pair_id": [1]} for row in read(path)])
-    with pytest.raises(MalformedSource, match=r"line 1: found pair_id \[1\]"):
-        score_answers(path, data_dir=sample_library)
-
-
-def test_answers_are_not_written_over(path, runs, sample_library):
-    export_pairs(runs, path, data_dir=sample_library, sample=3)
-    with pytest.raises(InvalidOption, match="is there, and may hold answers"):
-        export_pairs(runs, path, data_dir=sample_library, sample=3)
 
 
 def test_what_cannot_be_exported(tmp_path, runs, sample_library):
@@ -287,9 +300,7 @@ def test_what_cannot_be_exported(tmp_path, runs, sample_library):
         ({"texts": texts}, InvalidOption, "texts ranks no captions for images: the run has no images"),
     ):
         with pytest.raises(error, match=message):
-            export_pairs(given, tmp_path / "pairs.csv", data_dir=sample_library, sample=7)
+            export(given, tmp_path / "asked", sample_library, sample=7)
     with pytest.raises(InvalidOption, match=r"depth 301 \(--depth\): the split has 300 captions"):
-        export_pairs(runs, tmp_path / "pairs.csv", data_dir=sample_library, sample=7, depth=301)
-    with pytest.raises(InvalidOption, match=r"pairs are written to \.csv or \.jsonl"):
-        export_pairs(runs, tmp_path / "pairs.xlsx", data_dir=sample_library)
+        export(runs, tmp_path / "asked", sample_library, sample=7, depth=301)
     assert not list(tmp_path.iterdir())

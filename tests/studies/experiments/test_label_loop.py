@@ -23,10 +23,10 @@ import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.annotation.labelling.settling import settle
 from cxc_eccv.studies.annotation.proposing.candidates import propose
 from cxc_eccv.studies.asking.questions import build_sheets
 from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.settling import settle
 
 pytestmark = pytest.mark.slow
 

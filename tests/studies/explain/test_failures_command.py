@@ -48,8 +48,16 @@ def answer(path, target, rater, classes):
         writer = csv.DictWriter(lines, rows[0])
         writer.writeheader()
         for place, row in enumerate(rows):
-            writer.writerow({**row, "rater": rater, "classes": classes[place % len(classes)], "rating": 1 + place % 10})
+            said = {"worker": rater, "classes": classes[place % len(classes)], "answer": 1 + place % 10}
+            writer.writerow(row | said)
     return target
+
+
+def export(run, explained, folder, sample=30):
+    told = run("failures", "export", explained, "--output", folder, "--sample", sample, "--format", "csv",
+               "--images", "images/{file_name}")  # fmt: skip
+    assert "wrote" in told
+    return folder / "questions.csv"
 
 
 def test_explain_writes_the_page(explained):
@@ -67,9 +75,11 @@ def test_images_need_a_folder_to_write_to(explained, run):
 
 
 def test_failures_are_exported_rated_and_counted(explained, run, tmp_path):
-    file = tmp_path / "failures.csv"
-    told = run("failures", "export", explained, "--output", file, "--sample", 30)
-    assert f"failures ratings {file} --explained {explained}" in told
+    export(run, explained, tmp_path)
+    told = run("failures", "export", explained, "--output", tmp_path / "page", "--images", "sample", "--sample", 30)
+    assert f"failures ratings ANSWERS --explained {explained}" in told
+    assert "questionnaire.html" in told
+    file = tmp_path / "questions.csv"
     ann = answer(file, tmp_path / "ann.csv", "ann", ["colour; detail", "alternatives", "size"])
     ben = answer(file, tmp_path / "ben.csv", "ben", ["colour", "action"])
     output = tmp_path / "ratings.json"
@@ -98,8 +108,7 @@ def test_failures_are_exported_rated_and_counted(explained, run, tmp_path):
 
 def test_no_line_is_wider_than_a_terminal(explained, run, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    file = tmp_path / "failures.csv"
-    run("failures", "export", explained, "--output", file, "--sample", 30)
+    file = export(run, explained, tmp_path)
     marked = ["object class; enumeration; detail", "alternatives"]
     told = run("failures", "ratings", answer(file, tmp_path / "ann.csv", "ann", marked), "--explained", explained)
     tables = [line for line in told.splitlines() if line.startswith("  ")]
@@ -108,17 +117,18 @@ def test_no_line_is_wider_than_a_terminal(explained, run, tmp_path, monkeypatch)
 
 
 def test_what_was_not_answered_is_refused_with_its_place(explained, run, tmp_path):
-    file = tmp_path / "failures.csv"
-    run("failures", "export", explained, "--output", file, "--sample", 3)
-    told = run("failures", "ratings", file, "--explained", explained, status=2)
-    assert "failures.csv, line 2, rater: found '', expected who answered: a name in every row" in told
+    file = export(run, explained, tmp_path, 3)
+    assert "found no answers" in run("failures", "ratings", file, "--explained", explained, status=2)
+    answered = answer(file, tmp_path / "ann.csv", "", ["colour"])
+    told = run("failures", "ratings", answered, "--explained", explained, status=2)
+    assert "ann.csv, line 2, worker: found '', expected the worker's name or number, in one line" in told
 
 
 def test_a_folder_that_explain_did_not_write(explained, run, tmp_path):
-    told = run("failures", "export", tmp_path, "--output", tmp_path / "a.csv", status=2)
+    told = run("failures", "export", tmp_path, "--output", tmp_path / "asked", status=2)
     assert "failures.parquet is missing. Name a folder that cxc-eccv explain --output wrote." in told
     (tmp_path / "failures.parquet").write_bytes(b"PAR1")
-    told = run("failures", "export", tmp_path, "--output", tmp_path / "a.csv", status=2)
+    told = run("failures", "export", tmp_path, "--output", tmp_path / "asked", status=2)
     assert "no readable Parquet file" in told
     import pyarrow as pa
     import pyarrow.parquet as pq

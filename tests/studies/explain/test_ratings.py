@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import spearmanr
 
-from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
+from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.studies.explain.ratings import (
     CLASSES,
@@ -62,11 +62,11 @@ def explained(sample_library):
 
 @pytest.fixture
 def exported(explained, sample_library, tmp_path):
-    """A file of ten failures, by its ending."""
+    """A file of ten failures, by its form."""
 
-    def export(suffix=".jsonl", **options):
-        path = tmp_path / f"failures{suffix}"
-        return export_failures(explained, path, sample_library, "test", **{"sample": 10, **options})
+    def export(form="jsonl", folder="asked", table=explained, **options):
+        given = {"images": "images/{file_name}", "sample": 10} | options
+        return export_failures(table, tmp_path / folder, sample_library, "test", form=form, **given)[0]
 
     return export
 
@@ -145,11 +145,22 @@ def test_a_table_that_does_not_say_its_split_is_refused(facts, explained, tmp_pa
         read_failures(tmp_path)
 
 
-def answer(path, rater="ann", classes="detail", rating=7, fourth=()):
-    """Fill in every row alike, and the fourth as given."""
-    rows = [{**row, "rater": rater, "classes": classes, "rating": rating} for row in read_rows(path)]
+def answer(path, target, rater="ann", classes=("detail",), rating=7, fourth=()):
+    """A rater's copy of a file with the same answer in every row, but for the fourth."""
+    of_table = path.suffix == ".csv"
+    said = {"classes": "; ".join(classes)} if of_table else {"details": {"classes": list(classes)}}
+    rows = [{**row, "worker": rater, "answer": rating, **said} for row in read_rows(path)]
     rows[3] |= dict(fourth)
-    return write_rows(path, rows)
+    return write_rows(target, rows)
+
+
+def answer_older(path, target, rater="ann", classes=("detail",), rating=7, fourth=()):
+    """The same as a table of an older version."""
+    of_table = path.suffix == ".csv"
+    said = {"rater": rater, "classes": "; ".join(classes) if of_table else list(classes), "rating": rating}
+    rows = [{"pair_id": row["pair_id"], "query": row["caption"], "choices": "", **said} for row in read_rows(path)]
+    rows[3] |= dict(fourth)
+    return write_rows(target, rows)
 
 
 def ratings_of(explained, marks, ratings, pairs=None):
@@ -167,139 +178,142 @@ def mark(*names):
 # Export
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-def test_a_row_has_all_that_a_rater_needs_and_empty_answers(suffix, exported, sample_library):
-    rows = read_rows(exported(suffix))
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_row_has_all_that_a_rater_needs_and_empty_answers(form, exported, sample_library):
+    rows = read_rows(exported(form))
     content = sample_library.karpathy("test")
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
     files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
     assert len({row["pair_id"] for row in rows}) == 10
     for row in rows:
-        assert row["query"] == " ".join(texts[int(row["query_id"])].split())
-        assert row["truth"] == files[int(row["truth_id"])]
-        assert row["retrieved"] == files[int(row["retrieved_id"])]
-        assert row["pair_id"] == "t2i-{query_id}-{truth_id}-{retrieved_id}".format(**row)
-        choices = row["choices"].split("; ") if suffix == ".csv" else row["choices"]
-        assert tuple(choices) == CLASSES
-        assert not any(row[name] for name in ("rater", "classes", "rating"))
+        way, query, truth, retrieved = row["pair_id"].split("-")
+        assert (way, int(query), int(retrieved)) == ("t2i", int(row["caption_id"]), int(row["image_id"]))
+        assert row["caption"] == " ".join(texts[int(query)].split())
+        assert (row["other"], row["file_name"]) == (files[int(truth)], files[int(retrieved)])
+        assert (row["other_image"], row["image"]) == tuple(f"images/{row[name]}" for name in ("other", "file_name"))
+        assert not row["answer"]
+        assert not row["worker"]
 
 
-def test_the_draw_is_that_of_the_seed_and_not_of_the_order_of_the_failures(
-    explained, exported, sample_library, tmp_path
-):
-    first = exported()
+def test_the_draw_is_that_of_the_seed_and_not_of_the_order_of_the_failures(explained, exported):
     shuffled = explained.take(np.random.default_rng(1).permutation(explained.num_rows))
-    again = export_failures(shuffled, tmp_path / "again.jsonl", sample_library, "test", sample=10)
-    other = export_failures(explained, tmp_path / "other.jsonl", sample_library, "test", sample=10, seed=1)
+    first, again, other = (
+        exported(folder=str(place), table=table, seed=seed)
+        for place, (table, seed) in enumerate([(explained, 0), (shuffled, 0), (explained, 1)])
+    )
     assert first.read_bytes() == again.read_bytes()
     assert first.read_bytes() != other.read_bytes()
 
 
-def test_failures_of_image_queries_are_not_exported(explained, sample_library, tmp_path):
+def test_failures_of_image_queries_are_not_exported(explained, exported):
     images = explained.set_column(0, "direction", pa.array(["i2t"] * explained.num_rows))
     with pytest.raises(InvalidOption, match="0 failures of text queries, and 10 are asked for"):
-        export_failures(images, tmp_path / "a.csv", sample_library, "test", sample=10)
-
-
-def test_answers_are_not_overwritten(exported):
-    exported(".csv")
-    with pytest.raises(InvalidOption, match="may hold answers"):
-        exported(".csv")
+        exported(table=images)
 
 
 @pytest.mark.parametrize(
-    ("suffix", "options", "told"),
-    [
-        (".xlsx", {}, "written to .csv or .jsonl"),
-        (".csv", {"sample": 10_000}, "10,000 are asked for"),
-        (".csv", {"sample": 0}, "sample"),
-        (".csv", {"seed": -1}, "seed"),
-    ],
+    ("options", "told"),
+    [({"sample": 10_000}, "10,000 are asked for"), ({"sample": 0}, "sample"), ({"seed": -1}, "seed")],
 )
-def test_what_cannot_be_exported(suffix, options, told, exported):
+def test_what_cannot_be_exported(options, told, exported):
     with pytest.raises(InvalidOption, match=told):
-        exported(suffix, **options)
+        exported(**options)
 
 
 # Reading
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-def test_answers_of_several_raters_come_back(suffix, exported, explained, sample_library, tmp_path):
-    path = exported(suffix)
-    several = "colour; detail" if suffix == ".csv" else ["colour", "detail"]
-    other = write_rows(tmp_path / f"ben{suffix}", read_rows(path)[:4])
-    answer(path, classes=several)
-    answer(other, rater="ben", classes="alternatives" if suffix == ".csv" else ["alternatives"], rating=10)
-    rated = read_ratings([path, other], explained, sample_library, "test")
+@pytest.mark.parametrize("fill", [answer, answer_older])
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_answers_of_several_raters_come_back(form, fill, exported, explained, sample_library, tmp_path):
+    path = exported(form)
+    some = write_rows(path.with_name(f"some.{form}"), read_rows(path)[:4])
+    ann = fill(path, tmp_path / f"ann.{form}", classes=["colour", "detail"])
+    ben = fill(some, tmp_path / f"ben.{form}", rater="Ben ", classes=["alternatives"], rating=10)
+    rated = read_ratings([ann, ben], explained, sample_library, "test")
     assert len(rated.pair_ids) == 10
     assert Counter(rated.raters) == {"ann": 10, "ben": 4}
     assert Counter(rated.ratings.tolist()) == {7: 10, 10: 4}
     assert rated.marks.sum(axis=0).tolist() == [4, 0, 10, 0, 0, 0, 10]
-    both = {row["pair_id"] for row in read_rows(other)}
+    both = {row["pair_id"] for row in read_rows(ben)}
     expected = [8.5 if pair in both else 7.0 for pair in rated.pair_ids]
     assert rated.mean_ratings.tolist() == expected
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"classes": "color"}, "classes: found 'color', expected one of alternatives, object class, colour"),
-        ({"classes": "alternatives; size"}, "found alternatives together with size, expected alternatives alone"),
-        ({"classes": "size; detail; alternatives"}, "found alternatives together with size"),
-        ({"classes": "size; size"}, "found size twice, expected each class once"),
-        ({"classes": ""}, "classes: found none, expected at least one of"),
-        ({"rating": 0}, "rating: found .*0.*, expected a whole number from 1 to 10"),
-        ({"rating": 11}, "rating: found .*11.*, expected a whole number from 1 to 10"),
-        ({"rating": 7.5}, "rating: found .*7.5.*, expected a whole number"),
-        ({"rating": ""}, "rating: found none, expected a whole number"),
-        ({"rating": "good"}, "rating: found 'good', expected a whole number"),
-        ({"rating": True}, "rating: found .*True.*, expected a whole number"),
-        ({"rater": " "}, "rater: found ' ', expected who answered"),
-        ({"pair_id": "t2i-1-2-3"}, "pair_id: found 't2i-1-2-3', expected a failure of the explained folder"),
-        ({"query": "Another."}, "query: found 'Another.', expected '.*', as it was exported"),
+        ({"classes": ["color"]}, "'color'; tick one or more of alternatives, object class, colour"),
+        ({"classes": ["alternatives", "size"]}, "alternatives together with size; tick alternatives alone"),
+        ({"classes": []}, "classes: none; tick one or more of"),
+        ({"rating": 0}, "answer 0.*give a whole number from 1 to 10"),
+        ({"rating": 11}, "answer 11.*give a whole number from 1 to 10"),
+        ({"rating": 7.5}, "answer .*7.5.*give a whole number"),
+        ({"rating": "good"}, "answer 'good': give a whole number"),
+        ({"rater": " "}, "worker: found ' ', expected the worker's name"),
+        ({"pair_id": "t2i-1-2-3"}, "pair_id 't2i-1-2-3'.*expected a question that was asked"),
+        ({"query": "Another."}, "caption: found 'Another.', expected '.*', as it was asked"),
     ],
 )
-def test_a_wrong_row_is_refused_with_its_place(suffix, changed, told, exported, explained, sample_library):
-    path = exported(suffix)
-    if suffix == ".jsonl" and "classes" in changed:
-        changed = {"classes": [name.strip() for name in changed["classes"].split(";")]}
-    path = answer(path, classes="detail" if suffix == ".csv" else ["detail"], fourth=changed)
-    line = 5 if suffix == ".csv" else 4
-    with pytest.raises(MalformedSource, match=rf"failures{suffix}, line {line}, .*{told}"):
+@pytest.mark.parametrize("older", [False, True])
+def test_a_wrong_row_is_refused_with_its_place(
+    form, changed, told, older, exported, explained, sample_library, tmp_path
+):
+    if not older:
+        today = {"rating": "answer", "rater": "worker", "query": "caption"}
+        changed = {today.get(name, name): value for name, value in changed.items()}
+    if "classes" in changed and form == "csv":
+        changed = {"classes": "; ".join(changed["classes"])}
+    elif "classes" in changed and not older:
+        changed = {"details": changed}
+    path = (answer_older if older else answer)(exported(form), tmp_path / f"ann.{form}", fourth=changed)
+    line = 5 if form == "csv" else 4
+    with pytest.raises(MalformedSource, match=rf"ann\.{form}, line {line}.*{told}"):
         read_ratings([path], explained, sample_library, "test")
+
+
+def test_what_was_rated_holds_for_every_model_that_fails_in_the_same_way(exported, explained, sample_library, tmp_path):
+    path = answer(exported(), tmp_path / "ann.jsonl")
+    pairs = {row["pair_id"] for row in read_rows(path)}
+    ids = ["{direction}-{query_id}-{truth_id}-{retrieved_id}".format(**row) for row in explained.to_pylist()]
+    kept = [place for place, name in enumerate(ids) if name in pairs or place % 3 == 0]
+    of_another_model = explained.take(kept[::-1])
+    rated = read_ratings([path], of_another_model, sample_library, "test")
+    assert set(rated.pair_ids) == pairs
+    lacking = explained.take([place for place, name in enumerate(ids) if name not in pairs])
+    with pytest.raises(MalformedSource, match="a question that was asked; remove the line"):
+        read_ratings([path], lacking, sample_library, "test")
 
 
 def test_a_rater_answers_once_on_a_pair(exported, explained, sample_library, tmp_path):
-    path = answer(exported(), classes=["detail"])
-    copy = write_rows(tmp_path / "copy.jsonl", read_rows(path))
-    told = r"copy.jsonl, line 1: found 'ann' on t2i-.* again, after .*failures.jsonl, line 1, expected one answer"
-    with pytest.raises(MalformedSource, match=told):
-        read_ratings([path, copy], explained, sample_library, "test")
+    path = exported()
+    files = [answer(path, tmp_path / f"{place}.jsonl", rating=place) for place in (6, 7)]
+    with pytest.raises(
+        MalformedSource, match=r"7\.jsonl, line 1: found another answer of 'ann' about t2i-.*6\.jsonl, line 1"
+    ):
+        read_ratings(files, explained, sample_library, "test")
 
 
-@pytest.mark.parametrize("classes", [None, 3, {"detail": 1}, ["detail", 3]])
-def test_classes_are_a_list_of_names(classes, exported, explained, sample_library):
-    path = answer(exported(), classes=["detail"])
-    rows = read_rows(path)
-    rows[3]["classes"] = classes
-    with pytest.raises(MalformedSource, match=r"line 4, classes: found .*, expected a list of names"):
-        read_ratings([write_rows(path, rows)], explained, sample_library, "test")
+@pytest.mark.parametrize("classes", [3, {"detail": 1}, ["detail", 3]])
+def test_classes_are_a_list_of_names(classes, exported, explained, sample_library, tmp_path):
+    for fill, changed in ((answer, {"details": {"classes": classes}}), (answer_older, {"classes": classes})):
+        path = fill(exported(), tmp_path / "ann.jsonl", fourth=changed)
+        with pytest.raises(MalformedSource, match=r"line 4: found details .*give the ticks of each group as a list"):
+            read_ratings([path], explained, sample_library, "test")
 
 
 def test_what_is_no_file_of_ratings(exported, explained, sample_library, tmp_path):
+    path = answer(exported("csv"), tmp_path / "ann.csv")
+    path.write_text(path.read_text().replace("classes", "class"))
+    (tmp_path / "a.xlsx").touch()
     for paths, error, told in (
-        ([], InvalidOption, "name one or more"),
-        ([tmp_path / "a.xlsx"], InvalidOption, "read from .csv or .jsonl"),
-        ([tmp_path / "a.csv"], DataError, "is missing. Failures to rate are exported by"),
+        ([], MalformedSource, "no file.*no answers"),
+        ([tmp_path / "a.xlsx"], InvalidOption, "what kind of file is this"),
+        ([path], MalformedSource, "expected a column 'classes'"),
     ):
         with pytest.raises(error, match=told):
             read_ratings(paths, explained, sample_library, "test")
-    path = exported(".csv")
-    path.write_text(path.read_text().replace("classes", "class"))
-    with pytest.raises(MalformedSource, match="expected a column 'classes'"):
-        read_ratings([path], explained, sample_library, "test")
 
 
 # Numbers

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -32,7 +32,6 @@ from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA
 from cxc_eccv.statistics import interval
-from cxc_eccv.studies.annotation.labelling.settling import RULES, settle
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, propose
 from cxc_eccv.studies.annotation.proposing.pool import Pairs, rank_lists
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
@@ -40,6 +39,7 @@ from cxc_eccv.studies.asking.answers import SCHEMA
 from cxc_eccv.studies.asking.quality.sheets import BY_HAND, Checks, accept, judge_sheets
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, build_sheets, sheets_to_table
 from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.settling import RULES, settle
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 from label_loop.sample_truth import Truth
 
@@ -225,7 +225,7 @@ def answer_sheets(
     """What simulated people answer, and what of it is accepted.
 
     A sheet goes to so many people in a drawn order, and to another one for each who is not accepted, until nobody is
-    left. Quality control is that of ``quality``. Whoever checks doubtful sheets by hand accepts
+    left. Quality control is that of ``quality``, sheet by sheet. Whoever checks doubtful sheets by hand accepts
     those on which both known pairs are answered truly: known pairs may be known wrongly, and of a sheet without a
     match every answer is the same.
     """
@@ -244,8 +244,9 @@ def answer_sheets(
         errs = random.random(rows.size) < rates[workers]
         given.append(_make_answers(questions.take(rows), workers, truth[rows] ^ errs))
         careless = set(numbers[rows[errs & is_golden[rows]]].tolist())
-        doubtful = [(own.sheet, own.worker) for own in judge_sheets(given[-1]) if own.verdict == BY_HAND]
-        checks = Checks(by_hand={key: key[0] not in careless for key in doubtful})
+        checks = Checks(straight=True, least_accuracy=0)
+        doubtful = [(own.sheet, own.worker) for own in judge_sheets(given[-1], checks) if own.verdict == BY_HAND]
+        checks = replace(checks, by_hand={key: key[0] not in careless for key in doubtful})
         accepted.append(accept(given[-1], judge_sheets(given[-1], checks)))
         for sheet in set(accepted[-1]["sheet"].to_pylist()):
             lacking[sheet] -= 1

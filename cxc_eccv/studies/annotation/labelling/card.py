@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.sources.readers import LABELS_SCHEMA
-from cxc_eccv.studies.annotation.labelling.settling import RULES
+from cxc_eccv.studies.asking.answers import identify_worker
+from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.settling import RULES, keep_last
 
 if TYPE_CHECKING:
     from huggingface_hub import DatasetCardData
 
-__all__ = ["check_terms", "is_unchanged", "label_card"]
 
 CARD = Path(__file__).parent / "templates" / "labels.md.jinja"
 
@@ -30,6 +31,9 @@ FIELDS = {
     "gain": "how well they match, from 0 to 1",
     "positive": "whether they match at all: exactly where the gain is above 0",
     "answers": "people who answered and count",
+    "rating": "the mean of the ratings that count, on the scale that people saw",
+    "said": "each person's answer: an anonymous name, the answer as JSON, and its gain",
+    "proposals": "the models that proposed the pair, in which direction and at which rank; empty where it was drawn",
 }
 
 COUNTS = {
@@ -45,17 +49,23 @@ COUNTS = {
 """What ``describe_labels`` counts, as the card calls it."""
 
 
-LICENCES = (
-    *("apache-2.0", "mit", "openrail", "bigscience-openrail-m", "creativeml-openrail-m", "bigscience-bloom-rail-1.0"),
-    *("bigcode-openrail-m", "afl-3.0", "artistic-2.0", "bsl-1.0", "bsd", "bsd-2-clause", "bsd-3-clause"),
-    *("bsd-3-clause-clear", "c-uda", "cc", "cc0-1.0", "cc-by-2.0", "cc-by-2.5", "cc-by-3.0", "cc-by-4.0"),
-    *("cc-by-sa-3.0", "cc-by-sa-4.0", "cc-by-nc-2.0", "cc-by-nc-3.0", "cc-by-nc-4.0", "cc-by-nd-4.0"),
-    *("cc-by-nc-nd-3.0", "cc-by-nc-nd-4.0", "cc-by-nc-sa-2.0", "cc-by-nc-sa-3.0", "cc-by-nc-sa-4.0"),
-    *("cdla-sharing-1.0", "cdla-permissive-1.0", "cdla-permissive-2.0", "wtfpl", "ecl-2.0", "epl-1.0", "epl-2.0"),
-    *("etalab-2.0", "eupl-1.1", "agpl-3.0", "gfdl", "gpl", "gpl-2.0", "gpl-3.0", "lgpl", "lgpl-2.1", "lgpl-3.0"),
-    *("isc", "lppl-1.3c", "ms-pl", "mpl-2.0", "odc-by", "odbl", "openrail++", "osl-3.0", "postgresql", "ofl-1.1"),
-    *("ncsa", "unlicense", "zlib", "pddl", "lgpl-lr"),
-)
+AGREE = """\
+{load}split="{split}")
+
+agree = total = 0
+proposed = {{}}
+for row in dataset:
+    number, yes = len(row["said"]), sum(own["gain"] >= {positive:g} for own in row["said"])
+    total += number * (number - 1) // 2
+    agree += (yes * (yes - 1) + (number - yes) * (number - yes - 1)) // 2
+    for own in row["proposals"]:
+        proposed.setdefault(own["model"], []).append(row["positive"])
+print(f"{{agree}} of {{total}} pairs of answers agree")
+print({{model: f"{{sum(found)}} of {{len(found)}} positive" for model, found in proposed.items()}})\
+"""
+"""How to compute agreement and who proposed what, from the dataset alone."""
+
+LICENCES = (CARD.parent / "licences.txt").read_text(encoding="utf-8").split()
 """Ids that the Hub knows, without those of single models, and ``other``, which needs a text beside the card."""
 
 LICENCES_PAGE = "https://huggingface.co/docs/hub/repositories-licenses"
@@ -114,7 +124,7 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
         ),
         fields=markdown.table(
             ["field", "type", "meaning"],
-            [(f"`{name}`", str(LABELS_SCHEMA.field(name).type), meaning) for name, meaning in FIELDS.items()],
+            [(f"`{field.name}`", _name_type(field.type), FIELDS[field.name]) for field in table.schema],
         ),
         question=markdown_text(scheme.question),
         citation=markdown_text(scheme.citation),
@@ -126,6 +136,9 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
         edition=code_span(facts["data"].get("edition", "unknown")),
         version=markdown_text(facts["version"]),
         package=__version__,
+        agree=markdown.fence(
+            AGREE.format(load=cards.LOAD_HERE, split=facts["split"], positive=scheme.positive), "python"
+        ),
         example=markdown.fence(f'{cards.LOAD_HERE}split="{facts["split"]}")\nprint(dataset[0])', "python"),
         command=markdown.fence(
             f"cxc-eccv evaluate model.npz --split {facts['split']} --labels PATH_OR_NAME "
@@ -147,7 +160,7 @@ def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
 
     from cxc_eccv.builders import cards
 
-    split, features = str(facts["split"]), datasets.Features.from_arrow_schema(LABELS_SCHEMA)
+    split, features = str(facts["split"]), datasets.Features.from_arrow_schema(table.schema)
     # datasets finds its cache of a local folder by the front matter alone, see builders/cards.py.
     content = hashlib.sha256(json.dumps(table.to_pydict()).encode()).hexdigest()
     sizes = {split: (table.num_rows, table.nbytes)}
@@ -163,6 +176,10 @@ def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
     )
 
 
+def _name_type(kind: pa.DataType) -> str:
+    return "list" if pa.types.is_list(kind) else str(kind)
+
+
 def _describe_agreement(agreement: Mapping[str, Any]) -> str:
     if not agreement["pairs"]:
         return "No pair was judged by several people, so that nothing tells how well they agree."
@@ -170,4 +187,31 @@ def _describe_agreement(agreement: Mapping[str, Any]) -> str:
         f"Of {agreement['pairs']:,} pairs that several people judged, all agree about {agreement['unanimous']:,} "
         "whether they are positive. Falotico and Quatto's kappa, agreement above that of answers by the toss of a "
         f"coin, is {agreement['falotico_quatto_kappa']:.2f}."
+    )
+
+
+SAID = pa.list_(pa.struct([("person", pa.string()), ("answer", pa.string()), ("gain", pa.float64())]))
+"""Of a label: what each person who counts answered, as JSON, and what that is worth."""
+
+
+def join_answers(
+    labels: pa.Table, accepted: pa.Table, stored: Sequence[Mapping[str, Any]], candidates: pa.Table
+) -> pa.Table:
+    """The labels with ``said`` and ``proposals``; people are p1, p2 ... in the order in which their answers came."""
+    names: dict[str, str] = {}
+    for row in sorted(stored, key=lambda row: (row["import"], row["sheet"], row["pair_id"], row["worker"])):
+        names.setdefault(identify_worker(row["worker"]), f"p{len(names) + 1}")
+    said: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in keep_last(accepted.filter(pc.field("role") == CANDIDATE)).to_pylist():
+        told = {"person": names[row["worker"]], "answer": row["answer"], "gain": row["gain"]}
+        said[row["image_id"], row["caption_id"]].append(told)
+    proposals: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in candidates.to_pylist():
+        proposals[row["image_id"], row["caption_id"]] += row["proposals"]
+    pairs = list(zip(labels["image_id"].to_pylist(), labels["caption_id"].to_pylist(), strict=True))
+    every = [sorted(said[pair], key=lambda own: int(own["person"][1:])) for pair in pairs]
+    labels = labels.append_column(pa.field("said", SAID, nullable=False), pa.array(every, SAID))
+    kind = candidates.schema.field("proposals").type
+    return labels.append_column(
+        pa.field("proposals", kind, nullable=False), pa.array([proposals[pair] for pair in pairs], kind)
     )

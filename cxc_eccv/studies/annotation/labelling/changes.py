@@ -23,8 +23,6 @@ from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import FloatArray
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["LabelChange", "LabelChanges", "Turn", "change_tables", "measure_changes"]
-
 SAMPLES = 1_000
 
 TASKS = ("coco_5k",)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cxc_eccv.comparison.labels import metric_name, show_value, task_name
+from cxc_eccv.report.cards import thumbnails
 from cxc_eccv.report.charts import segments
 from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.shown import visible
@@ -17,8 +18,6 @@ from cxc_eccv.studies.annotation.reported import OTHERS, AnnotationReport, show_
 from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.writing import replaced_folder
-
-__all__ = ["ANNOTATED_FILES", "render_annotated", "write_annotated"]
 
 STUDY = "cxc_eccv.studies.annotation"
 
@@ -31,14 +30,16 @@ SHADES = 8
 """Of answers: from the one that says yes to the one that says no."""
 
 
-def render_annotated(report: AnnotationReport) -> str:
+def render_annotated(report: AnnotationReport, images: Path | None = None) -> str:
     """The page's text: one self-contained HTML file without a script; what people typed is escaped."""
+    names = {name for own in report.to_check for name in (own.file_name, own.other) if name}
     verdicts = [own.verdict for own in report.sheets]
     return template("annotated.html.jinja", STUDY, keep_trailing_newline=True).render(
         report=report,
         css=page_style("explained", "annotated", package=STUDY),
         verdicts=segments([verdicts.count(verdict) for verdict in KINDS], list(KINDS.values()), list(KINDS)),
         kinds=KINDS,
+        images={} if images is None else thumbnails(images, names),
         checked=list(_sheets_to_check(report)),
         ranks=[
             (
@@ -118,12 +119,12 @@ def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:
     return [(title, str(value)) for title, value in facts.items() if value]
 
 
-def write_annotated(folder: Path, report: AnnotationReport) -> list[Path]:
+def write_annotated(folder: Path, report: AnnotationReport, images: Path | None = None) -> list[Path]:
     """Write the numbers, the tables and the page, all or nothing; other files of the folder are kept."""
     texts = {
         JSON: json.dumps(report.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n",
         MARKDOWN: tables_to_markdown(report.tables(None)),
-        HTML: render_annotated(report),
+        HTML: render_annotated(report, images),
     }
     with replaced_folder(folder, ANNOTATED_FILES) as new:
         for name, text in texts.items():

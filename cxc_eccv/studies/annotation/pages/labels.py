@@ -8,8 +8,6 @@ from cxc_eccv.report.wording import direction_name
 from cxc_eccv.studies.annotation.worth.appraisal import Appraisal
 from cxc_eccv.studies.annotation.worth.tables import METRICS, PARTS, SECTIONS, appraisal_to_tables, say_lacking
 
-__all__ = ["render_labels"]
-
 LEADS = {
     "counts": (
         "A query has several matches, and most sets of labels know few of them. Counted are the items that each set "

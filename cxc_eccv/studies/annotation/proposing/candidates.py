@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -19,6 +21,7 @@ from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, choose_image_pairs, once
 from cxc_eccv.studies.annotation.proposing.pool import (
     NEAR,
     NONE,
@@ -35,10 +38,10 @@ from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.types.ids import distinct_of
 
-__all__ = ["CANDIDATES", "NEAR", "Proposal", "propose"]
-
 Queries = tuple[int | ArrayLike | None, int | ArrayLike | None]
 """Of images and of captions how many, or which ids."""
+
+PAIR, SIDE_IDS = ("image_id", "caption_id"), ("left_id", "right_id")
 
 PROPOSAL = pa.struct([("model", pa.string()), ("direction", pa.string()), ("rank", pa.int32())])
 CANDIDATES = pa.schema(
@@ -65,14 +68,10 @@ class Proposal:
     """
 
     candidates: pa.Table  # pairs to ask about, first those to be asked first; as CANDIDATES
-    known: pa.Table  # pairs that a source calls positive already; as CANDIDATES
+    known: pa.Table  # pairs that a source calls positive already, and that are not asked about; as CANDIDATES
     facts: dict[str, Any]  # strategy, options, models with hashes, and counts, for a file
-    pairs: Pairs  # the split
-    near: IntArray  # ascending numbers of the pairs that a model has near the top of a list
-
-    def is_near(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.bool_]:
-        """(P,) whether any model has a pair of an image and a caption among the top 25 of a list."""
-        return holds(self.near, self.pairs.of_ids(image_ids, caption_ids, "is_near"))
+    # (P,) whether any model has each pair of (P,) image ids and caption ids among the top 25 of a list.
+    is_near: Callable[[IntArray, IntArray], NDArray[np.bool_]]
 
 
 def propose(
@@ -90,7 +89,9 @@ def propose(
     threshold: float | None = None,
     metric: str | None = None,
     sources: Sequence[str] | None = None,
+    ask_known: bool = False,
     asked: pa.Table | None = None,
+    sides: tuple[str, str] = ("image", "caption"),
 ) -> Proposal:
     """Choose the pairs that people are asked about.
 
@@ -113,17 +114,9 @@ def propose(
         threshold: of these probabilities; None for the classifier's own, and 0.5 for a table.
         metric: for ``bounds``, the metric that a label shall move; None for ``map_at_r``.
         sources: whose labels are known; None for all official ones.
+        ask_known: ask about what a source calls positive, too, so that the precision of the sources can be told.
         asked: pairs that were asked about before, with ``image_id`` and ``caption_id``.
-
-    Returns:
-        The candidates, the known positives among what was proposed, and the facts.
-
-    Raises:
-        UnknownName: no such strategy, metric or source.
-        InvalidOption: too few or too many models for the strategy, a model that does not rank a direction, an option
-            that the strategy does not take, no budget where chance needs one.
-        RunError: a run lacks images or captions of the split, or its rankings end too early.
-        DataError: a raw file is missing or malformed, or a table names pairs that are not of the split.
+        sides: what pairs are of; of two images or two captions only ``cxc`` chooses some.
 
     Example:
         >>> from cxc_eccv.runs import EmbeddingsRun
@@ -141,6 +134,10 @@ def propose(
     for name, value, least in (("budget", budget, 1), ("depth", depth, 1), ("seed", seed, 0)):
         if value is not None:
             check_whole(name, value, least)
+    if sides != ("image", "caption"):
+        if strategy != "cxc":
+            raise InvalidOption(f"strategy {strategy} chooses no pairs of two {sides[0]}s; cxc does (--strategy cxc)")
+        return _propose_alike(runs, library, split, sides[0], budget, depth or chosen_by.depth or NEAR, seed, asked)
     pairs = Pairs(library.karpathy(split))
     rows = _choose_queries(queries, pairs, chosen_by, seed, runs.values())
     _check_models(chosen_by, runs, rows, needs_lists=probabilities is None)
@@ -150,6 +147,7 @@ def propose(
         raise InvalidOption(f"threshold {threshold:g}: probabilities run from 0 to 1")
     known = _find_known(library, split, pairs, sources)
     before = np.empty(0, np.int64) if asked is None else distinct_of(_read_pairs(asked, pairs, "pairs asked before"))
+    judged = known.judged[~known.flag(known.judged).any(axis=1)] if ask_known else known.judged
     pool = Pool(
         library=library,
         split=split,
@@ -157,7 +155,7 @@ def propose(
         runs=runs,
         depth=depth or chosen_by.depth or NEAR,
         queries=rows,
-        closed=distinct_of(np.append(known.judged, before)),
+        closed=distinct_of(np.append(judged, before)),
         sources=tuple(known.positive),
         budget=budget,
         random=np.random.default_rng([seed, len(rows), before.size]),
@@ -168,18 +166,70 @@ def propose(
     )
     chosen = chosen_by.choose(pool)
     every = distinct_of(np.append(chosen.pairs, chosen.entries.pairs))
-    positive = every[known.flag(every).any(axis=1)]
     candidates, priority = _cut(chosen, pool)
+    apart = every[known.flag(every).any(axis=1) & ~np.isin(every, candidates)]
     counts = _count(every, chosen.entries, known, before, pool) | {"candidates": candidates.size}
     # Whatever the query, the pairs that a model has near the top of a list.
     near = [lists[:, :NEAR].ravel() for ranked in pool.lists.values() for lists in ranked.values()]
+    facts = _describe(pool, chosen_by, seed) | {"counts": counts}
+    if ask_known:
+        facts["options"]["ask_known"] = True
     return Proposal(
         candidates=_tabulate(candidates, priority, chosen.entries, pool, strategy, known),
-        known=_tabulate(positive, None, chosen.entries, pool, strategy, known),
-        facts=_describe(pool, chosen_by, seed) | {"counts": counts},
-        pairs=pairs,
-        near=distinct_of(np.concatenate([NONE.pairs, *near])),
+        known=_tabulate(apart, None, chosen.entries, pool, strategy, known),
+        facts=facts,
+        is_near=partial(_is_near, pairs, distinct_of(np.concatenate([NONE.pairs, *near]))),
     )
+
+
+def _is_near(pairs: Pairs, near: IntArray, image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.bool_]:
+    """(P,) whether any model has a pair of an image and a caption among the top 25 of a list."""
+    return holds(near, pairs.of_ids(image_ids, caption_ids, "is_near"))
+
+
+def _propose_alike(
+    runs: Mapping[str, Run],
+    library: Library,
+    split: str,
+    side: str,
+    budget: int | None,
+    depth: int,
+    seed: int,
+    asked: pa.Table | None,
+) -> Proposal:
+    """Pairs of two images or two captions that CxC has not rated, each in one order."""
+    content = library.karpathy(split)
+    if side == "image":
+        table = once(choose_image_pairs(runs, content, neighbours=depth))
+    else:
+        table = choose_caption_pairs(runs, content, neighbours=depth, seed=seed)
+        half = table["model"].is_valid().to_pylist().count(True)  # co-captions stand behind; they take turns
+        turns = np.argsort(np.concatenate([np.arange(half), np.arange(table.num_rows - half)]), kind="stable")
+        table = table.take(pa.array(turns))
+    rated = {}
+    if split in ("validation", "test"):
+        own = library.cxc("sis" if side == "image" else "sts", split)
+        rated = dict.fromkeys(map(frozenset, zip(*(own[name].to_pylist() for name in SIDE_IDS), strict=True)))
+    before = set() if asked is None else {frozenset(row.values()) for row in asked.select(PAIR).to_pylist()}
+    direction, counts, rows = "i2i" if side == "image" else "t2t", Counter[str](), list[dict[str, Any]]()
+    for row in table.to_pylist():
+        pair = frozenset((row["left_id"], row["right_id"]))
+        counts["known_positive" if pair in rated else "asked_before" if pair in before else "open"] += 1
+        if pair not in rated and pair not in before and (budget is None or len(rows) < budget):
+            proposals = [{"model": row["model"], "direction": direction, "rank": row["rank"]}] if row["model"] else []
+            ids = {"image_id": row["left_id"], "caption_id": row["right_id"], "proposals": proposals}
+            rows.append({**ids, "strategy": "cxc", "priority": row["similarity"], "known": []})
+    total = {"proposed": table.num_rows, "distinct": table.num_rows, "judged_negative": 0, "candidates": len(rows)}
+    named = ("known_positive", "asked_before", "open")
+    facts = {
+        "strategy": "cxc",
+        "split": split,
+        "options": {"budget": budget, "depth": depth, "seed": seed},
+        "models": {name: {"run": dict(run.facts()), "similarity": find_similarity(run)} for name, run in runs.items()},
+        "counts": total | {name: counts[name] for name in named},
+    }
+    found = pa.Table.from_pylist(rows, schema=CANDIDATES)
+    return Proposal(found, CANDIDATES.empty_table(), facts, lambda ids, _: np.zeros(ids.size, dtype=bool))
 
 
 def _find_strategy(name: str, **options: object) -> Strategy:
@@ -250,10 +300,10 @@ def _check_models(
 
 
 def _read_pairs(table: pa.Table, pairs: Pairs, what: str) -> IntArray:
-    lacking = [name for name in ("image_id", "caption_id") if name not in table.column_names]
+    lacking = [name for name in PAIR if name not in table.column_names]
     if lacking:
         raise DataError(f"{what}: no column {lacking[0]} among {', '.join(table.column_names)}")
-    images, captions = (np.asarray(table[name]) for name in ("image_id", "caption_id"))
+    images, captions = (np.asarray(table[name]) for name in PAIR)
     if table.num_rows and any(ids.dtype.kind not in "iu" for ids in (images, captions)):
         raise DataError(f"{what}: image_id and caption_id must be whole numbers without gaps")
     return pairs.of_ids(images.astype(np.int64), captions.astype(np.int64), what)
@@ -375,12 +425,6 @@ def _describe(pool: Pool, strategy: Strategy, seed: int) -> dict[str, Any]:
             for name, run in pool.runs.items()
         },
         "near": NEAR,
-        "data": {
-            "edition": pool.library.edition,
-            "version": pool.library.catalog.version,
-            "content": pool.library.karpathy(pool.split).fingerprint,
-            "files": pool.library.files_used(),
-        },
     }
 
 

@@ -22,33 +22,12 @@ from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, Judgments, positions_of, sides_of
 from cxc_eccv.types.ids import distinct_of
 
-__all__ = [
-    "NEAR",
-    "NONE",
-    "Chosen",
-    "Entries",
-    "Pairs",
-    "Pool",
-    "Strategy",
-    "find_similarity",
-    "holds",
-    "join_entries",
-    "judge_nothing",
-    "rank_lists",
-]
-
-
 NEAR = 25
 """A pair that a model has among so many of a list is no sure negative."""
 
 
 def holds(ascending: IntArray, numbers: IntArray) -> NDArray[np.bool_]:
-    """(P,) whether ascending numbers hold each of P others.
-
-    Example:
-        >>> holds(np.array([2, 5]), np.array([5, 3, 9])).tolist()
-        [True, False, False]
-    """
+    """(P,) whether ascending numbers hold each of P others."""
     if not ascending.size:
         return np.zeros(numbers.shape, dtype=bool)
     places = np.minimum(np.searchsorted(ascending, numbers), ascending.size - 1)
@@ -93,10 +72,7 @@ class Pairs:
 
 
 class Entries(NamedTuple):
-    """Places of models' lists: (E,) the pair there, which model and direction (of ``DIRECTIONS``) the list is of, rank.
-
-    Models and directions are places among the names; ranks count from 1.
-    """
+    """Places of models' lists: (E,) the pair there, its model and direction of ``DIRECTIONS``, and rank."""
 
     pairs: IntArray
     models: IntArray
@@ -171,10 +147,7 @@ def join_entries(parts: Sequence[Entries]) -> Entries:
 
 
 def judge_nothing(query_ids: IntArray, gallery_ids: IntArray, *, without_self: bool = False) -> Judgments:
-    """Judgments that know no pair of these, so that ties are ordered by id alone.
-
-    Every query must have a positive; these lie outside the gallery.
-    """
+    """Judgments that know no pair of these, so that ties are ordered by id alone."""
     nothing = np.zeros(query_ids.size + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
     return Judgments(query_ids, gallery_ids, *nothing, np.ones(query_ids.size, dtype=np.int64), without_self)
 
@@ -185,10 +158,7 @@ def find_similarity(run: Run) -> str | None:
 
 
 def rank_lists(run: Run, pairs: Pairs, depth: int, similarity: str | None) -> dict[str, IntArray]:
-    """Direction to (Q, D) pairs of every image or caption of the split with its best items, exact.
-
-    Both directions come from one pass; one that the run does not rank is left out. Ties are ordered by id.
-    """
+    """Direction to (Q, D) pairs of every image or caption of the split with its best items, exact."""
     ids = {"images": pairs.image_ids, "captions": pairs.caption_ids}
     readers = {
         direction: [TopRows(judge_nothing(*(ids[side] for side in sides_of(direction))), depth)]
@@ -212,11 +182,8 @@ class Strategy:
     """One way to choose. A new one is one file in ``proposing/strategies`` that defines ``STRATEGY``."""
 
     name: str  # equal to the file's name
-    title: str  # in words
-    rule: str  # what it proposes and what is asked first, a sentence
     choose: Callable[[Pool], Chosen]
     depth: int | None = None  # how many items of a list are looked at by default; None where it looks at no lists
     models: tuple[int, int | None] = (1, None)  # the fewest and the most; None for no limit
     directions: tuple[str, ...] = ("i2t", "t2i")  # those that every model must rank
     takes: tuple[str, ...] = ("queries",)  # of queries, classifier, probabilities, threshold and metric
-    citation: str = ""  # empty where it is this package's own

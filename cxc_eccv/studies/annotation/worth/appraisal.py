@@ -21,8 +21,7 @@ from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
 from cxc_eccv.studies.annotation.worth.bias import (
-    Bias,
-    Gain,
+    Parts,
     ProposedLabels,
     bias_by_size,
     join_proposals,
@@ -45,7 +44,6 @@ from cxc_eccv.types import FloatArray, IntArray, TopK
 if TYPE_CHECKING:
     from cxc_eccv.studies.annotation.project import Project
 
-__all__ = ["DEPTH", "Appraisal", "BiasOfSet", "Biases", "Likeness", "SetCounts", "SetWorth", "appraise"]
 
 DIRECTIONS = ("t2i", "i2t")
 """As the paper has them: captions look for images first."""
@@ -429,9 +427,8 @@ class _Study:
             {name: self._join_parts(gain) for name, gain in measure_gains(annotators, score).items()},
         )
 
-    def _join_parts(self, measured: Bias | Gain) -> dict[str, Estimate | None]:
-        parts = {part: getattr(measured, part) for part in type(measured).__slots__}
-        return {part: None if values is None else self._join(values) for part, values in parts.items()}
+    def _join_parts(self, measured: Parts) -> dict[str, Estimate | None]:
+        return {part: None if values is None else self._join(values) for part, values in measured.items()}
 
     def _join(self, values: FloatArray) -> Estimate:
         """Of a number and samples of it."""

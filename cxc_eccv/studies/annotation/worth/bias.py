@@ -14,17 +14,6 @@ from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched, list_proposals
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, positions_of
 
-__all__ = [
-    "Bias",
-    "Gain",
-    "ProposedLabels",
-    "bias_by_size",
-    "join_proposals",
-    "measure_bias",
-    "measure_gains",
-    "score_sets",
-]
-
 MOST = 8
 """Annotators: N have 2 to the power of N sets, each with scores of its own for every query and model."""
 
@@ -32,16 +21,11 @@ Scores = Mapping[str, "float | FloatArray"]
 """Model to its score, or to (S,) samples of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bias:
-    """How far scores on labels from some models' proposals are from those on labels from all."""
-
-    all: float | FloatArray  # mean over all models
-    own: float | FloatArray  # over the models whose proposals were verified
-    others: float | FloatArray | None  # over the others; None where there are none
+Parts = Mapping[str, Any]
+"""What is measured over all models (``all``), over the annotators (``own``) and over the ``others``, None of none."""
 
 
-def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> Bias:
+def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> Parts:
     r"""The bias that the choice of annotators brings into scores.
 
     .. math:: B_\Theta = \frac{1}{|\mathrm{All}|} \sum_{\phi \in \mathrm{All}} |s_\Theta(\phi) - s_{\mathrm{All}}(\phi)|
@@ -54,51 +38,26 @@ def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> B
 
     Example:
         >>> measure_bias({"a": 0.5, "b": 0.25}, {"a": 0.5, "b": 0.75}, ["a"])
-        Bias(all=0.25, own=0.0, others=0.5)
+        {'all': 0.25, 'own': 0.0, 'others': 0.5}
     """
     gaps: dict[str, Any] = {model: abs(scores[model] - full[model]) for model in full}
     own = [gap for model, gap in gaps.items() if model in annotators]
     others = [gap for model, gap in gaps.items() if model not in annotators]
-    return Bias(_mean([*own, *others]), _mean(own), _mean(others) if others else None)
+    return {"all": _mean([*own, *others]), "own": _mean(own), "others": _mean(others)}
 
 
-def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[int, Bias]:
-    """Number of annotators to the mean bias over all sets of so many, without that of all models.
-
-    ``score`` gives the scores of all models on the labels from a set of models' proposals.
-    """
-    full = score(frozenset(models))
-    sizes: dict[int, Bias] = {}
+def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[int, Parts]:
+    """Number of annotators to the mean bias over all sets of so many, without that of all models."""
+    full, sizes = score(frozenset(models)), dict[int, Parts]()
     for size in range(1, len(models)):
-        sets = [frozenset(own) for own in combinations(sorted(models), size)]
-        found = [measure_bias(score(own), full, own) for own in sets]
-        others = [bias.others for bias in found if bias.others is not None]
-        sizes[size] = Bias(_mean([bias.all for bias in found]), _mean([bias.own for bias in found]), _mean(others))
+        found = [measure_bias(score(frozenset(own)), full, own) for own in combinations(sorted(models), size)]
+        sizes[size] = {part: _mean([bias[part] for bias in found if bias[part] is not None]) for part in found[0]}
     return sizes
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """What joining the annotators does to scores, as a mean over all sets that a model can join."""
-
-    own: float | FloatArray  # to the model's own
-    others: float | FloatArray | None  # to those of the other models; None where there are none
-
-
-def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[str, Gain]:
-    r"""Annotator to what its joining the annotators does to scores, with its sign.
-
-    .. math:: g(\phi, \psi) = \frac{1}{2^{n-1} - 1} \sum_{\Theta \not\ni \phi, \Theta \ne \emptyset}
-              s_{\Theta \cup \{\phi\}}(\psi) - s_\Theta(\psi)
-
-    for a model itself (:math:`\psi = \phi`), and as a mean over the other models. Where a bias is a distance from the
-    labels of all, a gain says who is favoured. Arguments are those of :func:`bias_by_size`.
-
-    Example:
-        >>> measure_gains("ab", lambda own: {model: 1.0 if model in own else 0.5 for model in "ab"})["a"]
-        Gain(own=0.5, others=0.0)
-    """
-    names, gains = sorted(annotators), {}
+def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[str, Parts]:
+    """Annotator to what its joining the annotators does to scores, with its sign."""
+    names, gains = sorted(annotators), dict[str, Parts]()
     for model in names:
         rest = [other for other in names if other != model]
         sets = [frozenset(own) for size in range(1, len(names)) for own in combinations(rest, size)]
@@ -108,12 +67,12 @@ def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]],
             for other in before:
                 changes.setdefault(other, []).append(after[other] - before[other])
         others = [_mean(change) for other, change in changes.items() if other != model]
-        gains[model] = Gain(_mean(changes[model]), _mean(others) if others else None)
+        gains[model] = {"own": _mean(changes[model]), "others": _mean(others)}
     return gains
 
 
-def _mean(values: Collection[float | FloatArray]) -> float | FloatArray:
-    return sum(values) / len(values)
+def _mean(values: Collection[Any]) -> Any:  # noqa: ANN401 - numbers or arrays of them
+    return sum(values) / len(values) if values else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,10 +100,7 @@ class ProposedLabels:
 
 
 def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArray, direction: str) -> ProposedLabels:
-    """Verified positives with the annotators whose proposals they are, whichever direction these looked in.
-
-    The proposals are tables of ``CANDIDATES``, joined.
-    """
+    """Verified positives with the annotators whose proposals they are, whichever direction these looked in."""
     annotators, pairs, bits = _list_proposers(proposals, direction)
     every = np.concatenate([pairs, np.stack([verified.queries, verified.items])], axis=1)
     pairs, place = np.unique(every, axis=1, return_inverse=True)
@@ -190,22 +146,7 @@ def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...
 
 
 def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
-    r"""Graded R@1 and R-Precision of a model, (T, Q) each, on the labels of the sets of annotators of bits 1 to T.
-
-    .. math:: R@1 = m_1(x) \qquad \text{R-P} = \frac{1}{R(x)} \sum_{i=1}^{R(x)} m_i(x)
-
-    with the gain :math:`m_i` of the item at rank i, 0 where the set's labels do not have it, and the number R of items
-    that they have. The queries are those with a positive in the labels of all annotators, whatever the set: one of
-    which a set verified nothing counts 0, as no item matches there. So a model's R@1 on the labels of its own
-    proposals is its R@1 on those of all, as its first item was looked at in both. In Table E.1 that holds, up to
-    rounding, of PVSE, VSRN and PCME; of ViLT and CLIP it does not, and the paper does not say why.
-
-    The top holds the best items of the queries of ``labels``, in their order, as deep as the largest R. Of items with
-    equal scores those with a lower gain stand first under the labels of all, for every set.
-
-    References:
-        Chun et al., ECCV Caption, ECCV 2022, appendix E, equations E.2 to E.4 and Table E.1.
-    """
+    """Graded R@1 and R-Precision of a model, (T, Q) each, on the labels of the sets of annotators of bits 1 to T."""
     judgments = labels.judgments
     deepest = int(judgments.n_positives.max())
     if not np.array_equal(top.query_ids, judgments.query_ids) or top.depth < min(deepest, judgments.gallery_ids.size):

@@ -7,30 +7,12 @@ from numpy.typing import NDArray
 
 from cxc_eccv.types import FloatArray, IntArray, TopK
 
-__all__ = ["correlate_tops", "place_first"]
-
 AT_ONCE = 4_096
 """Queries whose pairs of items are in memory together."""
 
 
 def correlate_tops(one: TopK, other: TopK) -> FloatArray:
-    r"""(Q,) Kendall's tau-b of the orders in which two models have the items that both have in their top K.
-
-    .. math:: \tau = \frac{\text{agreed pairs} - \text{non-agreed pairs}}{\text{all pairs}}
-
-    Ranks have no ties, so that tau-b is tau; it is NaN where fewer than two items are common. The paper says no more
-    than "two ranked lists" of 25 items. Items of one list alone are left out here: if they stood behind the other
-    list's end, two lists that share few items would disagree on nearly all pairs, which values of about 0 in the
-    paper's table exclude. The lists are of the same queries in the same order, and of the same depth.
-
-    References:
-        Chun et al., ECCV Caption, ECCV 2022, appendix A.2, Table A.1 (a).
-
-    Example:
-        >>> first = TopK(np.array([7]), np.array([[1, 2, 3]]))
-        >>> correlate_tops(first, TopK(np.array([7]), np.array([[3, 1, 9]]))).tolist()
-        [-1.0]
-    """
+    """(Q,) Kendall's tau-b of the orders in which two models have the items that both have in their top K."""
     values = np.full(len(one.ids), np.nan)
     upper = np.triu_indices(one.depth, 1)
     for start in range(0, len(one.ids), AT_ONCE):
@@ -50,10 +32,6 @@ def _find_places(left: IntArray, right: IntArray) -> tuple[IntArray, NDArray[np.
 
 
 def place_first(one: TopK, other: TopK) -> FloatArray:
-    """(Q,) ranks from 1 that another model gives to the item that one has first; NaN where it is below its top K.
-
-    References:
-        Chun et al., ECCV Caption, ECCV 2022, appendix A.2, Table A.1 (b).
-    """
+    """(Q,) ranks from 1 that another model gives to the item that one has first; NaN where it is below its top K."""
     found = other.ids == one.ids[:, :1]
     return np.asarray(np.where(found.any(axis=1), found.argmax(axis=1) + 1.0, np.nan))

@@ -17,8 +17,6 @@ from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.sources.reading import read_csv, shown
 from cxc_eccv.types import FloatArray
 
-__all__ = ["Strength", "fit_strengths", "rate_preferences", "read_preferences"]
-
 TOLERANCE = 1e-12
 SAMPLES = 2_000
 COUNT = re.compile(r"[0-9]{1,15}")
@@ -71,12 +69,7 @@ def _iterate(counts: FloatArray) -> FloatArray:
 def rate_preferences(
     wins: ArrayLike, names: Sequence[str], *, confidence: float = 0.95, seed: int = 0
 ) -> tuple[Strength, ...]:
-    """Strengths in percent, strongest first, with bootstrap intervals; ``wins`` are those of :func:`fit_strengths`.
-
-    A sample draws as many choices between each two systems as were made, with the observed shares. Where some systems
-    never lost to the others in a sample, it counts with the limit: these alone share the whole, and the others have
-    nothing. Where several groups never lost, nobody knows in which shares, and it does not count.
-    """
+    """Strengths in percent, strongest first, with bootstrap intervals; ``wins`` are those of :func:`fit_strengths`."""
     Settings(seed=seed, confidence=confidence)  # refuses what is none
     counts = _check_wins(wins)
     if len(names) != len(counts) or len(set(names)) < len(names):
@@ -96,12 +89,7 @@ def rate_preferences(
 
 
 def read_preferences(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
-    """(S, S) counts as of :func:`fit_strengths` and the S names in the order of a CSV file of choices or of counts.
-
-    Choices have the columns ``winner`` and ``loser``, and ``count`` where a row stands for several. Counts are a table
-    whose first column names a system for each row, and whose other headings name the same: how often the system of the
-    row was preferred to that of the column. What a system is said to win against itself is not looked at.
-    """
+    """(S, S) counts as of :func:`fit_strengths` and the S names in the order of a CSV file of choices or of counts."""
     table = read_csv(path)
     columns = {name: table[name].to_pylist() for name in table.column_names}
     return _read_choices(path, columns) if columns.keys() >= {*CHOICE} else _read_counts(path, columns)

@@ -22,20 +22,6 @@ from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import FloatArray, IntArray, positions_of
 
-__all__ = [
-    "Multiplicity",
-    "Positives",
-    "Verified",
-    "Worth",
-    "check_sets",
-    "count_positives",
-    "find_positives",
-    "find_searched",
-    "find_verified",
-    "list_proposals",
-    "measure_labels",
-]
-
 BoolArray = NDArray[np.bool_]
 
 PLAUSIBLE = re.compile(r"plausible_(0|[1-9][0-9]?)")
@@ -86,14 +72,7 @@ def check_sets(names: Sequence[str], library: Library) -> None:
 
 
 def find_positives(library: Library, split: str, direction: str, names: Sequence[str]) -> Positives | None:
-    """The positives of a set of labels; None where none of its sources says anything of the split.
-
-    Args:
-        library: the raw files, and the label files it was opened with.
-        split: ``validation`` or ``test``.
-        direction: ``i2t`` or ``t2i``.
-        names: sources of labels, ``plausible_0`` among them or another number of categories.
-    """
+    """The positives of a set of labels; None where none of its sources says anything of the split."""
     check_sets(names, library)
     sources = [name for name in names if not PLAUSIBLE.fullmatch(name)]
     zetas = [int(name.removeprefix("plausible_")) for name in names if name not in sources]
@@ -141,15 +120,7 @@ class Verified:
 def find_verified(
     library: Library, split: str, direction: str, source: str, proposals: pa.Table | None = None
 ) -> Verified | None:
-    """What a source of labels knows of pairs, as people's judgment; None where it says nothing of the split.
-
-    What people were asked about is every pair that the source judges. A source that lists positives alone, as ECCV
-    Caption does, did not publish what they turned down: nobody knows what was asked, and only recall can be measured.
-
-    With the proposals of a project whose labels they are, a table of ``CANDIDATES``, the proposed pairs that the source
-    does not judge and that were known to match are taken for verified, and only what was proposed as a query counts as
-    one: a caption that was proposed for an image was not itself looked for images.
-    """
+    """What a source of labels knows of pairs, as people's judgment; None where it says nothing of the split."""
     file = library.labels(source, split) if source in library.label_names else None
     if file is not None:
         queries, items = _sides(file.table, direction)

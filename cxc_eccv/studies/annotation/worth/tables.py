@@ -21,8 +21,6 @@ from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.reported import group_by_reason
 
-__all__ = ["METRICS", "PARTS", "SECTIONS", "appraisal_to_json", "appraisal_to_tables", "say_lacking"]
-
 SCHEMA = 1
 
 SECTIONS = {

@@ -5,20 +5,30 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
 from cxc_eccv.discovery import find_declared
+from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.studies.asking.exchange.format import Format
 from cxc_eccv.studies.asking.exchange.images import COCO, find_images
 
-__all__ = ["COCO", "Format", "find_images", "formats"]
+__all__ = ["COCO", "Format", "find_format", "find_images", "formats"]
 
 
 @cache
 def formats() -> Mapping[str, Format]:
-    """All that are declared, by name.
-
-    Example:
-        >>> list(formats())
-        ['csv', 'html', 'jsonl', 'label_studio']
-    """
+    """All that are declared, by name."""
     return find_declared(sys.modules[__name__], "FORMAT", Format)
+
+
+def find_format(name: str | None, path: Path | None = None) -> Format:
+    """The format of a name; without one, that of a file's ending."""
+    if name is not None and name not in formats():
+        raise UnknownName("format", name, formats())
+    of_ending = [own for own in formats().values() if path is not None and path.suffix.lower() == own.ending]
+    if name is None and not of_ending:
+        raise InvalidOption(f"{path}: what kind of file is this? Name its format: {', '.join(formats())}")
+    if name is None or not of_ending or formats()[name] in of_ending:
+        return of_ending[0] if name is None else formats()[name]
+    others = " or ".join(own.name for own in of_ending)
+    raise InvalidOption(f"{path} is no file of the format {name}; name {others}")

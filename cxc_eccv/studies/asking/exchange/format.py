@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cxc_eccv.studies.asking.questionnaire import Asked, describe_questions
-from cxc_eccv.studies.asking.questions import Question
+from cxc_eccv.studies.asking.questionnaire import Asked, Handout, describe_questions
+from cxc_eccv.studies.asking.questions import Questionnaire
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.writing import replaced_folder
-
-__all__ = ["Format", "Record", "join_criteria", "name_answers"]
 
 Record = dict[str, Any]
 """One answer: the keys of a question that a person must not change, and worker, answer, details, remark and seconds."""
@@ -23,41 +21,27 @@ class Format:
     """A tool or a kind of file."""
 
     name: str  # as its file
-    title: str  # what people call it
     exported: str  # what is written, and what to do with it
-    answered: str  # what is read back
-    endings: tuple[str, ...]  # of the files that are read back
-    render: Callable[[Sequence[Asked], Scheme], Mapping[str, str]]
+    ending: str  # of the files that are read back
+    render: Callable[[Sequence[Asked], Handout], Mapping[str, str]]
     read: Callable[[Path, Scheme], Iterator[tuple[str, Record]]]
-    timed: bool = False
 
     def export(
         self,
-        sheets: Sequence[Sequence[Question]],
-        scheme: Scheme,
+        questionnaires: Sequence[Questionnaire],
         images: Mapping[str, str],
         folder: str | Path,
         only: Collection[int] | None = None,
+        handout: Handout | None = None,
     ) -> list[Path]:
         """Write the questions, all files or none; nothing in them tells which pairs are known.
 
-        Args:
-            sheets: of :func:`cxc_eccv.studies.asking.questions.build_sheets`.
-            scheme: how to ask.
-            images: file name to address, of :func:`cxc_eccv.studies.asking.exchange.find_images`.
-            folder: where to write; other files in it stay.
-            only: numbers of the sheets to ask, such as those of one person; None for all.
-
-        Returns:
-            The files.
-
-        Raises:
-            DataError: no address for an image.
-            InvalidOption: no sheet of such a number.
-            WriteFailed: the folder cannot be written.
+        ``images`` are addresses by file name, of :func:`cxc_eccv.studies.asking.exchange.find_images`; ``only`` are
+        numbers of sheets, such as those of one person. Other files of the folder stay.
         """
         target = Path(folder)
-        files = self.render(describe_questions(sheets, scheme, images, only), scheme)
+        handout = handout or Handout(questionnaires[0].scheme)
+        files = self.render(describe_questions(questionnaires, images, only), handout)
         with replaced_folder(target, files) as part:
             for name, content in files.items():
                 (part / name).write_text(content, encoding="utf-8", newline="\n")
@@ -69,7 +53,15 @@ def name_answers(scheme: Scheme) -> tuple[str, ...]:
     return (*(scheme.criteria or ["answer"]), *(own.name for own in scheme.details), "remark")
 
 
-def join_criteria(said: Mapping[str, object]) -> dict[str, object] | None:
+def join_criteria(given: Mapping[str, object]) -> dict[str, object] | None:
     """One answer out of a yes or no for each criterion; None where none was answered."""
     yes_no: dict[object, object] = {"yes": True, "no": False}
-    return {name: yes_no.get(word, word) if isinstance(word, str) else word for name, word in said.items()} or None
+    return {name: yes_no.get(word, word) if isinstance(word, str) else word for name, word in given.items()} or None
+
+
+def adapt_older(row: Record, scheme: Scheme) -> Record:
+    """A row of an older layout with the keys of today's, None for what it does not say; another one as it is."""
+    if scheme.older is None or "questionnaire" in row or not row.keys() >= set(scheme.older[0]):
+        return row
+    unsaid = dict.fromkeys(("questionnaire", "sheet", "image_id", "caption_id", "seconds"))
+    return {**unsaid, "pair_id": row["pair_id"], **scheme.older[1](row)}

@@ -6,22 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from cxc_eccv.studies.asking.exchange.format import Format
 from cxc_eccv.studies.asking.exchange.jsonl import read
-from cxc_eccv.studies.asking.questionnaire import Asked, render_questionnaire
-from cxc_eccv.studies.asking.schemes import Scheme
+from cxc_eccv.studies.asking.questionnaire import Asked, Handout, render_questionnaire
 
 
-def render(asked: Sequence[Asked], scheme: Scheme) -> Mapping[str, str]:
+def render(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
     """The page."""
-    return {"questionnaire.html": render_questionnaire(asked, scheme)}
+    return {"questionnaire.html": render_questionnaire(asked, handout)}
 
 
 FORMAT = Format(
     name="html",
-    title="HTML page",
-    exported="one page that works offline: send it to people, who save their answers to a file",
-    answered="the JSONL file that the page saves",
-    endings=(".jsonl",),
+    exported="one page, which works offline where its images are embedded: send it to people, who save their answers",
+    ending=".jsonl",
     render=render,
     read=read,
-    timed=True,
 )

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from string import Formatter
+from typing import Any
 
 from PIL import Image
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.library import COCO_IMAGES, Library
-from cxc_eccv.studies.asking.questions import Question
-
-__all__ = ["COCO", "find_images"]
 
 COCO = "coco"
 """Names the official addresses."""
@@ -28,26 +26,22 @@ FIELDS = ("image_id", "file_name", "folder")
 
 
 def find_images(
-    given: str | Path, sheets: Sequence[Sequence[Question]], library: Library, split: str
+    given: str | Path,
+    names: Collection[str],
+    library: Library,
+    split: str,
+    rows: Sequence[Mapping[str, Any]] | None = None,
 ) -> dict[str, str]:
-    """File name to address, for every image that is asked about.
+    """File name to address, for the files that :func:`cxc_eccv.studies.asking.questionnaire.list_files` names.
 
-    Args:
-        given: ``coco`` for the official addresses; a pattern such as ``https://example.org/{folder}/{file_name}``,
-            ``images/{file_name}`` (relative to the page) or ``/data/local-files/?d=coco/{image_id}.jpg``; or a folder
-            of images, which are embedded as they are.
-        sheets: of :func:`cxc_eccv.studies.asking.questions.build_sheets`.
-        library: raw files.
-        split: that of the sheets.
-
-    Raises:
-        InvalidOption: images of another edition, which COCO has not; a pattern with other fields, or with none that
-            tells images apart; no such folder.
-        SourceMissing: the folder lacks an image.
+    ``given`` is ``coco`` for the official addresses; a pattern such as ``https://example.org/{folder}/{file_name}``,
+    ``images/{file_name}`` (relative to the page) or ``/data/local-files/?d=coco/{image_id}.jpg``; or a folder of
+    images, which are embedded as they are. ``rows`` are those of a split other than COCO's, with ``file_name``.
     """
-    names = {own.file_name for sheet in sheets for own in sheet}
     text = str(given)
     if text == COCO:
+        if rows is not None:
+            raise InvalidOption("images of Flickr30k are not at COCO; name their folder, or images/{file_name}")
         if library.edition != "official":
             raise InvalidOption(
                 f"the images of the edition {library.edition!r} are not at COCO; name their folder, or a pattern of "
@@ -57,7 +51,7 @@ def find_images(
     if "{" not in text:
         return _embed(ImageFolder(given), names)
     _check_pattern(text)
-    rows = library.images(split).to_pylist()
+    rows = library.images(split).to_pylist() if rows is None else [{"folder": "", **row} for row in rows]
     return {row["file_name"]: text.format_map(row) for row in rows if row["file_name"] in names}
 
 
@@ -75,7 +69,7 @@ def _check_pattern(text: str) -> None:
         raise InvalidOption(f"pattern {text}: give {{file_name}} or {{image_id}}, and {{folder}} where it matters")
 
 
-def _embed(folder: ImageFolder, names: set[str]) -> dict[str, str]:
+def _embed(folder: ImageFolder, names: Collection[str]) -> dict[str, str]:
     images = {}
     for name in sorted(names):
         content = folder.read(name)

@@ -7,32 +7,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cxc_eccv.sources.reading import read_json_lines
-from cxc_eccv.studies.asking.exchange.format import Format, Record
+from cxc_eccv.studies.asking.exchange.format import Format, Record, adapt_older
 from cxc_eccv.studies.asking.exchange.instructions import describe_answers
-from cxc_eccv.studies.asking.questionnaire import Asked
+from cxc_eccv.studies.asking.questionnaire import Asked, Handout
 from cxc_eccv.studies.asking.schemes import Scheme
 
-EMPTY: Record = {"worker": None, "answer": None, "details": {}, "remark": "", "seconds": None}
+EMPTY: Record = {"answer": None, "details": {}, "remark": "", "seconds": None}
 
 
-def render(asked: Sequence[Asked], scheme: Scheme) -> Mapping[str, str]:
+def render(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
     """The lines, and how to fill them in."""
-    lines = [json.dumps(question | EMPTY, ensure_ascii=False) for question in asked]
-    return {"questions.jsonl": "".join(f"{line}\n" for line in lines), "instructions.md": describe_answers(scheme)}
+    empty = {"worker": handout.worker or None, **EMPTY}
+    lines = [json.dumps(question | empty, ensure_ascii=False) for question in asked]
+    return {"questions.jsonl": "".join(f"{line}\n" for line in lines), "instructions.md": describe_answers(handout)}
 
 
 def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
     """Every line."""
     for number, record in read_json_lines(path):
-        yield f"line {number}", record
+        yield f"line {number}", adapt_older(record, scheme)
 
 
 FORMAT = Format(
     name="jsonl",
-    title="JSON lines",
     exported="a line per question: fill in worker, answer and details; a copy for each person",
-    answered="the filled-in file, or what a script wrote in its form",
-    endings=(".jsonl",),
+    ending=".jsonl",
     render=render,
     read=read,
 )

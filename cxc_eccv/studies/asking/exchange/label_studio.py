@@ -18,7 +18,7 @@ from xml.etree import ElementTree as ET
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import read_json, require_keys, shown
 from cxc_eccv.studies.asking.exchange.format import Format, Record, join_criteria, name_answers
-from cxc_eccv.studies.asking.questionnaire import Asked
+from cxc_eccv.studies.asking.questionnaire import ADDRESSES, Asked, Handout
 from cxc_eccv.studies.asking.schemes import Details, Scheme
 
 STEP = 1 / 8
@@ -29,12 +29,12 @@ VALUES = ("choices", "number", "text")
 """What the value of a control stands under, by its type."""
 
 
-def render(asked: Sequence[Asked], scheme: Scheme) -> Mapping[str, str]:
+def render(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
     """The tasks, and the configuration."""
     tasks = [{"data": {name: _text(value) for name, value in question.items()}} for question in asked]
     return {
         "tasks.json": json.dumps(tasks, ensure_ascii=False, indent=1) + "\n",
-        "labeling_config.xml": _configuration(scheme),
+        "labeling_config.xml": _configuration(handout),
     }
 
 
@@ -42,52 +42,55 @@ def _text(value: object) -> object:
     return "\n".join(value) if isinstance(value, list) else value
 
 
-def _configuration(scheme: Scheme) -> str:
-    view = ET.Element("View")
+def _configuration(handout: Handout) -> str:
+    view, scheme = ET.Element("View"), handout.scheme
     ET.SubElement(view, "Header", value=scheme.title)
-    for paragraph in scheme.instructions:
+    for paragraph in (*handout.texts.consent, *scheme.instructions, *handout.texts.examples):
         ET.SubElement(view, "Header", value=paragraph, size="5")
-    ET.SubElement(view, "Image", name="image", value="$image")
-    if scheme.shows_captions:
-        ET.SubElement(view, "Text", name="captions", value="$captions")
-    ET.SubElement(view, "Header", value="The sentence:", size="5")
-    ET.SubElement(view, "Text", name="caption", value="$caption")
+    for part in scheme.shows:
+        ET.SubElement(view, "Header", value=part.title, size="5")
+        name = ADDRESSES[part.name] if part.kind == "image" else part.name
+        ET.SubElement(view, "Image" if part.kind == "image" else "Text", name=name, value=f"${name}")
     ET.SubElement(view, "Header", value=scheme.question)
+    shown_first = scheme.shows[0]
+    to = ADDRESSES[shown_first.name] if shown_first.kind == "image" else shown_first.name
     if scheme.criteria:
         for name, label in scheme.criteria.items():
             ET.SubElement(view, "Header", value=label, size="5")
-            _choices(view, name, {"yes": "yes", "no": "no"})
+            _choices(view, name, to, {"yes": "yes", "no": "no"})
     elif scheme.scale:
-        _slider(view, scheme)
+        _slider(view, to, scheme)
     else:
-        _choices(view, "answer", {own.name: own.label for own in scheme.answers})
-        parts = {"answer": view}
-        for own in scheme.details:
-            condition = _condition(own, scheme)
-            parts[own.name] = part = ET.SubElement(parts[condition["whenTagName"]], "View", condition)
-            ET.SubElement(part, "Header", value=own.label, size="5")
-            # On the choices as well: what is ticked in a view that is hidden again would be sent.
-            _choices(part, own.name, own.choices, choice="multiple", **condition)
+        _choices(view, "answer", to, {own.name: own.label for own in scheme.answers})
+    parts = {"answer": view}
+    for own in scheme.details:
+        condition = {} if own.always else _condition(own, scheme)
+        parts[own.name] = group = ET.SubElement(parts[condition.get("whenTagName", "answer")], "View", condition)
+        ET.SubElement(group, "Header", value=own.label, size="5")
+        # On the choices as well: what is ticked in a view that is hidden again would be sent.
+        _choices(group, own.name, to, own.choices, choice="multiple", **condition)
     ET.SubElement(view, "Header", value="Remark (not needed)", size="5")
-    ET.SubElement(view, "TextArea", name="remark", toName="image", maxSubmissions="1", editable="true")
+    ET.SubElement(view, "TextArea", name="remark", toName=to, maxSubmissions="1", editable="true")
     ET.indent(view)
     return ET.tostring(view, encoding="unicode") + "\n"
 
 
-def _choices(part: ET.Element, name: str, labels: Mapping[str, str], choice: str = "single-radio", **more: str) -> None:
+def _choices(
+    part: ET.Element, name: str, to: str, labels: Mapping[str, str], choice: str = "single-radio", **more: str
+) -> None:
     """Radio buttons or boxes that say the labels and export the names."""
-    attributes = {"name": name, "toName": "image", "choice": choice, "required": "true", **more}
+    attributes = {"name": name, "toName": to, "choice": choice, "required": "true", **more}
     choices = ET.SubElement(part, "Choices", attributes, showInline="false", requiredMessage="Answer every question.")
     for alias, label in labels.items():
         ET.SubElement(choices, "Choice", value=label, alias=alias)
 
 
-def _slider(view: ET.Element, scheme: Scheme) -> None:
+def _slider(view: ET.Element, to: str, scheme: Scheme) -> None:
     low, high = scheme.scale or (0.0, 0.0)
     for number, text in reversed(list(enumerate(scheme.marks))):
         ET.SubElement(view, "Header", value=f"{low + number:g}: {text}", size="5")
-    bounds = {"min": f"{low:g}", "max": f"{high:g}", "step": f"{STEP:g}"}
-    ET.SubElement(view, "Number", bounds, name="answer", toName="image", slider="true", required="true")
+    bounds = {"min": f"{low:g}", "max": f"{high:g}", "step": f"{scheme.step or STEP:g}"}
+    ET.SubElement(view, "Number", bounds, name="answer", toName=to, slider="true", required="true")
 
 
 def _condition(own: Details, scheme: Scheme) -> dict[str, str]:
@@ -150,10 +153,7 @@ def _results(path: Path, where: str, results: object, scheme: Scheme) -> dict[st
 
 
 def _values(value: object) -> list[Any]:
-    """What was chosen or typed, as both exports have it: in a list, under the name of its type, or alone.
-
-    The reader of JSON bounds how deep lists are nested.
-    """
+    """What was chosen or typed, as both exports have it: in a list, under the name of its type, or alone."""
     if isinstance(value, list):
         return [one for part in value for one in _values(part)]
     if isinstance(value, dict):
@@ -166,8 +166,8 @@ def _record(
 ) -> Record:
     if isinstance(worker, dict):
         worker = worker.get("email")  # As JSON-MIN has it: a person is one in both.
-    said = {name: _single(values[name]) for name in scheme.criteria or () if values.get(name)}
-    answer = join_criteria(said) if scheme.criteria else _single(values.get("answer", []))
+    given = {name: _single(values[name]) for name in scheme.criteria or () if values.get(name)}
+    answer = join_criteria(given) if scheme.criteria else _single(values.get("answer", []))
     # What is ticked in a group that was hidden again may be sent, and is not what anybody sees.
     shown_groups = scheme.wanted_details(answer, values)
     return {
@@ -186,10 +186,8 @@ def _single(values: list[Any]) -> object:
 
 FORMAT = Format(
     name="label_studio",
-    title="Label Studio",
     exported="tasks to import and the labeling configuration of their project",
-    answered="the project's export, as JSON or JSON-MIN",
-    endings=(".json",),
+    ending=".json",
     render=render,
     read=read,
 )

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -21,17 +22,6 @@ from cxc_eccv.statistics.agreement import (
 )
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import FloatArray, IntArray
-
-__all__ = [
-    "STATISTICS",
-    "Agreement",
-    "Together",
-    "classify",
-    "compare_with_labels",
-    "compare_workers",
-    "measure_agreement",
-    "number_pairs",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +75,7 @@ STATISTICS = {
 
 
 def measure_agreement(answers: pa.Table, scheme: Scheme) -> tuple[Agreement, ...]:
-    """About what was answered, and about what is positive, over the pairs that several people judged.
-
-    Choices are nominal. Numbers of a scale are of the interval level, and have Krippendorff's alpha alone. The answers
-    are those of accepted sheets, about candidates, one of a worker about a pair.
-    """
+    """About what was answered, and about what is positive, over the pairs that several people judged."""
     items = number_pairs(answers)[1]
     several = np.bincount(items)[items] > 1 if items.size else np.zeros(0, dtype=bool)
     if not several.any():
@@ -128,34 +114,20 @@ def _agree(about: str, items: IntArray, values: IntArray | FloatArray, n_classes
 
 def compare_workers(answers: pa.Table) -> list[Together]:
     """All who judged the same pairs, two by two, those with the most pairs in common first."""
-    if not answers.num_rows:
-        return []
-    names, workers = np.unique(answers["worker"].to_pylist(), return_inverse=True)
-    items = number_pairs(answers)[1]
-    order = np.lexsort((workers, items))
-    items, workers = items[order], workers[order]
-    positive = np.asarray(answers["positive"]).astype(np.int64)[order]
-    parts = []
-    for apart in range(1, int(np.bincount(items).max())):  # of the answers to one pair each with each
-        rows = np.flatnonzero(items[apart:] == items[:-apart])
-        parts.append(np.stack([workers[rows], workers[rows + apart], positive[rows], positive[rows + apart]]))
-    if not parts:
-        return []
-    first, second, of_first, of_second = np.concatenate(parts, axis=1)
-    order = np.lexsort((second, first))
-    ends = np.flatnonzero(np.diff(first[order]) | np.diff(second[order])) + 1
-    pairs = [
-        _compare(str(names[first[rows[0]]]), str(names[second[rows[0]]]), of_first[rows], of_second[rows])
-        for rows in np.split(order, ends)
-    ]
+    by_pair: defaultdict[tuple[int, int], list[tuple[str, bool]]] = defaultdict(list)
+    columns = (answers[name].to_pylist() for name in ("image_id", "caption_id", "worker", "positive"))
+    for image, caption, worker, positive in zip(*columns, strict=True):
+        by_pair[image, caption].append((worker, positive))
+    both: defaultdict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
+    for own in by_pair.values():
+        for (first, of_first), (second, of_second) in combinations(sorted(own), 2):
+            both[first, second].append((of_first, of_second))
+    pairs = [_compare(*names, *np.array(rows, dtype=np.int64).T) for names, rows in both.items()]
     return sorted(pairs, key=lambda pair: (-pair.pairs, pair.first, pair.second))
 
 
 def compare_with_labels(answers: pa.Table, labels: pa.Table) -> list[Together]:
-    """Every worker with the labels of those pairs that others judged, too, whoever judged the most first.
-
-    The worker's own answers have a part in the labels, which ``settle`` made of all.
-    """
+    """Every worker with the labels, which they have a part in, of pairs that others judged, too; most pairs first."""
     settled = {
         (row["image_id"], row["caption_id"]): row["positive"] for row in labels.to_pylist() if row["answers"] > 1
     }

@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
-from cxc_eccv.sources.reading import integer, read_json, require_keys, shown, text
+from cxc_eccv.sources.reading import check_content, read_json, shown
+from cxc_eccv.studies.asking.answers import identify_worker
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
+from cxc_eccv.types.strict_json import COUNT, TEXT, Kind
 from cxc_eccv.writing import write_json
-
-__all__ = [
-    "ACCEPTED",
-    "BY_HAND",
-    "CHECKS",
-    "REJECTED",
-    "Activity",
-    "Checks",
-    "SheetQuality",
-    "WorkerQuality",
-    "accept",
-    "group_workers",
-    "judge_sheets",
-    "judge_workers",
-    "keep_sheets",
-    "read_checks",
-    "write_checks",
-]
 
 ACCEPTED, BY_HAND, REJECTED = "accepted", "to be checked by hand", "rejected"
 
@@ -47,7 +32,24 @@ GROUPS = (1, 5, 10, 15, 25)
 FEWEST_STRAIGHT = 3
 """Candidates from which on the same answer for all of a sheet tells something."""
 
+CONFIDENCE = 0.95
+"""Of the interval of a person's share of known pairs that were answered rightly."""
+
 SCHEMA = 1
+
+FLAG = Kind(lambda value: type(value) is bool, "true or false")
+CONTENT = {
+    "schema": Kind(lambda value: type(value) is int and value == SCHEMA, f"{SCHEMA}, which this version reads"),
+    "least_seconds": Kind(lambda value: type(value) in (int, float) and 0 <= value < 1e12, "seconds, from 0 on"),
+    "by_hand": [{"sheet": COUNT, "worker": TEXT, "accepted": FLAG}],
+    "least_accuracy": Kind(lambda value: type(value) in (int, float) and 0 <= value < 1, "a share from 0 to below 1"),
+    "straight": FLAG,
+    "rejected_workers": [TEXT],
+}
+"""Of the file of decisions."""
+
+LATER = {"least_accuracy": 0.5, "straight": False, "rejected_workers": []}
+"""Entries that files of older versions do not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,17 @@ class Checks:
     least_seconds: float = 0.0  # time below which a sheet is too hasty; 0 for no limit
     # Sheet and worker to whether somebody who looked found the answers good.
     by_hand: Mapping[tuple[int, str], bool] = field(default_factory=dict)
+    rejected_workers: frozenset[str] = frozenset()  # nothing of theirs counts
+    # A person's share of known pairs answered rightly must be above it, with its whole interval; 0 for no limit. Half
+    # is what the toss of a coin gives.
+    least_accuracy: float = 0.5
+    straight: bool = False  # whether the same answer to all candidates of a sheet speaks against it
 
     def __post_init__(self) -> None:
         if not 0 <= self.least_seconds < np.inf:
             raise InvalidOption(f"least_seconds={self.least_seconds}: give seconds of at least 0")
+        if not 0 <= self.least_accuracy < 1:
+            raise InvalidOption(f"least_accuracy={self.least_accuracy}: give a share from 0 to below 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,8 @@ class SheetQuality:
     verdict: str  # ACCEPTED, BY_HAND or REJECTED
     hasty: bool = False  # less than the least time; never where it is not known
     checked: bool = False  # somebody decided it by hand
+    unsure: str = ""  # why the person is not trusted, from all known pairs of theirs; empty where they are
+    rejected_worker: bool = False
 
     @property
     def doubts(self) -> list[str]:
@@ -85,19 +96,40 @@ class SheetQuality:
             "the known negative was answered as a positive": self.missed_negative,
             "the same answer to all candidates": self.straight,
             "less than the least time": self.hasty,
+            "the worker is rejected": self.rejected_worker,
+            self.unsure: bool(self.unsure),
         }
         return [doubt for doubt, holds in doubts.items() if holds]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """How many known pairs a person answered, and how many rightly."""
+
+    right: int = 0
+    answered: int = 0
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Wilson's interval of the share; from 0 to 1 where nothing was answered."""
+        if not self.answered:
+            return 0.0, 1.0
+        z, n, share = NormalDist().inv_cdf((1 + CONFIDENCE) / 2), self.answered, self.right / self.answered
+        centre, reach = share + z**2 / (2 * n), z * (share * (1 - share) / n + (z / (2 * n)) ** 2) ** 0.5
+        low, high = ((centre + side * reach) / (1 + z**2 / n) for side in (-1, 1))
+        return max(0.0, low), min(1.0, high)
+
+    def __str__(self) -> str:
+        low, high = self.bounds
+        return f"{self.right} of {self.answered} [{low:.0%}, {high:.0%}]"
 
 
 def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQuality]:
     """A verdict on every worker's sheet, in the order of sheets and workers.
 
-    Both known pairs answered wrongly: rejected. One of them, or the same answer for all candidates, or less time than
-    the least: to be checked by hand, as the paper did with every failed sheet; the outcome is in ``checks``.
-
-    Raises:
-        InvalidOption: a decision about a sheet that is not among the answers, or that finds one good whose known pairs
-            were both answered wrongly.
+    A known pair answered wrongly, less time than the least, or a person of whom all known pairs together do not show
+    more care than the toss of a coin: to be checked by hand, as the paper did with every failed sheet; the outcome is
+    in ``checks``. The same answer to all candidates is a warning, unless ``checks`` asks for more.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 3.2 and appendix B.2.
@@ -106,24 +138,31 @@ def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQ
     sheets: defaultdict[tuple[int, str], list[dict[str, Any]]] = defaultdict(list)
     for row in answers.to_pylist():
         sheets[row["sheet"], row["worker"]].append(row)
-    judged = {key: _judge(*key, rows, checks.least_seconds) for key, rows in sorted(sheets.items())}
+    people = count_known(answers)
+    judged = {key: _judge(*key, rows, checks, people[key[1]]) for key, rows in sorted(sheets.items())}
     for (sheet, worker), good in checks.by_hand.items():
-        quality = judged.get((sheet, worker))
-        if quality is None:
+        if (sheet, worker) not in judged:
             raise InvalidOption(
                 f"sheet {sheet} of {shown(worker)} is not among the answers: nobody can decide about it. Name one that "
                 f"is, here and in {CHECKS}"
             )
-        if good and quality.missed_positive and quality.missed_negative:
-            raise InvalidOption(
-                f"sheet {sheet} of {shown(worker)} is rejected: both its known pairs were answered wrongly, and only "
-                f"sheets that are to be checked by hand are accepted by hand, here and in {CHECKS}"
-            )
-        judged[sheet, worker] = replace(quality, verdict=ACCEPTED if good else REJECTED, checked=True)
+        if worker not in checks.rejected_workers:
+            judged[sheet, worker] = replace(judged[sheet, worker], verdict=ACCEPTED if good else REJECTED, checked=True)
     return list(judged.values())
 
 
-def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], least_seconds: float) -> SheetQuality:
+def count_known(answers: pa.Table) -> dict[str, Known]:
+    """Of every worker how many known pairs were answered, and how many rightly."""
+    counts = {worker: [0, 0] for worker in answers["worker"].to_pylist()}
+    columns = (answers[name].to_pylist() for name in ("worker", "role", "positive"))
+    for worker, role, positive in zip(*columns, strict=True):
+        if role != CANDIDATE:
+            counts[worker][0] += positive is (role == POSITIVE)
+            counts[worker][1] += 1
+    return {worker: Known(*count) for worker, count in counts.items()}
+
+
+def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], checks: Checks, known: Known) -> SheetQuality:
     missed = {
         role: any(row["role"] == role and row["positive"] is not wanted for row in rows)
         for role, wanted in ((POSITIVE, True), (NEGATIVE, False))
@@ -132,10 +171,25 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], least_sec
     straight = len(set(answers)) == 1 and len(answers) >= FEWEST_STRAIGHT
     times = [row["seconds"] for row in rows]
     seconds = None if None in times else float(sum(times))
-    hasty = seconds is not None and seconds < least_seconds
-    doubts = straight or hasty or any(missed.values())
-    verdict = REJECTED if all(missed.values()) else BY_HAND if doubts else ACCEPTED
-    return SheetQuality(sheet, worker, seconds, missed[POSITIVE], missed[NEGATIVE], straight, verdict, hasty)
+    hasty = seconds is not None and seconds < checks.least_seconds
+    unsure = f"{known} known pairs right do not tell care from chance" if checks.least_accuracy else ""
+    if known.bounds[0] > checks.least_accuracy:
+        unsure = ""
+    doubted = (checks.straight and straight) or hasty or unsure or any(missed.values())
+    rejected = worker in checks.rejected_workers
+    verdict = REJECTED if rejected else BY_HAND if doubted else ACCEPTED
+    return SheetQuality(
+        sheet,
+        worker,
+        seconds,
+        missed[POSITIVE],
+        missed[NEGATIVE],
+        straight,
+        verdict,
+        hasty,
+        unsure=unsure,
+        rejected_worker=rejected,
+    )
 
 
 def _answer_value(answer: str) -> object:
@@ -157,32 +211,23 @@ def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], verdict: str)
 
 
 def read_checks(folder: Path) -> Checks:
-    """What was decided about the sheets of a project; nothing where no file says it.
-
-    People may edit the file: it has no checksum, and every field of it is checked.
-    """
+    """What was decided about the sheets of a project; nothing where no file says it."""
     path = folder / CHECKS
     if not path.is_file():
         return Checks()
-    content = require_keys(path, "", read_json(path), ("schema", "least_seconds", "by_hand"))
-    least, rows = content["least_seconds"], content["by_hand"]
-    if type(content["schema"]) is not int or content["schema"] != SCHEMA:
-        raise MalformedSource(path, "schema", shown(content["schema"]), f"{SCHEMA}, which this version reads")
-    if type(least) not in (int, float) or not 0 <= least <= sys.float_info.max:
-        raise MalformedSource(path, "least_seconds", shown(least), "seconds, from 0 on")
-    if not isinstance(rows, list):
-        raise MalformedSource(path, "by_hand", shown(rows), "a list of decisions")
+    content: Any = read_json(path)
+    content = LATER | content if isinstance(content, dict) else content
+    check_content(path, content, CONTENT)
     by_hand: dict[tuple[int, str], bool] = {}
-    for number, row in enumerate(rows):
-        place = f"by_hand[{number}]"
-        decision = require_keys(path, place, row, ("sheet", "worker", "accepted"))
-        key = integer(path, f"{place}, sheet", decision["sheet"]), text(path, f"{place}, worker", decision["worker"])
-        if type(decision["accepted"]) is not bool:
-            raise MalformedSource(path, f"{place}, accepted", shown(decision["accepted"]), "true or false")
+    for number, row in enumerate(content["by_hand"]):
+        key = row["sheet"], identify_worker(row["worker"])
         if key in by_hand:
-            raise MalformedSource(path, place, f"sheet {key[0]} of {shown(key[1])} again", "one decision about a sheet")
-        by_hand[key] = decision["accepted"]
-    return Checks(float(least), by_hand)
+            found = f"sheet {key[0]} of {shown(key[1])} again"
+            raise MalformedSource(path, f"by_hand[{number}]", found, "one decision about a sheet")
+        by_hand[key] = row["accepted"]
+    rejected = frozenset(map(identify_worker, content["rejected_workers"]))
+    least_seconds, least_accuracy = float(content["least_seconds"]), float(content["least_accuracy"])
+    return Checks(least_seconds, by_hand, rejected, least_accuracy, content["straight"])
 
 
 def write_checks(folder: Path, checks: Checks) -> Path:
@@ -190,7 +235,9 @@ def write_checks(folder: Path, checks: Checks) -> Path:
     rows = [
         {"sheet": sheet, "worker": worker, "accepted": good} for (sheet, worker), good in sorted(checks.by_hand.items())
     ]
-    return write_json(folder / CHECKS, {"schema": SCHEMA, "least_seconds": checks.least_seconds, "by_hand": rows})
+    content = {"schema": SCHEMA, "least_seconds": checks.least_seconds, "by_hand": rows}
+    content |= {"least_accuracy": checks.least_accuracy, "straight": checks.straight}
+    return write_json(folder / CHECKS, content | {"rejected_workers": sorted(checks.rejected_workers)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,17 +263,24 @@ def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
     workers = []
     for worker, sheets in sorted(by_worker.items(), key=lambda item: (-len(item[1]), item[0])):
         seconds = [sheet.seconds for sheet in sheets if sheet.seconds is not None]
+        sums = {
+            name: sum(getattr(sheet, own) for sheet in sheets)
+            for name, own in (
+                ("missed_positives", "missed_positive"),
+                ("missed_negatives", "missed_negative"),
+                ("straight", "straight"),
+                ("hasty", "hasty"),
+            )
+        }
+        verdicts = Counter(sheet.verdict for sheet in sheets)
         workers.append(
             WorkerQuality(
-                worker,
-                len(sheets),
-                sum(sheet.verdict == ACCEPTED for sheet in sheets),
-                sum(sheet.verdict == REJECTED for sheet in sheets),
-                sum(sheet.missed_positive for sheet in sheets),
-                sum(sheet.missed_negative for sheet in sheets),
-                sum(sheet.straight for sheet in sheets),
-                sum(sheet.hasty for sheet in sheets),
-                float(np.median(seconds)) if seconds else None,
+                worker=worker,
+                submitted=len(sheets),
+                accepted=verdicts[ACCEPTED],
+                rejected=verdicts[REJECTED],
+                median_seconds=float(np.median(seconds)) if seconds else None,
+                **sums,
             )
         )
     return workers
@@ -253,7 +307,8 @@ def group_workers(judged: Sequence[SheetQuality]) -> list[Activity]:
     submitted = Counter(sheet.worker for sheet in judged)
     approved = Counter(sheet.worker for sheet in judged if sheet.verdict == ACCEPTED)
     rows = []
-    for least, most in zip((1, *(end + 1 for end in GROUPS)), (*GROUPS, None), strict=True):
+    for before, most in pairwise((0, *GROUPS, None)):
+        least = (before or 0) + 1
         workers = [worker for worker, number in submitted.items() if least <= number <= (most or np.inf)]
         counts = (sum(sheets[worker] for worker in workers) for sheets in (submitted, approved))
         rows.append(Activity(least, most, len(workers), *counts))

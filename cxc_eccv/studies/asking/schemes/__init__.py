@@ -7,17 +7,12 @@ from collections.abc import Mapping
 from functools import cache
 
 from cxc_eccv.discovery import find_declared
-from cxc_eccv.studies.asking.schemes.scheme import Answer, Details, Scheme
+from cxc_eccv.studies.asking.schemes.scheme import Answer, Details, Part, Scheme
 
-__all__ = ["Answer", "Details", "Scheme", "schemes"]
+__all__ = ["Answer", "Details", "Part", "Scheme", "schemes"]
 
 
 @cache
 def schemes() -> Mapping[str, Scheme]:
-    """All that are declared, by name.
-
-    Example:
-        >>> list(schemes())
-        ['cxc', 'eccv', 'entailment']
-    """
+    """All that are declared, by name."""
     return find_declared(sys.modules[__name__], "SCHEME", Scheme)

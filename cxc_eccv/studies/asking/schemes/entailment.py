@@ -1,6 +1,19 @@
 """The multi-modal entailment paper's: two criteria, both of which must hold."""
 
-from cxc_eccv.studies.asking.schemes.scheme import Scheme
+from collections.abc import Mapping
+from typing import Any
+
+from cxc_eccv.studies.asking.schemes.scheme import CAPTIONS, IMAGE, SENTENCE, Scheme
+
+BOTH = ("describes", "follows")
+JUDGED = {"": None, "0": dict.fromkeys(BOTH, False), "1": dict.fromkeys(BOTH, True)}
+
+
+def read_older(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with a ``label`` of 0 or 1, as ``cxc-eccv entailment export`` wrote it before there were schemes."""
+    label = "" if row["label"] is None else str(row["label"]).strip()
+    return {"worker": "1", "answer": JUDGED.get(label, label), "caption": row["hypothesis"]}
+
 
 SCHEME = Scheme(
     name="entailment",
@@ -12,6 +25,8 @@ SCHEME = Scheme(
         "follows": "The sentence can be inferred from the captions, and does not contradict them all.",
     },
     positive=1.0,
-    shows_captions=True,
+    shows=(IMAGE, CAPTIONS, SENTENCE),
+    rated_gold=(5.0, 0.0),
+    older=(("pair_id", "hypothesis", "hypothesis_id", "label"), read_older),
     citation="Yan et al., Findings of ACL 2023, section 5",
 )

@@ -12,6 +12,7 @@ from cxc_eccv.cli.extras import needs_train_extra
 from cxc_eccv.cli.help import Command
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
@@ -204,13 +205,15 @@ def export(
     runs: Annotated[
         list[Path], typer.Argument(help="A file of embeddings, scores or rankings (image to text) for each model.")
     ],
-    output: Annotated[Path, typer.Option(help="File (.csv, .jsonl) to write, for a person to fill in.")],
+    output: Annotated[Path, typer.Option(help="Folder to write to, which holds no questions yet.")],
+    form: QuestionForm = "html",
+    images: QuestionImages = "coco",
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
     sample: Annotated[int, typer.Option(help="Images, drawn at random from those that every model has.")] = 50,
     depth: Annotated[int, typer.Option(help="Captions at the top of each image's ranking.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the draw and of the order.")] = 0,
     hide_known: Annotated[
-        bool, typer.Option("--hide-known", help="Say nothing of what the data knows of a pair, and ask about all.")
+        bool, typer.Option("--hide-known", help="Ask about all pairs, original captions and labelled ones among them.")
     ] = False,
     models: Annotated[
         list[str] | None, typer.Option("--names", help="Models' names. Default: what the files say, or their names.")
@@ -218,16 +221,16 @@ def export(
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
-    """Write the top captions of some images for a person to label: the first half of Entail@K judged by hand.
+    """Write the top captions of some images for people to judge: the first half of Entail@K judged by hand.
 
-    Every pair is there once, in an order that tells neither model nor rank. A person fills the column label: 1 where
-    the image with its captions entails the hypothesis, else 0; an image's own captions, and pairs that a file of
-    entailment labels has, are filled in already. Beside the file stands a .json that says what was exported: keep both.
+    Every pair is there once, in an order that tells neither model nor rank. People say of each whether the caption
+    describes the image, and whether it follows from the image's captions; an image's own captions, and pairs that a
+    file of entailment labels has, are not asked about. asked.json says what was exported: put the answers beside it.
 
     Examples:
-      cxc-eccv entailment export clip.npz blip.npz --output pairs.csv
-      cxc-eccv entailment export clip.npz --output questions.jsonl --sample 20
-      --hide-known
+      cxc-eccv entailment export clip.npz blip.npz --images val2014 --output asked
+      cxc-eccv entailment export clip.npz --format csv --output asked
+      --sample 20 --hide-known
     """
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
@@ -241,6 +244,8 @@ def export(
     written = export_pairs(
         dict(zip(titles, loaded, strict=True)),
         output,
+        form=form,
+        images=images,
         split=split_name(split),
         data_dir=library,
         sample=sample,
@@ -249,12 +254,13 @@ def export(
         mark_known=not hide_known,
     )
     say_written(written)
-    say(f"when every label is 0 or 1: cxc-eccv entailment manual {output}")
+    say(f"when people have answered, put their files into {output}: cxc-eccv entailment manual {output}/ANSWERS")
 
 
 @entailment.command("manual", cls=Command)
 def manual(
-    answers: Annotated[Path, typer.Argument(help="What entailment export wrote, with every label filled in.")],
+    answers: Annotated[list[Path], typer.Argument(help="Answered files, in the folder that entailment export wrote.")],
+    form: AnswerForm = None,
     output: Annotated[Path | None, typer.Option(help="File (.json) to keep the numbers in.")] = None,
     labels: Annotated[
         Path | None, typer.Option(help="File (.jsonl) to write all answers to, as a file of entailment labels.")
@@ -264,13 +270,14 @@ def manual(
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
-    """Score the exported models by a person's labels: Entail@K judged by hand, the paper's E@M.
+    """Score the exported models by what people answered: Entail@K judged by hand, the paper's E@M.
 
-    Rows that are not as they were exported, or have no label, are refused, with their place and what to do.
+    Of several people the majority decides. Rows that are not as they were exported, and pairs without an answer, are
+    refused, with their place and what to do. A table that an older version wrote, with every label 0 or 1, is read too.
 
     Examples:
-      cxc-eccv entailment manual pairs.csv
-      cxc-eccv entailment manual pairs.csv --output manual.json
+      cxc-eccv entailment manual asked/ann.jsonl asked/ben.jsonl
+      cxc-eccv entailment manual asked/ann.csv --output manual.json
       --labels entailment_test.jsonl
     """
     from cxc_eccv.sources.library import Library
@@ -282,7 +289,7 @@ def manual(
         if path is not None:
             refuse_unwritable(path, file=True)
     library = Library(data_dir, allow_modified=allow_modified)
-    scores = score_answers(answers, data_dir=library, seed=seed, confidence=confidence)
+    scores = score_answers(answers, form=form, data_dir=library, seed=seed, confidence=confidence)
     written = [scores.save(output)] if output is not None else []
     written += [scores.save_labels(labels)] if labels is not None else []
     print_shown(tables_to_console([scores.table]))

@@ -14,9 +14,9 @@ from markdown_it import MarkdownIt
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels, write_labels
 from cxc_eccv.studies.annotation.labelling.card import label_card
-from cxc_eccv.studies.annotation.labelling.settling import RULES, describe_labels, settle, weigh_workers
 from cxc_eccv.studies.asking.answers import SCHEMA
 from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.settling import RULES, describe_labels, settle, weigh_workers
 
 ECCV, CXC, ENTAILMENT = (schemes()[name] for name in ("eccv", "cxc", "entailment"))
 BOTH, ONE = {"describes": True, "follows": True}, {"describes": True, "follows": False}
@@ -157,7 +157,7 @@ def test_degrees_are_weighed_too(seed):
     found = {rule: np.asarray(settle(table(*rows), ECCV, rule)["gain"]) for rule in RULES}
     share = {rule: (gains == expected).mean() for rule, gains in found.items()}
     assert share["dawid_skene"] > max(share["majority"] + 0.05, 0.9)
-    assert all(set(gains) <= {0.0, 0.5, 1.0} for gains in found.values())
+    assert all(set(found[rule]) <= {0.0, 0.5, 1.0} for rule in RULES if rule != "mean")
     answers = table(*rows[:5])
     other = answers.set_column(answers.column_names.index("answer"), "answer", pa.array(['"maybe"'] * 5))
     with pytest.raises(InvalidOption, match="give one of yes"):
@@ -219,8 +219,26 @@ def test_pairs_with_too_few_answers_get_no_label():
         settle(answers, ECCV, least_answers=0)
 
 
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    ("ratings", "mean"), [([5, 5, 2.9, 2.9, 2.9], 3.74), ([3.1, 3.1, 3.1, 0, 0], 1.86), ([3, 3, 3], 3), ([2, 4], 3)]
+)
+def test_ratings_are_averaged_as_in_cxc_and_the_mean_is_kept(ratings, mean):
+    (row,) = settle(about_one_pair(*ratings, scheme=CXC), CXC).to_pylist()
+    assert (row["rating"], row["positive"]) == (pytest.approx(mean), mean >= 3)
+    assert row["gain"] == pytest.approx(mean / 5 if mean >= 3 else 0)
+    (other,) = settle(about_one_pair(*ratings, scheme=CXC), CXC, "majority").to_pylist()
+    assert other["rating"] == row["rating"]
+
+
+def test_the_mean_of_answers_without_a_scale_is_of_their_gains():
+    assert settle_one("yes", "partially_yes", "no", rule="mean") == 0.5
+    assert settle_one("partially_yes", "partially_yes", "no", rule="mean") == 0
+
+
 def test_rules_are_known_by_name():
-    assert list(RULES) == ["majority", "all", "dawid_skene"]
+    assert list(RULES) == ["majority", "all", "mean", "dawid_skene"]
+    assert [scheme.rule for scheme in (ECCV, CXC, ENTAILMENT)] == ["majority", "mean", "majority"]
     with pytest.raises(UnknownName, match="did you mean 'majority'"):
         settle(about_one_pair("yes"), ECCV, "majorty")
 

@@ -8,6 +8,7 @@ import numpy as np
 import oracles
 import pyarrow as pa
 import pytest
+from annotated_projects import noisy_run
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, RunTooShallow, UnknownName
 from cxc_eccv.judgments.evidence import labels_of_file
@@ -15,10 +16,10 @@ from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
+from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, choose_image_pairs
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, _cut, propose
 from cxc_eccv.studies.annotation.proposing.pool import Chosen
 from cxc_eccv.studies.annotation.proposing.strategies import entailment, strategies
-from cxc_eccv.studies.annotation.proposing.strategies.cxc import choose_caption_pairs, choose_image_pairs
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.types import Embeddings
 
@@ -222,7 +223,8 @@ class TestEccv:
             of_scores, of_lists = (propose(own, sample_library, strategy=strategy, seed=3) for own in (runs, lists))
             assert of_scores.candidates.equals(of_lists.candidates)
             assert of_scores.known.equals(of_lists.known)
-            assert (of_scores.near == of_lists.near).all()
+            every = [part.ravel() for part in np.meshgrid(content.image_ids, content.caption_ids)]
+            assert (of_scores.is_near(*every) == of_lists.is_near(*every)).all()
 
 
 class TestWhatIsAskedAgain:
@@ -296,7 +298,8 @@ class TestNear:
     def test_one_direction_where_a_model_ranks_no_other(self, runs, sample_library, content):
         lists = {image: ranked(runs["first"], "i2t", image)[:25] for image in content.image_ids.tolist()}
         found = propose({"lists": RankingsRun.from_dicts(lists)}, sample_library, queries=(10, 0))
-        assert found.near.size == 60 * 25
+        every = [part.ravel() for part in np.meshgrid(content.image_ids, content.caption_ids)]
+        assert found.is_near(*every).sum() == 60 * 25
         assert list(found.facts["models"]["lists"]["lists"]) == ["i2t"]
 
     def test_another_split_s_image_is_refused(self, runs, sample_library):
@@ -796,14 +799,48 @@ def test_the_facts_say_what_was_done_and_fit_a_file(runs, sample_library):
 def test_every_strategy_declares_what_it_does():
     for name, own in strategies().items():
         assert own.name == name
-        assert own.rule
         assert own.choose.__doc__
-    assert {name for name, own in strategies().items() if own.citation} == {"eccv", "cxc", "entailment"}
 
 
 def test_the_page_and_the_command_name_every_strategy():
     page = (Path(__file__).parents[4] / "docs" / "annotation.md").read_text(encoding="utf-8")
-    rows = page.partition("## What is proposed")[2].partition("\n## ")[0]
+    rows = page.partition("### Propose")[2].partition("\n### ")[0]
     assert {line.split("`")[1] for line in rows.splitlines() if line.startswith("| `")} == strategies().keys()
     command = (Path(__file__).parents[4] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     assert all(name in command.partition("annotate propose")[2] for name in strategies())
+
+
+class TestKnownPairs:
+    def test_known_positives_are_asked_about_where_they_are_asked_for(self, runs, sample_library):
+        apart, asked = (propose(runs, sample_library, ask_known=own) for own in (False, True))
+        pairs = [
+            {(row["image_id"], row["caption_id"]) for row in own.to_pylist()}
+            for own in (apart.candidates, apart.known, asked.candidates)
+        ]
+        assert pairs[2] == pairs[0] | pairs[1]
+        assert (asked.known.num_rows, asked.facts["options"]["ask_known"]) == (0, True)
+        some = propose(runs, sample_library, ask_known=True, budget=20)
+        known = [row for row in some.candidates.to_pylist() if row["known"]]
+        assert known
+        assert some.known.num_rows + len(known) == len(pairs[1])
+
+
+class TestTwoImagesOrTwoCaptions:
+    @pytest.mark.parametrize(("side", "kind", "direction"), [("image", "sis", "i2i"), ("caption", "sts", "t2t")])
+    def test_none_is_rated_before_or_there_in_both_orders(self, side, kind, direction, sample_library):
+        runs = {"noisy": noisy_run(sample_library, 0)}
+        options = {"strategy": "cxc", "sides": (side, side), "depth": 25}
+        found = propose(runs, sample_library, **options)
+        rows = found.candidates.to_pylist()
+        pairs = [frozenset((row["image_id"], row["caption_id"])) for row in rows]
+        assert len(set(pairs)) == len(pairs) == found.facts["counts"]["open"]
+        rated = sample_library.cxc(kind, "test").to_pylist()
+        assert not {frozenset((row["left_id"], row["right_id"])) for row in rated} & set(pairs)
+        assert {own["direction"] for row in rows for own in row["proposals"]} == {direction}
+        again = propose(runs, sample_library, **options, budget=9, asked=found.candidates.slice(0, 5))
+        assert again.candidates.num_rows == 9
+        assert again.facts["counts"]["asked_before"] == 5
+
+    def test_no_other_strategy_chooses_them(self, runs, sample_library):
+        with pytest.raises(InvalidOption, match="chooses no pairs of two images; cxc does"):
+            propose(runs, sample_library, sides=("image", "image"))

@@ -8,7 +8,6 @@ import pytest
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.studies.annotation.worth.bias import (
-    Bias,
     bias_by_size,
     join_proposals,
     measure_bias,
@@ -46,15 +45,15 @@ def biases(table):
 
 @pytest.mark.reference
 def test_the_biases_that_follow_from_table_e1():
-    assert [round(bias.all, 2) for bias in biases(RECALL)] == [9.48, 10.3, 9.1, 24.72, 27.78]
-    assert [round(bias.all, 2) for bias in biases(R_PRECISION)] == [3.18, 4.1, 3.08, 8.98, 7.22]
+    assert [round(bias["all"], 2) for bias in biases(RECALL)] == [9.48, 10.3, 9.1, 24.72, 27.78]
+    assert [round(bias["all"], 2) for bias in biases(R_PRECISION)] == [3.18, 4.1, 3.08, 8.98, 7.22]
     pvse = biases(RECALL)[0]
-    assert (round(pvse.own, 2), round(pvse.others, 3)) == (0.1, 11.825)
+    assert (round(pvse["own"], 2), round(pvse["others"], 3)) == (0.1, 11.825)
 
 
 def test_all_models_as_annotators_have_no_bias_and_no_others():
     full = column(RECALL, 5)
-    assert measure_bias(full, full, MODELS) == Bias(0, 0, None)
+    assert measure_bias(full, full, MODELS) == {"all": 0, "own": 0, "others": None}
 
 
 def test_sets_of_one_size_count_alike():
@@ -66,9 +65,9 @@ def test_sets_of_one_size_count_alike():
     found = bias_by_size(MODELS, score)
     assert list(found) == [1, 2, 3, 4]
     for size, bias in found.items():
-        assert bias.own == 5 - size
-        assert bias.others == 6 - size
-        assert bias.all == pytest.approx((size * (5 - size) + (5 - size) * (6 - size)) / 5)
+        assert bias["own"] == 5 - size
+        assert bias["others"] == 6 - size
+        assert bias["all"] == pytest.approx((size * (5 - size) + (5 - size) * (6 - size)) / 5)
 
 
 def test_gains_are_means_over_the_sets_that_a_model_can_join():
@@ -89,7 +88,7 @@ def test_gains_are_means_over_the_sets_that_a_model_can_join():
             if other != model
         ]
         assert len(own) == 15
-        assert (gain.own, gain.others) == (pytest.approx(np.mean(own)), pytest.approx(np.mean(others)))
+        assert (gain["own"], gain["others"]) == (pytest.approx(np.mean(own)), pytest.approx(np.mean(others)))
 
 
 GALLERY = np.arange(100, 112)

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
-from cxc_eccv.studies.asking.answers import SCHEMA, read_answers
+from cxc_eccv.studies.asking.answers import READ, Unfinished
+from cxc_eccv.studies.asking.answers import read_answers as read_all
 from cxc_eccv.studies.asking.exchange import formats
-from cxc_eccv.studies.asking.questionnaire import questionnaire_id
-from cxc_eccv.studies.asking.questions import build_sheets
+from cxc_eccv.studies.asking.questions import Questionnaire, build_sheets
 from cxc_eccv.studies.asking.schemes import schemes
 
 SAID = {
@@ -40,13 +40,17 @@ def sheets(sample_library):
     )
 
 
+def read_answers(paths, sheets, scheme, form=None):
+    return read_all(paths, [Questionnaire(scheme, sheets)], form).answers
+
+
 def answer(sheets, scheme, worker="w1"):
     """The records of a worker who answers everything."""
     asked = [(number, own) for number, sheet in enumerate(sheets) for own in sheet]
     said = SAID[scheme.name]
     return [
         {
-            "questionnaire": questionnaire_id(sheets, scheme),
+            "questionnaire": Questionnaire(scheme, sheets).id,
             "sheet": number,
             **{name: getattr(own, name) for name in QUESTION[2:]},
             "worker": worker,
@@ -164,12 +168,12 @@ def save(path, content):
 
 
 @EVERY
-@pytest.mark.parametrize("name", schemes())
+@pytest.mark.parametrize("name", SAID)
 def test_what_a_tool_exports_is_read_as_it_was_said(sheets, tmp_path, name, format_name, file_name, write):
     scheme = schemes()[name]
     records = answer(sheets, scheme)
     table = read_answers([save(tmp_path / file_name, write(records))], sheets, scheme, format_name)
-    assert table.schema == SCHEMA
+    assert table.schema == READ
     assert table["pair_id"].to_pylist() == [record["pair_id"] for record in records]
     assert [json.loads(said) for said in table["answer"].to_pylist()] == [record["answer"] for record in records]
     assert [json.loads(said) for said in table["details"].to_pylist()] == [record["details"] for record in records]
@@ -188,7 +192,6 @@ CHANGES = {
     "no reason": ({"answer": "mostly_no", "details": {}}, "shortcomings: none; tick one or more"),
     "no such reason": ({"answer": "mostly_no", "details": {"shortcomings": ["ugly"]}}, "'ugly'"),
     "a remark alone": ({"answer": None, "details": {}, "remark": "unclear"}, "answer None: give one of"),
-    "a name in blanks": ({"worker": " w1"}, "worker.*without blanks around it"),
     "no name": ({"worker": ""}, "worker.*"),
     "a name of controls": ({"worker": "a\x1b[2J"}, "worker"),
     "negative time": ({"seconds": -1}, "seconds.*found -1"),
@@ -234,15 +237,19 @@ def test_missing_answers_second_ones_and_none_at_all_are_refused(sheets, tmp_pat
     def read(rows):
         return read_answers([save(tmp_path / file_name, write(rows))], sheets, scheme, format_name)
 
-    with pytest.raises(MalformedSource, match=r"sheet 0.*4 of 5 answers of 'w1'.*finish it, or remove its lines"):
-        read(records[1:])
-    with pytest.raises(MalformedSource, match=rf"second answer of 'w1' about {records[0]['pair_id']}.*remove one"):
-        read([*records, records[0]])
+    again = records[0] | {"answer": "no", "details": {}}
+    with pytest.raises(MalformedSource, match=rf"another answer of 'w1' about {again['pair_id']}.*remove one"):
+        read([*records, again])
+    assert read([*records, records[0]]).num_rows == len(records)
     nothing = {"answer": None, "details": {}, "remark": "", "seconds": None}
-    with pytest.raises(MalformedSource, match=r"4 of 5 answers of 'w1'"):
-        read([records[0] | nothing, *records[1:]])
     with pytest.raises(MalformedSource, match=rf"{file_name}: found no answers"):
         read([record | nothing for record in records])
+    first = len(sheets[0])
+    for some in (records[1:], [records[0] | nothing, *records[1:]]):
+        questionnaire = Questionnaire(scheme, sheets)
+        found = read_all([save(tmp_path / file_name, write(some))], [questionnaire], format_name)
+        assert found.answers.num_rows == len(records) - first
+        assert found.unfinished == (Unfinished(0, "w1", first - 1, first),)
 
 
 @EVERY
@@ -253,7 +260,7 @@ def test_two_people_answer_in_one_file_or_in_two(sheets, tmp_path, format_name, 
     files = [save(tmp_path / file_name, write(first)), save(tmp_path / "b" / file_name, write(second))]
     apart = read_answers(files, sheets, scheme, format_name)
     together = read_answers([save(tmp_path / file_name, write([*first, *second]))], sheets, scheme, format_name)
-    assert apart == together
+    assert apart.drop_columns("origin") == together.drop_columns("origin")
     assert apart.num_rows == len(first) + len(second)
 
 
@@ -275,20 +282,20 @@ def test_a_damaged_file_is_refused(sheets, tmp_path, damage, format_name, file_n
         read_answers([path], sheets, schemes()["eccv"], format_name)
 
 
-@pytest.mark.parametrize("name", schemes())
+@pytest.mark.parametrize("name", SAID)
 def test_the_same_answer_is_the_same_from_every_tool(sheets, tmp_path, name):
     """So that a person's answers may come again in another format."""
     records = answer(sheets, schemes()[name])
     tables = []
     for format_name, file_name, write in WRITTEN.values():
         path = save(tmp_path / file_name, write(records))
-        tables.append(read_answers([path], sheets, schemes()[name], format_name).drop_columns(["seconds"]))
+        tables.append(read_answers([path], sheets, schemes()[name], format_name).drop_columns(["seconds", "origin"]))
     assert all(table == tables[0] for table in tables)
 
 
-def test_a_format_that_is_not_there_is_named(sheets):
+def test_a_format_that_is_not_there_is_named(sheets, tmp_path):
     with pytest.raises(UnknownName, match="did you mean 'label_studio'"):
-        read_answers([], sheets, schemes()["eccv"], "label-studio")
+        read_answers([tmp_path / "a"], sheets, schemes()["eccv"], "label-studio")
 
 
 def test_a_file_of_another_format_is_told_from_a_damaged_one(sheets, tmp_path):
@@ -301,7 +308,9 @@ def test_a_file_of_another_format_is_told_from_a_damaged_one(sheets, tmp_path):
         with pytest.raises(InvalidOption, match=message):
             read_answers([tmp_path / f"a.{ending}"], sheets, schemes()["eccv"], format_name)
     path = save(tmp_path / "a.ndjson", write_lines(answer(sheets, schemes()["eccv"])))
-    assert read_answers([path], sheets, schemes()["eccv"]).num_rows
+    assert read_answers([path], sheets, schemes()["eccv"], "jsonl").num_rows
+    with pytest.raises(InvalidOption, match="what kind of file is this"):
+        read_answers([path], sheets, schemes()["eccv"])
 
 
 def test_a_worker_must_be_a_text_even_where_nothing_is_answered(sheets, tmp_path):
@@ -311,15 +320,11 @@ def test_a_worker_must_be_a_text_even_where_nothing_is_answered(sheets, tmp_path
         read_answers([save(tmp_path / "a.jsonl", write_lines(records))], sheets, schemes()["eccv"], "jsonl")
 
 
-def test_only_the_page_must_tell_the_time(sheets, tmp_path):
+def test_no_answer_must_tell_its_time(sheets, tmp_path):
     records = [record | {"seconds": None} for record in answer(sheets, schemes()["eccv"])]
-    for name, (format_name, file_name, write) in WRITTEN.items():
+    for format_name, file_name, write in WRITTEN.values():
         path = save(tmp_path / file_name, write(records))
-        if name == "html":
-            with pytest.raises(MalformedSource, match="seconds"):
-                read_answers([path], sheets, schemes()["eccv"], format_name)
-        else:
-            assert read_answers([path], sheets, schemes()["eccv"], format_name)["seconds"].null_count == len(records)
+        assert read_answers([path], sheets, schemes()["eccv"], format_name)["seconds"].null_count == len(records)
 
 
 class TestLabelStudio:
@@ -340,8 +345,7 @@ class TestLabelStudio:
 
     def test_a_skipped_question_is_no_answer(self, sheets, tmp_path, tasks):
         tasks[0]["annotations"][1]["was_cancelled"] = True
-        with pytest.raises(MalformedSource, match=rf"4 of 5.*{tasks[0]['data']['pair_id']} has no answer"):
-            self.read(sheets, tmp_path, tasks)
+        assert set(self.read(sheets, tmp_path, tasks)["sheet"].to_pylist()) == {1}
 
     def test_ticks_that_were_hidden_again_are_left_out(self, sheets, tmp_path, tasks):
         stale = {"from_name": "errors", "value": {"choices": ["age"]}}
@@ -383,7 +387,7 @@ class TestCsv:
         assert json.loads(table["details"].to_pylist()[3])["shortcomings"] == ["not_in_image", "wrong_description"]
 
     @pytest.mark.parametrize("separator", [";", "\t"])
-    @pytest.mark.parametrize("name", schemes())
+    @pytest.mark.parametrize("name", SAID)
     def test_other_separators_are_taken_and_with_them_a_decimal_comma(self, sheets, tmp_path, name, separator):
         """As spreadsheets save a table where decimals have a comma, whatever stood in the file before."""
         text = write_table(answer(sheets, schemes()[name])).replace("w1,2,", "w1,2.5,")

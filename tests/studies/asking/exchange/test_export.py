@@ -13,10 +13,11 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.asking.answers import read_answers
 from cxc_eccv.studies.asking.exchange import COCO, find_images, formats
-from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, build_sheets
+from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Questionnaire, build_sheets
 from cxc_eccv.studies.asking.schemes import schemes
 
 HOSTILE = ("=cmd|' /C calc'!A0", "@SUM(1+1)", "+1", "-1", "'=1", "\uff1d1", '</script><b>&"]]>', "$image", "a, b; c")
+CROSS_MODAL = ("eccv", "cxc", "entailment")
 FILES = {
     "html": {"questionnaire.html"},
     "jsonl": {"questions.jsonl", "instructions.md"},
@@ -50,8 +51,13 @@ def addresses(sheets):
     return {own.file_name: f"https://example.org/{own.file_name}" for sheet in sheets for own in sheet}
 
 
+def names_of(sheets):
+    return {own.file_name for sheet in sheets for own in sheet}
+
+
 def export(sheets, format_name, scheme_name, folder, **options):
-    paths = formats()[format_name].export(sheets, schemes()[scheme_name], addresses(sheets), folder, **options)
+    asked = [Questionnaire(schemes()[scheme_name], sheets)]
+    paths = formats()[format_name].export(asked, addresses(sheets), folder, **options)
     return {path.name: path.read_text(encoding="utf-8") for path in paths}
 
 
@@ -64,13 +70,10 @@ def exported_rows(format_name, files):
         return [json.loads(line) for line in files["questions.jsonl"].splitlines()]
     if format_name == "csv":
         return list(csv.DictReader(files["questions.csv"].splitlines()))
-    if format_name == "label_studio":
-        return [task["data"] for task in json.loads(files["tasks.json"])]
-    records = json.loads(files["records.json"])
-    return [{"pair_id": own["id"], **own["fields"], **own["metadata"]} for own in records]
+    return [task["data"] for task in json.loads(files["tasks.json"])]
 
 
-@pytest.mark.parametrize("scheme_name", schemes())
+@pytest.mark.parametrize("scheme_name", CROSS_MODAL)
 @pytest.mark.parametrize("format_name", formats())
 def test_every_question_is_told_in_order_and_none_tells_its_role(sheets, tmp_path, format_name, scheme_name):
     files = export(sheets, format_name, scheme_name, tmp_path / "out")
@@ -86,7 +89,7 @@ def test_every_question_is_told_in_order_and_none_tells_its_role(sheets, tmp_pat
     assert not [word for word in (CANDIDATE, POSITIVE, NEGATIVE, "role", "golden") if word in told]
 
 
-@pytest.mark.parametrize("scheme_name", schemes())
+@pytest.mark.parametrize("scheme_name", CROSS_MODAL)
 def test_a_filled_in_export_is_read(hostile_sheets, tmp_path, scheme_name):
     scheme = schemes()[scheme_name]
     said = {"eccv": "yes", "cxc": 5, "entailment": {"describes": True, "follows": True}}[scheme_name]
@@ -102,7 +105,7 @@ def test_a_filled_in_export_is_read(hostile_sheets, tmp_path, scheme_name):
                 writer = csv.DictWriter(file, rows[0])
                 writer.writeheader()
                 writer.writerows(row | {"worker": "w", **cells} for row in rows)
-        table = read_answers([path], hostile_sheets, scheme, format_name)
+        table = read_answers([path], [Questionnaire(scheme, hostile_sheets)]).answers
         assert table.num_rows == sum(map(len, hostile_sheets))
         assert set(table["gain"].to_pylist()) == {1.0}
 
@@ -111,11 +114,11 @@ def test_a_filled_in_export_is_read(hostile_sheets, tmp_path, scheme_name):
 def test_an_export_that_nobody_filled_in_holds_no_answers(sheets, tmp_path, format_name):
     export(sheets, format_name, "eccv", tmp_path)
     with pytest.raises(MalformedSource, match="found no answers"):
-        read_answers([tmp_path / f"questions.{format_name}"], sheets, schemes()["eccv"], format_name)
+        read_answers([tmp_path / f"questions.{format_name}"], [Questionnaire(schemes()["eccv"], sheets)])
 
 
 def test_no_cell_is_a_formula(hostile_sheets, tmp_path):
-    for scheme_name in schemes():
+    for scheme_name in CROSS_MODAL:
         rows = exported_rows("csv", export(hostile_sheets, "csv", scheme_name, tmp_path))
         cells = [cell for row in rows for cell in row.values()]
         assert not [cell for cell in cells if cell.startswith(tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20"))]
@@ -123,16 +126,15 @@ def test_no_cell_is_a_formula(hostile_sheets, tmp_path):
 
 
 def test_a_table_holds_no_images(sheets, sample_library, tmp_path):
+    images = find_images("sample", names_of(sheets), sample_library, "test")
     with pytest.raises(InvalidOption, match="give their addresses"):
-        formats()["csv"].export(
-            sheets, schemes()["cxc"], find_images("sample", sheets, sample_library, "test"), tmp_path
-        )
+        formats()["csv"].export([Questionnaire(schemes()["cxc"], sheets)], images, tmp_path)
 
 
 def test_the_page_embeds_an_image_once(sheets, sample_library, tmp_path):
-    images = find_images("sample", sheets, sample_library, "test")
+    images = find_images("sample", names_of(sheets), sample_library, "test")
     sheets = [[*sheet, *sheet] for sheet in sheets]
-    (page,) = formats()["html"].export(sheets, schemes()["cxc"], images, tmp_path)
+    (page,) = formats()["html"].export([Questionnaire(schemes()["cxc"], sheets)], images, tmp_path)
     text = page.read_text()
     assert [text.count(image) for image in images.values()] == [1] * len(images)
 
@@ -190,7 +192,7 @@ def test_label_studio_takes_the_configuration_and_the_tasks(sheets, tmp_path):
     pytest.importorskip("label_studio_sdk")
     from label_studio_sdk.label_interface import LabelInterface
 
-    for scheme_name in schemes():
+    for scheme_name in CROSS_MODAL:
         files = export(sheets, "label_studio", scheme_name, tmp_path)
         interface = LabelInterface(files["labeling_config.xml"])
         interface.validate()
@@ -213,12 +215,12 @@ def test_a_folder_keeps_its_other_files_and_a_failed_export_leaves_it_as_it_was(
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert before.keys() == FILES["csv"] | {"notes.txt"}
     with pytest.raises(DataError, match="no address for"):
-        formats()["csv"].export(sheets, schemes()["cxc"], {}, tmp_path)
+        formats()["csv"].export([Questionnaire(schemes()["cxc"], sheets)], {}, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_instructions_name_every_answer_and_column(sheets, tmp_path):
-    for scheme in schemes().values():
+    for scheme in map(schemes().get, CROSS_MODAL):
         for format_name in ("csv", "jsonl"):
             files = export(sheets, format_name, scheme.name, tmp_path)
             text = files["instructions.md"]
@@ -231,22 +233,22 @@ def test_instructions_name_every_answer_and_column(sheets, tmp_path):
 class TestImages:
     def test_an_official_address_is_that_of_its_folder(self, tmp_path, sheets, sample_library, monkeypatch):
         monkeypatch.setattr(Library, "edition", "official")
-        found = find_images(COCO, sheets, sample_library, "test")
-        assert found.keys() == {own.file_name for sheet in sheets for own in sheet}
+        found = find_images(COCO, names_of(sheets), sample_library, "test")
+        assert found.keys() == names_of(sheets)
         for name, address in found.items():
             assert address == f"http://images.cocodataset.org/val2014/{name}"
 
     def test_images_of_another_edition_are_not_at_coco(self, sheets, sample_library):
         with pytest.raises(InvalidOption, match="'sample' are not at COCO; name their folder"):
-            find_images(COCO, sheets, sample_library, "test")
+            find_images(COCO, names_of(sheets), sample_library, "test")
 
     def test_a_pattern_may_hold_id_name_and_folder(self, sheets, sample_library):
         own = sheets[0][0]
         pattern = "https://example.org/{folder}/{image_id}/{file_name}"
-        assert find_images(pattern, sheets, sample_library, "test")[own.file_name] == (
+        assert find_images(pattern, names_of(sheets), sample_library, "test")[own.file_name] == (
             f"https://example.org/val2014/{own.image_id}/{own.file_name}"
         )
-        wide = find_images("{image_id:012}.jpg", sheets, sample_library, "test")
+        wide = find_images("{image_id:012}.jpg", names_of(sheets), sample_library, "test")
         assert wide[own.file_name] == f"{own.image_id:012}.jpg"
         for pattern in (
             "images/{name}",
@@ -258,10 +260,10 @@ class TestImages:
             "{file_name:d}",
         ):
             with pytest.raises(InvalidOption, match=r"give \{file_name\} or \{image_id\}"):
-                find_images(pattern, sheets, sample_library, "test")
+                find_images(pattern, names_of(sheets), sample_library, "test")
 
     def test_images_of_a_folder_are_embedded_as_they_are(self, sheets, sample_library):
-        found = find_images("sample", sheets, sample_library, "test")
+        found = find_images("sample", names_of(sheets), sample_library, "test")
         for own in (own for sheet in sheets for own in sheet):
             kind, _, content = found[own.file_name].partition(";base64,")
             assert kind == "data:image/jpeg"
@@ -269,18 +271,18 @@ class TestImages:
 
     def test_a_folder_without_an_image_a_damaged_one_and_none_are_refused(self, tmp_path, sheets, sample_library):
         with pytest.raises(SourceMissing, match="name a folder with all images"):
-            find_images(tmp_path, sheets, sample_library, "test")
+            find_images(tmp_path, names_of(sheets), sample_library, "test")
         for own in (own for sheet in sheets for own in sheet):
             (tmp_path / own.file_name).write_bytes(b"<script>")
         with pytest.raises(MalformedSource, match="a complete image"):
-            find_images(tmp_path, sheets, sample_library, "test")
+            find_images(tmp_path, names_of(sheets), sample_library, "test")
         with pytest.raises(InvalidOption, match="is not a folder"):
-            find_images(tmp_path / "none", sheets, sample_library, "test")
+            find_images(tmp_path / "none", names_of(sheets), sample_library, "test")
 
 
 def test_a_pattern_with_a_width_of_megabytes_is_refused(sample_library):
     with pytest.raises(InvalidOption, match="pattern images/"):
-        find_images("images/{image_id:>100000000}", [[]], sample_library, "test")
+        find_images("images/{image_id:>100000000}", (), sample_library, "test")
     with pytest.raises(InvalidOption, match="pattern images/"):
-        find_images("images/{image_id:{image_id}}", [[]], sample_library, "test")
-    assert find_images("images/{image_id:012d}.jpg", [[]], sample_library, "test") == {}
+        find_images("images/{image_id:{image_id}}", (), sample_library, "test")
+    assert find_images("images/{image_id:012d}.jpg", (), sample_library, "test") == {}

@@ -2,8 +2,10 @@
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.stats import binomtest
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.studies.asking.answers import SCHEMA
@@ -14,6 +16,7 @@ from cxc_eccv.studies.asking.quality.sheets import (
     REJECTED,
     Activity,
     Checks,
+    Known,
     SheetQuality,
     accept,
     group_workers,
@@ -51,21 +54,70 @@ MIXED = ["yes", "no", "yes"]
         ({}, MIXED, ACCEPTED),
         ({"positive": False}, MIXED, BY_HAND),
         ({"negative": True}, MIXED, BY_HAND),
-        ({"positive": False, "negative": True}, MIXED, REJECTED),
-        ({}, ["yes"] * 3, BY_HAND),
-        ({}, ["yes"] * 2, ACCEPTED),
+        ({"positive": False, "negative": True}, MIXED, BY_HAND),
+        ({}, ["yes"] * 3, ACCEPTED),
         ({"seconds": 1.0}, MIXED, BY_HAND),
     ],
 )
 def test_the_verdict_on_a_sheet(options, candidates, verdict):
-    (own,) = judge_sheets(table(answers(0, "w", candidates, **options)), Checks(least_seconds=20))
+    (own,) = judge_sheets(table(answers(0, "w", candidates, **options)), Checks(least_seconds=20, least_accuracy=0))
     assert own.verdict == verdict
     assert own.seconds == (len(candidates) + 2) * options.get("seconds", 10)
 
 
+def test_one_answer_throughout_is_a_warning_unless_more_is_asked_for():
+    """Where positives are rare, an honest sheet has it."""
+    given = table(answers(0, "w", ["no"] * 3), answers(1, "w", ["no"] * 2))
+    for straight, verdicts in ((False, [ACCEPTED, ACCEPTED]), (True, [BY_HAND, ACCEPTED])):
+        judged = judge_sheets(given, Checks(straight=straight, least_accuracy=0))
+        assert [own.verdict for own in judged] == verdicts
+        assert [own.straight for own in judged] == [True, False]
+
+
+def test_who_tells_no_more_care_than_a_coin_is_checked_by_hand():
+    careful = [answers(sheet, "ann", MIXED) for sheet in range(2)]
+    coin = [answers(sheet, "ben", MIXED, positive=sheet % 2 == 0, negative=sheet % 4 > 1) for sheet in range(10)]
+    one = [answers(0, "cleo", MIXED)]
+    judged = judge_sheets(table(*careful, *coin, *one))
+    verdicts = {name: {own.verdict for own in judged if own.worker == name} for name in ("ann", "ben", "cleo")}
+    assert verdicts == {"ann": {ACCEPTED}, "ben": {BY_HAND}, "cleo": {BY_HAND}}
+    ben = next(own for own in judged if own.worker == "ben" and not (own.missed_positive or own.missed_negative))
+    assert ben.doubts == ["11 of 20 [34%, 74%] known pairs right do not tell care from chance"]
+    judged = judge_sheets(table(*careful, *coin, *one), Checks(least_accuracy=0))
+    assert sum(own.verdict == ACCEPTED for own in judged if own.worker == "ben") == 3
+    strict = judge_sheets(table(*careful), Checks(least_accuracy=0.6))
+    assert {own.verdict for own in strict} == {BY_HAND}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_random_annotator_s_answers_are_never_accepted_by_default(seed):
+    random = np.random.default_rng(seed)
+    tossed = [
+        answers(sheet, "coin", MIXED, positive=bool(random.integers(2)), negative=bool(random.integers(2)))
+        for sheet in range(10)
+    ]
+    assert accept(table(*tossed), judge_sheets(table(*tossed))).num_rows == 0
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(("right", "answered"), [(0, 3), (4, 4), (11, 20), (18, 20)])
+def test_the_interval_is_wilson_s(right, answered):
+    expected = binomtest(right, answered).proportion_ci(method="wilson")
+    assert Known(right, answered).bounds == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_nothing_of_a_rejected_worker_counts():
+    given = table(*(answers(sheet, name, MIXED) for sheet in range(3) for name in ("ann", "ben")))
+    checks = Checks(by_hand={(0, "ben"): True}, rejected_workers=frozenset(["ben"]))
+    judged = judge_sheets(given, checks)
+    assert {own.verdict for own in judged if own.worker == "ben"} == {REJECTED}
+    assert set(accept(given, judged)["worker"].to_pylist()) == {"ann"}
+
+
 def test_what_was_decided_by_hand_counts():
     bad = answers(1, "bad", MIXED, positive=False, negative=True)
-    given = table(answers(0, "good", MIXED), answers(0, "doubtful", ["yes"] * 3), bad)
+    good = [answers(sheet, "good", MIXED) for sheet in (0, 2)]
+    given = table(*good, answers(0, "doubtful", ["yes"] * 3), bad)
 
     def workers(**by_hand):
         sheets = {(1 if worker == "bad" else 0, worker): good for worker, good in by_hand.items()}
@@ -73,15 +125,14 @@ def test_what_was_decided_by_hand_counts():
 
     assert workers() == {"good"}
     assert workers(doubtful=True) == {"good", "doubtful"}
-    assert workers(good=False) == set()
+    assert workers(bad=True) == {"good", "bad"}
     judged = {own.worker: own for own in judge_sheets(given, Checks(by_hand={(0, "doubtful"): False}))}
     assert [(judged[name].verdict, judged[name].checked) for name in ("doubtful", "good")] == [
         (REJECTED, True),
         (ACCEPTED, False),
     ]
-    for pair, message in (((1, "bad"), "both its known pairs"), ((9, "x"), "not among")):
-        with pytest.raises(InvalidOption, match=message):
-            judge_sheets(given, Checks(by_hand={pair: True}))
+    with pytest.raises(InvalidOption, match="not among"):
+        judge_sheets(given, Checks(by_hand={(9, "x"): True}))
 
 
 @pytest.mark.reference
@@ -105,9 +156,10 @@ def test_the_groups_of_table_b1_and_what_its_rows_sum_to():
 
 
 def test_a_time_below_zero_is_refused():
-    for seconds in (-1, float("nan"), float("inf")):
-        with pytest.raises(InvalidOption, match="least_seconds"):
-            Checks(least_seconds=seconds)
+    for number in (-1, float("nan"), float("inf")):
+        for name in ("least_seconds", "least_accuracy"):
+            with pytest.raises(InvalidOption, match=name):
+                Checks(**{name: number})
 
 
 def test_one_answer_written_in_two_ways_is_one_answer():
@@ -124,7 +176,8 @@ def test_the_sums_of_a_worker():
         answers(3, "ann", MIXED, positive=False, negative=True),
         answers(0, "ben", MIXED),
     ]
-    ann, ben = judge_workers(judge_sheets(table(*sheets), Checks(least_seconds=6)))
+    checks = Checks(least_seconds=6, by_hand={(3, "ann"): False}, straight=True, least_accuracy=0)
+    ann, ben = judge_workers(judge_sheets(table(*sheets), checks))
     assert (ann.submitted, ann.accepted, ann.rejected) == (4, 0, 1)
     assert (ann.missed_positives, ann.missed_negatives, ann.straight, ann.hasty) == (2, 1, 1, 1)
     assert ann.median_seconds == (5 * 2 + 5 * 9) / 2
@@ -133,9 +186,15 @@ def test_the_sums_of_a_worker():
 
 def test_what_was_decided_is_kept_and_read_back(tmp_path):
     assert read_checks(tmp_path) == Checks()
-    checks = Checks(20.0, {(3, "a:n\nn"): True, (0, "ben"): False})
+    checks = Checks(20.0, {(3, "a:nn"): True, (0, "ben"): False}, frozenset(["cleo"]), 0.25, straight=True)
     write_checks(tmp_path, checks)
     assert read_checks(tmp_path) == checks
+
+
+def test_decisions_of_older_versions_are_read_and_names_compared_without_case(tmp_path):
+    content = {"schema": 1, "least_seconds": 2, "by_hand": [GOOD | {"worker": " Ann"}]}
+    (tmp_path / CHECKS).write_text(json.dumps(content))
+    assert read_checks(tmp_path) == Checks(2.0, {(0, "ann"): True})
 
 
 GOOD = {"sheet": 0, "worker": "ann", "accepted": True}
@@ -149,14 +208,16 @@ GOOD = {"sheet": 0, "worker": "ann", "accepted": True}
         ({"least_seconds": "0"}, "least_seconds: found '0', expected seconds"),
         ({"least_seconds": -1}, "least_seconds: found -1"),
         ({"least_seconds": float("nan")}, "found NaN, expected finite numbers"),
-        ({"least_seconds": 10**400}, "least_seconds: found a number of more than 40 digits"),
+        ({"least_accuracy": 1}, "least_accuracy: found 1, expected a share"),
+        ({"straight": 1}, "straight: found 1, expected true or false"),
+        ({"rejected_workers": "ann"}, "rejected_workers: found 'ann', expected a list"),
         ({"least_seconds": True}, "least_seconds: found True"),
         ({"by_hand": {}}, "by_hand: found {}, expected a list"),
         ({"by_hand": [GOOD, GOOD | {"sheet": True}]}, r"by_hand\[1\], sheet: found True"),
         ({"by_hand": [GOOD, GOOD | {"sheet": -1}]}, r"by_hand\[1\], sheet: found -1"),
         ({"by_hand": [GOOD, GOOD | {"worker": 3}]}, r"by_hand\[1\], worker: found 3"),
         ({"by_hand": [GOOD, GOOD | {"sheet": 1, "accepted": 1}]}, r"by_hand\[1\], accepted: found 1, expected true or"),
-        ({"by_hand": [{"sheet": 1, "worker": "a", "acepted": True}]}, r"by_hand\[0\].*a key 'accepted'"),
+        ({"by_hand": [{"sheet": 1, "worker": "a", "acepted": True}]}, r"by_hand\[0\].*an entry 'accepted'"),
         ({"by_hand": [GOOD, GOOD | {"accepted": False}]}, r"by_hand\[1\]: found sheet 0 of 'ann' again"),
         ({"by_hand": ["ann"]}, r"by_hand\[0\]: found 'ann', expected an object"),
     ],

@@ -5,7 +5,6 @@ import json
 import numpy as np
 
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
-from cxc_eccv.studies.asking.exchange import formats
 from cxc_eccv.types import Embeddings
 
 
@@ -29,9 +28,8 @@ def save_runs(folder, library, seeds=(0, 1, 2), split="test"):
 
 def write_answers(path, project, worker, says, *, number=None, sheets=None, changes=None):
     """A file of JSON lines as a person fills it in; ``says`` gives the answer to a question."""
-    own = project.round(number)
-    names = {question.file_name: "x.jpg" for sheet in own.sheets for question in sheet}
-    (questions, _) = formats()["jsonl"].export(own.sheets, project.scheme, names, path.parent / "asked", sheets)
+    numbers = project.round(number).numbers if sheets is None else sheets
+    (questions, _) = project.export(path.parent / "asked", "jsonl", images="x/{file_name}", sheets=numbers)
     rows = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
     for row in rows:
         row |= {"worker": worker, "answer": says(row["image_id"], row["caption_id"]), "seconds": 3.5} | (changes or {})

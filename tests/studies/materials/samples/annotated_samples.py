@@ -9,6 +9,8 @@ from cxc_eccv.studies.annotation.labelling.changes import LabelChange, LabelChan
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
 from cxc_eccv.studies.annotation.report import report_annotation
 from cxc_eccv.studies.asking.answers import SCHEMA
+from cxc_eccv.studies.asking.quality.sheets import Checks
+from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import schemes
 
 NO_MODEL = "No model was named: cxc-eccv annotate report FOLDER MODELS... shows what the labels change for them."
@@ -85,16 +87,24 @@ def sample_annotation(
     """A report on answers of the sample."""
     answers = sample_answers(library, scheme=scheme, **options)
     content = library.karpathy("test")
-    texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
+    texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)) | (
+        captions or {}
+    )
+    files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
+    names = ("pair_id", "image_id", "caption_id")
+    questions = {
+        name: Question(name, image, caption, files[image], " ".join(texts[caption].split()), "candidate", ())
+        for name, image, caption in zip(*(answers[name].to_pylist() for name in names), strict=True)
+    }
     return report_annotation(
         answers,
         sample_candidates(answers, models),
         schemes()[scheme],
         name="mine",
         sheets_asked=4,
-        captions=texts | (captions or {}),
+        questions=questions,
         changes=changes,
-        checks=checks,
+        checks=checks or Checks(least_accuracy=0),
         folder="labels of mine",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from cxc_eccv.cli.help import Command
-from cxc_eccv.studies.annotation.commands.annotate.answers import check, export, import_answers
+from cxc_eccv.studies.annotation.commands.annotate.answers import check, export, import_answers, undo
 from cxc_eccv.studies.annotation.commands.annotate.labels import merge, report
 from cxc_eccv.studies.annotation.commands.annotate.propose import propose
 
@@ -15,5 +15,5 @@ annotate = typer.Typer(no_args_is_help=True, help="Extend the labels: models pro
 annotate.command(cls=Command)(propose)
 annotate.command(cls=Command)(export)
 annotate.command("import", cls=Command)(import_answers)
-for command in (check, merge, report):
+for command in (undo, check, merge, report):
     annotate.command(cls=Command)(command)

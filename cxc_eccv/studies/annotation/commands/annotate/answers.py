@@ -1,99 +1,164 @@
-"""``cxc-eccv annotate export``, ``import`` and ``check``: questions go out, answers come in, people check sheets."""
+"""``cxc-eccv annotate export``, ``import``, ``undo`` and ``check``: questions go out, answers come in."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir
+from cxc_eccv.cli.choices import AllowModified, DataDir, names
 from cxc_eccv.cli.output import say_written
-from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.commands.annotate.telling import (
     Folder,
-    Form,
     count_nouns,
+    name_some,
     open_project,
+    read_numbers,
     say_next,
     say_status,
 )
+from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
+
+if TYPE_CHECKING:
+    from cxc_eccv.studies.annotation.project import Project
 
 
 def export(
     folder: Folder,
     output: Annotated[Path, typer.Option(help="Folder to write to; other files in it stay.")],
-    form: Form = "html",
-    images: Annotated[
-        str,
-        typer.Option(
-            help="Folder of the image files, which are embedded ('sample': the sample's); an address such as "
-            "images/{file_name} or https://example.org/{folder}/{file_name}; or coco, where COCO has them."
-        ),
-    ] = "coco",
+    form: QuestionForm = "html",
+    images: QuestionImages = "coco",
     number: Annotated[int | None, typer.Option("--round", help="Which round. Default: the last.")] = None,
     sheets: Annotated[
-        str | None, typer.Option(help="Numbers of sheets, for one person: 0-4 or 0,7. Default: all of the round.")
+        str | None,
+        typer.Option(
+            help="Numbers of sheets, for one person: 0-4 or 0,7; or open: those that too few people have answered. "
+            "Default: all of the round."
+        ),
     ] = None,
+    people: Annotated[
+        list[str] | None,
+        typer.Option(help="Names, comma-separated, among whom the sheets are shared out: a folder for each."),
+    ] = None,
+    each: Annotated[int, typer.Option(help="With --people: how many of them answer each sheet.")] = 3,
+    texts: Annotated[
+        Path | None,
+        typer.Option(help="Folder with words of your own: instructions.md, examples.md, consent.md, texts.json."),
+    ] = None,
+    practice: Annotated[int, typer.Option(help="Of html: so many questions to practise on come first.")] = 0,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
-    """Write the questions of a round as a page, or for an annotation tool. Nothing in them tells the known pairs.
+    """Write questions as a page, or for an annotation tool. Nothing in them tells the known pairs.
 
     html is one page for any browser, by keyboard alone: people save their answers to a file, which import reads.
 
     Examples:
       cxc-eccv annotate export doubts --images val2014 --output questions
-      cxc-eccv annotate export doubts --sheets 0-9 --output for_ann
+      cxc-eccv annotate export doubts --people ann,ben,cleo --output questions
+      cxc-eccv annotate export doubts --sheets open --output again
       cxc-eccv annotate export doubts --format label_studio --output studio
     """
-    from cxc_eccv.studies.asking.exchange import find_images, formats
+    from cxc_eccv.studies.annotation.project import assign_sheets
+    from cxc_eccv.studies.asking.answers import identify_worker
+    from cxc_eccv.studies.asking.exchange import find_format
+    from cxc_eccv.studies.asking.quality.sheets import REJECTED
 
-    if form not in formats():
-        raise UnknownName("format", form, formats())
+    own_format = find_format(form)
     project = open_project(folder, data_dir, allow_modified=allow_modified)
-    asked = project.round(number)
-    only = None if sheets is None else _read_numbers("--sheets", sheets, len(asked.sheets))
-    shown = asked.sheets if only is None else [asked.sheets[place] for place in only]
-    addresses = find_images(images, shown, project.library, project.split)
-    say_written(formats()[form].export(asked.sheets, project.scheme, addresses, output, only))
-    say(f"round {asked.number}, {count_nouns(len(shown), 'sheet')}: {formats()[form].exported}")
-    say_next(data_dir, "import", folder, "ANSWERS", *([] if form == "html" else ["--format", form]))
-
-
-def _read_numbers(option: str, text: str, size: int) -> list[int]:
-    """Numbers below a size: ``0-4,7``."""
-    parts = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part) for part in text.split(",")]
-    ranges = [range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part is not None]
-    found = [number for part in ranges if len(part) <= size for number in part]
-    if None in parts or not all(ranges) or not all(part.stop <= size for part in ranges):
-        raise InvalidOption(f"{option} {text}: give numbers from 0 to {size - 1}, as 0-4 or 0,7")
-    return sorted(set(found))
+    asked, workers = project.round(number), names(people)
+    known = range(len(project.questions())) if number is None else asked.numbers
+    if sheets == "open":
+        chosen = [own for own in project.open_sheets(1 if workers is None else each) if own in known]
+        if not chosen:
+            raise InvalidOption("--sheets open: no sheet is open, enough people have answered all of them")
+    else:
+        chosen = list(asked.numbers) if sheets is None else read_numbers("--sheets", sheets, known)
+    options: dict[str, Any] = {"form": form, "images": images, "texts": texts, "practice": practice}
+    if workers is None:
+        say_written(project.export(output, sheets=chosen, **options))
+    else:
+        done = {(own.sheet, own.worker) for own in project.judge() if own.verdict != REJECTED}
+        assigned = assign_sheets(chosen, [identify_worker(name) for name in workers], each, done)
+        places = {worker: output / re.sub(r"[^\w-]+", "-", worker) for worker in assigned}
+        if len(set(places.values())) < len(places):
+            raise InvalidOption(f"--people {','.join(workers)}: two names give the same folder; change one of them")
+        for worker, own in assigned.items():
+            if own:
+                say_written(project.export(places[worker], sheets=own, worker=worker, **options))
+                say(f"{worker}: {count_nouns(len(own), 'sheet')}, {name_some(own)}")
+    rounds = [str(own.number) for own in project.rounds if set(own.numbers) & set(chosen)]
+    say(f"round {', '.join(rounds)}, {count_nouns(len(chosen), 'sheet')}: {own_format.exported}")
+    say_next(data_dir, "import", folder, "ANSWERS")
 
 
 def import_answers(
     folder: Folder,
-    files: Annotated[list[Path], typer.Argument(help="Answered files, all of one round.")],
-    form: Form = "html",
+    files: Annotated[list[Path], typer.Argument(help="Answered files.")],
+    form: AnswerForm = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Let these answers count in the place of other ones of the same people.")
+    ] = False,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
-    """Take in what people answered: all files or, where anything in one is not in order, none.
+    """Take in whole sheets that people answered; or, where any line is not in order, nothing.
 
-    Files say which round they answer. Answers that are there already are no error, so that a person's file may come
-    again when more of it is done; a different answer of the same person is refused, with both places.
+    Files say which round they answer. Sheets that are not finished are named, and taken when the file comes again with
+    more of it done. Answers that are there already are no error; a different answer of the same person is refused, with
+    both places, unless it is to --replace the first.
 
     Examples:
       cxc-eccv annotate import doubts ann.jsonl ben.jsonl
-      cxc-eccv annotate import doubts project-3.json --format label_studio
+      cxc-eccv annotate import doubts project-3.json
+      cxc-eccv annotate import doubts ann.jsonl --replace
     """
-    before = open_project(folder, data_dir, allow_modified=allow_modified)
-    after = before.add_answers(files, form)
-    added = after.answers().num_rows - before.answers().num_rows
-    say(f"{added:,} answers are new" if added else "nothing is new: these answers are there already")
-    say_status(after, data_dir)
+    from cxc_eccv.sources.reading import shown
+
+    project = open_project(folder, data_dir, allow_modified=allow_modified)
+    done = project.add_answers(files, form, replace=replace)
+    if done.added or done.changed:
+        changed = f", {count_nouns(len(done.changed), 'answer')} changed" if done.changed else ""
+        say(f"{done.added:,} answers are new{changed}: import {done.number}")
+    elif not done.unfinished:
+        say("nothing is new: these answers are there already")
+    for before, after in done.changed:
+        place = f"sheet {after['sheet']} of {shown(after['worker'])}, {after['pair_id']}"
+        say(f"{place}: {_show_answer(before)} becomes {_show_answer(after)}")
+    for own in done.unfinished:
+        say(f"not taken yet: sheet {own.sheet} of {own.worker}, {own.answered} of {own.questions} answered")
+    if done.added or done.changed:
+        say_next(data_dir, "undo", folder)
+    say_status(done.project, data_dir)
+
+
+def _show_answer(row: Any) -> str:  # noqa: ANN401 - a row of answers
+    ticks = [tick for group in json.loads(row["details"]).values() for tick in group]
+    return " ".join([row["answer"], *([f"({', '.join(ticks)})"] if ticks else [])])
+
+
+def undo(
+    folder: Folder,
+    number: Annotated[int | None, typer.Argument(help="Number of the import. Default: the last.")] = None,
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
+) -> None:
+    """Take the answers of an import away again; answers that it replaced count as before.
+
+    Examples:
+      cxc-eccv annotate undo doubts
+      cxc-eccv annotate undo doubts 3
+    """
+    done = open_project(folder, data_dir, allow_modified=allow_modified).undo(number)
+    say(f"import {done.number} is undone: {count_nouns(done.removed, 'answer')} taken away")
+    for sheet, worker in done.dropped:
+        say(f"the decision about sheet {sheet} of {worker} went with its answers")
+    say_status(done.project, data_dir)
 
 
 def check(
@@ -102,36 +167,56 @@ def check(
         list[str] | None, typer.Option(help="A sheet whose answers are good, as SHEET:WORKER; repeat it for more.")
     ] = None,
     reject: Annotated[list[str] | None, typer.Option(help="A sheet whose answers are not; of any verdict.")] = None,
+    accept_worker: Annotated[
+        list[str] | None, typer.Option(help="Somebody all of whose doubtful sheets are good; takes a rejection back.")
+    ] = None,
+    reject_worker: Annotated[list[str] | None, typer.Option(help="Somebody of whom nothing counts.")] = None,
     least_seconds: Annotated[
         float | None, typer.Option(help="Time below which a sheet is too hasty; 0 for no limit.")
+    ] = None,
+    least_accuracy: Annotated[
+        float | None,
+        typer.Option(
+            help="What a person's share of rightly answered known pairs must be above, with its 95% interval; 0 for "
+            "no limit. Default: 0.5, the toss of a coin."
+        ),
+    ] = None,
+    straight: Annotated[
+        bool | None,
+        typer.Option("--straight/--no-straight", help="Hold back sheets with the same answer to all candidates."),
     ] = None,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
     """Say which sheets count, after somebody has looked at their answers; without an option list those to look at.
 
-    A sheet with both known pairs answered wrongly is rejected. One wrong, the same answer to all candidates, or less
-    than the least time: somebody looks at its answers, which report --output shows, and decides. What was decided
-    is kept in the folder (checks.json), and a later decision about a sheet takes the place of an earlier one.
+    A known pair answered wrongly, less than the least time, or a person whose known pairs together tell no more care
+    than the toss of a coin: somebody looks at the answers, which report --output shows, and decides. What was decided
+    is kept in the folder (checks.json), and a later decision takes the place of an earlier one.
 
     Examples:
       cxc-eccv annotate check doubts
       cxc-eccv annotate check doubts --accept 3:ann --accept 4:ann
       --reject 4:ben
+      cxc-eccv annotate check doubts --reject-worker cleo
       cxc-eccv annotate check doubts --least-seconds 60
     """
     from cxc_eccv.studies.annotation.report import report_project
+    from cxc_eccv.studies.asking.answers import identify_worker
     from cxc_eccv.studies.asking.quality.sheets import CHECKS
     from cxc_eccv.tables import tables_to_console
 
-    decided = {
-        **{_read_sheet("--accept", text): True for text in accept or ()},
-        **{_read_sheet("--reject", text): False for text in reject or ()},
-    }
-    if len(decided) < len(accept or ()) + len(reject or ()):
-        raise InvalidOption("a sheet is named twice by --accept and --reject; decide once about each")
+    given = [(_read_sheet("--accept", text), True) for text in accept or ()]
+    given += [(_read_sheet("--reject", text), False) for text in reject or ()]
+    people = [(identify_worker(name), True) for name in accept_worker or ()]
+    people += [(identify_worker(name), False) for name in reject_worker or ()]
+    if len(dict(given)) < len(given) or len(dict(people)) < len(people):
+        raise InvalidOption("a sheet or a worker is named twice; decide once about each")
     project = open_project(folder, data_dir, allow_modified=allow_modified)
-    if (decided or least_seconds is not None) and project.decide(decided, least_seconds):
+    decided, workers = dict(given), dict(people)
+    settings = {"least_seconds": least_seconds, "least_accuracy": least_accuracy, "straight": straight}
+    if decided or workers or any(value is not None for value in settings.values()):
+        _say_decided(project, project.decide(decided, workers=workers, **settings))
         say_written([folder / CHECKS])
     report = report_project(project)
     if report.to_check:
@@ -139,9 +224,19 @@ def check(
     say_status(project, data_dir)
 
 
+def _say_decided(project: Project, changed: Any) -> None:  # noqa: ANN401 - pairs of SheetQuality
+    for before, after in changed:
+        own = next(asked for asked in project.rounds if after.sheet in asked.numbers)
+        say(f"sheet {after.sheet} of {after.worker} (round {own.number}): {after.verdict}, was {before.verdict}")
+    if not changed:
+        say("no sheet changes by that")
+
+
 def _read_sheet(option: str, text: str) -> tuple[int, str]:
     """Number of a sheet and its worker, whose name may have colons of its own."""
+    from cxc_eccv.studies.asking.answers import identify_worker
+
     sheet, colon, worker = text.partition(":")
-    if not (sheet.isdecimal() and sheet.isascii() and len(sheet) < 19 and colon and worker):
+    if not (sheet.isdecimal() and sheet.isascii() and len(sheet) < 19 and colon and worker.strip()):
         raise InvalidOption(f"{option} {text}: name a sheet and its worker, as 3:ann")
-    return int(sheet), worker
+    return int(sheet), identify_worker(worker)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names
+from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, names
 from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.studies.annotation.commands.annotate.telling import (
@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 
 def merge(
     folder: Folder,
-    rule: Annotated[str, typer.Option(help="How answers become a label: majority, all or dawid_skene.")] = "majority",
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            help="How answers become a label: majority, all, mean or dawid_skene. Default: mean of ratings on a scale, "
+            "else majority."
+        ),
+    ] = None,
     version: Annotated[str, typer.Option(help="Of the labels.")] = "1.0.0",
     least_answers: Annotated[int, typer.Option(help="People who must have answered about a pair.")] = 1,
     licence: Annotated[
@@ -42,7 +48,7 @@ def merge(
     """Make labels of the answers: labels.parquet, a source like the official ones, and README.md, its card.
 
     Rejected sheets do not count, nor do those that are still to be checked by hand. The folder can be loaded by
-    datasets, and pushed to the Hub, as it is.
+    datasets, and pushed to the Hub, as it is. Pairs of two images or two captions become ratings.csv, in CxC's layout.
 
     Examples:
       cxc-eccv annotate merge doubts
@@ -54,6 +60,9 @@ def merge(
     from cxc_eccv.studies.annotation.project import CARD, LABELS, compare_labels
 
     project = open_project(folder, data_dir, allow_modified=allow_modified)
+    if project.scheme.sides != ("image", "caption"):
+        say_written([project.write_ratings(least_answers=least_answers)])
+        return
     files = [folder / LABELS, folder / CARD]
     before = _read_all(files)
     labels = project.merge(
@@ -127,6 +136,7 @@ def report(
     samples: Annotated[int, typer.Option(help="Bootstrap samples behind the intervals.")] = 1_000,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    images: Thumbnails = None,
     data_dir: DataDir = None,
     allow_modified: AllowModified = False,
 ) -> None:
@@ -149,7 +159,7 @@ def report(
     from cxc_eccv.studies.annotation.report import report_project
     from cxc_eccv.tables import tables_to_console
 
-    check_output(output)
+    check_output(output, images=images)
     merged = (folder / LABELS).is_file()
     project = open_project(folder, data_dir, [str(folder / LABELS)] if merged else [], allow_modified=allow_modified)
     changes: Any = None
@@ -173,7 +183,7 @@ def report(
         )
     report = report_project(project, changes, command=COMMAND.get())
     try:
-        written = [] if output is None else write_annotated(output, report)
+        written = [] if output is None else write_annotated(output, report, images)
     finally:
         print_shown(tables_to_console(report.tables()))
     say_written(written)

@@ -26,9 +26,12 @@ def propose(
         typer.Argument(help="Embeddings, scores or rankings as of evaluate: a file per model; random needs none."),
     ] = None,
     strategy: Annotated[
-        str,
-        typer.Option(help="eccv, cxc or entailment, as in the papers; disagreement, bounds, uncertainty; or random."),
-    ] = "eccv",
+        str | None,
+        typer.Option(
+            help="eccv, cxc or entailment, as in the papers; disagreement, bounds, uncertainty; or random. Default: "
+            "eccv, and cxc for pairs of two images or two captions."
+        ),
+    ] = None,
     budget: Annotated[int | None, typer.Option(help="Candidates at most. Default: all that are proposed.")] = None,
     depth: Annotated[
         int | None, typer.Option(help="Items of a list that are proposed. Default: what the strategy says.")
@@ -39,7 +42,13 @@ def propose(
     name: Annotated[
         str | None, typer.Option(help="Of the labels, as --sources will have it. Default: that of the folder.")
     ] = None,
-    scheme: Annotated[str | None, typer.Option(help="How people are asked: eccv, cxc or entailment.")] = None,
+    scheme: Annotated[
+        str | None,
+        typer.Option(
+            help="How people are asked: eccv, cxc or entailment; cxc_images or cxc_captions, about two images or two "
+            "captions. Default: eccv."
+        ),
+    ] = None,
     split: Annotated[str | None, typer.Option(help="train, val or test. Default: test.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of all draws. Default: 0.")] = None,
     size: Annotated[int, typer.Option(help="Candidates of a sheet, beside two known pairs.")] = 18,
@@ -64,6 +73,12 @@ def propose(
         float | None, typer.Option(help="For uncertainty: where doubt is largest. Default: the classifier's, else 0.5.")
     ] = None,
     metric: Annotated[str | None, typer.Option(help="For bounds: the metric that a label shall move.")] = None,
+    ask_known: Annotated[
+        bool, typer.Option("--ask-known", help="Ask about pairs that sources call positive, too.")
+    ] = False,
+    without_reasons: Annotated[
+        bool, typer.Option("--without-reasons", help="Do not ask why a match is not whole.")
+    ] = False,
     leave_open: Annotated[
         bool, typer.Option("--leave-open", help="Go on although sheets of the last round have no answer.")
     ] = False,
@@ -73,7 +88,8 @@ def propose(
     """Propose pairs to ask people about, in sheets with known pairs among them: the first round, or the next.
 
     The first time makes the project, with its name, scheme, split and seed, which stay. A pair that an earlier round
-    asked about is not asked again. Pairs that are known to match already are set apart.
+    asked about is not asked again, unless all answers to its sheet were rejected. Pairs that are known to match already
+    are set apart, unless --ask-known asks about them: only then the precision of COCO's and CxC's labels can be told.
 
     Examples:
       cxc-eccv annotate propose doubts clip.npz siglip.npz --budget 900
@@ -98,6 +114,8 @@ def propose(
         "classifier": None if classifier is None else policy(classifier, images),
         "threshold": threshold,
         "metric": metric,
+        "ask_known": ask_known or None,
+        "without_reasons": without_reasons or None,
     }
     kept = {key: value for key, value in options.items() if value is not None}
     after = project.propose(runs, size=size, leave_open=leave_open, **kept)
@@ -107,7 +125,9 @@ def propose(
     else:
         pairs, sheets = count_nouns(last.candidates.num_rows, "pair"), count_nouns(len(last.sheets), "sheet")
         say(f"round {last.number} of {folder}: {pairs} in {sheets}")
-        say(f"{last.known.num_rows:,} further pairs were proposed and are known to match; nobody is asked about them")
+        if last.known.num_rows or not ask_known:
+            known = f"{last.known.num_rows:,} further pairs were proposed and are known to match"
+            say(f"{known}; nobody is asked about them")
     say_export(after, data_dir)
 
 

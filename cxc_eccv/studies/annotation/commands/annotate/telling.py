@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.annotation.project import Project
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
-
-Form = Annotated[str, typer.Option("--format", help="html, jsonl, csv or label_studio.")]
 
 SHOWN = 8
 """Sheets or pairs that are named in a line, of however many there are."""
@@ -33,22 +33,29 @@ def open_project(
 
 
 def say_status(project: Project, data_dir: str | None) -> None:
-    """Which sheets are answered, what is thought of them, and what comes next."""
-    from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED, judge_sheets, read_checks
+    """Which sheets are answered, what is thought of them, and what comes next; sheets have one number everywhere."""
+    from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED
 
+    open_sheets, judged = project.open_sheets(), project.judge()
     for own in project.rounds:
         workers = count_nouns(len(set(own.answers["worker"].to_pylist())), "worker")
-        still = own.open_sheets
-        told = f"{len(own.sheets) - len(still):,} of {len(own.sheets):,} sheets answered, by {workers}"
-        say(f"round {own.number}: {told}" + (f"; open: {name_some(still)}" if still else ""))
-    judged = judge_sheets(project.answers(), read_checks(project.folder))
+        still = [number for number in own.numbers if number in open_sheets]
+        numbered = f" ({own.numbers.start} to {own.numbers.stop - 1})" if len(project.rounds) > 1 else ""
+        answered = f"{len(own.sheets) - len(still):,} of {len(own.sheets):,} sheets{numbered} answered, by {workers}"
+        say(f"round {own.number}: {answered}" + (f"; open: {name_some(still)}" if still else ""))
     counts = {verdict: sum(own.verdict == verdict for own in judged) for verdict in (ACCEPTED, BY_HAND, REJECTED)}
     say("answered sheets: " + ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items()))
+    straight = [f"{own.sheet}:{own.worker}" for own in judged if own.straight and own.verdict == ACCEPTED]
+    if straight:
+        say(f"accepted, though all candidates got the same answer: {name_some(straight)}")
     doubtful = [f"{own.sheet}:{own.worker}" for own in judged if own.verdict == BY_HAND]
     if doubtful:
         say(f"to be checked by hand, as sheet:worker: {name_some(doubtful)}")
-        say_next(data_dir, "report", project.folder, "--output", "report")
+        say_next(data_dir, "report", project.folder, *_name_images(project), "--output", "report")
         say_next(data_dir, "check", project.folder, "--accept", doubtful[0])
+        unsure = next((own.worker for own in judged if own.unsure and own.verdict == BY_HAND), None)
+        if unsure is not None:
+            say_next(data_dir, "check", project.folder, "--reject-worker", unsure)
     if not judged:
         say_export(project, data_dir)
     if counts[ACCEPTED]:
@@ -60,10 +67,14 @@ def say_next(data_dir: str | None, step: str, *arguments: object) -> None:
     say(f"next: {shlex.join(['cxc-eccv', 'annotate', step, *map(str, arguments), *data_option(data_dir)])}")
 
 
+def _name_images(project: Project) -> list[str]:
+    """The option of the images of this edition."""
+    return {"official": [], "sample": ["--images", "sample"]}.get(project.library.edition, ["--images", "FOLDER"])
+
+
 def say_export(project: Project, data_dir: str | None) -> None:
-    """That questions go out next, with the images of this edition."""
-    shown = {"official": [], "sample": ["--images", "sample"]}.get(project.library.edition, ["--images", "FOLDER"])
-    say_next(data_dir, "export", project.folder, *shown, "--output", "questions")
+    """That questions go out next."""
+    say_next(data_dir, "export", project.folder, *_name_images(project), "--output", "questions")
 
 
 def data_option(data_dir: str | None) -> list[str]:
@@ -80,3 +91,13 @@ def name_some(names: Iterable[object]) -> str:
     """Of many the first few."""
     every = list(map(str, names))
     return ", ".join([*every[:SHOWN], *(["..."] if len(every) > SHOWN else [])])
+
+
+def read_numbers(option: str, text: str, known: range) -> list[int]:
+    """Numbers out of those that there are: ``0-4,7``."""
+    parts = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part) for part in text.split(",")]
+    ranges = [range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part is not None]
+    found = [number for part in ranges if len(part) <= len(known) for number in part]
+    if None in parts or not all(ranges) or not all(part.start in known and part[-1] in known for part in ranges):
+        raise InvalidOption(f"{option} {text}: give numbers from {known.start} to {known.stop - 1}, as 0-4 or 0,7")
+    return sorted(set(found))

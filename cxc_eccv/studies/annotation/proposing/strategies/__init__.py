@@ -14,10 +14,5 @@ __all__ = ["strategies"]
 
 @cache
 def strategies() -> Mapping[str, Strategy]:
-    """All that are declared, by name.
-
-    Example:
-        >>> list(strategies())
-        ['bounds', 'cxc', 'disagreement', 'eccv', 'entailment', 'random', 'uncertainty']
-    """
+    """All that are declared, by name."""
     return find_declared(sys.modules[__name__], "STRATEGY", Strategy)

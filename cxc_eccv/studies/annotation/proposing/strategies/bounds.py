@@ -18,19 +18,11 @@ from cxc_eccv.runs import Run
 from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy, find_similarity
 from cxc_eccv.types import CROSS_MODAL, FloatArray, IntArray, Judgments, PositiveRanks, positions_of
 
-__all__ = ["STRATEGY"]
-
 Score = Callable[[PositiveRanks], FloatArray]
 
 
 def choose(pool: Pool) -> Chosen:
-    """Every open pair of the lists; first the one whose label decides most.
-
-    The priority is the width of the bounds that one label leaves open: the absolute difference of the metric if the
-    pair is positive and if it is not, all other labels as they are, summed over the models and the two directions. The
-    metric is the mean over the queries of a direction that have a positive. A label counts where its image is a query
-    and where its caption is, also for models that have the pair in no list: R grows by it.
-    """
+    """Every open pair of the lists; first the one whose label decides most."""
     score = _find_metric(pool.metric)
     retrieved = pool.retrieved[0]
     pairs = retrieved[pool.is_open(retrieved)]
@@ -65,10 +57,7 @@ def _judge(pool: Pool, direction: str, queries: IntArray) -> Judgments | None:
 def _measure_widths(
     pool: Pool, run: Run, direction: str, judged: Judgments, score: Score, pairs: IntArray
 ) -> FloatArray:
-    """(P,) how far a label of each pair moves one model's number in one direction.
-
-    What a label does below the depth that the metric looks at with one positive more does not depend on where.
-    """
+    """(P,) how far a label of each pair moves one model's number in one direction."""
     depth = int(needed_depth(score, np.unique(judged.n_positives) + 1).max())
     images, captions = pool.pairs.ids(pool.closed)
     top = TopOfKnown(judged, (images, captions) if direction == "i2t" else (captions, images), depth)
@@ -101,9 +90,6 @@ def _move(retrieved: Retrieved, score: Score) -> tuple[FloatArray, FloatArray]:
 
 STRATEGY = Strategy(
     name="bounds",
-    title="what would move a number",
-    rule="the top 25 of every query and model; first the pair whose label moves the metric most: the absolute "
-    "difference between the pair positive and not, summed over the models and the two directions",
     choose=choose,
     depth=25,
     takes=("queries", "metric"),

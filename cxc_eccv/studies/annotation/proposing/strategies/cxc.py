@@ -2,121 +2,26 @@
 
 What the text of the paper says of strata are its halves: of caption pairs one half are co-captions, of image-caption
 pairs one half come from caption pairs and the other from image pairs. It takes both by the rank that people's ratings
-of the pairs gave them (nearly all from 2.75 on, few below 0.5, as the released files show, and no rule is told); here
-nobody rated anything yet, and the similarity that chose a pair ranks it. The original pairs, which it asks about too,
-are known positives here.
+of the pairs gave them; here nobody rated anything yet, and the similarity that chose a pair ranks it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import cast
-
 import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import InvalidOption, MissingIds
-from cxc_eccv.judgments.evidence import co_captions
-from cxc_eccv.ranking.rank import top_k
-from cxc_eccv.runs import EmbeddingsRun, Run
-from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.studies.annotation.proposing.pool import (
-    Chosen,
-    Entries,
-    Pool,
-    Strategy,
-    find_similarity,
-    join_entries,
-    judge_nothing,
+from cxc_eccv.studies.annotation.proposing.alike import (
+    NEIGHBOURS,
+    choose_caption_pairs,
+    choose_image_pairs,
+    draw_captions,
 )
-from cxc_eccv.types import DIRECTIONS, Embeddings, FloatArray, IntArray, positions_of
-
-__all__ = ["NEIGHBOURS", "STRATEGY", "choose_caption_pairs", "choose_image_pairs"]
-
-NEIGHBOURS = 5
-"""So many most similar items of each."""
-
-
-def choose_image_pairs(runs: Mapping[str, Run], content: KarpathySplit, *, neighbours: int = NEIGHBOURS) -> pa.Table:
-    """Image pairs for SIS: images whose captions are alike (other-modality sampling).
-
-    An image is represented by the mean of the vectors of its captions; each with the images most similar to it, itself
-    left out. Every model that has captions chooses; the two orders of a pair are two pairs, as CxC has them.
-
-    Args:
-        runs: name of each model to its vectors.
-        content: the split.
-        neighbours: of each image.
-
-    Returns:
-        ``left_id``, ``right_id``, ``model``, ``rank`` (of the right image among the left one's neighbours),
-        ``similarity`` and ``sampling_method`` (``i2i_csim``), the most similar of every model first.
-
-    Raises:
-        InvalidOption: a run without vectors, or none of captions.
-        RunError: a run lacks captions of the split.
-
-    References:
-        Parekh et al., Crisscrossed Captions, EACL 2021, section 2.
-
-    Example:
-        >>> from cxc_eccv.sources.library import Library
-        >>> content = Library("sample").karpathy("test")
-        >>> vectors = np.random.default_rng(0).standard_normal((300, 8))
-        >>> texts = EmbeddingsRun(None, Embeddings(content.caption_ids, vectors))
-        >>> choose_image_pairs({"texts": texts}, content).num_rows
-        300
-    """
-    described = {name: _average_captions(name, run, content) for name, run in _with_side(runs, "captions").items()}
-    found = [_find_neighbours(name, run, content.image_ids, neighbours) for name, run in described.items()]
-    return _order(found, "i2i_csim")
-
-
-def choose_caption_pairs(
-    runs: Mapping[str, Run], content: KarpathySplit, *, neighbours: int = NEIGHBOURS, seed: int = 0
-) -> pa.Table:
-    """Caption pairs for STS: of images that look alike (other-modality sampling), and as many co-captions.
-
-    Of two images that a model takes to be similar one caption each is drawn, once for both orders. The other half are
-    drawn among the pairs of captions of one image, as many as there are.
-
-    Args:
-        runs: name of each model to its vectors.
-        content: the split.
-        neighbours: of each image.
-        seed: of the draws.
-
-    Returns:
-        The columns of :func:`choose_image_pairs`, with caption ids; ``sampling_method`` is ``c2c_isim``, or
-        ``c2c_cocaption`` with neither model nor rank nor similarity.
-
-    Raises:
-        InvalidOption: a run without vectors, or none of images.
-        RunError: a run lacks images of the split.
-    """
-    random = np.random.default_rng(seed)
-    seeing = _with_side(runs, "images")
-    found = [_find_neighbours(name, run, content.image_ids, neighbours) for name, run in seeing.items()]
-    alike = _once(_order(found, "c2c_isim"))
-    sides = [_draw_captions(content, np.asarray(alike[name]), random) for name in ("left_id", "right_id")]
-    left, right = co_captions(content.caption_image_ids)
-    ascending = np.flatnonzero(left < right)
-    drawn = random.choice(ascending, min(ascending.size, alike.num_rows), replace=False)
-    co = {"left_id": content.caption_ids[left[drawn]], "right_id": content.caption_ids[right[drawn]]}
-    nothing = {name: pa.nulls(drawn.size, alike.schema.field(name).type) for name in ("model", "rank", "similarity")}
-    alike = alike.set_column(0, "left_id", [sides[0]]).set_column(1, "right_id", [sides[1]])
-    return pa.concat_tables(
-        [alike, pa.table(co | nothing | {"sampling_method": pa.array(["c2c_cocaption"] * drawn.size)})]
-    )
+from cxc_eccv.studies.annotation.proposing.pool import Chosen, Entries, Pool, Strategy, join_entries
+from cxc_eccv.types import DIRECTIONS, IntArray, positions_of
 
 
 def choose(pool: Pool) -> Chosen:
-    """Image-caption pairs: half by the caption pairs, half by the image pairs, skipping what the others have.
-
-    Of an image pair (i_j, i_k) it is i_j with a caption of i_k, drawn; of a caption pair (c_j, c_k) the image of c_j
-    with a caption of the image of c_k, drawn too: in the released ratings it is c_k itself one time in five.
-    """
+    """Image-caption pairs: half by the caption pairs, half by the image pairs, skipping what the others have."""
     content = pool.library.karpathy(pool.split)
     images = choose_image_pairs(pool.runs, content, neighbours=pool.depth)
     captions = choose_caption_pairs(
@@ -138,78 +43,8 @@ def choose(pool: Pool) -> Chosen:
 
 def _cross(pool: Pool, left: IntArray, right: IntArray) -> IntArray:
     """Of each two images the pair of the left one with a caption of the right one, drawn."""
-    captions = _draw_captions(pool.library.karpathy(pool.split), right, pool.random)
+    captions = draw_captions(pool.library.karpathy(pool.split), right, pool.random)
     return pool.pairs.of_ids(left, captions, "pairs of images")
-
-
-def _with_side(runs: Mapping[str, Run], side: str) -> dict[str, EmbeddingsRun]:
-    able = {}
-    for name, run in runs.items():
-        if not isinstance(run, EmbeddingsRun):
-            raise InvalidOption(
-                f"{name} has {run.kind}, which do not compare images with images or captions with captions: give "
-                "embeddings"
-            )
-        if getattr(run, side) is not None:
-            able[name] = run
-    if not able:
-        raise InvalidOption(f"no model has vectors of {side}, by which pairs are chosen: give one that has")
-    return able
-
-
-def _average_captions(name: str, run: EmbeddingsRun, content: KarpathySplit) -> EmbeddingsRun:
-    """The mean of the vectors of each image's captions in the place of its own."""
-    places, known = positions_of(content.caption_ids, run.ids("captions"))
-    if not known.all():
-        lacking = content.caption_ids[~known]
-        raise MissingIds(
-            f"{name} lacks {lacking.size} of {known.size} captions of the split, the first: {lacking[0]}. Encode all"
-        )
-    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
-    vectors = cast("Embeddings", run.captions).vectors[places]
-    sums = np.zeros((content.image_ids.size, vectors.shape[1]))
-    np.add.at(sums, owners, vectors)
-    means = sums / np.bincount(owners, minlength=len(sums))[:, None]
-    return replace(run, images=Embeddings(content.image_ids, means.astype(np.float32)), captions=None)
-
-
-def _find_neighbours(name: str, run: EmbeddingsRun, image_ids: IntArray, neighbours: int) -> pa.Table:
-    """The nearest images of each, the most similar pair first; equal ones in Karpathy order."""
-    judged = judge_nothing(image_ids, image_ids, without_self=True)
-    top = top_k(run, judged, "i2i", neighbours, similarity=find_similarity(run))
-    scores = cast("FloatArray", top.scores).ravel()  # vectors have them
-    order = np.argsort(-scores, kind="stable")
-    columns = {
-        "left_id": np.repeat(image_ids, top.depth)[order],
-        "right_id": top.ids.ravel()[order],
-        "model": pa.array([name] * order.size),
-        "rank": pa.array(order % top.depth + 1, pa.int32()),
-        "similarity": scores[order],
-    }
-    return pa.table(columns)
-
-
-def _order(found: list[pa.Table], method: str) -> pa.Table:
-    """The pairs of several models in turn: similarities of two models are no more comparable than their spaces."""
-    table = pa.concat_tables(found)
-    order = np.argsort(np.concatenate([np.arange(own.num_rows) for own in found]), kind="stable")
-    return table.take(pa.array(order)).append_column("sampling_method", pa.array([method] * order.size))
-
-
-def _once(pairs: pa.Table) -> pa.Table:
-    """The first row of every pair, whichever way round."""
-    both = np.sort(np.stack([np.asarray(pairs[name]) for name in ("left_id", "right_id")], axis=1), axis=1)
-    first = np.unique(both, axis=0, return_index=True)[1]
-    return pairs.take(pa.array(np.sort(first)))
-
-
-def _draw_captions(content: KarpathySplit, image_ids: IntArray, random: np.random.Generator) -> IntArray:
-    """(P,) ids: of each image one of its captions."""
-    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
-    order, counts = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=content.image_ids.size)
-    rows = positions_of(image_ids, content.image_ids)[0]
-    places = (np.cumsum(counts) - counts)[rows] + random.integers(counts[rows])
-    return np.asarray(content.caption_ids[order[places]])
 
 
 def _enter(pairs: IntArray, table: pa.Table, names: list[str], direction: str) -> Entries:
@@ -223,10 +58,7 @@ def _enter(pairs: IntArray, table: pa.Table, names: list[str], direction: str) -
 
 
 def _take_halves(first: IntArray, second: IntArray, budget: int | None) -> IntArray:
-    """Half of the budget from the first pairs, half from the second ones that these do not have, in turn.
-
-    Where one of them has too few, the other fills up.
-    """
+    """Half of the budget from the first pairs, half from the second ones that these do not have, in turn."""
     total = first.size + second.size if budget is None else budget
     own = first[: (total + 1) // 2]
     others = second[~np.isin(second, own)][: total - own.size]
@@ -238,12 +70,8 @@ def _take_halves(first: IntArray, second: IntArray, budget: int | None) -> IntAr
 
 STRATEGY = Strategy(
     name="cxc",
-    title="what is alike in the other modality",
-    rule="an image with a caption of an image that is described like it or looks like it (the 5 most similar of each), "
-    "half by either; the most similar first",
     choose=choose,
     depth=NEIGHBOURS,
     directions=(),
     takes=(),
-    citation="Parekh et al., EACL 2021, arXiv:2004.15020, section 2",
 )

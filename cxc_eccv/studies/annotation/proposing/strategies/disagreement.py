@@ -6,16 +6,9 @@ import numpy as np
 
 from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy
 
-__all__ = ["STRATEGY"]
-
 
 def choose(pool: Pool) -> Chosen:
-    """Every pair of the lists once; first the one of which the models say the most different things.
-
-    What a model says of a pair in one direction is 1 / rank, or 0 where its list does not have it. The priority is the
-    standard deviation of that over the M models (the square root of the mean squared distance to the mean), summed over
-    the two directions. A model that has a pair first and one that has it nowhere count most; all alike count nothing.
-    """
+    """Every pair of the lists once; first the one of which the models say the most different things."""
     pairs, places = pool.retrieved
     spread = np.zeros(pairs.size)
     for direction in np.unique(pool.entries.directions):
@@ -28,9 +21,6 @@ def choose(pool: Pool) -> Chosen:
 
 STRATEGY = Strategy(
     name="disagreement",
-    title="where models disagree",
-    rule="the top 25 of every query and model; first the pair whose 1 / rank (0 outside a list) has the largest "
-    "standard deviation over the models, summed over the two directions",
     choose=choose,
     depth=25,
     models=(2, None),

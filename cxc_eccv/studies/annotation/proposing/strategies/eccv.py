@@ -6,8 +6,6 @@ import numpy as np
 
 from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy
 
-__all__ = ["STRATEGY"]
-
 
 def choose(pool: Pool) -> Chosen:
     """Every pair of the lists once; first the one whose reciprocal ranks sum up to most."""
@@ -18,10 +16,6 @@ def choose(pool: Pool) -> Chosen:
 
 STRATEGY = Strategy(
     name="eccv",
-    title="what models retrieve",
-    rule="the top 5 of every query and model, each pair once; first the pair whose 1 / rank sums up to most over the "
-    "lists that have it",
     choose=choose,
     depth=5,
-    citation="Chun et al., ECCV Caption, ECCV 2022, arXiv:2204.03359, section 3.2",
 )

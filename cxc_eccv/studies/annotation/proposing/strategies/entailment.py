@@ -8,18 +8,12 @@ from cxc_eccv.studies.annotation.proposing.pool import Chosen, Entries, Pool, St
 from cxc_eccv.studies.annotation.proposing.strategies.random import draw_pairs
 from cxc_eccv.types import DIRECTIONS
 
-__all__ = ["RANDOM_SHARE", "STRATEGY"]
-
 RANDOM_SHARE = 0.1
 """Share of the pairs that are drawn from all. The paper says no more than "a small part"."""
 
 
 def choose(pool: Pool) -> Chosen:
-    """Of the model's top 30 captions of each image an open one, drawn, images in a drawn order; and pairs by chance.
-
-    A tenth of the budget, or of all pairs where there is none, goes to the latter, and they stand anywhere among the
-    others. An image whose captions are all closed has none.
-    """
+    """Of the model's top 30 captions of each image an open one, drawn, images in a drawn order; and pairs by chance."""
     lists = next(iter(pool.lists.values()))["i2t"][:, : pool.depth]
     images = pool.random.permutation(pool.queries[0])
     chances = np.where(pool.is_open(lists[images]), pool.random.random((images.size, lists.shape[1])), -1.0)
@@ -40,11 +34,8 @@ def choose(pool: Pool) -> Chosen:
 
 STRATEGY = Strategy(
     name="entailment",
-    title="one of the best captions of each image",
-    rule="one caption, drawn, of the top 30 of each image; and a tenth of all pairs by chance; in a drawn order",
     choose=choose,
     depth=30,
     models=(1, 1),
     directions=("i2t",),
-    citation="Yan et al., Findings of ACL 2023, section 5",
 )

@@ -8,8 +8,6 @@ from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy
 from cxc_eccv.types import IntArray
 
-__all__ = ["STRATEGY", "draw_pairs"]
-
 
 def choose(pool: Pool) -> Chosen:
     """Open pairs of which one side is a query, each with the same chance."""
@@ -19,11 +17,7 @@ def choose(pool: Pool) -> Chosen:
 
 
 def draw_pairs(pool: Pool, number: int, images: IntArray, captions: IntArray) -> IntArray:
-    """Open pairs of any of these images or of these captions, all with the same chance, in the order of the draw.
-
-    The pairs are numbered, first all of the images, then what the captions have with other images. So many are drawn
-    that enough are left without the closed ones; fewer than asked for come back only where no more are open.
-    """
+    """Open pairs of any of these images or of these captions, all with the same chance, in the order of the draw."""
     every, others = pool.pairs.caption_ids.size, np.setdiff1d(np.arange(pool.pairs.image_ids.size), images)
     of_images = images.size * every
     total = of_images + others.size * captions.size
@@ -37,8 +31,6 @@ def draw_pairs(pool: Pool, number: int, images: IntArray, captions: IntArray) ->
 
 STRATEGY = Strategy(
     name="random",
-    title="chance",
-    rule="pairs of any query with any item, all with the same chance, in the order of the draw",
     choose=choose,
     models=(0, None),
     directions=(),

@@ -12,15 +12,9 @@ from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy, h
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.judge import ClassifierJudge
 
-__all__ = ["STRATEGY"]
-
 
 def choose(pool: Pool) -> Chosen:
-    """The pairs of a table of probabilities, or of the models' lists; first the one nearest to the threshold.
-
-    The priority is -|probability - threshold|. Of a table's pairs one side must be a query. A classifier is asked about
-    open pairs alone.
-    """
+    """The pairs of a table of probabilities, or of the models' lists; first the one nearest to the threshold."""
     if (pool.probabilities is None) == (pool.classifier is None):
         raise InvalidOption(
             "strategy uncertainty takes a classifier or probabilities: give one of the two (--classifier, "
@@ -43,9 +37,6 @@ def choose(pool: Pool) -> Chosen:
 
 STRATEGY = Strategy(
     name="uncertainty",
-    title="where a classifier is in doubt",
-    rule="the pairs of a table of probabilities, or of the models' top 5; first the pair whose probability is nearest "
-    "to the threshold",
     choose=choose,
     depth=5,
     models=(0, None),

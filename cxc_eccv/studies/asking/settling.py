@@ -1,15 +1,18 @@
 """From answers to labels: one gain for every pair that people judged, by a stated rule.
 
-A gain is one that somebody could have answered, as in equation E.4 of the ECCV Caption paper (1, 0.5 or 0): all rules
-take the largest gain that enough answers reach, and 0 where that is less than a positive's. So a pair is positive
-exactly where its gain is above 0.
+Under all rules but ``mean`` a gain is one that somebody could have answered, as in equation E.4 of the ECCV Caption
+paper (1, 0.5 or 0): the largest gain that enough answers reach, and 0 where that is less than a positive's. So a pair
+is positive exactly where its gain is above 0.
 
 - ``majority``: more than half of the answers reach it (the lower median). Half of them is not enough: a tie goes to the
   lower gain, so that one yes and one no make no positive.
 - ``all``: every answer reaches it (the least).
+- ``mean``: the mean of the answers, as in Crisscrossed Captions; 0 where it is less than a positive's.
 - ``dawid_skene``: it is likelier than not to be reached, by the classes that Dawid and Skene's model finds likely from
   the answers, each weighed by how reliable its worker is. Classes are the scheme's answers; for a scale or criteria,
   positive and not. A positive on a scale then has the lower median of its positive answers.
+
+Where people answer with numbers of a scale, ``rating`` is their mean on it, by whatever rule.
 """
 
 from __future__ import annotations
@@ -34,12 +37,11 @@ from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import FloatArray, IntArray, check_whole
 
-__all__ = ["RULES", "Consensus", "describe_labels", "estimate_truth", "keep_last", "settle", "weigh_workers"]
-
 RULES: Mapping[str, str] = MappingProxyType(
     {
         "majority": "the largest gain that more than half of the answers reach; a tie goes to the lower one",
         "all": "the largest gain that every answer reaches",
+        "mean": "the mean of the answers, where that is a positive's",
         "dawid_skene": "the largest gain that is likelier than not to be reached, where each answer is weighed by how "
         "reliable its worker is (Dawid and Skene, 1979)",
     }
@@ -52,33 +54,31 @@ RIGHT, WRONG = 1.0, 0.01
 """Answers that every worker is given to begin with, for each class: what never happened is not impossible, and a worker
 of whom little is known is believed."""
 
+DIGITS = 9
+"""Of means: three ratings of 3 are 3."""
+
 LIKELIER = 0.5 + 1e-6
 """A chance above one half, beyond what an estimate is exact to: a tie is a tie."""
 
 
-def settle(answers: pa.Table, scheme: Scheme, rule: str = "majority", *, least_answers: int = 1) -> pa.Table:
-    """One label for every candidate that enough people judged.
+def settle(answers: pa.Table, scheme: Scheme, rule: str | None = None, *, least_answers: int = 1) -> pa.Table:
+    """One label for every candidate that enough people judged, in the order of image and caption ids.
 
     The answers of all rounds count together, whoever was asked when. Of several answers of a worker about a pair the
     last in the table counts. Known pairs, asked to see who takes care, are not labelled.
 
     Args:
-        answers: of :func:`cxc_eccv.studies.asking.answers.read_answers`, of accepted sheets alone
-            (:func:`cxc_eccv.studies.asking.quality.sheets.accept`).
+        answers: of accepted sheets alone (:func:`cxc_eccv.studies.asking.quality.sheets.accept`).
         scheme: how people were asked.
-        rule: one of :data:`RULES`, see :mod:`cxc_eccv.studies.annotation.labelling.settling`.
+        rule: one of :data:`RULES`, see :mod:`cxc_eccv.studies.asking.settling`; None for the scheme's own.
         least_answers: people who must have answered about a pair; others get no label.
 
     Returns:
-        A table of :data:`cxc_eccv.sources.readers.LABELS_SCHEMA`, in the order of image and caption ids.
-
-    Raises:
-        UnknownName: no such rule.
-        InvalidOption: least_answers below 1.
-        DataError: no candidate has enough answers.
+        A table of :data:`cxc_eccv.sources.readers.LABELS_SCHEMA`, with ``rating`` where people rated on a scale.
 
     References:
-        Chun et al., ECCV Caption, ECCV 2022, section 3.2 and equation E.4; Dawid and Skene, 1979.
+        Chun et al., ECCV Caption, ECCV 2022, section 3.2 and equation E.4; Parekh et al., Crisscrossed Captions, EACL
+        2021, section 2; Dawid and Skene, 1979.
 
     Example:
         >>> from cxc_eccv.studies.asking.schemes import schemes
@@ -86,9 +86,8 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str = "majority", *, least_a
         >>> columns |= {"gain": [1.0, 0.5, 0.0], "positive": [True, True, False]}
         >>> settle(pa.table(columns), schemes()["eccv"]).to_pylist()
         [{'image_id': 7, 'caption_id': 70, 'gain': 0.5, 'positive': True, 'answers': 3}]
-        >>> settle(pa.table(columns), schemes()["eccv"], "all")["positive"].to_pylist()
-        [False]
     """
+    rule = scheme.rule if rule is None else rule
     if rule not in RULES:
         raise UnknownName("rule", rule, RULES)
     check_whole("least_answers", least_answers)
@@ -101,13 +100,21 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str = "majority", *, least_a
             f"none of {len(pairs):,} candidates has {least_answers} accepted answers; ask more people, accept sheets "
             "that were checked by hand, or ask for fewer answers"
         )
+    means = np.bincount(items, weights=np.asarray(counted["gain"]), minlength=len(pairs)) / counts
     if rule == "dawid_skene":
         gains = _weigh_gains(counted, items, scheme)
+    elif rule == "mean":
+        gains = np.where(means.round(DIGITS) >= scheme.positive, np.minimum(means, 1.0), 0.0)
     else:
         places = (counts - 1) // 2 if rule == "majority" else np.zeros_like(counts)
         gains = _rank_gains(counted, items, counts, places)
     columns = [pairs[:, 0], pairs[:, 1], gains, gains > 0, counts.astype(np.int32)]
-    return pa.Table.from_arrays([pa.array(column[enough]) for column in columns], schema=LABELS_SCHEMA)
+    schema = LABELS_SCHEMA
+    if scheme.scale is not None:
+        low, high = scheme.scale
+        columns.append((low + (high - low) * means).round(DIGITS))
+        schema = schema.append(pa.field("rating", pa.float64(), nullable=False))
+    return pa.Table.from_arrays([pa.array(column[enough]) for column in columns], schema=schema)
 
 
 def weigh_workers(answers: pa.Table, scheme: Scheme) -> dict[str, float]:
@@ -118,11 +125,7 @@ def weigh_workers(answers: pa.Table, scheme: Scheme) -> dict[str, float]:
 
 
 def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> dict[str, Any]:
-    """Facts of the label file and for its card: what became of all answers that were given.
-
-    ``people``, who answered and were accepted; ``counts`` of answers and pairs, with those that do not count; and
-    ``agreement`` about what is positive, among the pairs that several people judged.
-    """
+    """What became of all answers: ``people`` accepted, ``counts``, and ``agreement`` about what is positive."""
     every, given = _candidates(asked), _candidates(accepted)
     counted = keep_last(given)
     pairs, items = number_pairs(counted)
@@ -220,21 +223,7 @@ class Consensus:
 
 
 def estimate_truth(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_classes: int) -> Consensus:
-    r"""The likeliest truth behind answers, and how reliable each worker is, found together.
-
-    Every item has one true class, drawn with shares :math:`p_c`; worker w answers k with chance :math:`\pi^w_{ck}`.
-    Expectation maximisation, from the shares of each item's answers: classes from the tables of the workers, the
-    tables from the classes, until nothing moves.
-
-    Args:
-        items: (A,) item of each answer, from 0; each has one at least.
-        workers: (A,) who gave it, from 0; each has one answer at least, and one about an item at most.
-        answers: (A,) class from 0.
-        n_classes: how many there are.
-
-    References:
-        Dawid and Skene, Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm, 1979.
-    """
+    """The likeliest truth behind answers, and how reliable each worker is, found together."""
     item, worker, answer = (np.asarray(values) for values in (items, workers, answers))
     n_items, n_workers = int(item.max()) + 1, int(worker.max()) + 1
     truth = np.zeros((n_items, n_classes))

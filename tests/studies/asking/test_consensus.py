@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.studies.annotation.labelling.settling import RIGHT, WRONG, estimate_truth
+from cxc_eccv.studies.asking.settling import RIGHT, WRONG, estimate_truth
 
 
 def simulate(seed, items=400, qualities=(0.95, 0.9, 0.8, 0.6, 0.5)):
@@ -61,6 +61,6 @@ def test_one_worker_is_believed():
 
 
 def test_what_has_not_settled_is_no_answer(monkeypatch):
-    monkeypatch.setattr("cxc_eccv.studies.annotation.labelling.settling.PATIENCE", 1)
+    monkeypatch.setattr("cxc_eccv.studies.asking.settling.PATIENCE", 1)
     with pytest.raises(DataError, match="has not settled after 1 steps; settle by majority"):
         estimate_truth([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], [1, 1, 0, 0, 0, 1], 2)

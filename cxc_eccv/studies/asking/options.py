@@ -1,0 +1,21 @@
+"""Options that all commands share which ask people and read their answers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+QuestionForm = Annotated[str, typer.Option("--format", help="html, jsonl, csv or label_studio.")]
+
+AnswerForm = Annotated[
+    str | None, typer.Option("--format", help="html, jsonl, csv or label_studio. Default: by each file's ending.")
+]
+
+QuestionImages = Annotated[
+    str,
+    typer.Option(
+        help="Folder of the image files, which are embedded ('sample': the sample's); an address such as "
+        "images/{file_name} or https://example.org/{folder}/{file_name}; or coco, where COCO has them."
+    ),
+]

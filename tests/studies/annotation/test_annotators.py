@@ -1,0 +1,293 @@
+"""Owner and annotators: sheets shared out, begun, corrected, held back; what is published; further kinds of pairs."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from annotated_projects import knows, noisy_run, save_runs, write_answers
+from datasets import load_dataset
+
+from cxc_eccv.cli import main
+from cxc_eccv.errors import InvalidOption, MalformedSource
+from cxc_eccv.runs import load_run
+from cxc_eccv.sources.readers import read_labels
+from cxc_eccv.studies.annotation.project import Project
+from cxc_eccv.studies.annotation.report import find_doubted
+from cxc_eccv.studies.annotation.worth.appraisal import appraise
+from cxc_eccv.studies.asking.answers import refuse_many_rows
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Run ``cxc-eccv annotate`` in an empty folder, with the sample as the data; gives what it prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CXC_ECCV_DATA", "sample")
+
+    def run(*arguments, status=0):
+        with pytest.raises(SystemExit) as ended:
+            main(["annotate", *map(str, arguments)])
+        shown = capsys.readouterr()
+        assert (ended.value.code or 0) == status, shown.err
+        return shown.err if status else shown.out
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def runs(sample_library):
+    return {f"model-{seed}": noisy_run(sample_library, seed) for seed in range(2)}
+
+
+@pytest.fixture
+def project(runs, sample_library, tmp_path):
+    """Ten sheets of five candidates."""
+    return Project.create(tmp_path / "mine", sample_library, name="mine").propose(runs, budget=50, size=5)
+
+
+def page_data(path):
+    (line,) = [line for line in path.read_text(encoding="utf-8").splitlines() if 'id="data"' in line]
+    return json.loads(line.partition(">")[2].rpartition("</script>")[0])
+
+
+def test_an_owner_with_one_random_annotator_among_three(command, project, sample_library, tmp_path):
+    says, random = knows(project), np.random.default_rng(1)
+    toss = lambda *_: "yes" if random.integers(2) else "no"  # noqa: E731
+    people = {"ann": says, "ben": says, "coin": toss}
+    files = [write_answers(tmp_path / f"{name}.jsonl", project, name, own) for name, own in people.items()]
+    printed = command("import", "mine", *files)
+    assert "20 accepted, 10 to be checked by hand" in printed
+    assert "cxc-eccv annotate check mine --reject-worker coin" in printed
+    command("merge", "mine")
+    labels = read_labels(tmp_path / "mine" / "labels.parquet")
+    assert labels.facts["people"] == 2
+    rows = load_dataset(str(tmp_path / "mine"), split="test", cache_dir=str(tmp_path / "cache")).to_list()
+    assert {own["person"] for row in rows for own in row["said"]} == {"p1", "p2"}
+    assert all(row["positive"] == (sum((row["image_id"], row["caption_id"])) % 3 == 0) for row in rows)
+    printed = command("check", "mine", "--reject-worker", "coin")
+    assert "sheet 9 of coin (round 1): rejected, was to be checked by hand" in printed
+
+
+def test_a_begun_sheet_a_correction_and_an_undo_are_told(command, project, tmp_path):
+    file = write_answers(tmp_path / "ann.jsonl", project, "Ann", knows(project))
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[:-3]))
+    printed = command("import", "mine", file)
+    assert "63 answers are new: import 1" in printed
+    assert "not taken yet: sheet 9 of ann, 4 of 7 answered" in printed
+    assert "open: 9" in printed
+    row = json.loads(lines[0])
+    other = {"yes": "no", "no": "yes"}[row["answer"]]
+    file.write_text(json.dumps(row | {"answer": other, "worker": " ann"}) + "\n")
+    assert "let the new one count (--replace)" in command("import", "mine", file, status=2)
+    printed = command("import", "mine", file, "--replace")
+    assert "0 answers are new, 1 answer changed: import 2" in printed
+    assert f'sheet 0 of \'ann\', {row["pair_id"]}: "{row["answer"]}" becomes "{other}"' in printed
+    assert "import 2 is undone: 1 answer taken away" in command("undo", "mine")
+    assert "import 1 is undone: 63 answers taken away" in command("undo", "mine", 1)
+    assert "mine has no import 5" in command("undo", "mine", 5, status=2)
+
+
+def test_sheets_are_shared_out_so_that_three_people_answer_each(command, project, sample_library, tmp_path):
+    options = ["--images", "images/{file_name}", "--format", "jsonl"]
+    names = ["ann", "ben", "cleo d", "dora"]
+    printed = command("export", "mine", "--people", ",".join(names), "--output", "out", *options)
+    shared = {name: {} for name in names}
+    for name in names:
+        rows = (tmp_path / "out" / name.replace(" ", "-") / "questions.jsonl").read_text().splitlines()
+        for row in map(json.loads, rows):
+            assert row["worker"] == name
+            shared[name][row["sheet"]] = row
+    counts = [sum(sheet in own for own in shared.values()) for sheet in range(10)]
+    assert counts == [3] * 10
+    assert {len(own) for own in shared.values()} <= {7, 8}
+    assert f"ann: {len(shared['ann'])} sheets" in printed
+    command("import", "mine", write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project), sheets=[0, 1]))
+    command("export", "mine", "--people", "ann,ben", "--each", 1, "--sheets", "open", "--output", "again", *options)
+    left = {
+        name: {
+            json.loads(row)["sheet"] for row in (tmp_path / "again" / name / "questions.jsonl").read_text().splitlines()
+        }
+        for name in ("ann", "ben")
+    }
+    assert left["ann"] | left["ben"] == set(range(2, 10))
+    assert not left["ann"] & left["ben"]
+    outside = ["--people", "..,a/b", "--each", 2, "--output", "safe", "--sheets", "5"]
+    command("export", "mine", *outside, *options)
+    assert {path.name for path in (tmp_path / "safe").iterdir()} == {"-", "a-b"}
+    assert "give the same folder" in command(
+        "export", "mine", "--people", "a b,a-b,c", "--output", "no", *options, status=2
+    )
+    for wrong in (["--each", 5], ["--people", "ann,Ann"]):
+        asked = ["--people", "ann,ben", *wrong] if "--each" in wrong else wrong
+        assert "people a sheet out of" in command("export", "mine", *asked, "--output", "no", *options, status=2)
+
+
+def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, project, tmp_path):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "texts.json").write_text(
+        json.dumps({"language": "de", "question": "Passt es?", "labels": {"yes": "JA"}, "page": {"Begin": "Los"}})
+    )
+    (texts / "instructions.md").write_text("Schau hin.\n\nDann\nlies.\n")
+    (texts / "consent.md").write_text("Ich bin dabei.")
+    (texts / "examples.md").write_text("Ein Hund rennt: <b>ja</b>.")
+    command("export", "mine", "--images", "sample", "--practice", 3, "--texts", texts, "--output", "out")
+    data = page_data(tmp_path / "out" / "questionnaire.html")
+    assert [own["expected"] for own in data["practice"]] == [True, False, True]
+    asked = {own["pair_id"] for own in data["asked"]}
+    assert not {own["pair_id"] for own in data["practice"]} & asked
+    assert all(own["file_name"] in data["images"] for own in data["practice"])
+    assert data["sheets"] == [{"number": number, "size": 7} for number in range(10)]
+    assert data["texts"] == {
+        "language": "de",
+        "consent": ["Ich bin dabei."],
+        "examples": ["Ein Hund rennt: <b>ja</b>."],
+        "page": {"Begin": "Los"},
+    }
+    assert data["scheme"]["instructions"] == ["Schau hin.", "Dann lies."]
+    assert (data["widgets"][0]["label"], data["widgets"][0]["choices"]["yes"]) == ("Passt es?", "JA")
+    for content, message in (({"labels": {"ja": "JA"}}, "labels: found 'ja'"), ({"titel": "x"}, "an object with some")):
+        (texts / "texts.json").write_text(json.dumps(content))
+        assert message in command("export", "mine", "--texts", texts, "--output", "no", status=2)
+    (tmp_path / "none").mkdir()
+    assert "holds no texts" in command("export", "mine", "--texts", "none", "--output", "no", status=2)
+
+
+def test_published_labels_tell_agreement_and_who_proposed_by_themselves(project, runs, tmp_path):
+    """As the card says how; nobody's name is in them."""
+    says = knows(project)
+    odd = lambda image, caption: says(image, caption) if caption % 2 or says(image, caption) == "yes" else "no"  # noqa: E731
+    files = [
+        write_answers(tmp_path / f"{name}.jsonl", project, name, own) for name, own in (("zoe", says), ("ann", odd))
+    ]
+    project.add_answers(files).project.merge()
+    card = (project.folder / "README.md").read_text()
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", card, re.DOTALL) if "proposed" in block]
+    out, rows = [], pq.read_table(project.folder / "labels.parquet").to_pylist()
+    body = code[code.index("agree = total") :]
+    exec(body, {"dataset": rows, "print": out.append, "sum": sum, "len": len})
+    assert out[0] == f"{len(rows)} of {len(rows)} pairs of answers agree"
+    assert set(re.findall(r"model-\d", str(out[1]))) == {"model-0", "model-1"}
+    assert all(len(row["said"]) == row["answers"] == 2 and row["proposals"] for row in rows)
+    assert "zoe" not in card + str(rows)
+    assert "ann" not in str(rows)
+
+
+def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sample_library, tmp_path):
+    """And captions that people turned down are listed, with CxC's ratings: appendix C.1."""
+    project = Project.create(tmp_path / "mine", sample_library, name="mine")
+    project = project.propose(runs, budget=60, size=10, ask_known=True)
+    content = sample_library.karpathy("test")
+    own = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
+    asked = {(row["image_id"], row["caption_id"]) for row in project.candidates().to_pylist()} & own
+    wrong = sorted(asked)[0]
+    yes = {
+        (q.image_id, q.caption_id) for sheet in project.questions() for q in sheet if q.role == "known positive"
+    } | asked
+    says = lambda *pair: "yes" if pair in yes - {wrong} else "no"  # noqa: E731
+    after = project.add_answers([write_answers(tmp_path / "a.jsonl", project, "ann", says)]).project
+    after.merge()
+    from cxc_eccv.sources.library import Library
+
+    library = Library("sample", labels=[after.folder])
+    found = appraise(library, project=after, sets=[["coco"]], runs={})
+    precision = {row.direction: row.precision.value for row in found.worth if row.labels == "coco"}
+    images = {image for image, _ in asked}
+    expected = np.mean([np.mean([pair != wrong for pair in asked if pair[0] == image]) for image in images])
+    assert precision["i2t"] == pytest.approx(expected)
+    first, *rest = find_doubted(after.answers(), sample_library, "test")
+    assert (first.image_id, first.caption_id, first.turned_down, first.answers) == (*wrong, 1, 1)
+    assert all(row.turned_down == 0 and row.rating < 3 for row in rest)
+
+
+def test_known_pairs_of_entailment_are_those_that_cxc_rates_5_and_0(runs, sample_library, tmp_path):
+    project = Project.create(tmp_path / "mine", sample_library, name="mine", scheme="entailment")
+    project = project.propose({"one": runs["model-0"]}, budget=10, size=5)
+    ratings = {
+        (row["right_id"], row["left_id"]): row["rating"] for row in sample_library.cxc("sits", "test").to_pylist()
+    }
+    for own in (own for sheet in project.questions() for own in sheet if own.role != "candidate"):
+        assert ratings[own.image_id, own.caption_id] == (5.0 if own.role == "known positive" else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "prefix", "columns"),
+    [
+        ("cxc_images", "COCO_val2014_", ["image1", "image2"]),
+        ("cxc_captions", "COCO_val2014:sentid:", ["caption1", "caption2"]),
+    ],
+)
+def test_two_images_and_two_captions_become_ratings_as_cxc_has_them(
+    scheme, prefix, columns, command, sample_library, tmp_path
+):
+    models = save_runs(tmp_path, sample_library, seeds=(0,))
+    command("propose", "mine", models[0], "--scheme", scheme, "--budget", 10, "--size", 5)
+    project = Project.open(tmp_path / "mine", sample_library)
+    values = {"ann": 4.0, "ben": 2.5}
+    files = [
+        write_answers(tmp_path / f"{name}.jsonl", project, name, lambda *_, value=value: value)
+        for name, value in values.items()
+    ]
+    command("import", "mine", *files)
+    command("check", "mine", "--accept-worker", "ann", "--accept-worker", "ben")
+    assert "wrote mine/ratings.csv" in command("merge", "mine")
+    header, *rows = (tmp_path / "mine" / "ratings.csv").read_text().splitlines()
+    assert header.split(",") == [*columns, "agg_score", "sampling_method"]
+    assert len(rows) == 10
+    assert all(row.startswith(prefix) and row.split(",")[2] == "3.25" for row in rows)
+    with pytest.raises(InvalidOption, match="makes ratings, and no labels"):
+        project.merge()
+
+
+def test_a_round_without_reasons_asks_for_none(command, project, sample_library, runs, tmp_path):
+    again = project.propose(runs, budget=10, size=5, leave_open=True, without_reasons=True)
+    assert [len(own.questionnaire.scheme.details) for own in again.rounds] == [2, 0]
+    data = again.export(tmp_path / "out", images="images/{file_name}")[0]
+    assert [own["name"] for own in page_data(data)["widgets"]] == ["answer"]
+    with pytest.raises(InvalidOption, match="export each kind by itself"):
+        again.export(tmp_path / "out", images="images/{file_name}", sheets=[0, 10])
+
+
+def test_a_small_file_that_claims_hundreds_of_millions_of_rows_is_refused_unread(tmp_path):
+    path = tmp_path / "answers.parquet"
+    with pq.ParquetWriter(path, pa.schema([("sheet", pa.int32())])) as writer:
+        for _ in range(11):
+            writer.write_table(pa.table({"sheet": pa.array(np.zeros(1_000_000, np.int32))}))
+    assert path.stat().st_size < 100_000
+    with pytest.raises(MalformedSource, match="11,000,000 rows, expected at most 10,000,000"):
+        refuse_many_rows(path, "sheet")
+
+
+def test_a_model_of_a_file_is_the_same_request_with_or_without_new_options(sample_library, tmp_path):
+    run = {"only": load_run(save_runs(tmp_path, sample_library, seeds=(0,))[0])}
+    project = Project.create(tmp_path / "p", sample_library, name="ours").propose(run, budget=10, size=5)
+    assert project.propose(run, budget=10, size=5) is project
+    with pytest.raises(InvalidOption, match="no answer yet"):
+        project.propose(run, budget=10, size=5, without_reasons=True)
+
+
+def test_results_of_mturk_are_read_by_the_documented_recipe(project, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[3] / "docs" / "annotation.md").read_text(encoding="utf-8")
+    (recipe,) = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def from_mturk" in code]
+    names = {}
+    exec(recipe, names)
+    project.export("asked", "csv", images="images/{file_name}", sheets=[0])
+    with Path("asked/questions.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    filled_in = ("worker", "answer", "shortcomings", "errors", "remark", "seconds")
+    uploaded = [{f"Input.{name}": row[name] for name in row if name not in filled_in} for row in rows]
+    results = [row | {"WorkerId": "A1", "WorkTimeInSeconds": "9", "Answer.answer": "no"} for row in uploaded]
+    with Path("batch.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, results[0])
+        table.writeheader()
+        table.writerows(results)
+    names["from_mturk"]("batch.csv", "answers.csv")
+    done = project.add_answers(["answers.csv"])
+    assert (done.added, done.unfinished) == (7, ())
+    assert set(done.project.answers()["worker"].to_pylist()) == {"a1"}
