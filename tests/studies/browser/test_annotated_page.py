@@ -7,7 +7,7 @@ from cxc_eccv.studies.annotation.pages.annotated import render_annotated
 
 pytestmark = pytest.mark.slow
 
-WIDTHS = (320, 390, 768, 1280)
+SCROLLS_BY_ITSELF = ".sheet > *, .hidden, .long, .skip, nav"
 
 
 @pytest.fixture(scope="module")
@@ -20,85 +20,39 @@ def plain(sample_library):
     return render_annotated(sample_annotation(sample_library, changes=CHANGES, remark="odd"))
 
 
-def test_nothing_that_people_typed_runs(measure, hostile):
-    """Dialogs would be in the console; images would be asked for; a script would be an element."""
-    function = """(window, page) => {
-      for (const one of page.querySelectorAll('details')) one.open = true;
-      return {
-        acting: page.querySelectorAll('script, img, iframe, object, embed, form, a:not([href^="#"])').length,
-        handlers: [...page.querySelectorAll('*')].filter((one) => [...one.attributes]
-          .some((own) => own.name.startsWith('on'))).length,
-        shown: page.body.innerText.split('alert(2)').length > 20,
-        title: page.title.startsWith('Annotation of mine'),
-      };
-    }"""
-    found, requests, console = measure(hostile, function, (1280,))
-    assert found["1280"] == {"acting": 0, "handlers": 0, "shown": True, "title": True}
-    assert set(requests) <= {"/harness.html", "/report.html", "/favicon.ico"}
-    assert console == []
+def test_nothing_that_people_typed_runs(visitor, hostile):
+    """Dialogs would be among the complaints; images would be asked for; a script would be an element."""
+    page = visitor.open(hostile)
+    acting = """(selector) => [...document.querySelectorAll('*')].filter((element) => element.matches(selector)
+      || [...element.attributes].some((attribute) => attribute.name.startsWith('on'))).length"""
+    forbidden = 'script, img:not([src^="data:"]), iframe, object, embed, form, a:not([href^="#"])'
+    assert page.run(acting, forbidden) == 0
+    page.open_folds()
+    assert page.run("document.body.innerText.split('alert(2)').length") > 20
+    assert page.run("document.title").startswith("Annotation of mine")
+    assert page.requests == []
+    assert page.complaints == []
 
 
-@pytest.mark.parametrize("page", ["plain", "hostile"])
-def test_nothing_overflows(measure, request, page):
+def test_nothing_overflows(visitor, plain, hostile):
     """Tables scroll by themselves; the page does not."""
-    function = """(window, page) => {
-      for (const one of page.querySelectorAll('details')) one.open = true;
-      const width = page.documentElement.clientWidth;
-      return {
-        scroll: page.documentElement.scrollWidth - width,
-        outside: [...page.querySelectorAll('main *, header *, footer *')]
-          .filter((one) => !one.closest('.sheet > *, .hidden, .long, .skip, nav'))
-          .filter((one) => one.getBoundingClientRect().right > width + 1)
-          .map((one) => one.outerHTML.slice(0, 120)),
-      };
-    }"""
-    found, _, _ = measure(request.getfixturevalue(page), function, WIDTHS)
-    for width in WIDTHS:
-        assert found[str(width)] == {"scroll": 0, "outside": []}
+    for html in (plain, hostile):
+        visitor.open(html).assert_fitting(SCROLLS_BY_ITSELF)
 
 
-def test_differences_stand_where_their_numbers_say(measure, plain):
+def test_differences_stand_where_their_numbers_say(visitor, plain):
     """On an axis from -40 to 40 the first row's interval is 5 to 15."""
-    function = """(window, page) => {
-      const row = page.querySelector('.forest tbody tr');
+    places = """(() => {
+      const row = document.querySelector('.forest tbody tr');
       const box = row.querySelector('svg').getBoundingClientRect();
-      const at = (x) => Math.round(100 * (x - box.left) / box.width);
+      const share = (x) => Math.round(100 * (x - box.left) / box.width);
       const whisker = row.querySelector('.whisker').getBoundingClientRect();
       const circle = row.querySelector('circle').getBoundingClientRect();
-      return [at(whisker.left), at((circle.left + circle.right) / 2), at(whisker.right)];
-    }"""
-    found, _, _ = measure(plain, function, (1280,))
-    assert found["1280"] == pytest.approx([56, 62, 69], abs=1)
+      return [share(whisker.left), share((circle.left + circle.right) / 2), share(whisker.right)];
+    })()"""
+    assert visitor.open(plain).run(places) == pytest.approx([56, 62, 69], abs=1)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_every_text_can_be_read(measure, plain, dark):
-    """WCAG AA on what the browser computed: 4.5 to 1, and no text under 11 pixels."""
-    function = """(window, page) => {
-      for (const one of page.querySelectorAll('details')) one.open = true;
-      const parse = (colour) => (colour.match(/[\\d.]+/g) || []).map(Number);
-      const solid = (colour) => parse(colour).length === 3 || parse(colour)[3] === 1;
-      const light = (colour) => {
-        const [r, g, b] = parse(colour).map((one) => one / 255)
-          .map((one) => one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-      };
-      const ground = (one) => {
-        while (one && !solid(window.getComputedStyle(one).backgroundColor)) one = one.parentElement;
-        return window.getComputedStyle(one || page.documentElement).backgroundColor;
-      };
-      const poor = [];
-      let count = 0;
-      for (const one of page.body.querySelectorAll('*')) {
-        const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-        if (!own || one.closest('svg, .hidden, .long, .short, .skip')) continue;
-        const style = window.getComputedStyle(one), size = parseFloat(style.fontSize);
-        const [high, low] = [light(style.color), light(ground(one))].sort((a, b) => b - a);
-        if ((high + 0.05) / (low + 0.05) < 4.5 || size < 11) poor.push([size, one.outerHTML.slice(0, 100)]);
-        count += 1;
-      }
-      return {poor, count: count > 200};
-    }"""
-    found, _, _ = measure(plain, function, dark=dark)
-    for one in found.values():
-        assert one == {"poor": [], "count": True}
+def test_every_text_can_be_read(visitor, plain, dark):
+    visitor.open(plain, dark=dark).assert_legible(200)

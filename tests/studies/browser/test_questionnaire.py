@@ -1,293 +1,516 @@
-"""The questionnaire in a real browser: by keyboard alone, kept and gone on with, and nothing typed or shown can run."""
+"""The questionnaire in a real browser, from a file: by keyboard, mouse and touch, until its answers are read back."""
 
+import base64
 import json
+import re
+import time
+from dataclasses import replace
+from importlib.resources import files
+from io import BytesIO
 
-import numpy as np
-import pyarrow as pa
 import pytest
+from PIL import Image
 
-from cxc_eccv.studies.asking.answers import read_answers
-from cxc_eccv.studies.asking.questionnaire import Handout, describe_questions, render_questionnaire
-from cxc_eccv.studies.asking.questions import Questionnaire, build_sheets
-from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.answers import Unfinished, read_answers
+from cxc_eccv.studies.asking.questionnaire import (
+    Handout,
+    describe_question,
+    describe_questions,
+    list_files,
+    render_questionnaire,
+)
+from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
+from cxc_eccv.studies.asking.schemes import Answer, schemes
+from cxc_eccv.studies.asking.texts import Texts
 
 pytestmark = pytest.mark.slow
 
-HOSTILE = "</script><script>window.ran = 1</script><img src=x onerror='window.ran = 2'>"
-PIXEL = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+HOSTILE = "</script><script>window.ran = 1</script><img src=x onerror='window.ran = 2'>{{ 7 * 7 }}"
+PHONE = {"width": 390, "height": 844, "touch": True}
+TEMPLATE = files("cxc_eccv.studies.asking") / "templates" / "questionnaire.html.jinja"
+PAGE_TEXTS = re.findall(r'(?<!\w)t\("([^"]+)"', TEMPLATE.read_text(encoding="utf-8"))
+IS_READY = "!document.getElementById('form').inert"
 
 
-@pytest.fixture
-def page_of(sample_library):
-    def make(name, number=4, image=PIXEL):
-        content = sample_library.karpathy("test")
-        pairs = pa.table({"image_id": content.image_ids[:number], "caption_id": content.caption_ids[::-1][:number]})
-        nothing = np.empty(0, dtype=np.int64)
-        sheets = build_sheets(
-            pairs, content, positive=(nothing, nothing), is_near=lambda images, _: np.zeros(images.size, bool)
+def paint(colour, size=(640, 480)):
+    """The address of an embedded image."""
+    content = BytesIO()
+    Image.new("RGB", size, colour).save(content, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}"
+
+
+def ask(name="eccv", sheets=2, size=3, **changes):
+    """Sheets of questions under a scheme."""
+    other = {"cxc_captions": "Other sentence {}.", "cxc_images": "other{}.jpg", "failures": "other{}.jpg"}.get(name, "")
+    questions = [
+        Question(
+            f"p{place}", place, 10 + place, f"{place}.jpg", f"Sentence {place}.", CANDIDATE, ("One.", "Two."),
+            other.format(place),
         )
-        images = {own.file_name: image for sheet in sheets for own in sheet}
-        scheme = schemes()[name]
-        return render_questionnaire(
-            describe_questions([Questionnaire(scheme, sheets)], images), Handout(scheme)
-        ), sheets
-
-    return make
+        for place in range(sheets * size)
+    ]  # fmt: skip
+    questions = [replace(question, **changes) for question in questions]
+    return Questionnaire(schemes()[name], [questions[start : start + size] for start in range(0, sheets * size, size)])
 
 
-def press(*keys):
-    """JavaScript that presses keys, and then gives the page's lines."""
-    return f"""(window, document) => {{
-      const press = (key) => document.activeElement.dispatchEvent(
-        new window.KeyboardEvent("keydown", {{key, bubbles: true, cancelable: true}}));
-      document.getElementById("worker").value = "w1 <b>";
-      for (const key of {json.dumps(keys)}) press(key);
-      return {{
-        lines: window.lines().map((line) => JSON.parse(line)), ran: window.ran ?? null,
-        place: document.getElementById("place").textContent, warning: document.getElementById("warning").textContent,
-        wide: document.documentElement.scrollWidth > window.innerWidth,
-      }};
-    }}"""
+def render(asked, image=None, practice=(), **options):
+    """The page of a questionnaire."""
+    questions = [*(own for sheet in asked.sheets for own in sheet), *(own for own, _ in practice)]
+    names = sorted(list_files(questions, asked.scheme))
+    images = {name: image or paint((place, 90, 160), (64, 48)) for place, name in enumerate(names)}
+    shown = [(describe_question(own, asked.scheme, images), expected) for own, expected in practice]
+    handout = Handout(options.pop("scheme", asked.scheme), practice=shown, **options)
+    return render_questionnaire(describe_questions([asked], images), handout)
 
 
-def test_four_answers_with_their_reasons(measure, page_of):
-    page, sheets = page_of("eccv")
-    keys = ("Enter", "1", "ArrowRight", "2", "b", "Enter", "3", "c", "f", "ArrowRight", "4", "ArrowRight", "2")
-    found, requests, console = measure(page, press(*keys), widths=(1280,))
-    asked = [own for sheet in sheets for own in sheet]
-    told = found["1280"]["lines"]
-    assert [own["pair_id"] for own in told] == [own.pair_id for own in asked[:4]]
-    assert [own["answer"] for own in told] == ["yes", "partially_yes", "mostly_no", "no"]
-    assert [own["details"] for own in told] == [
-        {},
-        {"shortcomings": ["not_in_caption"]},
-        {"shortcomings": ["wrong_description"], "errors": ["color"]},
-        {},
-    ]
-    assert {own["worker"] for own in told} == {"w1 <b>"}
-    assert found["1280"]["place"] == "question 5 of 6, 4 answered"
-    assert not console
-    assert not [path for path in requests if "favicon" not in path and not path.endswith(".html")]
+def begin(page, name="Ann", ready=IS_READY):
+    page.press(name, "Enter")
+    page.wait(ready)
 
 
-def test_answers_are_kept_and_gone_on_with(measure, page_of):
-    page, _ = page_of("eccv")
-    found, _, _ = measure(page, press("Enter", "1", "ArrowRight"), widths=(1280, 390))
-    assert found["1280"]["place"] == "question 2 of 6, 1 answered"
-    assert found["390"]["place"] == "question 3 of 6, 2 answered"
-    assert not found["390"]["wide"]
+def press(page, *keys):
+    """Keys, each of them when the images of its question are there."""
+    for key in keys:
+        page.wait(IS_READY)
+        page.press(key)
 
 
-def test_a_number_on_the_scale_and_two_criteria(measure, page_of):
-    found, _, _ = measure(page_of("cxc")[0], press("Enter", "ArrowUp", "ArrowUp", "ArrowUp"), widths=(1280,))
-    assert [own["answer"] for own in found["1280"]["lines"]] == [pytest.approx(2.8)]
-    found, _, _ = measure(page_of("entailment")[0], press("Enter", "1", "4", "Enter", "1"), widths=(390,))
-    assert [own["answer"] for own in found["390"]["lines"]] == [{"describes": True, "follows": False}]
-    assert not found["390"]["wide"]
+def answer(page, *keys):
+    """One question by keys, and on to the next one."""
+    page.wait(IS_READY)
+    page.press(*keys, "Enter")
 
 
-def test_nobody_begins_without_a_name(measure, page_of):
-    script = press("Enter").replace('"w1 <b>"', '"  "')
-    found, _, _ = measure(page_of("eccv")[0], script, widths=(390,))
-    assert "name or number" in found["390"]["warning"]
-    assert not found["390"]["lines"]
+def place(page):
+    return page.text("#place")
 
 
-def test_nothing_shown_or_typed_runs(measure, page_of, monkeypatch):
-    monkeypatch.setattr("cxc_eccv.studies.asking.questions._in_one_line", lambda text: HOSTILE)
-    page, _ = page_of("entailment")
-    script = press("Enter", "1", "3").replace('"w1 <b>"', json.dumps(HOSTILE.replace("</script>", "<\\/script>")))
-    found, _, console = measure(page, script.replace("</script>", "<\\/script>"), widths=(1280,))
-    assert found["1280"]["ran"] is None
-    assert found["1280"]["lines"][0]["caption"] == HOSTILE
-    assert not console
+ANSWERED = {
+    "eccv": [
+        (("1",), "yes", {}),
+        (("2", "b"), "partially_yes", {"shortcomings": ["not_in_caption"]}),
+        (("3", "c", "f"), "mostly_no", {"shortcomings": ["wrong_description"], "errors": ["color"]}),
+        (("4",), "no", {}),
+        (("3", "c", "f", "a", "c"), "mostly_no", {"shortcomings": ["not_in_image"]}),
+        (("3", "c", "f", "1"), "yes", {}),
+    ],
+    "cxc": [
+        (("ArrowUp",) * 3, 2.8, {}),
+        (("ArrowUp", "ArrowDown"), 2.5, {}),
+        (("PageDown",) * 6, 0, {}),
+        (("PageUp",) * 6, 5, {}),
+        (("ArrowDown",), 2.4, {}),
+        (("PageUp",), 3, {}),
+    ],
+    "entailment": [
+        ((first, second), {"describes": first == "1", "follows": second == "3"}, {})
+        for first, second in ("13", "14", "23", "24", "13", "24")
+    ],
+    "failures": [
+        (("7", "b", "d"), 7, {"classes": ["object class", "enumeration"]}),
+        (("0", "a"), 10, {"classes": ["alternatives"]}),
+        (("b", "a", "1"), 1, {"classes": ["alternatives"]}),
+        (("a", "c", "2"), 2, {"classes": ["colour"]}),
+        (("5", "ArrowUp", "g"), 6, {"classes": ["detail"]}),
+        (("9", "b", "b", "e"), 9, {"classes": ["size"]}),
+    ],
+    "cxc_images": [(("PageUp",), 3, {})] * 6,
+    "cxc_captions": [(("PageDown",), 2, {})] * 6,
+}
 
 
-def test_what_the_page_saves_is_read(measure, page_of, tmp_path):
-    """By keys alone through all questions; the file is the one that the browser would download."""
-    keys = {"eccv": ("3", "c", "f"), "cxc": ("PageUp",), "entailment": ("1", "4")}
-    for name, some in keys.items():
-        page, sheets = page_of(name)
-        script = """async (window, document) => {
-          const press = (key) => document.activeElement.dispatchEvent(
-            new window.KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
-          let saved = null, file = null;
-          window.URL.createObjectURL = (blob) => { saved = blob; return "blob:none"; };
-          window.HTMLAnchorElement.prototype.click = function () { file = this.download; };
-          document.getElementById("worker").value = "  W 1 ";
-          press("Enter");
-          for (let place = 0; place < 6; place++) { for (const key of KEYS) press(key); press("ArrowRight"); }
-          press("s");
-          return {text: await saved.text(), file, warning: document.getElementById("warning").textContent};
-        }"""
-        found, _, console = measure(page, script.replace("KEYS", json.dumps(some)), widths=(390,))
-        path = tmp_path / "answers.jsonl"
-        path.write_text(found["390"]["text"], encoding="utf-8")
-        table = read_answers([path], [Questionnaire(schemes()[name], sheets)]).answers
-        assert table["pair_id"].to_pylist() == [own.pair_id for sheet in sheets for own in sheet]
-        assert set(table["worker"].to_pylist()) == {"w 1"}
-        assert len(set(table["answer"].to_pylist())) == 1
-        assert found["390"]["file"].endswith("-W-1.jsonl")
-        assert found["390"]["warning"] == "Saved: all questions are answered. Thank you."
-        assert not console
+@pytest.mark.parametrize("name", schemes())
+def test_by_keys_alone_from_the_name_to_a_file_that_is_read(visitor, name):
+    asked = ask(name)
+    page = visitor.open(render(asked))
+    begin(page, "  Ann  B ")
+    for keys, _, _ in ANSWERED[name]:
+        answer(page, *keys)
+    page.press("s")
+    assert "All 6 questions are answered" in page.text("#message")
+    path = visitor.take_saved()
+    reading = read_answers([path], [asked])
+    table = reading.answers
+    assert path.name == f"answers-{asked.id}-Ann-B.jsonl"
+    assert reading.unfinished == ()
+    assert [json.loads(own) for own in table["answer"].to_pylist()] == [expected for _, expected, _ in ANSWERED[name]]
+    assert [json.loads(own) for own in table["details"].to_pylist()] == [expected for _, _, expected in ANSWERED[name]]
+    assert set(table["worker"].to_pylist()) == {"ann b"}
+    assert page.requests == []
+    assert page.complaints == []
 
 
-def test_every_control_has_a_name_and_keeps_the_focus(measure, page_of):
-    script = """(window, document) => {
-      document.getElementById("worker").value = "w1";
-      window.begin();
-      const unnamed = () => [...document.querySelectorAll("input, textarea, button")].filter(
-        (one) => !one.hidden && !(one.labels?.length || one.textContent || one.ariaLabel)).length;
-      const found = [unnamed()];
-      const second = document.querySelectorAll("#form input")[1];
-      second.focus();
-      second.click();
-      const mine = document.activeElement;
-      found.push(unnamed(), mine.dataset.key, mine.checked, mine.isConnected && mine !== second);
-      window.move(1);
-      found.push(document.activeElement.id, document.querySelector("main h2").textContent !== "");
-      found.push(document.documentElement.lang, document.querySelectorAll("main").length);
-      return found;
-    }"""
-    for name in ("eccv", "entailment"):
-        found, _, _ = measure(page_of(name)[0], script, widths=(1280,))
-        assert found["1280"] == [0, 0, "2", True, True, "sentence", True, "en", 1]
+TOUCHED = {"eccv": "#form label", "cxc": "#form input", "failures": "#form input", "cxc_images": "#form input"}
 
 
-def test_an_image_that_cannot_be_shown_cannot_be_judged(measure, page_of):
-    script = """async (window, document) => {
-      document.getElementById("worker").value = "w1";
-      window.begin();
-      await new Promise((done) => setTimeout(done, 300));
-      document.dispatchEvent(new window.KeyboardEvent("keydown", {key: "1"}));
-      return [window.lines().length, document.getElementById("broken").textContent];
-    }"""
-    found, _, _ = measure(page_of("eccv", image="none.jpg")[0], script, widths=(1280,))
-    number, told = found["1280"]
-    assert number == 0
-    assert "cannot be shown" in told
+@pytest.mark.parametrize("name", TOUCHED)
+def test_by_touch_on_a_phone_progress_and_next_are_in_sight(visitor, name):
+    """Whatever is scrolled; and the image is whole on the screen."""
+    asked = ask(name)
+    page = visitor.open(render(asked, paint("teal", (480, 640))), **PHONE)
+    page.tap("#worker")
+    page.press("Ann")
+    page.tap("#begin")
+    page.wait(IS_READY)
+    for number in range(6):
+        page.wait(IS_READY)
+        assert place(page) == f"Sheet {number // 3 + 1} of 2, question {number % 3 + 1} of 3"
+        assert (page.text("#count") == "last question of this sheet") is (number % 3 == 2)
+        x, y, width, height = page.box("#shown img")
+        header, footer = page.box("header"), page.box("footer")
+        assert (x >= 0, x + width <= 390, y >= header[3], y + height <= footer[1]) == (True,) * 4
+        page.tap(TOUCHED[name], scroll=True)
+        if name == "failures":
+            page.tap("#form fieldset:last-child label", scroll=True)
+        header, footer = page.box("header"), page.box("footer")
+        assert (header[1], round(footer[1] + footer[3])) == (0, 844)
+        assert page.run("document.getElementById('save').matches('.first')") is (number == 5)
+        page.tap("#next")
+    page.tap("#save")
+    assert read_answers([visitor.take_saved()], [asked]).answers.num_rows == 6
+    assert page.run("document.documentElement.scrollWidth") == 390
 
 
-def test_who_comes_back_finds_their_name_and_the_first_question_left(measure, page_of):
-    script = """(window, document) => {
-      const name = document.getElementById("worker").value;
-      document.getElementById("worker").value = "w1";
-      window.begin();
-      window.move(3);
-      document.dispatchEvent(new window.KeyboardEvent("keydown", {key: "1"}));
-      document.dispatchEvent(new window.KeyboardEvent("keydown", {key: "u"}));
-      return [name, document.getElementById("place").textContent];
-    }"""
-    found, _, _ = measure(page_of("eccv")[0], script, widths=(1280, 390))
-    assert found == {"1280": ["", "question 1 of 6, 1 answered"], "390": ["w1", "question 1 of 6, 1 answered"]}
+@pytest.mark.parametrize("touch", [False, True])
+@pytest.mark.parametrize(("down", "number"), [(0.5, 2.5), (0.02, 5), (0.98, 0)])
+def test_a_slider_records_where_it_was_clicked_its_middle_too(visitor, touch, down, number):
+    page = visitor.open(render(ask("cxc", 1, 1)), 390, 844, touch=touch)
+    begin(page)
+    assert page.text("#count") == "last question of this sheet"
+    assert page.run("document.getElementById('progress').value") == 0
+    if touch:
+        page.tap("#form input", down=down, scroll=True)
+    else:
+        page.click("#form input", down=down)
+    assert page.run("document.getElementById('progress').value") == 1
+    page.press("s")
+    assert json.loads(visitor.take_saved().read_text())["answer"] == pytest.approx(number, abs=0.05)
 
 
-def test_two_tabs_have_the_same_answers(measure, page_of):
-    script = """async (window, document) => {
-      const frame = window.parent.document.createElement("iframe");
-      frame.src = "/report.html";
-      await new Promise((done) => { frame.onload = done; window.parent.document.body.append(frame); });
-      const tabs = [window, frame.contentWindow], told = [];
-      const wait = () => new Promise((done) => setTimeout(done, 300));
-      for (const tab of tabs) { tab.document.getElementById("worker").value = "w1"; tab.begin(); }
-      const press = (tab, key) => tab.document.dispatchEvent(new tab.KeyboardEvent("keydown", {key}));
-      press(tabs[0], "1");
-      await wait();
-      press(tabs[1], "ArrowRight");
-      press(tabs[1], "4");
-      await wait();
-      press(tabs[0], "2");  // not whole without its reason
-      press(tabs[0], "a");
-      await wait();
-      const place = Object.keys(window.localStorage).find((name) => name.endsWith("/of w1"));
-      const kept = JSON.parse(window.localStorage.getItem(place)).given;
-      for (const tab of tabs) told.push(tab.lines().map((line) => JSON.parse(line).answer));
-      return [told, Object.values(kept).filter((one) => one.answer).length,
-        frame.contentDocument.getElementById("place").textContent];
-    }"""
-    found, _, console = measure(page_of("eccv")[0], script, widths=(1280,))
-    both = ["partially_yes", "no"]
-    assert found["1280"] == [[both, both], 2, "question 2 of 6, 2 answered"]
-    assert not console
+def test_a_slider_dragged_to_a_description_stands_beside_it(visitor):
+    marks = schemes()["cxc"].marks
+    page = visitor.open(render(ask("cxc", 1, 1)))
+    begin(page)
+    for end, rating in ((0.98, 0), (0.02, 5)):
+        page.drag("#form input", 0.5, end)
+        assert page.run("[...document.querySelectorAll('.near')].map((mark) => mark.textContent)") == [marks[rating]]
+        assert page.run("document.querySelector('#form input').getAttribute('aria-valuetext')") == marks[rating]
+        (_, top, _, height), (_, mark, _, tall) = page.box("#form input"), page.box(".near")
+        assert mark < top + end * height < mark + tall
+    page.press("s")
+    assert json.loads(visitor.take_saved().read_text())["answer"] == 5
+
+
+def test_practice_says_what_was_expected_and_is_not_saved(visitor):
+    asked = ask()
+    practice = [(ask(file_name="p.jpg", pair_id=f"practice{place}").sheets[0][0], place == 0) for place in (0, 1)]
+    page = visitor.open(render(asked, practice=practice))
+    begin(page)
+    assert (place(page), page.text("#count"), page.text("#feedback")) == ("Practice 1 of 2", "not saved", "")
+    page.press("u")  # practice is not what is open
+    assert place(page) == "Sheet 1 of 2, question 1 of 3"
+    press(page, "ArrowLeft", "ArrowLeft", "1")
+    assert page.text("#feedback") == "As expected. This pair matches."
+    page.press("4")
+    assert page.text("#feedback") == "Another answer was expected. This pair matches."
+    press(page, "Enter", "2")
+    assert page.text("#feedback") == ""  # a reason is missing
+    page.press("a")
+    assert page.text("#feedback") == "Another answer was expected. This pair does not match."
+    page.press("Enter")
+    assert page.text("#message") == "The practice is over: answers count from here on."
+    assert (place(page), page.text("#feedback")) == ("Sheet 1 of 2, question 1 of 3", "")
+    page.press("s")
+    assert page.text("#message") == "Nothing is answered yet."
+    for _ in range(3):
+        answer(page, "1")
+    page.press("s")
+    rows = [json.loads(line) for line in visitor.take_saved().read_text().splitlines()]
+    assert [row["pair_id"] for row in rows] == ["p0", "p1", "p2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "right"),
+    [("cxc", "PageDown", "PageUp"), ("entailment", "2", "1"), ("cxc_images", None, "ArrowUp")],
+)
+def test_practice_knows_what_counts_as_a_match(visitor, name, wrong, right):
+    page = visitor.open(render(ask(name), practice=[(ask(name, pair_id="practice").sheets[0][0], True)]))
+    begin(page)
+    if name == "entailment":
+        page.press("3")
+    page.press(*[wrong] * 3 if wrong else ["ArrowDown"])
+    assert page.text("#feedback") == "Another answer was expected. This pair matches."
+    page.press(*[right] * 6)
+    assert page.text("#feedback") == "As expected. This pair matches."
+
+
+def test_a_half_done_file_has_its_whole_sheets_taken_and_is_finished_later(visitor):
+    asked = ask()
+    page = visitor.open(render(asked))
+    begin(page)
+    for key in ("1", "4", "1", "1"):
+        answer(page, key)
+    page.press("s")
+    rest = "Finished sheets: 1 of 2. Unfinished sheets count once they are finished and saved again."
+    assert page.text("#message") == f"Saved answers: 4, in answers-{asked.id}-Ann.jsonl. {rest}"
+    reading = read_answers([visitor.take_saved()], [asked])
+    assert (reading.answers.num_rows, reading.unfinished) == (3, (Unfinished(1, "ann", 1, 3),))
+    press(page, "ArrowRight", "1", "Enter")
+    assert page.text("#message").startswith(rest)
+    page.click("#message button")
+    assert place(page) == "Sheet 2 of 2, question 2 of 3"
+    press(page, "1", "s")
+    reading = read_answers([visitor.take_saved()], [asked])
+    assert (reading.answers.num_rows, reading.unfinished) == (6, ())
+
+
+def test_the_end_of_a_sheet_is_told(visitor):
+    page = visitor.open(render(ask()))
+    begin(page)
+    press(page, "1", "Enter", "1", "Enter", "ArrowLeft", "Enter")
+    assert page.text("#message") == ""
+    page.press("Enter")
+    assert page.text("#message").startswith("Finished sheets: 0 of 2.")
+    page.press("u")
+    assert place(page) == "Sheet 1 of 2, question 3 of 3"
+    assert page.text("#count") == "last question of this sheet"
+    press(page, "1", "Enter")
+    assert page.text("#message").startswith("Finished sheets: 1 of 2.")
+    assert page.run("document.querySelectorAll('#message button').length") == 0
+    assert page.text("#count") == "3 of 6 answered"
+
+
+def test_answers_are_kept_gone_on_with_and_corrected(visitor):
+    asked = ask()
+    html = render(asked)
+    page = visitor.open(html)
+    begin(page)
+    answer(page, "1")
+    answer(page, "4")
+    page.load()
+    assert page.run("document.getElementById('worker').value") == "Ann"
+    page.press("Enter")
+    page.wait(IS_READY)
+    assert page.text("#message") == "Welcome back. Answers kept in this browser: 2."
+    assert place(page) == "Sheet 1 of 2, question 3 of 3"
+    page.press("1", "ArrowLeft")
+    assert page.run("document.querySelectorAll('#form input')[3].checked")
+    press(page, "2", "d", "s")
+    rows = [json.loads(line) for line in visitor.take_saved().read_text().splitlines()]
+    assert [row["answer"] for row in rows] == ["yes", "partially_yes", "yes"]
+    assert rows[1]["details"] == {"shortcomings": ["grammar"]}
+    for name, number in ((" ann", 3), ("Ben", 0)):
+        page = visitor.open(html)
+        page.run("document.getElementById('worker').select()")
+        begin(page, name)
+        assert page.text("#count").startswith(f"{number} of 6") or place(page).endswith("question 2 of 3")
+        assert page.text("#message") == (f"Welcome back. Answers kept in this browser: {number}." if number else "")
+
+
+@pytest.mark.parametrize("name", ["", "  ", "w\u200b1"], ids=["none", "blanks", "invisible"])
+def test_nobody_begins_without_a_name_that_can_be_read(visitor, name):
+    page = visitor.open(render(ask()))
+    page.press(*filter(None, [name]), "Enter")
+    assert page.run("document.getElementById('question').hidden && !document.getElementById('worker').validity.valid")
+
+
+def test_who_is_to_agree_does_so_before_the_first_question(visitor):
+    page = visitor.open(render(ask(), texts=Texts(consent=("Your answers are published.", "You may stop."))))
+    assert "Your answers are published." in page.text("#start")
+    page.press("Ann", "Enter")
+    assert page.run("document.getElementById('question').hidden")
+    page.run("document.getElementById('agree').focus()")
+    page.press(" ", "Enter")
+    page.wait(IS_READY)
+    assert place(page) == "Sheet 1 of 2, question 1 of 3"
+
+
+def test_sheets_of_somebody_have_their_name(visitor):
+    page = visitor.open(render(ask(), worker="ann"))
+    page.press("other", "Enter")
+    page.wait(IS_READY)
+    page.press("1", "s")
+    assert json.loads(visitor.take_saved().read_text())["worker"] == "ann"
+
+
+def test_the_page_is_in_another_language_whole(visitor):
+    """Every text of the page is one that may be translated, and none of them stays English."""
+    translations = {text: "¤" + text.replace("{questions}", "{questions}!") for text in PAGE_TEXTS}
+    asked, practice = ask("entailment"), [(ask(pair_id="practice").sheets[0][0], True)]
+    scheme = replace(asked.scheme, title="¤", instructions=("¤",), shows=schemes()["eccv"].shows)
+    texts = Texts("de", ("C.",), ("E.",), translations)
+    page = visitor.open(render(replace(asked, scheme=scheme), texts=texts, practice=practice))
+    untranslated = """(...expected) => [...document.querySelectorAll('body *:not(script, kbd, h2, blockquote)')]
+      .filter((element) => element.checkVisibility())
+      .flatMap((element) => [...element.childNodes]).filter((node) => node.nodeType === 3)
+      .map((node) => node.data.trim())
+      .filter((text) => /[a-z]/i.test(text) && !text.startsWith('¤') && !expected.includes(text))"""
+    expected = ["C.", "E.", *scheme.criteria.values()]
+    assert page.run("document.documentElement.lang") == "de"
+    assert page.run(untranslated, *expected) == []
+    page.run("document.getElementById('agree').checked = true")
+    begin(page)
+    page.press("?", "1", "3")
+    assert place(page) == "¤Practice 1 of 1!"
+    assert page.run(untranslated, *expected) == []
+    page.press("Enter")
+    answer(page, "1", "3")
+    page.press("s")
+    assert page.text("#message").startswith("¤Saved answers: 1, in")
+    assert page.run(untranslated, *expected) == []
+
+
+INJECTED = {
+    "entailment": ({"captions": (HOSTILE,)}, {"criteria": {"describes": HOSTILE, "follows": HOSTILE}}),
+    "cxc_captions": ({"other": HOSTILE}, {"question": HOSTILE, "marks": (HOSTILE,) * 6}),
+    "eccv": ({}, {"answers": (Answer("yes", HOSTILE, 1.0),), "details": ()}),
+}
+
+
+@pytest.mark.parametrize(("name", "shown", "changes"), [(name, *both) for name, both in INJECTED.items()])
+def test_nothing_shown_or_typed_runs(visitor, name, shown, changes):
+    asked = ask(name, caption=HOSTILE, **shown)
+    scheme = replace(asked.scheme, title=HOSTILE, instructions=(HOSTILE,), **changes)
+    attribute = {"Letters, digits and signs that can be seen": '" onfocus="window.ran = 3'}
+    texts = Texts(consent=(HOSTILE,), examples=(HOSTILE,), page={"Begin": HOSTILE, "Next": HOSTILE} | attribute)
+    page = visitor.open(render(asked, scheme=scheme, texts=texts))
+    page.run("document.getElementById('agree').checked = true")
+    begin(page, HOSTILE[:70])
+    page.press("1", "3", "ArrowUp", "r", HOSTILE, "Escape", "s", "?")
+    assert page.text("blockquote") == HOSTILE
+    assert HOSTILE in page.text("#form")
+    row = json.loads(visitor.take_saved().read_text())
+    assert (row["caption"], row["remark"], row["worker"]) == (HOSTILE, HOSTILE, HOSTILE[:70].strip())
+    assert page.run("window.ran ?? null") is None
+    assert page.complaints == []
+    assert page.requests == []
+
+
+def test_two_images_or_two_sentences_are_shown_with_their_titles(visitor):
+    page = visitor.open(render(ask("cxc_images")), **PHONE)
+    begin(page)
+    sources = page.run("[...document.querySelectorAll('#shown img')].map((image) => image.src)")
+    assert len(set(sources)) == 2
+    boxes = [page.box(f".image:nth-child({number})") for number in (1, 2)]
+    assert boxes[0][1] == boxes[1][1]  # beside each other
+    page = visitor.open(render(ask("cxc_captions")))
+    begin(page)
+    shown = page.run("[...document.querySelectorAll('#shown h2, #shown blockquote')].map((own) => own.textContent)")
+    assert shown == ["One sentence", "Sentence 0.", "The other sentence", "Other sentence 0."]
+    page = visitor.open(render(ask("entailment")))
+    begin(page)
+    assert page.run("[...document.querySelectorAll('#shown li')].map((own) => own.textContent)") == ["One.", "Two."]
+
+
+def test_an_image_that_does_not_load_is_not_judged_until_it_does(visitor, tmp_path):
+    page = visitor.open(render(ask(), image="late.png"))
+    begin(page, ready="document.querySelector('#shown button')")
+    assert "The image 0.jpg does not load" in page.text("#shown .bad")
+    page.press("1", "r", "odd", "Escape", "1")
+    assert page.text("#count") == "0 of 6 answered"
+    (tmp_path / "late.png").write_bytes(base64.b64decode(paint("red").partition(",")[2]))
+    page.click("#shown button")
+    page.wait(IS_READY)
+    page.press("1")
+    assert page.text("#count") == "1 of 6 answered"
+    assert page.text("#shown .bad") == ""
+
+
+def test_only_a_page_with_its_images_in_it_works_offline(visitor):
+    addresses = (paint("red"), "https://example.invalid/a.jpg", "images/a.jpg")
+    notes = [visitor.open(render(ask(), image=address)).text("#network") for address in addresses]
+    assert notes == ["This page works offline.", "Its images come from the internet: stay online.", ""]
 
 
 @pytest.mark.parametrize("why", ["full", "unavailable"])
-def test_where_the_browser_keeps_nothing_it_says_so_and_the_answers_can_be_saved(measure, page_of, why):
-    script = """async (window, document) => {
-      const never = () => { throw new window.DOMException("no", "QuotaExceededError"); };
-      if (WHY === "full") window.Storage.prototype.setItem = never;
-      else Object.defineProperty(window, "localStorage", {get: never});
-      let saved = null;
-      window.URL.createObjectURL = (blob) => { saved = blob; return "blob:none"; };
-      window.HTMLAnchorElement.prototype.click = () => {};
-      document.getElementById("worker").value = "w1";
-      window.begin();
-      const press = (key) => document.dispatchEvent(new window.KeyboardEvent("keydown", {key}));
-      for (let place = 0; place < 6; place++) { press("1"); press("ArrowRight"); }
-      const warning = document.getElementById("warning").textContent;
-      press("s");
-      return [warning, (await saved.text()).trim().split("\\n").length, document.getElementById("warning").textContent];
-    }"""
-    found, _, console = measure(page_of("eccv")[0], script.replace("WHY", json.dumps(why)), widths=(390,))
-    warning, number, told = found["390"]
-    assert "keeps nothing: save your answers" in warning
-    assert (number, told) == (6, "Saved: all questions are answered. Thank you.")
-    assert not console
+def test_where_the_browser_keeps_nothing_it_says_so_and_the_answers_can_be_saved(visitor, why):
+    never = "() => { throw new DOMException('no', 'QuotaExceededError'); }"
+    before = {
+        "full": f"Storage.prototype.setItem = {never}",
+        "unavailable": f"Object.defineProperty(window, 'localStorage', {{get: {never}}})",
+    }
+    page = visitor.open(render(ask()), before=before[why])
+    begin(page)
+    for _ in range(6):
+        answer(page, "1")
+    assert page.text("#unkept") == "This browser keeps nothing: save your answers before you close the page."
+    leave = "window.dispatchEvent(new Event('beforeunload', {cancelable: true}))"
+    assert not page.run(leave)  # the browser asks first
+    page.press("s")
+    assert len(visitor.take_saved().read_text().splitlines()) == 6
+    assert page.run(leave)
+    assert page.complaints == []
 
 
-def test_reading_the_instructions_takes_no_time_of_the_first_question(measure, page_of):
-    script = """async (window, document) => {
-      await new Promise((done) => setTimeout(done, 3000));
-      document.getElementById("worker").value = "w1";
-      window.begin();
-      document.dispatchEvent(new window.KeyboardEvent("keydown", {key: "1"}));
-      return JSON.parse(window.lines()[0]).seconds;
-    }"""
-    found, _, _ = measure(page_of("eccv")[0], script, widths=(1280,))
-    assert found["1280"] < 2
+def test_two_tabs_have_the_same_answers(visitor):
+    html = render(ask())
+    tabs = [visitor.open(html), visitor.open(html)]
+    for tab in tabs:
+        tab.run("document.getElementById('worker').value = 'Ann'; document.getElementById('begin').click()")
+        tab.wait(IS_READY)
+    time.sleep(0.3)  # people do not answer in two tabs within the same moment
+    tabs[0].run("document.querySelectorAll('#form input')[0].click()")
+    tabs[1].wait("document.querySelectorAll('#form input')[0].checked")
+    tabs[1].run("document.getElementById('next').click()")
+    tabs[1].run("document.querySelectorAll('#form input')[3].click()")
+    tabs[0].wait("document.getElementById('count').textContent === '2 of 6 answered'")
+    tabs[0].run("document.querySelectorAll('#form input')[1].click()")  # not whole without its reason
+    time.sleep(0.2)
+    assert [tab.text("#count") for tab in tabs] == ["1 of 6 answered", "2 of 6 answered"]
 
 
-def test_a_name_with_signs_that_cannot_be_seen_is_not_taken(measure, page_of):
-    script = press("Enter").replace('"w1 <b>"', '"w\\u200b1"')
-    found, _, _ = measure(page_of("eccv")[0], script, widths=(390,))
-    assert "cannot be seen" in found["390"]["warning"]
+def test_neither_the_instructions_nor_another_tab_take_time_of_a_question(visitor):
+    clock = "let late = 0; const now = performance.now.bind(performance); performance.now = () => now() + 1000 * late"
+    page = visitor.open(render(ask()), before=clock)
+    page.run("late += 100")
+    begin(page)
+    page.run("late += 5")
+    for hidden in ("true", "false"):
+        page.run(f"Object.defineProperty(document, 'hidden', {{get: () => {hidden}, configurable: true}})")
+        page.run("document.dispatchEvent(new Event('visibilitychange')), late += 100 * document.hidden")
+    page.press("1", "s")
+    assert 5 <= json.loads(visitor.take_saved().read_text())["seconds"] < 100
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_all_texts_stand_out_from_their_ground(measure, page_of, dark):
-    """WCAG's 4.5 to 1, with the opacity of what is quiet; and nothing is wider than a phone."""
-    script = """(window, document) => {
-      document.getElementById("worker").value = "w1";
-      const rgb = (text) => text.match(/[0-9.]+/g).map(Number);
-      const light = (color) => color.slice(0, 3).map((one) => one / 255).map(
-        (one) => one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4)
-        .reduce((sum, one, place) => sum + one * [0.2126, 0.7152, 0.0722][place], 0);
-      const ratios = [];
-      const look = () => {
-        const ground = rgb(window.getComputedStyle(document.body).backgroundColor);
-        for (const one of document.querySelectorAll("p, h1, h2, li, legend, span, blockquote, label")) {
-          if (!one.textContent.trim() || one.closest("button") || !one.checkVisibility()) continue;
-          let seen = 1;
-          for (let up = one; up; up = up.parentElement) seen *= Number(window.getComputedStyle(up).opacity);
-          const mixed = rgb(window.getComputedStyle(one).color).slice(0, 3).map(
-            (part, place) => seen * part + (1 - seen) * ground[place]);
-          const [high, low] = [light(mixed), light(ground)].sort((a, b) => b - a);
-          ratios.push([(high + 0.05) / (low + 0.05), one.textContent.trim().slice(0, 40)]);
-        }
-      };
-      window.save = () => {};
-      look();
-      document.getElementById("warning").textContent = "A warning";
-      window.begin();
-      document.getElementById("warning").textContent = "A warning";
-      for (const key of ["3", "c"]) document.dispatchEvent(new window.KeyboardEvent("keydown", {key}));
-      document.getElementById("warning").textContent = "A warning";
-      look();
-      return {least: ratios.sort((a, b) => a[0] - b[0])[0], number: ratios.length,
-        wide: document.documentElement.scrollWidth > window.innerWidth};
-    }"""
-    for name in ("eccv", "cxc", "entailment"):
-        found, _, _ = measure(page_of(name)[0], script, widths=(390,), dark=dark)
-        assert found["390"]["number"] > 8
-        assert found["390"]["least"][0] >= 4.5, found["390"]["least"]
-        assert not found["390"]["wide"]
+def test_keys_in_a_remark_are_text_and_help_is_a_key_away(visitor):
+    page = visitor.open(render(ask(), texts=Texts(examples=("A dog: 100% YES.",))))
+    assert not page.run("document.getElementById('examples').open")
+    begin(page)
+    page.press("r", "1 s?u", "4", "Escape", "?")
+    assert page.run("document.querySelector('#help #examples p').checkVisibility()")
+    page.press("1", "s")
+    row = json.loads(visitor.take_saved().read_text())
+    assert (row["answer"], row["remark"]) == ("yes", "1 s?u4")
+
+
+@pytest.mark.parametrize("name", ["eccv", "entailment", "failures"])
+def test_every_control_has_a_name_and_the_focus_goes_on(visitor, name):
+    page = visitor.open(render(ask(name)))
+    unnamed = """[...document.querySelectorAll('input, textarea, button')].filter((control) => control.checkVisibility()
+      && !(control.labels?.length || control.textContent.trim() || control.ariaLabel)).length"""
+    assert page.run(unnamed) == 0
+    begin(page)
+    assert page.run("document.activeElement.id") == "shown"
+    page.press("Tab")
+    assert page.run("document.activeElement.matches('#form input')")
+    page.press("b" if name == "failures" else "2")
+    assert page.run("document.activeElement.checked && document.activeElement.matches(':focus-visible')")
+    assert page.run(unnamed) == 0
+    page.press("Enter")
+    assert page.run("document.activeElement.id") == "shown"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_all_texts_stand_out_from_their_ground(visitor, dark):
+    texts = Texts(consent=("Your answers are published.",), examples=("A dog.",))
+    practice = {"practice": [(ask(pair_id="practice").sheets[0][0], True)]}
+    for name in schemes():
+        page = visitor.open(render(ask(name), texts=texts, **(practice if name == "eccv" else {})), dark=dark)
+        page.assert_legible(6)
+        page.assert_fitting()
+        page.run("document.getElementById('agree').checked = true")
+        begin(page)
+        page.press(*ANSWERED[name][2][0], "s")
+        page.run("document.getElementById('unkept').hidden = false")
+        page.assert_legible(15)
+        page.assert_fitting()
