@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +65,13 @@ def read_texts(folder: str | Path, scheme: Scheme) -> tuple[Scheme, Texts]:
     )
 
 
+@cache
+def page_texts() -> tuple[str, ...]:
+    """All words of the page that a folder may translate, in the order of the page; its template has them."""
+    template = files("cxc_eccv.studies.asking") / "templates" / "questionnaire.html.jinja"
+    return tuple(dict.fromkeys(re.findall(r'(?<!\w)t\("([^"]+)"', template.read_text(encoding="utf-8"))))
+
+
 def _check(path: Path, content: Any, scheme: Scheme) -> None:  # noqa: ANN401 - JSON holds anything
     if not isinstance(content, dict) or content.keys() - {*KEYS}:
         raise MalformedSource(path, "", shown(content), f"an object with some of {', '.join(KEYS)}")
@@ -76,6 +86,9 @@ def _check(path: Path, content: Any, scheme: Scheme) -> None:  # noqa: ANN401 - 
     known |= {f"{low + place:g}" for place in range(len(scheme.marks))}
     for name in content.get("labels", {}).keys() - known:
         raise MalformedSource(path, "labels", shown(name), f"one of {', '.join(sorted(known))}")
+    for text in content.get("page", {}):
+        if text not in page_texts():
+            raise MalformedSource(path, "page", shown(text), "a text of the page, letter by letter as it is in English")
 
 
 def _read_paragraphs(path: Path) -> tuple[str, ...]:

@@ -151,7 +151,11 @@ def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, pr
     }
     assert data["scheme"]["instructions"] == ["Schau hin.", "Dann lies."]
     assert (data["widgets"][0]["label"], data["widgets"][0]["choices"]["yes"]) == ("Passt es?", "JA")
-    for content, message in (({"labels": {"ja": "JA"}}, "labels: found 'ja'"), ({"titel": "x"}, "an object with some")):
+    for content, message in (
+        ({"labels": {"ja": "JA"}}, "labels: found 'ja'"),
+        ({"page": {"begin": "Los"}}, "page: found 'begin'"),
+        ({"titel": "x"}, "an object with some"),
+    ):
         (texts / "texts.json").write_text(json.dumps(content))
         assert message in command("export", "mine", "--texts", texts, "--output", "no", status=2)
     (tmp_path / "none").mkdir()

@@ -2,10 +2,8 @@
 
 import base64
 import json
-import re
 import time
 from dataclasses import replace
-from importlib.resources import files
 from io import BytesIO
 
 import pytest
@@ -21,14 +19,13 @@ from cxc_eccv.studies.asking.questionnaire import (
 )
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import Answer, schemes
-from cxc_eccv.studies.asking.texts import Texts
+from cxc_eccv.studies.asking.texts import Texts, page_texts
 
 pytestmark = pytest.mark.slow
 
 HOSTILE = "</script><script>window.ran = 1</script><img src=x onerror='window.ran = 2'>{{ 7 * 7 }}"
 PHONE = {"width": 390, "height": 844, "touch": True}
-TEMPLATE = files("cxc_eccv.studies.asking") / "templates" / "questionnaire.html.jinja"
-PAGE_TEXTS = re.findall(r'(?<!\w)t\("([^"]+)"', TEMPLATE.read_text(encoding="utf-8"))
+PAGE_TEXTS = page_texts()
 IS_READY = "!document.getElementById('form').inert"
 
 
