@@ -12,7 +12,6 @@ import pytest
 from annotated_projects import knows, noisy_run, save_runs, write_answers
 from datasets import load_dataset
 
-from cxc_eccv.cli import main
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.runs import load_run
 from cxc_eccv.sources.readers import read_labels
@@ -20,22 +19,6 @@ from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.report import find_doubted
 from cxc_eccv.studies.annotation.worth.appraisal import appraise
 from cxc_eccv.studies.asking.answers import refuse_many_rows
-
-
-@pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Run ``cxc-eccv annotate`` in an empty folder, with the sample as the data; gives what it prints."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CXC_ECCV_DATA", "sample")
-
-    def run(*arguments, status=0):
-        with pytest.raises(SystemExit) as ended:
-            main(["annotate", *map(str, arguments)])
-        shown = capsys.readouterr()
-        assert (ended.value.code or 0) == status, shown.err
-        return shown.err if status else shown.out
-
-    return run
 
 
 @pytest.fixture(scope="module")

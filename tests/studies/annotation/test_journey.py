@@ -12,7 +12,6 @@ from annotated_projects import content_of, save_runs
 from datasets import load_dataset
 
 import cxc_eccv as ce
-from cxc_eccv.cli import main
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
@@ -25,23 +24,6 @@ from cxc_eccv.studies.asking.settling import RULES
 from cxc_eccv.types import Embeddings, positions_of
 
 pytestmark = pytest.mark.thorough
-
-
-@pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Run ``cxc-eccv annotate`` in an empty folder, with the sample as the data; gives what it prints."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CXC_ECCV_DATA", "sample")
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*arguments, status=0):
-        with pytest.raises(SystemExit) as ended:
-            main(["annotate", *map(str, arguments)] if arguments[0] != "evaluate" else list(map(str, arguments)))
-        shown = capsys.readouterr()
-        assert (ended.value.code or 0) == status, shown.err
-        return shown.err if status else shown.out
-
-    return run
 
 
 @pytest.fixture(scope="module")

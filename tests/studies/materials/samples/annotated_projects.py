@@ -3,9 +3,28 @@
 import json
 
 import numpy as np
+import pytest
 
+from cxc_eccv.cli import main
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
 from cxc_eccv.types import Embeddings
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Run ``cxc-eccv annotate`` in an empty folder, with the sample as the data; gives what it prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CXC_ECCV_DATA", "sample")
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments, status=0):
+        with pytest.raises(SystemExit) as ended:
+            main(["annotate", *map(str, arguments)] if arguments[0] != "evaluate" else list(map(str, arguments)))
+        shown = capsys.readouterr()
+        assert (ended.value.code or 0) == status, shown.err
+        return shown.err if status else shown.out
+
+    return run
 
 
 def noisy_run(library, seed, split="test", width=16):
