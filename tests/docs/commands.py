@@ -55,7 +55,7 @@ NOT_RUN = {
     "cxc-eccv labels clip.npz": "needs an answered project; tests/studies/annotation/worth/test_appraisal.py has one",
     **{
         f"cxc-eccv annotate {step} doubts": "takes one step after the other, as docs/annotation.md does"
-        for step in ("propose", "export", "import", "merge")
+        for step in ("propose", "export", "import", "undo", "check", "merge", "report")
     },
     "cxc-eccv annotate report mine": "needs people's answers; docs/annotation.md makes such a report",
     "export CXC_ECCV_DATA": "the tests set it",

@@ -229,8 +229,8 @@ def export(
 
     Examples:
       cxc-eccv entailment export clip.npz blip.npz --images val2014 --output asked
-      cxc-eccv entailment export clip.npz --format csv --output asked
-      --sample 20 --hide-known
+      cxc-eccv entailment export clip.npz --format csv --images "val2014/{file_name}"
+      --sample 20 --hide-known --output all_pairs
     """
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
