@@ -202,7 +202,8 @@ def test_every_test_that_needs_a_study_lies_with_the_studies():
 
 
 def test_ci_and_the_readme_run_the_same_checks():
-    command = 'python3 -m venv .venv && .venv/bin/pip install --no-compile -e ".[dev]" && .venv/bin/python tools/check.py'
+    install = '.venv/bin/pip install --no-compile -e ".[dev]"'
+    command = f"python3 -m venv .venv && {install} && .venv/bin/python tools/check.py"
     assert f"{command}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()[-1]
     assert script.replace("$root/", "").replace("${root}", ".").replace('"', "") == command.replace('"', "")
