@@ -96,7 +96,13 @@ def check_runs(
         choose_similarity(run, similarity=similarity)
         selections[model] = check_run(run, library, split, directions)
     queries = {model: {part.name: part.needs[0].query_ids for part in own.parts} for model, own in selections.items()}
-    (baseline, first), *others = queries.items()
+    _refuse_other_queries(queries)
+    return selections
+
+
+def _refuse_other_queries(asked: Mapping[str, Mapping[str, IntArray]]) -> None:
+    """Refuse models that are asked other queries than the first one, in a direction that both have."""
+    (baseline, first), *others = asked.items()
     for model, of_model in others:
         for direction in (name for name in first if name in of_model):
             if not np.array_equal(first[direction], of_model[direction]):
@@ -105,7 +111,6 @@ def check_runs(
                     f"{of_model[direction].size:,}. Give runs of the same images, and of query-corpus rankings of one "
                     "--query-position."
                 )
-    return selections
 
 
 def check_run(run: Run, library: Library, split: str, directions: Sequence[str] | None = None) -> Selection:
@@ -271,11 +276,15 @@ class Paired:
 
 
 def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0) -> list[Paired]:
-    """Compare two models' failures over the queries that both were asked, the same ones as :func:`check_runs` says.
+    """Compare two models' failures over the queries that both were asked, which must be the same.
 
     A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
     on no query that both fail. Intervals are 95% percentiles of a bootstrap over images.
     """
+    if (baseline.split, baseline.provenance["concepts"]) != (model.split, model.provenance["concepts"]):
+        raise InvalidOption(f"{baseline.model} and {model.model} are explained by different splits or concepts")
+    asked = [{name: it.failures.asked_ids for name, it in own.directions.items()} for own in (baseline, model)]
+    _refuse_other_queries({baseline.model: asked[0], model.model: asked[1]})
     draws, rows = Draws(seed), []
     for direction in (name for name in baseline.directions if name in model.directions):
         for name, values, images in _pair_up(baseline.directions[direction], model.directions[direction]):

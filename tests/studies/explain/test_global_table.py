@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from shown_concepts import IMAGES, alike, concepts_of, failures_of
 
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.studies.explain.explanation import Explanation, compare_failures, explain_failures
 from cxc_eccv.studies.explain.failures import Failures
@@ -60,11 +61,11 @@ def test_mode_is_the_smallest_of_the_most_frequent():
     assert find_mode(np.array([0.7 + 0.1, 0.8, 0.5])) == 0.8
 
 
-def explanation_of(model, failures):
+def explanation_of(model, failures, concepts_from="COCO"):
     """An explanation of text-to-image failures, without WordNet."""
     concepts = concepts_of(IMAGES)
     explained = explain_failures(failures, concepts, None, similarity=alike)
-    return Explanation(model, "test", concepts, {"t2i": explained}, {"i2t": "no rankings"}, {})
+    return Explanation(model, "test", concepts, {"t2i": explained}, {"i2t": "no rankings"}, {"concepts": concepts_from})
 
 
 def among(asked, images, rows):
@@ -108,6 +109,15 @@ def test_captions_of_one_image_are_drawn_together(pair):
     other = explanation_of("other", among(asked, images, dict.fromkeys(range(20), 2)))
     rate = {row.key: row for row in compare_failures(one, other)}["t2i/failure_rate"]
     assert (rate.value, rate.low, rate.high, rate.n_images) == (-0.5, -1.0, 0.0, 2)
+
+
+def test_models_that_were_asked_otherwise_do_not_compare(pair):
+    one, other = pair
+    fewer = failures_of((1, 2), (1, 5))
+    with pytest.raises(InvalidOption, match="asked different t2i queries, 8 and 2"):
+        compare_failures(one, explanation_of("fewer", fewer))
+    with pytest.raises(InvalidOption, match="different splits or concepts"):
+        compare_failures(one, explanation_of("else", other.directions["t2i"].failures, "Visual Genome"))
 
 
 def test_the_file_of_one_model_and_of_several(pair):
