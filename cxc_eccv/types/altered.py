@@ -1,4 +1,4 @@
-"""Altered captions: the kinds of RoCOCO, ids among the captions of a split, and what they do to rankings."""
+"""Altered captions of RoCOCO: their kinds, their ids, and ranks with and without them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cxc_eccv.types.ids import IntArray, is_altered
 from cxc_eccv.types.judged import Judgments, PositiveRanks
 
 ALTERATIONS = ("same_concept", "diff_concept", "rand_voca", "danger")
-"""RoCOCO's kinds: one word of each caption becomes one of its concept, of another one, any word, or a dangerous one."""
+"""RoCOCO's kinds: one word is replaced by one of the same concept, of another, by any word, or by a dangerous one."""
 
 
 def altered_ids(kind: str, caption_ids: IntArray) -> IntArray:
-    """(N,) ids of what one kind of alteration made of N captions; no two captions or kinds share one."""
+    """(N,) ids of the altered versions of N captions; unique over captions and kinds."""
     if kind not in ALTERATIONS:
         raise UnknownName("kind of altered captions", kind, ALTERATIONS)
     return np.asarray(-(len(ALTERATIONS) * caption_ids + ALTERATIONS.index(kind) + 1))
@@ -24,16 +24,16 @@ def altered_ids(kind: str, caption_ids: IntArray) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlteredRanks:
-    """Rankings of originals, and the same with altered captions among them.
+    """Ranks of positives without and with altered captions in the gallery.
 
     Attributes:
-        plain: ranks of the positives among the originals alone.
-        altered: ranks of the same positives where altered captions are ranked too.
-        top_altered: (Q,) bool, whether the first item is an altered one, which stands above whatever it ties with.
-        top_ties: (Q,) bool, whether the best original has the same score as the best altered item.
+        plain: ranks of the positives among the original captions.
+        altered: ranks of the same positives among original and altered captions.
+        top_altered: (Q,) bool, whether the top item is altered; an altered item ranks above originals it ties with.
+        top_ties: (Q,) bool, whether the best original and the best altered item have the same score.
 
     Raises:
-        DataError: the two are not of the same queries, or altered captions lift a positive.
+        DataError: the queries differ, or a positive ranks higher with altered captions than without.
 
     Example:
         >>> plain, altered = PositiveRanks.of([[1], [3]]), PositiveRanks.of([[2], [3]])
@@ -48,21 +48,21 @@ class AlteredRanks:
 
     def __post_init__(self) -> None:
         if not np.array_equal(self.plain.query_ids, self.altered.query_ids):
-            raise DataError("altered ranks: the rankings with and without altered captions are of other queries")
+            raise DataError("the rankings with and without altered captions have different queries")
         lifted = np.flatnonzero(self.altered.best < self.plain.best)
         if lifted.size:
             raise DataError(
-                f"altered ranks: the best positive of query {self.plain.query_ids[lifted[0]]} stands at rank "
-                f"{self.plain.best[lifted[0]]} without altered captions and higher with them"
+                f"the best positive of query {self.plain.query_ids[lifted[0]]} has rank "
+                f"{self.plain.best[lifted[0]]} without altered captions and a higher rank with them"
             )
 
 
 def beside_altered(judgments: Judgments, kind: str) -> Judgments:
-    """The judgments with a gallery of its captions and, after them, what a kind of alteration made of each."""
+    """The judgments with the altered version of every caption appended to the gallery."""
     gallery = judgments.gallery_ids
     return replace(judgments, gallery_ids=np.concatenate([gallery, altered_ids(kind, gallery)]))
 
 
 def without_altered(judgments: Judgments) -> Judgments:
-    """The same with the originals alone in the gallery, which stand first in it."""
+    """The judgments with only original captions in the gallery; these come first in it."""
     return replace(judgments, gallery_ids=judgments.gallery_ids[~is_altered(judgments.gallery_ids)])

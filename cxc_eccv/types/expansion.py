@@ -1,16 +1,16 @@
-"""How far a packed file may expand: a small file that claims to hold more than any real one is refused unread."""
+"""Limit on the expansion of a compressed file: one that claims more content than any real file is not read."""
 
 from __future__ import annotations
 
 ALWAYS = 1 << 30
-"""Bytes that every file may expand to: a score matrix of 5,000 images and 25,000 captions in float64."""
+"""Bytes to which every file may expand: a score matrix of 5,000 images and 25,000 captions in float64."""
 
 RATIO = 64
-"""How many times its size a larger file may expand to: real tables, texts and vectors stay below 30."""
+"""How many times its size a larger file may expand; real tables, texts and vectors stay below 30."""
 
 
 def refuse_expansion(packed: int, unpacked: int, ratio: int = RATIO) -> None:
-    """Raise ValueError if ``packed`` bytes of a file expand to more than ``ratio`` times as many, and to too many."""
+    """Raise ValueError if ``packed`` bytes expand to more than :data:`ALWAYS` and to more than ``ratio`` times."""
     most = max(ALWAYS, ratio * packed)
     if unpacked > most:
         raise ValueError(f"{packed:,} bytes that expand to {unpacked:,}, expected at most {most:,}")

@@ -1,4 +1,4 @@
-"""Whole numbers, alone, in arrays and as ids: how they are checked, typed, frozen and looked up."""
+"""Checks of numbers, and arrays of ids: types, uniqueness and look-ups."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 DENSE_SPAN = 256
-"""Ids that span at most this many times their number are looked up in a table, others by bisection."""
+"""Ids that span at most this many times their number are looked up in a table, others by binary search."""
 
 SMALL = 2**32 - 1
 
 PROBABILITIES = "a number from 0 to 1"
 LABELS = "0 or 1"
-"""What :func:`check_values` allows, in words."""
+"""What :func:`check_values` allows."""
 
 
 def check_whole(name: str, value: object, least: int = 1) -> None:
-    """Raise InvalidOption unless an option is a whole number of Python's, and large enough; true and false are none.
+    """Raise InvalidOption unless an option is an ``int``, not a ``bool``, of at least ``least``.
 
     Example:
         >>> check_whole("batch_size", 0)
@@ -37,18 +37,18 @@ def check_whole(name: str, value: object, least: int = 1) -> None:
 def check_values(
     values: ArrayLike, what: str, allowed: str = PROBABILITIES, pairs: tuple[IntArray, IntArray] | None = None
 ) -> None:
-    """Raise at the first value that is no probability, or no label, with its row and the pair that it is of.
+    """Raise DataError unless all values are probabilities, or labels; the message names the first bad row and pair.
 
     Args:
         values: (P,) numbers.
-        what: holds them, for messages.
+        what: what holds the values, for the message.
         allowed: :data:`PROBABILITIES` or :data:`LABELS`.
-        pairs: (P,) image ids and (P,) caption ids, where they are known.
+        pairs: (P,) image ids and (P,) caption ids, for the message.
 
     Example:
-        >>> check_values([0.5, np.nan], "said.parquet")
+        >>> check_values([0.5, np.nan], "judge.parquet")
         Traceback (most recent call last):
-        cxc_eccv.errors.DataError: said.parquet, row 1: found nan, expected a number from 0 to 1
+        cxc_eccv.errors.DataError: judge.parquet, row 1: found nan, expected a number from 0 to 1
     """
     numbers = np.asarray(values).ravel()
     fits = np.isin(numbers, (0, 1)) if allowed == LABELS else (numbers >= 0) & (numbers <= 1)
@@ -67,7 +67,7 @@ def frozen_ints(values: ArrayLike) -> IntArray:
 
 
 def is_altered(ids: IntArray) -> NDArray[np.bool_]:
-    """(...) whether ids are of altered captions: these are negative, which no id of the data is."""
+    """(...) bool, whether ids belong to altered captions, which alone have negative ids."""
     return np.asarray(ids < 0)
 
 
@@ -77,20 +77,20 @@ def all_unique(ids: IntArray) -> bool:
 
 
 def distinct_of(values: NDArray[Any]) -> NDArray[Any]:
-    """The distinct values, ascending, by sorting: np.unique hashes, at twenty times the cost."""
+    """The distinct values, ascending, by sorting; np.unique hashes, which takes twenty times as long."""
     ordered = np.sort(values)
     return np.asarray(ordered[np.append(True, ordered[1:] != ordered[:-1])[: ordered.size]])
 
 
 def measure_span(ids: NDArray[Any], n_looked_up: int | None = None) -> tuple[int, int, bool]:
-    """Lowest id, how many ids lie between the lowest and the highest, and whether a table over them pays."""
+    """The lowest id, the range of the ids, and whether a lookup table over that range pays off."""
     low = int(ids.min())
     span = int(ids.max()) - low + 1
     return low, span, span <= DENSE_SPAN * (ids.size if n_looked_up is None else n_looked_up)
 
 
 def positions_of(wanted: ArrayLike, ids: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Positions of ``wanted`` in ``ids`` (any order, unique) and a mask of those that are there.
+    """Positions of ``wanted`` in ``ids`` (unique, in any order), and a mask of those that are in it.
 
     Example:
         >>> places, known = positions_of([30, 99], np.array([10, 30]))
@@ -104,7 +104,7 @@ def positions_of(wanted: ArrayLike, ids: IntArray) -> tuple[IntArray, NDArray[np
         return np.arange(ids.size), np.ones(ids.size, dtype=bool)
     low, span, is_dense = measure_span(ids)
     if is_dense:
-        # Not cleared: whatever stands where no id is names an id that is another one.
+        # Not zeroed: an entry without an id points to another id, which the comparison below rejects.
         table = np.empty(span, dtype=np.uint32 if ids.size <= SMALL else np.uint64)
         table[ids - low] = np.arange(ids.size)
         places = np.minimum(table[np.clip(values - low, 0, span - 1)], ids.size - 1).astype(np.int64)

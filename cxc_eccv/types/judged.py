@@ -1,4 +1,4 @@
-"""Judgments and rankings: positives per query, graded pairs; best items per query, and the ranks of all positives."""
+"""Judgments (positives per query, rated pairs) and rankings (top items, ranks of the positives)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIDES = tuple(MODALITIES.values())
 
 
 def sides_of(direction: str) -> tuple[str, str]:
-    """Names of the query side and the gallery side.
+    """The modalities of the queries and of the gallery.
 
     Example:
         >>> sides_of("i2t")
@@ -34,7 +34,7 @@ def sides_of(direction: str) -> tuple[str, str]:
 
 
 def other_side(side: str) -> str:
-    """The modality that ``side`` is not.
+    """The other modality.
 
     Example:
         >>> other_side("images")
@@ -55,14 +55,13 @@ class Judgments:
         gallery_ids: (N,) unique int64 ids.
         indptr: (Q + 1,) row boundaries.
         indices: (P,) positions of the positives in ``gallery_ids``.
-        unreachable: (Q,) positives that are outside the gallery: they count towards R, no run can
-            retrieve them.
-        without_self: the query itself is in ``gallery_ids`` and must be left out of its ranking
-            (text-text, image-image).
-        query_folds, gallery_folds: (Q,) and (N,) fold numbers, or None; a query ranks the gallery
-            items of its own fold only (COCO 1K).
+        unreachable: (Q,) number of positives outside the gallery. They count towards R, but no run can retrieve them.
+        without_self: whether the query is in ``gallery_ids`` and must be left out of its ranking (text-text,
+            image-image).
+        query_folds, gallery_folds: (Q,) and (N,) fold numbers, or None; a query ranks only the gallery items of its
+            fold (COCO 1K).
         gains: (P,) graded relevance of each entry of ``indices``, or None for binary judgments. With gains the
-            entries are all judged items, also those of gain 0.
+            entries are all judged items, including those of gain 0.
 
     Example:
         >>> qrels = Judgments.from_pairs([7, 8], [1, 2, 3], [7, 7, 8], [3, 1, 2])
@@ -92,7 +91,7 @@ class Judgments:
             raise DataError(f"query {self.query_ids[empty[0]]} has no positive; leave it out of the judgments")
         if self.gains is not None and (self.gains.shape != self.indices.shape or not np.isfinite(self.gains).all()):
             raise DataError(
-                f"Judgments.gains, of shape {self.gains.shape}: need one finite number for each of "
+                f"Judgments.gains has shape {self.gains.shape}; need one finite number for each of "
                 f"{self.indices.size} judged pairs"
             )
 
@@ -110,11 +109,11 @@ class Judgments:
         """Build from parallel arrays of (query id, positive id) pairs.
 
         Args:
-            query_ids: (Q,) ids, in the order the rows shall have.
+            query_ids: (Q,) ids, in the order of the rows.
             gallery_ids: (N,) ids.
-            pair_queries: (P,) query id of each positive pair; every one must be in ``query_ids``.
+            pair_queries: (P,) query id of each positive pair, all in ``query_ids``.
             pair_items: (P,) item id; positives outside ``gallery_ids`` are counted as unreachable.
-            gains: (P,) graded relevance of each pair; the pairs are then all judged ones.
+            gains: (P,) graded relevance of each pair; the pairs are then all judged pairs.
             **options: ``without_self``, ``query_folds``, ``gallery_folds``.
 
         Raises:
@@ -133,15 +132,15 @@ class Judgments:
         twice = np.flatnonzero((np.diff(rows) == 0) & (np.diff(columns) == 0))
         if twice.size:
             query, item = queries[rows[twice[0]]], gallery[columns[twice[0]]]
-            raise DataError(f"the pair of query {query} and item {item} is given twice; every item is judged once")
+            raise DataError(f"the pair of query {query} and item {item} occurs twice; give every pair once")
         indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=queries.size))])
         grades = None if gains is None else np.asarray(gains, dtype=np.float64)[reachable][order]
         return cls(queries, gallery, indptr, columns, unreachable, gains=grades, **options)
 
     def without(self, query_ids: IntArray, gallery_ids: IntArray) -> Judgments:
-        """As if these queries and items had never been: of the others, those with a positive left are the queries.
+        """Judgments without these queries and items; queries that lose all their positives are dropped too.
 
-        Positives outside the gallery stay outside, and count towards R as before.
+        Positives outside the gallery still count towards R.
 
         Example:
             >>> qrels = Judgments.from_pairs([7, 8], [1, 2, 3], [7, 7, 8], [3, 1, 2])
@@ -149,32 +148,32 @@ class Judgments:
             >>> rest.query_ids.tolist(), rest.gallery_ids.tolist(), rest.n_positives.tolist()
             ([7], [1], [1])
         """
-        asked, ranked = ~np.isin(self.query_ids, query_ids), ~np.isin(self.gallery_ids, gallery_ids)
-        there = asked[self.rows] & ranked[self.indices]
-        positive = there if self.gains is None else there & (self.gains > 0)
-        asked &= np.bincount(self.rows[positive], minlength=asked.size) > 0
-        entries = there & asked[self.rows]
-        counts = np.bincount(self.rows[entries], minlength=asked.size)[asked]
+        queries, items = ~np.isin(self.query_ids, query_ids), ~np.isin(self.gallery_ids, gallery_ids)
+        entries = queries[self.rows] & items[self.indices]
+        positive = entries if self.gains is None else entries & (self.gains > 0)
+        queries &= np.bincount(self.rows[positive], minlength=queries.size) > 0
+        entries = entries & queries[self.rows]
+        counts = np.bincount(self.rows[entries], minlength=queries.size)[queries]
         return replace(
             self,
-            query_ids=self.query_ids[asked],
-            gallery_ids=self.gallery_ids[ranked],
+            query_ids=self.query_ids[queries],
+            gallery_ids=self.gallery_ids[items],
             indptr=np.append(0, np.cumsum(counts)),
-            indices=(np.cumsum(ranked) - 1)[self.indices[entries]],
-            unreachable=self.unreachable[asked],
-            query_folds=None if self.query_folds is None else self.query_folds[asked],
-            gallery_folds=None if self.gallery_folds is None else self.gallery_folds[ranked],
+            indices=(np.cumsum(items) - 1)[self.indices[entries]],
+            unreachable=self.unreachable[queries],
+            query_folds=None if self.query_folds is None else self.query_folds[queries],
+            gallery_folds=None if self.gallery_folds is None else self.gallery_folds[items],
             gains=None if self.gains is None else self.gains[entries],
         )
 
     @property
     def n_positives(self) -> IntArray:
-        """(Q,) R of every query: positives in the gallery and unreachable ones."""
+        """(Q,) R of every query: its positives, unreachable ones included."""
         return np.asarray(np.diff(self.indptr) + self.unreachable, dtype=np.int64)
 
     @property
     def n_relevant(self) -> IntArray:
-        """(Q,) R of every query where a positive is an item of gain above 0; unreachable ones count too.
+        """(Q,) R of every query, counting items of gain above 0 and unreachable positives.
 
         Example:
             >>> Judgments.from_pairs([7], [1, 2], [7, 7, 7], [1, 2, 3], gains=[0.5, 0, 1]).n_relevant.tolist()
@@ -192,7 +191,7 @@ class Judgments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatedPairs:
-    """Graded judgments for correlation: one row per ordered (query, item) pair.
+    """Ratings for rank correlation: one row per ordered (query, item) pair.
 
     Attributes:
         query_ids: (P,) int64.
@@ -205,7 +204,7 @@ class RatedPairs:
     ratings: FloatArray
 
     def without(self, query_ids: IntArray, item_ids: IntArray) -> RatedPairs:
-        """The pairs of which neither side is among these.
+        """The pairs whose query and item are both not among these.
 
         Example:
             >>> pairs = RatedPairs(np.array([1, 1, 2]), np.array([7, 8, 7]), np.array([5.0, 0.5, 0.5]))
@@ -218,12 +217,12 @@ class RatedPairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparisons:
-    """Images, each beside a caption that is right and one that is wrong.
+    """Items that pair an image with a right and a wrong caption.
 
     Attributes:
-        item_ids: (P,) int64, none repeated.
-        image_ids: (P,) int64, the image of each item; one image may have several.
-        among: (I,) int64, all images that are drawn from for an interval; these may be more than the part's own.
+        item_ids: (P,) unique int64.
+        image_ids: (P,) int64, the image of each item; one image may have several items.
+        among: (I,) int64, the images from which intervals draw; they may include images of other parts.
 
     Example:
         >>> Comparisons(np.array([0, 1]), np.array([7, 7]), np.array([7, 8])).image_ids.tolist()
@@ -237,16 +236,16 @@ class Comparisons:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopK:
-    """The best items per query. A run cut short knows its depth.
+    """The top items of every query.
 
     Attributes:
         query_ids: (Q,) int64.
-        ids: (Q, depth) gallery ids, best first; of equal scores the lower gain first.
+        ids: (Q, depth) gallery ids, best first; among equal scores the lower gain comes first.
         scores: (Q, depth) float64, or None when only the order is known.
-        cut: (Q,) items beyond the depth that score as high as the last one, or None when unknown.
+        cut: (Q,) number of items beyond the depth that tie with the last one, or None when unknown.
 
     Raises:
-        MalformedRun: the ids are no whole numbers, not (Q, depth), or one stands twice in a row.
+        MalformedRun: ids are not integers of shape (Q, depth), or a row repeats an id.
 
     Example:
         >>> TopK(np.array([5]), np.array([[30, 10]])).depth
@@ -261,30 +260,29 @@ class TopK:
     def __post_init__(self) -> None:
         if self.ids.dtype.kind not in "iu" or self.ids.ndim != 2 or len(self.ids) != self.query_ids.size:
             raise MalformedRun(
-                f"top items are {self.ids.dtype} of shape {self.ids.shape} for {self.query_ids.size} queries; need "
-                "whole-number ids, a row for each query"
+                f"top items have type {self.ids.dtype} and shape {self.ids.shape} for {self.query_ids.size} queries; "
+                "need integer ids, one row per query"
             )
         ordered = np.sort(self.ids, axis=1)
         repeated = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
         if repeated.size:
             raise MalformedRun(
-                f"the top items of query {self.query_ids[repeated[0]]} name an id twice; every item has one rank"
+                f"the top items of query {self.query_ids[repeated[0]]} repeat an id; list every item once"
             )
 
     @property
     def depth(self) -> int:
-        """Items known per query."""
+        """Number of items per query."""
         return int(self.ids.shape[1])
 
 
 def look_up_gains(
     top: TopK, judgments: Judgments, k: int, metric: str, *, degrees: bool = False
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """(Q, K) gain of each of the top K items, 0 where it was not judged, and (Q, K) whether it was.
+    """(Q, K) gains of the top K items, 0 for unjudged items, and (Q, K) bool, whether each item was judged.
 
-    The judgments are of the same queries in the same order, with gains; a gallery of fewer items has a shorter top.
-    ``metric`` is named in messages. With ``degrees`` a gain is one of being positive: from 0 to 1, and every query has
-    an item above 0.
+    The judgments must have gains and the same queries in the same order; K is at most the size of the gallery.
+    ``metric`` is named in messages. With ``degrees``, gains must lie in [0, 1] and every query needs one above 0.
 
     Example:
         >>> qrels = Judgments(np.array([5]), np.array([7, 8, 9]), [0, 2], [0, 2], [0], gains=np.array([1.0, 0.5]))
@@ -293,9 +291,9 @@ def look_up_gains(
     """
     check_whole(f"{metric}: k", k)
     if judgments.gains is None or not np.array_equal(top.query_ids, judgments.query_ids):
-        raise DataError(f"{metric}: needs judgments with gains, of the queries that were ranked and in their order")
+        raise DataError(f"{metric}: the judgments need gains, and the ranked queries in the same order")
     if not top.query_ids.size:
-        raise DataError(f"{metric}: there is no query to measure")
+        raise DataError(f"{metric}: there are no queries")
     if degrees:
         _check_degrees(judgments, judgments.gains, metric)
     shown = min(k, judgments.gallery_ids.size - judgments.without_self)
@@ -318,10 +316,10 @@ def look_up_gains(
 def _check_degrees(judgments: Judgments, gains: FloatArray, metric: str) -> None:
     wrong = gains[~((gains >= 0) & (gains <= 1))]
     if wrong.size:
-        raise DataError(f"{metric}: gain {wrong[0]} of a judged item; degrees are from 0 to 1")
+        raise DataError(f"{metric}: a judged item has gain {wrong[0]}, expected a degree from 0 to 1")
     if not judgments.n_relevant.all():
         query = judgments.query_ids[judgments.n_relevant == 0][0]
-        raise DataError(f"{metric}: no judged item of query {query} has a gain above 0; leave the query out")
+        raise DataError(f"{metric}: query {query} has no item of gain above 0; leave the query out")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -333,12 +331,12 @@ class PositiveRanks:
         indptr: (Q + 1,) row boundaries of ``ranks``.
         ranks: (P,) 1-based ranks, ascending within a query.
         n_positives: (Q,) R, unreachable positives included.
-        n_gallery: (Q,) gallery size each query was ranked against.
-        ties: (Q,) gallery items other than positives whose score equals that of a positive.
+        n_gallery: (Q,) size of the gallery of each query.
+        ties: (Q,) number of items other than positives that tie with a positive.
 
     Raises:
-        MalformedRun: ranks that are no whole numbers from 1, do not rise within a query, go beyond the gallery, or are
-            more than R; a query with R = 0.
+        MalformedRun: ranks are not integers from 1, do not increase within a query, exceed the gallery size, or are
+            more than R; or a query has R = 0.
     """
 
     query_ids: IntArray
@@ -349,29 +347,30 @@ class PositiveRanks:
     ties: IntArray
 
     def __post_init__(self) -> None:
-        found, rows = np.diff(self.indptr), np.repeat(np.arange(self.query_ids.size), np.diff(self.indptr))
+        n_ranks = np.diff(self.indptr)
+        rows = np.repeat(np.arange(self.query_ids.size), n_ranks)
         if self.ranks.dtype.kind not in "iu" or not self.query_ids.size:
             raise MalformedRun(
-                f"ranks are {self.ranks.dtype}, of {self.query_ids.size} queries; need whole numbers from 1, of at "
+                f"ranks have type {self.ranks.dtype} for {self.query_ids.size} queries; need integers from 1, and at "
                 "least one query"
             )
         rises = np.append(True, (np.diff(self.ranks) > 0) | (np.diff(rows) > 0))[: rows.size]
         bad = np.flatnonzero((self.ranks < 1) | (self.ranks > self.n_gallery[rows]) | ~rises)
         if bad.size:
             raise MalformedRun(
-                f"rank {self.ranks[bad[0]]} of query {self.query_ids[rows[bad[0]]]}: the ranks of its positives must "
-                f"rise, from 1 to at most {self.n_gallery[rows[bad[0]]]}, the size of its gallery"
+                f"query {self.query_ids[rows[bad[0]]]} has rank {self.ranks[bad[0]]}; the ranks of its positives must "
+                f"increase, from 1 to at most {self.n_gallery[rows[bad[0]]]}, the size of its gallery"
             )
-        bad = np.flatnonzero((self.n_positives < found) | (self.n_positives < 1))
+        bad = np.flatnonzero((self.n_positives < n_ranks) | (self.n_positives < 1))
         if bad.size:
             raise MalformedRun(
-                f"query {self.query_ids[bad[0]]} has R = {self.n_positives[bad[0]]} and {found[bad[0]]} ranks; R "
+                f"query {self.query_ids[bad[0]]} has R = {self.n_positives[bad[0]]} and {n_ranks[bad[0]]} ranks; R "
                 "counts every positive and is at least 1"
             )
 
     @classmethod
     def of(cls, ranks: Sequence[Sequence[int]], n_positives: ArrayLike = (), n_gallery: int = 100) -> PositiveRanks:
-        """Ranks written by hand, one ascending list per query; R is the list's length unless given.
+        """Build from one ascending list of ranks per query; R defaults to the length of the list.
 
         Example:
             >>> PositiveRanks.of([[2, 9], [1]]).best.tolist()
@@ -385,7 +384,7 @@ class PositiveRanks:
 
     @property
     def best(self) -> IntArray:
-        """(Q,) rank of the best positive; gallery size + 1 where every positive is unreachable."""
+        """(Q,) rank of the best positive; gallery size + 1 where all positives are unreachable."""
         worst = self.n_gallery + 1
         has_any = np.diff(self.indptr) > 0
         worst[has_any] = self.ranks[self.indptr[:-1][has_any]]

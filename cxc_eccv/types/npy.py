@@ -1,4 +1,4 @@
-"""The npy format, read strictly: a header that says exactly what follows it, and no pickled objects."""
+"""A strict reader of the npy format: the header must match the data, and pickled objects are refused."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ PICKLED = (
 
 
 def array_of_npy(file: IO[bytes], size: int) -> NDArray[Any]:
-    """The array that an npy stream holds, read to the end of the stream."""
+    """The array of an npy stream, which must end with the array."""
     version = np.lib.format.read_magic(file)
     if version not in LENGTH_BYTES:
         raise ValueError(f"npy format {'.'.join(map(str, version))}, expected 1.0 or 2.0")
     width = LENGTH_BYTES[version]
     length = int.from_bytes(_take(file, width), "little")
     if length > LONGEST_HEADER:
-        raise ValueError(f"a header of {length} bytes, more than {LONGEST_HEADER}")
+        raise ValueError(f"a header of {length} bytes, expected at most {LONGEST_HEADER}")
     kind, in_columns, shape = _header(_take(file, length))
     needed, there = math.prod(shape) * kind.itemsize, size - len(np.lib.format.MAGIC_PREFIX) - 2 - width - length
     if needed != there:
-        raise ValueError(f"an array of {needed} bytes, {shape} of {kind}, where {there} bytes are")
+        raise ValueError(f"a header for {needed} bytes, {shape} of {kind}, before {there} bytes")
     flat = np.empty(math.prod(shape), dtype=kind)
     if needed:
         _fill(flat.view(np.uint8).data, file)
-    if file.read(1):  # also what makes an archive compare its checksum
+    if file.read(1):  # reading to the end also makes a zip archive compare its checksum
         raise ValueError("bytes after the end of the array")
     return flat.reshape(shape, order="F" if in_columns else "C")
 
@@ -45,14 +45,14 @@ def _header(text: bytes) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     try:
         header = ast.literal_eval(text.decode("ascii"))
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
-        raise ValueError("a header that cannot be read") from None
+        raise ValueError("a header that cannot be parsed") from None
     if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
-        raise ValueError("a header without just descr, fortran_order and shape")
+        raise ValueError("a header whose keys are not descr, fortran_order and shape")
     shape, in_columns, descr = header["shape"], header["fortran_order"], header["descr"]
     if not isinstance(shape, tuple) or any(type(length) is not int or length < 0 for length in shape):
-        raise ValueError("a header whose shape is no tuple of whole numbers")
+        raise ValueError("a header whose shape is not a tuple of whole numbers")
     if len(shape) > MOST_DIMENSIONS or max(shape, default=0) > np.iinfo(np.int32).max:
-        raise ValueError("a header whose shape is beyond any run's")
+        raise ValueError("a header whose shape is too large")
     if not isinstance(in_columns, bool):
         raise ValueError("a header whose fortran_order is neither True nor False")
     return _kind(descr), in_columns, shape
@@ -66,7 +66,7 @@ def _kind(descr: object) -> np.dtype[Any]:
     if kind is not None and kind.hasobject:
         raise ValueError(PICKLED)
     if kind is None or kind.kind not in KINDS:
-        raise ValueError(f"values of type {descr!a:.60}, expected numbers; of bfloat16 save .float().numpy()")
+        raise ValueError(f"values of type {descr!a:.60}, expected numbers; save bfloat16 as .float().numpy()")
     return kind
 
 

@@ -1,6 +1,6 @@
-"""The footer of a Parquet file, as far as it says how much the file holds.
+"""Reads from a Parquet footer how much data the file claims to hold.
 
-pyarrow ends the process where it looks into some damaged footers; this reads the few numbers that are needed first.
+pyarrow aborts the process on some damaged footers, so these few numbers are read and checked first.
 
 References:
     Apache Thrift, compact protocol; Apache Parquet, parquet.thrift.
@@ -15,27 +15,27 @@ MARK = b"PAR1"
 LARGEST_FOOTER = 1 << 26
 
 SCHEMA, ROW_GROUPS, COLUMNS, META, PATH, VALUES, UNPACKED = 2, 4, 1, 3, 3, 5, 6
-"""Numbers of the fields that are read: of the file, its row groups, their chunks, and the chunks' metadata."""
+"""Field numbers in the file's metadata, its row groups, their chunks, and the chunks' metadata."""
 
 TYPE, LENGTH, CHILDREN = 1, 2, 5
-"""Likewise, of an element of the schema."""
+"""Field numbers in an element of the schema."""
 
 WIDTHS = (1, 4, 8, 12, 4, 8)
-"""Bytes of a value by physical type, as far as all values of a type are alike."""
+"""Bytes of a value by physical type, for types of fixed size."""
 
 TEXT, FIXED = 6, 7
-"""Physical types of texts, and of bytes whose length the schema says."""
+"""Physical types of texts, and of bytes whose length the schema gives."""
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 
 
 class Chunk(NamedTuple):
-    """What one column has in one row group."""
+    """One column of one row group."""
 
-    path: str  # names from the column to the values, as votes.list.element
+    path: str  # names from the column to the values, such as votes.list.element
     width: int | None  # bytes of a value, None for texts
     values: int
-    unpacked: int  # bytes of its pages when they are unpacked
+    unpacked: int  # bytes of its uncompressed pages
 
 
 def read_footer(path: Path) -> list[Chunk]:
@@ -46,7 +46,7 @@ def read_footer(path: Path) -> list[Chunk]:
         end = file.read(8)
         length = int.from_bytes(end[:4], "little")
         if end[4:] != MARK or length > min(size - 8, LARGEST_FOOTER):
-            raise ValueError("no Parquet footer at the end of the file")
+            raise ValueError("the file does not end with a Parquet footer")
         file.seek(size - 8 - length)
         data = file.read(length)
     try:
@@ -58,7 +58,7 @@ def read_footer(path: Path) -> list[Chunk]:
             for column, width in zip(group[COLUMNS], widths, strict=True)
         ]
     except (LookupError, TypeError, AttributeError, UnicodeDecodeError, RecursionError):
-        raise ValueError("a damaged Parquet footer") from None
+        raise ValueError("the Parquet footer is damaged") from None
 
 
 def _width(leaf: dict[int, Any]) -> int | None:
@@ -72,7 +72,7 @@ def _chunk(meta: dict[int, Any], width: int | None) -> Chunk:
 
 
 class _Reader:
-    """Thrift's compact protocol: a struct becomes a dict of field number to value."""
+    """Reads Thrift's compact protocol; a struct becomes a dict of field number to value."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -122,6 +122,6 @@ class _Reader:
             return [self.value(head & 15) for _ in range(count)]
         if kind == DOUBLE:
             return self.take(8)
-        if kind in (BYTE, TRUE, FALSE):  # in a list, a truth value takes a byte
+        if kind in (BYTE, TRUE, FALSE):  # in a list, a bool takes a byte
             return self.byte()
-        raise LookupError(kind)  # a map, which Parquet's footer has not
+        raise LookupError(kind)  # a map, which Parquet footers do not have

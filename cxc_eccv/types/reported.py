@@ -1,4 +1,4 @@
-"""Reports: numbers, and what they were computed from."""
+"""Reports: results and their provenance."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
 
 SPREAD = "_std"
-"""End of the label of a standard deviation over a metric's samples."""
+"""Suffix of a metric's label that stands for the standard deviation over its samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What labels could make of a number, if those retrieved pairs had them that nobody judged.
+    """Range of a value over all labels that its unjudged retrieved pairs could have.
 
     Attributes:
         low, high: lowest and highest value under any labels of these pairs.
-        unjudged: how many these pairs are.
-        retrieved: retrieved pairs in all.
-        expected: mean value under random labels, each pair positive with its own probability; None where none is known.
+        unjudged: number of unjudged retrieved pairs.
+        retrieved: number of retrieved pairs.
+        expected: mean value under random labels, each pair positive with its probability; None without probabilities.
     """
 
     low: float
@@ -40,7 +40,7 @@ class Bounds:
 
     @property
     def share(self) -> float:
-        """Of the retrieved pairs those that nobody judged."""
+        """Share of the retrieved pairs that are unjudged."""
         return self.unjudged / self.retrieved
 
 
@@ -49,14 +49,14 @@ class Result:
     """One number of a report.
 
     Attributes:
-        task, direction, metric: the key's parts; direction is empty for a whole-task number.
+        task, direction, metric: parts of the key; direction is empty for a number of the whole task.
         value: fraction in [0, 1], or a plain rank.
-        low, high: bounds of the interval, or None where none is computed.
-        n_queries: queries the value averages.
-        ties: queries in which an item tied with a positive.
-        coverage: share of the judged among the needed pairs, or None where every pair is judged.
-        parameters: what the metric was called with.
-        bounds: over the labels of pairs that nobody judged; None where they were not asked for, or are not known.
+        low, high: ends of the confidence interval, or None.
+        n_queries: number of queries that the value averages.
+        ties: number of queries in which an item ties with a positive.
+        coverage: share of the needed pairs that are judged, or None where all are.
+        parameters: parameters of the metric.
+        bounds: bounds over the labels of unjudged pairs, or None.
     """
 
     task: str
@@ -84,19 +84,19 @@ class Result:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """All results of one run, and what they were computed from.
+    """All results of one run and their provenance.
 
-    Printed it shows the tables of the command line, at the end of a notebook's cell the same as HTML.
+    ``print`` shows the tables of the command line; a notebook shows them as HTML.
 
     Attributes:
         results: one row per task, direction and metric.
-        skipped: task or task/direction to the reason why it was not computed.
-        provenance: data version and hash, package versions, run file, command.
-        per_query: the value of every query, or None where it was not asked for: ``query_id``, ``task``, ``direction``,
-            ``metric``, ``value``, and ``best_rank``, the rank of the query's best positive, null where the task ranks
-            no positives.
-        examples: chosen queries with their top items, as of a saved report; None where they are not made yet.
-        origin: with ``per_query`` the run and the raw files, from which :meth:`save` makes the examples.
+        skipped: task or task/direction to the reason why it was skipped.
+        provenance: version and hash of the data, package versions, run file, command.
+        per_query: the value of every query, or None unless evaluated with ``per_query=True``. Columns: ``query_id``,
+            ``task``, ``direction``, ``metric``, ``value``, and ``best_rank``, the rank of the query's best positive,
+            null where the task ranks no positives.
+        examples: chosen queries with their top items, from a saved report; None before :meth:`save` makes them.
+        origin: with ``per_query``, the run and the raw files from which :meth:`save` makes the examples.
 
     Example:
         >>> print(Report((Result("coco_5k", "i2t", "recall_at_1", 0.5, 5000, low=0.48, high=0.52),), {}, {}))
@@ -120,7 +120,7 @@ class Report:
 
     @property
     def name(self) -> str:
-        """What was scored: the model's name, else that of the run file, else nothing; on which part and which labels.
+        """Name of the model or of the run file, with the part of the split and the labels it was scored on.
 
         Example:
             >>> Report((), {}, {"run": {"file": "clip.npz"}}).name
@@ -135,7 +135,7 @@ class Report:
 
     @property
     def labels(self) -> str:
-        """The sources of labels that stand in for those of the tasks; empty where every task has its own.
+        """The sources of labels that replace those of the tasks, or an empty string.
 
         Example:
             >>> facts = {"sources": ["coco", "mine"], "files": {"mine": {"version": "1.0.0"}}}
@@ -149,7 +149,7 @@ class Report:
 
     @property
     def restriction(self) -> str:
-        """On which part of its split it was scored, in words; empty where that was all of it.
+        """The part of the split that was scored, in words; empty for the whole split.
 
         Example:
             >>> facts = {"limit": 200, "unreadable_images": 2, "images": {"used": 198, "of": 5000}}
@@ -167,20 +167,20 @@ class Report:
 
     @property
     def _parts(self) -> list[str]:
-        """How much of each side was scored, where that is not all of it."""
+        """How many images and captions were scored, if not all."""
         facts = self.provenance.get("restriction") or {}
         counts = ((side, facts[side]) for side in ("images", "captions") if side in facts)
         return [f"{count['used']:,} of {count['of']:,} {side}" for side, count in counts]
 
     @property
     def scores(self) -> dict[str, float]:
-        """Key to value, the ``scores`` table of report.json."""
+        """Key to value, as under ``scores`` in report.json."""
         return {result.key: result.value for result in self.results}
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row per result, the values in the report's units: fractions, plain ranks, RSUM in percent.
+        """A data frame with one row per result, in the report's units: fractions, plain ranks, RSUM in percent.
 
-        Bounds over the unjudged, where the report has them, are further columns: ``bounds_low`` and so on.
+        Bounds over unjudged pairs, if the report has them, are in the columns ``bounds_low`` and so on.
 
         Example:
             >>> report = Report((Result("coco_5k", "i2t", "mrr", 0.5, 5000),), {}, {})
@@ -200,22 +200,22 @@ class Report:
         return pd.DataFrame(rows, columns=[*COLUMNS, *added]).astype(dict.fromkeys([*MAYBE_LACKING, *added], float))
 
     def save(self, folder: str | Path, *, images: str | Path | None = None) -> list[Path]:
-        """Write the folder that ``cxc-eccv evaluate --output`` writes; :func:`cxc_eccv.load_report` reads it.
+        """Write the report to a folder, as ``cxc-eccv evaluate --output`` does; :func:`cxc_eccv.load_report` reads it.
 
-        It holds report.json, per_query.parquet, examples.parquet, report.md and report.html. All appear at once, in
-        place of those of an earlier report; other files of the folder are kept. A report that was evaluated with
-        ``per_query=True`` is saved with the values of its queries, for comparisons, and with queries to look at.
+        The files are report.json, per_query.parquet, examples.parquet, report.md and report.html. They replace those
+        of an earlier report all at once; other files in the folder are kept. A report evaluated with
+        ``per_query=True`` also saves the values of its queries, for comparisons, and example queries.
 
         Args:
-            folder: made where it is not there.
+            folder: created if it does not exist.
             images: folder with the image files, at any depth, for thumbnails in the HTML page.
 
         Returns:
-            The files.
+            The paths of the files.
 
         Raises:
-            InvalidOption: ``folder`` is a file, or the folder this process works in; ``images`` is no folder.
-            WriteFailed: ``folder`` cannot be written; an earlier report in it is whole.
+            InvalidOption: ``folder`` is a file or the current working directory; ``images`` is not a folder.
+            WriteFailed: ``folder`` cannot be written; an earlier report in it stays intact.
 
         Example:
             >>> import tempfile
@@ -242,7 +242,7 @@ MAYBE_LACKING = ("low", "high", "coverage")
 
 
 def group_by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
-    """Reason to all that it was given for, in their order."""
+    """Reason to the names it applies to, in their order."""
     grouped: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         grouped.setdefault(reason, []).append(name)

@@ -1,4 +1,4 @@
-"""Concepts that images show, for the metrics that explain a failed query."""
+"""Concepts that images show, for the metrics that explain failed queries."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.types.ids import FloatArray, IntArray
 
 Concepts = Mapping[str, FloatArray]
-"""What one image shows: concept to the areas of its instances, each as a share of the image; NaN where unknown.
+"""Concepts of one image: name to the areas of its instances as shares of the image, NaN where unknown.
 
-A source that tells only which concepts there are gives each an empty array.
+A source that names concepts without instances gives empty arrays.
 """
 
 Similarity = Callable[[Sequence[str]], FloatArray]
-"""From N concepts to their (N, N) similarities, symmetric and in [0, 1], or NaN; asked once for all that occur."""
+"""Maps N concepts to their (N, N) similarities, symmetric and in [0, 1] or NaN; called once for all concepts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConceptPairs:
-    """What the right image and the one retrieved in its place show, for every failed query.
+    """Concepts of the right image and of the wrongly retrieved image, for every failed query.
 
     Attributes:
         query_ids: (F,) ids.
-        truths: F concepts of the ground truth, at least one each.
-        retrieved: F concepts of the image at the top; there may be none.
+        truths: for each query the concepts of its right image, at least one.
+        retrieved: for each query the concepts of the image at rank 1, possibly none.
 
     Raises:
-        DataError: lengths differ, a ground truth shows no concept, or an area is not a share of an image.
+        DataError: lengths differ, a right image shows no concept, or an area is not a share of an image.
 
     Example:
         >>> import numpy as np
@@ -56,51 +56,47 @@ and at most 1, or NaN where unknown
         for query_id, truth in zip(self.query_ids, self.truths, strict=True):
             if not truth:
                 raise DataError(
-                    f"the ground truth of query {query_id} shows no concept, so that nothing can agree with it; leave "
-                    "the failure out and count it"
+                    f"the ground truth of query {query_id} shows no concept, so no agreement can be measured; leave "
+                    "this failure out"
                 )
-        for query_id, shown in self._each_image():
-            _check_areas(query_id, shown)
+        for query_id, concepts in self._each_image():
+            _check_areas(query_id, concepts)
 
     def __len__(self) -> int:
         return len(self.query_ids)
 
     def refuse_uncounted(self, metric: str, *, sized: bool = False) -> None:
-        """Raise where a concept comes without its instances, whose number would silently be 0.
+        """Raise DataError where a concept has no instances, which would silently count as 0.
 
         Args:
-            metric: what counts them, for the message.
-            sized: whether it needs the area of each as well.
-
-        Raises:
-            DataError: names the first such query and concept.
+            metric: the metric that counts instances, for the message.
+            sized: whether the metric also needs the area of every instance.
         """
-        for query_id, shown in self._each_image():
-            for concept, areas in shown.items():
+        for query_id, concepts in self._each_image():
+            for concept, areas in concepts.items():
                 if not areas.size or (sized and np.isnan(areas).any()):
                     lack = "an instance of unknown area" if areas.size else "no instances"
                     raise DataError(
-                        f"query {query_id}: {concept} comes with {lack}, and {metric} needs "
-                        f"{'the size of each' if sized else 'their number'}; take a source that has the box of every "
+                        f"query {query_id}: {concept} has {lack}, but {metric} needs "
+                        f"{'the size of each' if sized else 'their number'}; use a source with a box for every "
                         "instance, such as instances_val2014.json, not categories alone"
                     )
 
     def _each_image(self) -> Iterator[tuple[int, Concepts]]:
-        """What each image shows, once, as images come again and again; with the first query that has it."""
+        """The concepts of every distinct image, with the first query that has it."""
         seen: set[int] = set()
         for query_id, *both in zip(self.query_ids, self.truths, self.retrieved, strict=True):
-            for shown in both:
-                if id(shown) not in seen:
-                    seen.add(id(shown))
-                    yield int(query_id), shown
+            for concepts in both:
+                if id(concepts) not in seen:
+                    seen.add(id(concepts))
+                    yield int(query_id), concepts
 
 
-def _check_areas(query_id: int, shown: Concepts) -> None:
-    """Raise where an area is neither a share of the image nor NaN."""
-    areas = np.concatenate(list(shown.values())) if shown else np.empty(0)
+def _check_areas(query_id: int, concepts: Concepts) -> None:
+    areas = np.concatenate(list(concepts.values())) if concepts else np.empty(0)
     if not ((areas <= 0) | (areas > 1)).any():
         return
-    concept, area = next((name, area) for name, own in shown.items() for area in own if area <= 0 or area > 1)
+    concept, area = next((name, area) for name, sizes in concepts.items() for area in sizes if area <= 0 or area > 1)
     raise DataError(
         f"query {query_id}: {concept} has an instance of area {area}; need shares of the image, above 0 and at most 1, "
         "or NaN where unknown"

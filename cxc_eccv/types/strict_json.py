@@ -1,4 +1,4 @@
-"""JSON, read strictly: every key once, finite numbers, whole characters, a few levels; and what its parts may be."""
+"""A strict JSON reader (unique keys, finite numbers, valid Unicode, few levels), and shapes to check values against."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 DEEPEST = 64
-"""Levels of lists and objects; real files have fewer than ten."""
+"""Most levels of lists and objects; real files have fewer than ten."""
 
 MOST_CONTAINERS = 1 << 23
-"""Lists and objects of one text: three times those of instances_train2014.json. In memory each is 20 times its text."""
+"""Most lists and objects of one text, three times those of instances_train2014.json; each takes 20 times its text."""
 
 BRACKETS = b'[]{}"'
 ALL_ELSE = bytes(set(range(256)) - set(BRACKETS))
@@ -24,7 +24,7 @@ SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class JsonFault(ValueError):
-    """What strict JSON does not have: ``place`` in the text, what was ``found`` there, and what is ``expected``."""
+    """A fault in a JSON text: its ``place``, what was ``found`` there, and what is ``expected``."""
 
     def __init__(self, place: str, found: str, expected: str) -> None:
         self.place, self.found, self.expected = place, found, expected
@@ -38,7 +38,7 @@ def decode_json(text: str, *, parse_float: Callable[[str], Any] = float) -> Any:
 
 
 def scan_json(text: str, start: int) -> tuple[Any, int]:
-    """The value that begins at ``start`` of a text, as strict as :func:`decode_json`, and the place after it."""
+    """The value that starts at ``start``, read as strictly as by :func:`decode_json`, and the position after it."""
     value, end = _strictly("", lambda decoder: decoder.raw_decode(text, start), float)
     _check_containers(text[start:end])
     _check_surrogates(text[start:end], value)
@@ -79,18 +79,18 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _too_deep() -> JsonFault:
-    return JsonFault("", "lists or objects nested without end", "a few levels")
+    return JsonFault("", "lists or objects nested too deep", "a few levels")
 
 
 def _check_containers(text: str) -> None:
-    """Look at the brackets alone, before anything is made of them."""
+    """Count brackets before parsing, which would build every list and object in memory."""
     opened = text.count("[") + text.count("{")
     if opened > MOST_CONTAINERS:
         raise JsonFault("", f"{opened:,} lists and objects", f"at most {MOST_CONTAINERS:,}")
     if opened <= DEEPEST:
         return
     unescaped = text.encode(errors="surrogatepass").replace(b"\\\\", b"").replace(b'\\"', b"")
-    signs = unescaped.translate(None, ALL_ELSE).replace(b'""', b"")  # what stays of texts without brackets
+    signs = unescaped.translate(None, ALL_ELSE).replace(b'""', b"")  # drops strings without brackets
     outside = np.frombuffer(b"".join(signs.split(b'"')[::2]), dtype=np.uint8)
     steps = np.where((outside == ord("[")) | (outside == ord("{")), np.int32(1), np.int32(-1))
     if steps.size and int(np.cumsum(steps, dtype=np.int32).max()) > DEEPEST:
@@ -107,12 +107,12 @@ def _check_surrogates(text: str, value: object) -> None:
 
 
 LARGEST = 1e12
-"""No count, rank or sum is as large."""
+"""Above every count, rank and sum."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of values: what tells them from others, and how messages call them."""
+    """A kind of values: a test for them, and their name in messages."""
 
     holds: Callable[[Any], bool]
     expected: str
@@ -120,20 +120,20 @@ class Kind:
 
 @dataclass(frozen=True)
 class Each:
-    """An object with any names, whose values have one shape."""
+    """An object with any keys, whose values share one shape."""
 
     of: Shape
 
 
 @dataclass(frozen=True)
 class Loose:
-    """An object in which these entries may be absent, a text or number may be null, and others may stand."""
+    """An object whose entries are optional and may be null if they are text or numbers; others are allowed."""
 
     entries: Mapping[str, Shape]
 
 
 Shape = Kind | Each | Loose | list[Any] | Mapping[str, Any]
-"""A list has the shape of its elements, a mapping those of the entries that an object must have."""
+"""A list holds the shape of its elements, a mapping the shapes of an object's required entries."""
 
 
 def _is_number(value: object) -> bool:
@@ -150,7 +150,7 @@ MAPPING = Kind(lambda value: isinstance(value, dict), "an object")
 
 
 def check_shape(value: object, shape: Shape, place: str = "") -> None:
-    """Raise JsonFault unless a value has a shape."""
+    """Raise JsonFault unless a value has the shape."""
     if isinstance(shape, Kind):
         if not shape.holds(value):
             raise JsonFault(place, _show(value), shape.expected)
@@ -162,18 +162,18 @@ def check_shape(value: object, shape: Shape, place: str = "") -> None:
     else:
         if not isinstance(value, dict):
             raise JsonFault(place, _show(value), "an object")
-        for name, own in _entries(value, shape).items():
+        for name, entry in _entries(value, shape).items():
             if name not in value:
                 raise JsonFault(place, _show(sorted(value)), f"an entry {name!r}")
-            check_shape(value[name], own, f"{place}, {name:.60}".removeprefix(", "))
+            check_shape(value[name], entry, f"{place}, {name:.60}".removeprefix(", "))
 
 
 def _entries(value: Mapping[str, Any], shape: Each | Loose | Mapping[str, Any]) -> Mapping[str, Shape]:
     if isinstance(shape, Each):
         return dict.fromkeys(value, shape.of)
     if isinstance(shape, Loose):
-        there = {name: own for name, own in shape.entries.items() if name in value}
-        return {name: own for name, own in there.items() if not (value[name] is None and isinstance(own, Kind))}
+        present = {name: entry for name, entry in shape.entries.items() if name in value}
+        return {name: entry for name, entry in present.items() if not (value[name] is None and isinstance(entry, Kind))}
     return shape
 
 

@@ -34,7 +34,7 @@ BAD_RANKINGS = {
     "flat": ({"predictions": [3, 1]}, MalformedRun, "predictions, row 0 is 3; need a list"),
     "a mapping": ({"predictions": {5: [3, 1], 6: [2]}}, MalformedRun, "predictions, row 0 is 5"),
     "repeated": ({"predictions": [[3, 1, 3], [2, 3, 1]]}, MalformedRun, "lists item 3 twice, at ranks 1 and 3"),
-    "repeated positives": ({"references": [[1, 1], [3]]}, DataError, "query 0 and item 1 is given twice"),
+    "repeated positives": ({"references": [[1, 1], [3]]}, DataError, "query 0 and item 1 occurs twice"),
     "no positive": ({"references": [[1], []]}, DataError, "query 1 has no positive"),
     "gallery": ({"gallery_size": 2}, MalformedRun, "more than gallery_size 2"),
     "option": ({"galery_size": 3}, UnknownName, "unknown option 'galery_size'; did you mean 'gallery_size'"),

@@ -79,7 +79,7 @@ NONE = np.empty(0)
     ids=["neither", "one", "not common"],
 )
 def test_instances_that_nobody_counted_are_no_zero(function, pairs):
-    with pytest.raises(DataError, match=r"query 7: \w+ comes with no instances, and \w+ \w+ needs"):
+    with pytest.raises(DataError, match=r"query 7: \w+ has no instances, but \w+ \w+ needs"):
         function(pairs)
 
 
@@ -92,7 +92,7 @@ def test_what_needs_no_instances_takes_categories_alone():
 def test_an_unknown_area_can_be_counted_but_has_no_size():
     pairs = one({"dog": np.array([0.1, np.nan])}, DOG)
     assert concept_enumeration(pairs).tolist() == [1.0]
-    with pytest.raises(DataError, match="query 7: dog comes with an instance of unknown area"):
+    with pytest.raises(DataError, match="query 7: dog has an instance of unknown area"):
         size_disagreement(pairs)
 
 

@@ -82,9 +82,9 @@ def test_ranks_that_cannot_be_give_no_number(name, case):
 
 
 def test_bad_ranks_are_named():
-    with pytest.raises(MalformedRun, match=r"rank -3 of query 1: .* rise, from 1 to at most 100"):
+    with pytest.raises(MalformedRun, match=r"query 1 has rank -3; .* increase, from 1 to at most 100"):
         PositiveRanks.of([[2], [-3]])
-    with pytest.raises(MalformedRun, match="ranks are float64, of 1 queries; need whole numbers"):
+    with pytest.raises(MalformedRun, match="ranks have type float64 for 1 queries; need integers"):
         PositiveRanks.of([[1.7]])
     with pytest.raises(MalformedRun, match="query 0 has R = 1 and 2 ranks; R counts every positive"):
         PositiveRanks.of([[1, 2]], n_positives=[1])

@@ -82,9 +82,9 @@ def test_graded_r_precision_counts_positives_outside_the_gallery_and_needs_its_d
 @pytest.mark.parametrize(
     ("gains", "message"),
     [
-        ({1: 1.5}, r"gain 1\.5 of a judged item; degrees are from 0 to 1"),
+        ({1: 1.5}, r"a judged item has gain 1\.5, expected a degree from 0 to 1"),
         ({1: -0.5, 2: 1.0}, r"gain -0\.5"),
-        ({1: 0.0}, "no judged item of query 9 has a gain above 0"),
+        ({1: 0.0}, "query 9 has no item of gain above 0"),
     ],
 )
 def test_what_is_no_degree_gives_no_number(metric, gains, message):
@@ -106,9 +106,9 @@ def test_what_top_metrics_refuse(metric):
     for k in (0, 1.0, True, "1"):
         with pytest.raises(InvalidOption, match="whole number of at least 1"):
             metric(top(1, 2), qrels, k)
-    with pytest.raises(DataError, match="of the queries that were ranked"):
+    with pytest.raises(DataError, match="and the ranked queries in the same order"):
         metric(top(1, query=8), qrels, 1)
-    with pytest.raises(DataError, match="needs judgments with gains"):
+    with pytest.raises(DataError, match="the judgments need gains"):
         metric(top(1), Judgments.from_pairs([9], [1, 2], [9], [1]), 1)
 
 
@@ -130,7 +130,7 @@ def test_top_items_that_cannot_be_give_no_number(ids):
 def test_no_query_gives_no_number(metric):
     none = np.empty(0, dtype=np.int64)
     nothing = Judgments(none, np.array([1, 2]), [0], none, none, gains=np.empty(0))
-    with pytest.raises(DataError, match="there is no query to measure"):
+    with pytest.raises(DataError, match="there are no queries"):
         metric(TopK(none, np.empty((0, 2), dtype=np.int64)), nothing, 1)
 
 

@@ -181,7 +181,7 @@ def test_galleries_may_differ_in_size():
         ([[1], []], [[1], [2]], None, MalformedRun, "predictions: the ranking of query 1 is empty"),
         ([[1], [5, 3, 5]], [[1], [3]], None, MalformedRun, "query 1 lists item 5 twice, at ranks 1 and 3"),
         ([[1]], [[]], None, DataError, "query 0 has no positive"),
-        ([[1]], [[2, 2]], None, DataError, "query 0 and item 2 is given twice"),
+        ([[1]], [[2, 2]], None, DataError, "query 0 and item 2 occurs twice"),
         ([["a"]], [[1]], None, MalformedRun, r"ranking of query 0 is \['a'\]; need a list of whole-number ids"),
         ([[1.0]], [[1]], None, MalformedRun, "need a list"),
         ([[float("nan")]], [[1]], None, MalformedRun, "need a list"),

@@ -204,5 +204,5 @@ def test_vectors_too_small_for_float32_are_refused():
     gallery = LargeGallery(queries, qrels, Embeddings(ids, vectors), similarity="dot")
     small = vectors.astype(np.float64)
     small[7] = 1e-60
-    with pytest.raises(MalformedRun, match=f"1 of .* vectors are smaller than float32 .* the first for id {ids[7]}"):
+    with pytest.raises(MalformedRun, match=f"1 of .* vectors are too small for float32, the first for id {ids[7]}"):
         gallery.count(ids, small)

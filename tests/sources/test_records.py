@@ -64,7 +64,7 @@ def test_the_elements_of_any_list(path, values, block, indent, plain):
         ('[{"a": 1}, {"a": NaN}]', ["[1]", "NaN", "finite numbers"]),
         ('[{"a": 1}, {"b": 1, "b": 2}]', ["[1]", "key 'b'", "every key once"]),
         ('[{"a": "\\ud800"}]', ["[0]", "half a surrogate pair"]),
-        ("[" * 100_000, ["[0]", "nested without end"]),
+        ("[" * 100_000, ["[0]", "nested too deep"]),
         ("[1" + "0" * 5_000 + "]", ["[0]", "thousands of digits"]),
         ("[1] x", ["after the list", "'x'", "the end of the file"]),
     ],
