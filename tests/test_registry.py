@@ -123,8 +123,8 @@ def test_every_declaration_has_a_title_and_a_unit_of_its_own():
         ({"unit": "ranks"}, UnknownName, "did you mean 'rank'"),
         ({"bounds": (1.0, None)}, InvalidOption, "unit 'percent' is for values of at most 1"),
         ({"bounds": (0.0, 600.0), "unit": "correlation"}, InvalidOption, "declare unit='rank' or unit='number'"),
-        ({"parameters": {"k": (1, 5)}, "title": "MRR"}, InvalidOption, "a place for each of its parameters"),
-        ({"title": "MRR@{k}"}, InvalidOption, "a place for each of its parameters and no other: none"),
+        ({"parameters": {"k": (1, 5)}, "title": "MRR"}, InvalidOption, "must be those of its parameters"),
+        ({"title": "MRR@{k}"}, InvalidOption, "must be those of its parameters: none"),
     ],
 )
 def test_a_spec_that_would_be_shown_wrongly_is_refused(said, error, words):

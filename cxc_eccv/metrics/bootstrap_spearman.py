@@ -1,7 +1,4 @@
-"""Bootstrap Spearman, the correlation that the CxC paper reports, and the rank correlation behind it.
-
-That counts instead of sorting: values become integer codes once, for all pairs or drawn ones.
-"""
+"""Bootstrap Spearman, the correlation of the CxC paper."""
 
 from __future__ import annotations
 
@@ -25,24 +22,24 @@ SAMPLES_AT_ONCE = 16
 
 
 def bootstrap_spearman(pairs: RatedPairs, similarities: FloatArray, n_samples: int = 1000, seed: int = 0) -> FloatArray:
-    """Spearman correlation of ratings and similarities over random halves of the queries, one rated item for each.
+    """Spearman correlation of ratings and similarities over random halves of the queries.
 
-    Per sample: half of the queries without replacement, for each one of the items rated with it, Spearman's rho (ties
-    have average ranks). The report takes the mean; the standard deviation is ``np.std`` of the samples (ddof 0), the
-    95% interval lies between their 2.5% and 97.5% quantiles.
+    Each sample draws half of the queries without replacement and one rated item per query, and computes Spearman's rho
+    with average ranks for ties. Reports give the mean, the standard deviation (ddof 0), and the 2.5% and 97.5%
+    quantiles as the 95% interval.
 
     Args:
         pairs: P rated pairs; queries are captions for STS, images for SIS and SITS.
         similarities: (P,) the model's similarity of each pair.
         n_samples: number of samples, at least 2.
-        seed: of the draws, at least 0.
+        seed: seed of the draws, at least 0.
 
     Returns:
         (n_samples,) correlations in [-1, 1].
 
     Raises:
-        DataError: fewer than 4 queries; ratings not finite, not one per pair, or all equal in a sample.
-        MalformedRun: similarities not finite, not one per pair, or all equal in a sample.
+        DataError: there are fewer than 4 queries; ratings are not finite, not one per pair, or all equal in a sample.
+        MalformedRun: similarities are not finite, not one per pair, or all equal in a sample.
         InvalidOption: ``n_samples`` or ``seed`` is not a whole number, or too small.
 
     References:
@@ -65,26 +62,31 @@ class CodedPairs:
 
     @classmethod
     def of(cls, pairs: RatedPairs, similarities: FloatArray) -> CodedPairs:
-        """Check and code; ratings at fault are a DataError, similarities at fault a MalformedRun."""
+        """Check and code; bad ratings raise DataError, bad similarities MalformedRun."""
         shape = pairs.query_ids.shape
         if pairs.item_ids.shape != shape:
-            raise DataError(f"query_ids {shape} and item_ids {pairs.item_ids.shape}: need {SAME_ROWS}")
+            raise DataError(f"query_ids have shape {shape} and item_ids {pairs.item_ids.shape}; need {SAME_ROWS}")
         ratings, n_ratings = _codes(pairs.ratings, shape, "ratings", DataError)
         scores, n_scores = _codes(similarities, shape, "similarities", MalformedRun)
         return cls(np.stack([ratings, scores], axis=1, dtype=np.int32, casting="same_kind"), (n_ratings, n_scores))
 
     def spearman(self, batches: Iterable[IntArray]) -> FloatArray:
-        """Spearman's rho of the chosen rows of each sample: Pearson's correlation of their average ranks."""
-        found: list[Future[FloatArray]] = []
-        with ThreadPoolExecutor(1) as other:
+        """Spearman's rho of the rows of each sample: Pearson's correlation of their average ranks."""
+        futures: list[Future[FloatArray]] = []
+        with ThreadPoolExecutor(1) as worker:
             for rows in batches:
-                if found:
-                    found[-1].result()  # draws are not to pile up
-                found.append(other.submit(rank_products, self.codes, self.n_levels, rows))
-        ratings, similarities, both = np.concatenate([batch.result() for batch in found]).T
+                if futures:
+                    futures[-1].result()  # keeps draws from piling up
+                futures.append(worker.submit(rank_products, self.codes, self.n_levels, rows))
+        ratings, similarities, both = np.concatenate([batch.result() for batch in futures]).T
         undefined = np.flatnonzero((ratings == 0) | (similarities == 0))
         if undefined.size:
-            raise _constant(int(undefined[0]), rows.shape[1], ratings=bool(ratings[undefined[0]] == 0))
+            sample = undefined[0]
+            name, error = ("ratings", DataError) if ratings[sample] == 0 else ("similarities", MalformedRun)
+            raise error(
+                f"bootstrap_spearman, sample {sample}: the {name} of all {rows.shape[1]} chosen pairs are equal, "
+                "so their rank correlation is undefined. Use more rated pairs, or a model that scores them differently."
+            )
         correlations: FloatArray = both / np.sqrt(ratings * similarities)
         return correlations.clip(-1.0, 1.0)
 
@@ -94,7 +96,7 @@ def _codes(
 ) -> tuple[IntArray, int]:
     array = np.asarray(values)
     if array.dtype.kind not in "fiu":
-        raise error(f"{name} are of type {array.dtype}; need real numbers")
+        raise error(f"{name} have type {array.dtype}; need real numbers")
     if array.ndim != 1 or array.shape != shape:
         raise error(f"{name} have shape {array.shape} for rated pairs of shape {shape}; need {SAME_ROWS}")
     bad = np.flatnonzero(~np.isfinite(array))
@@ -107,27 +109,20 @@ def _codes(
     return codes, distinct.size
 
 
-def _constant(sample: int, n_rows: int, *, ratings: bool) -> CxcEccvError:
-    name, error = ("ratings", DataError) if ratings else ("similarities", MalformedRun)
-    return error(
-        f"bootstrap_spearman, sample {sample}: the {name} of all {n_rows} chosen pairs are equal, "
-        "so their rank correlation is undefined. "
-        "Use more rated pairs, or a model that tells them apart."
-    )
-
-
 def query_draws(pairs: RatedPairs, n_samples: int = 1000, seed: int = 0) -> Iterator[IntArray]:
-    """Rows of the rated pairs that each sample correlates."""
+    """The rows of the rated pairs in each sample."""
     return itertools.chain.from_iterable(_draw_batches(pairs, n_samples, seed))
 
 
 def _draw_batches(pairs: RatedPairs, n_samples: int, seed: int) -> Iterator[IntArray]:
-    """The same, some samples at once: checked now, drawn when asked for."""
+    """The rows of several samples at a time; checks its arguments at once and draws lazily."""
     check_whole("n_samples", n_samples, FEWEST_SAMPLES)
     check_whole("seed", seed, 0)
     sizes = np.unique(pairs.query_ids, return_counts=True)[1]
     if sizes.size < FEWEST_QUERIES:
-        raise DataError(f"rated pairs of {sizes.size} queries: a bootstrap over half of them needs {FEWEST_QUERIES}")
+        raise DataError(
+            f"there are rated pairs of {sizes.size} queries; a bootstrap over half of them needs {FEWEST_QUERIES}"
+        )
     by_query = np.lexsort((pairs.ratings, pairs.item_ids, pairs.query_ids))
     ends, random = np.append(0, np.cumsum(sizes)), np.random.Generator(np.random.PCG64(seed))
     batches = range(0, n_samples, SAMPLES_AT_ONCE)

@@ -1,4 +1,4 @@
-"""How many of several independent events happen: what expected values of metrics are made of."""
+"""Probabilities of how many independent events happen, for expected values of metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cxc_eccv.types import FloatArray
 
 
 def add_event(chances: FloatArray, probability: FloatArray) -> FloatArray:
-    """(..., N) chances of 0 to N - 1 events, with one more event of (...) probability; more are not told."""
+    """(..., N) chances of 0 to N - 1 events after adding one event of (...) probability."""
     happens = chances * probability[..., None]
     after = chances - happens
     after[..., 1:] += happens[..., :-1]

@@ -10,13 +10,13 @@ from cxc_eccv.types.seen import ConceptPairs
 
 
 def concept_agreement(pairs: ConceptPairs) -> FloatArray:
-    """Share of the ground truth's concepts that the retrieved image shows as well.
+    """Share of the ground truth's concepts that the retrieved image also shows.
 
-    Per failure |V(g) ∩ V(r)| / |V(g)|, V(g) being the concepts of the query's own image and V(r) those of the image at
-    the top. However often and how large an image shows a concept does not matter.
+    Per failure |V(g) ∩ V(r)| / |V(g)|, where V(g) are the concepts of the query's image and V(r) those of the image at
+    rank 1. The number and size of the instances do not matter.
 
     Args:
-        pairs: what both images of F failures show.
+        pairs: concepts of both images of F failures.
 
     Returns:
         (F,) values in [0, 1].

@@ -10,18 +10,18 @@ from cxc_eccv.types.seen import ConceptPairs
 
 
 def concept_enumeration(pairs: ConceptPairs) -> FloatArray:
-    """By how many instances the two images differ, over the concepts that both show.
+    """Difference in the number of instances, summed over the concepts that both images show.
 
-    Per failure the sum, over the concepts v of both images, of | n_g(v) - n_r(v) |, n being the number of instances.
+    Per failure Σ_v |n_g(v) - n_r(v)| over the concepts v of both images, where n counts instances.
 
     Args:
-        pairs: what both images of F failures show, with every instance; areas may be NaN.
+        pairs: concepts of both images of F failures, with every instance; areas may be NaN.
 
     Returns:
-        (F,) whole numbers from 0; 0 where no concept is common, as the sum has nothing to add.
+        (F,) whole numbers from 0; 0 where no concept is common.
 
     Raises:
-        DataError: a concept comes without instances, as from a source that does not count them.
+        DataError: a concept has no instances, as its source does not count them.
 
     References:
         Lymperaiou et al., COLING 2022, section 4.1.

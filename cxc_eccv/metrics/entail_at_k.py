@@ -12,22 +12,21 @@ from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import LABELS, FloatArray, IntArray, Judgments, TopK, check_values, look_up_gains
 
 UNJUDGED = ("not_entailed", "leave_out", "classifier")
-"""What may be done with a retrieved pair that has no label."""
+"""Policies for retrieved pairs without a label."""
 
 Classifier = Callable[[IntArray, IntArray], ArrayLike]
-"""(P,) query ids and (P,) item ids to (P,) labels, 1 where the query entails the item, else 0."""
+"""Maps (P,) query ids and (P,) item ids to (P,) labels, 1 where the query entails the item, else 0."""
 
 
 def entail_at_k(top: TopK, judgments: Judgments, k: int = 1, unjudged: str | Classifier = "not_entailed") -> FloatArray:
-    """Fraction of a query's top K that are ground truth or entailed by it.
+    """Fraction of the top K captions that are ground truth or entailed by the query.
 
-    The query is an image with its captions, the items are captions. A retrieved pair that has no label needs a policy:
-    ``not_entailed`` counts it as 0; ``leave_out`` takes the fraction among the pairs with a label alone; a classifier
-    is asked for its label. Of items with equal scores, labelled non-entailed ones stand above, then those without a
-    label, then the others.
+    A query is an image with its captions. The policy ``unjudged`` treats retrieved pairs without a label:
+    ``not_entailed`` counts them as 0, ``leave_out`` takes the fraction among labelled pairs only, and a classifier
+    labels them. Among equal scores, labelled non-entailed items rank first, then unlabelled ones, then the others.
 
     Args:
-        top: the best items of Q queries.
+        top: the top items of Q queries.
         judgments: labelled items of the same queries; gain 1 where ground truth or entailed, else 0.
         k: depth, at least 1.
         unjudged: ``not_entailed``, ``leave_out``, or a classifier.
@@ -37,9 +36,8 @@ def entail_at_k(top: TopK, judgments: Judgments, k: int = 1, unjudged: str | Cla
 
     Raises:
         RunTooShallow: fewer than K items are known.
-        DataError: a query without any labelled pair among its top K under ``leave_out``, where its value is undefined;
-            labels other than 0 and 1.
-        UnknownName: no such policy.
+        DataError: labels are not 0 or 1; or, under ``leave_out``, a query has no labelled pair in its top K.
+        UnknownName: the policy is unknown.
         InvalidOption: k is not a whole number of at least 1.
 
     References:
@@ -69,33 +67,33 @@ def entail_at_k(top: TopK, judgments: Judgments, k: int = 1, unjudged: str | Cla
 
 def _check_policy(unjudged: str | Classifier) -> None:
     if unjudged == "classifier":
-        raise InvalidOption("unjudged is 'classifier': give the classifier itself, or a table of its labels")
+        raise InvalidOption("unjudged is 'classifier'; pass the classifier itself or a table of its labels")
     if not callable(unjudged) and unjudged not in UNJUDGED:
         raise UnknownName("policy for unjudged pairs", unjudged, UNJUDGED)
 
 
 def _check_labels(labels: NDArray[np.generic], source: str, pairs: tuple[IntArray, IntArray] | None = None) -> None:
     if labels.dtype.kind not in "biuf":
-        raise DataError(f"entail_at_k: labels of {source} are of type {labels.dtype}; need {LABELS}")
+        raise DataError(f"entail_at_k: labels of {source} have type {labels.dtype}; need {LABELS}")
     check_values(labels, f"entail_at_k: labels of {source}", LABELS, pairs)
 
 
 def _ask(classifier: Classifier, top: TopK, gains: FloatArray, judged: NDArray[np.bool_]) -> FloatArray:
-    """(Q, K) gains, those of pairs without a label by the classifier."""
+    """(Q, K) gains; the classifier labels pairs without a label."""
     rows, places = np.nonzero(~judged)
     if not rows.size:
         return gains
     pairs = top.query_ids[rows], top.ids[rows, places]
     labels = np.asarray(classifier(*pairs))
     if labels.shape != rows.shape:
-        raise DataError(f"entail_at_k: the classifier gave labels of shape {labels.shape} for {rows.size} pairs")
+        raise DataError(f"entail_at_k: the classifier returned labels of shape {labels.shape} for {rows.size} pairs")
     _check_labels(labels, "the classifier", pairs)
     gains[rows, places] = labels
     return gains
 
 
 def expected(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:
-    """(Q,) expected values where each item without a label is entailed with its own probability."""
+    """(Q,) expected values where each unlabelled item is entailed with its probability."""
     return np.asarray(entail_at_k(top, judgments, k) + probabilities.mean(axis=1))
 
 

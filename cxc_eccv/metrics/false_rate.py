@@ -1,4 +1,4 @@
-"""False rate, how often an altered caption stands first."""
+"""False rate, how often an altered caption ranks first."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from cxc_eccv.types.altered import AlteredRanks
 
 
 def false_rate(ranks: AlteredRanks) -> FloatArray:
-    """Fraction of queries whose first item is an altered caption, and so wrong whatever the labels say.
+    """Fraction of queries whose top item is an altered caption.
 
-    Altered captions are made from originals and added to the gallery; which originals are positives is of no matter. A
-    query whose first place an altered caption and an original share counts as false: the altered one stands above
-    whatever it ties with.
+    Altered captions are made from the originals and added to the gallery; they are never positives. Ties count as
+    false: an altered caption ranks above an original of the same score.
 
     Args:
-        ranks: rankings of Q queries, and what altered captions do to them.
+        ranks: ranks of Q queries without and with altered captions.
 
     Returns:
         (Q,) zeros and ones.

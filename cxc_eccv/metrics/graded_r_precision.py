@@ -10,23 +10,22 @@ from cxc_eccv.types import FloatArray, Judgments, TopK, look_up_gains
 
 
 def graded_r_precision(top: TopK, judgments: Judgments) -> FloatArray:
-    """R-Precision with degrees: the gains of the top R items over R, R being the query's number of positives.
+    """Graded R-Precision: the sum of the gains of the top R items, over the number R of positives.
 
-    Per query (1 / R) times the sum, over ranks i up to R, of the gain of the item at i, which is 0 where it was not
-    judged. Positives are items of gain above 0; R counts those that are outside the gallery too. Where all gains are 1
-    it is R-Precision. Where some are lower no ranking reaches 1, but at the most the mean gain of the positives. Of
-    items with equal scores the one of lower gain stands above.
+    Positives are items of gain above 0, including those outside the gallery; unjudged items have gain 0. If all gains
+    are 1 it is R-Precision; otherwise the best ranking scores the mean gain of the positives. Among equal scores, the
+    item of lower gain ranks first.
 
     Args:
-        top: the best items of Q queries, as many as the largest R.
-        judgments: judged items of the same queries with their gains, from 0 to 1.
+        top: the top items of Q queries, as many as the largest R.
+        judgments: judged items of the same queries with gains from 0 to 1.
 
     Returns:
         (Q,) values in [0, 1].
 
     Raises:
         RunTooShallow: fewer items are known than the largest R.
-        DataError: a gain that is not from 0 to 1, or a query without a positive.
+        DataError: a gain is not from 0 to 1, or a query has no positive.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, equations E.3 and E.4.
@@ -43,15 +42,15 @@ def graded_r_precision(top: TopK, judgments: Judgments) -> FloatArray:
 
 
 def expected(top: TopK, judgments: Judgments, probabilities: FloatArray) -> FloatArray:
-    """(Q,) expected values where each item that was not judged has gain 1 with its own probability, or 0.
+    """(Q,) expected values where each unjudged item has gain 1 with its probability, else 0.
 
-    Each of them adds one to R, and so does what it adds to the value depend on how many of the others there are.
+    A positive adds one to R, so what it adds to the value depends on the number of other positives.
     """
     n_relevant, reach = judgments.n_relevant[:, None], probabilities.shape[1]
     gains, _ = look_up_gains(top, judgments, int(n_relevant.max()) + reach, "graded_r_precision", degrees=True)
     places, total = np.arange(gains.shape[1]), n_relevant + np.arange(reach + 1)
-    found = np.cumsum(np.column_stack([np.zeros(len(gains)), gains]), axis=1)
-    known = np.take_along_axis(found, np.minimum(total, gains.shape[1]), axis=1) / total
+    sums = np.cumsum(np.column_stack([np.zeros(len(gains)), gains]), axis=1)
+    known = np.take_along_axis(sums, np.minimum(total, gains.shape[1]), axis=1) / total
     values = (count_chances(probabilities) * known).sum(axis=1)
     for place in range(min(reach, gains.shape[1])):
         others = count_chances(np.delete(probabilities, place, axis=1))

@@ -9,15 +9,14 @@ from cxc_eccv.types import FloatArray, Judgments, TopK, look_up_gains
 
 
 def graded_recall_at_k(top: TopK, judgments: Judgments, k: int = 1) -> FloatArray:
-    """Recall@K with degrees: the best gain among the top K, the gain of a positive being its degree.
+    """Graded Recall@K: the best gain among the top K items.
 
-    At K = 1 it is the gain of the top item: 1 for a “100% YES” of ECCV Caption's annotators, 0.5 for a “Partially YES”,
-    else 0. An item that was not judged has gain 0. Where all gains are 1 it is Recall@K. Of items with equal scores the
-    one of lower gain stands above.
+    A “100% YES” of ECCV Caption's annotators has gain 1, a “Partially YES” 0.5, and every other item, judged or not, 0.
+    If all gains are 1 it is Recall@K. Among equal scores, the item of lower gain ranks first.
 
     Args:
-        top: the best items of Q queries.
-        judgments: judged items of the same queries with their gains, from 0 to 1.
+        top: the top items of Q queries.
+        judgments: judged items of the same queries with gains from 0 to 1.
         k: depth, at least 1.
 
     Returns:
@@ -25,7 +24,7 @@ def graded_recall_at_k(top: TopK, judgments: Judgments, k: int = 1) -> FloatArra
 
     Raises:
         RunTooShallow: fewer than K items are known.
-        DataError: a gain that is not from 0 to 1, or a query without a positive.
+        DataError: a gain is not from 0 to 1, or a query has no positive.
         InvalidOption: k is not a whole number of at least 1.
 
     References:
@@ -42,7 +41,7 @@ def graded_recall_at_k(top: TopK, judgments: Judgments, k: int = 1) -> FloatArra
 
 
 def expected(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:
-    """(Q,) expected values where each item that was not judged has gain 1 with its own probability, or 0."""
+    """(Q,) expected values where each unjudged item has gain 1 with its probability, else 0."""
     known = graded_recall_at_k(top, judgments, k)
     return np.asarray(1 - (1 - known) * (1 - probabilities).prod(axis=1))
 

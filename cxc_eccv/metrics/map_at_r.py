@@ -9,10 +9,10 @@ from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 
 
 def map_at_r(ranks: PositiveRanks) -> FloatArray:
-    """Mean average precision at R, the main metric of ECCV Caption.
+    """Mean average precision at R (mAP@R), the main metric of ECCV Caption.
 
-    Per query (1 / R) times the sum, over ranks i up to R at which a positive stands, of the precision at i; R is the
-    query's number of positives, those outside the gallery included. The report takes the mean over queries.
+    Per query (1 / R) Σ_i precision at i, over the ranks i ≤ R of positives. R is the number of positives of the query,
+    including those outside the gallery.
 
     Args:
         ranks: ranks of the positives of Q queries.
@@ -35,7 +35,7 @@ def map_at_r(ranks: PositiveRanks) -> FloatArray:
 
 
 def term(order: IntArray, ranks: IntArray, n_positives: IntArray) -> FloatArray:
-    """What a positive adds to mAP@R: the precision at its rank."""
+    """The contribution of one positive to mAP@R: the precision at its rank, over R."""
     return np.asarray(order / ranks * (ranks <= n_positives) / n_positives)
 
 

@@ -7,7 +7,7 @@ from cxc_eccv.types import FloatArray, PositiveRanks
 
 
 def mean_rank(ranks: PositiveRanks) -> FloatArray:
-    """Mean, over queries, of the rank of the best positive.
+    """Mean over queries of the rank of the best positive.
 
     Args:
         ranks: ranks of the positives of Q queries.

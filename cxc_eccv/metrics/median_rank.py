@@ -7,16 +7,13 @@ from cxc_eccv.types import FloatArray, PositiveRanks
 
 
 def median_rank(ranks: PositiveRanks) -> FloatArray:
-    """Median, over queries, of the rank of the best positive.
-
-    Per query the rank of its best positive, 1 for the top; the report takes the median, the mean of the two middle
-    values when the number of queries is even.
+    """Median over queries of the rank of the best positive.
 
     Args:
         ranks: ranks of the positives of Q queries.
 
     Returns:
-        (Q,) ranks, 1 or more.
+        (Q,) ranks of the best positive, 1 or more.
 
     References:
         Parekh et al., Crisscrossed Captions, EACL 2021.

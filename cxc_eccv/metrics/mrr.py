@@ -9,9 +9,9 @@ from cxc_eccv.types import FloatArray, PositiveRanks
 
 
 def mrr(ranks: PositiveRanks) -> FloatArray:
-    """Mean reciprocal rank: the mean, over queries, of one over the rank of the best positive.
+    """Mean reciprocal rank (MRR): the mean over queries of 1 / rank of the best positive.
 
-    A query whose positives are all outside the gallery scores 0.
+    Queries whose positives are all outside the gallery score 0.
 
     Args:
         ranks: ranks of the positives of Q queries.

@@ -11,7 +11,7 @@ from cxc_eccv.types import FloatArray, PositiveRanks
 
 
 def mrr_at_k(ranks: PositiveRanks, k: int = 10) -> FloatArray:
-    """Mean reciprocal rank in which a best positive below the top K counts 0.
+    """Mean reciprocal rank of the best positive, 0 where the top K have none.
 
     Args:
         ranks: ranks of the positives of Q queries.

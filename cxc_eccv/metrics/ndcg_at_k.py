@@ -1,4 +1,4 @@
-"""nDCG@K, Normalised discounted cumulative gain."""
+"""nDCG@K, normalised discounted cumulative gain."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from cxc_eccv.types import FloatArray, Judgments, TopK, look_up_gains
 
 
 def ndcg_at_k(top: TopK, judgments: Judgments, k: int = 10) -> FloatArray:
-    """Normalised discounted cumulative gain of the top K, with graded judgments.
+    """Normalised discounted cumulative gain (nDCG) of the top K items, with graded judgments.
 
-    Per query DCG over the DCG of the ideal ranking, where DCG is the sum over ranks i up to K of gain / log2(i + 1).
-    The gain is the rating itself, as in TREC's evaluation (trec_eval, ir-measures): ratings of 0 to 5 are means over
-    annotators on an interval scale, which 2^gain - 1, made for ordinal web grades, would stretch to 31 to 1. An item
-    that was not judged has gain 0. Of items with equal scores the one of lower gain stands above.
+    Per query DCG / DCG of the ideal ranking, where DCG = Σ_i gain_i / log2(i + 1) over ranks i ≤ K. The gain is the
+    rating, as in trec_eval and ir-measures: mean ratings from 0 to 5 are on an interval scale, which 2^gain - 1 would
+    distort. Unjudged items have gain 0. Among equal scores, the item of lower gain ranks first.
 
     Args:
-        top: the best items of Q queries.
-        judgments: judged items of the same queries with their gains, 0 or more.
+        top: the top items of Q queries.
+        judgments: judged items of the same queries with gains of 0 or more.
         k: depth, at least 1.
 
     Returns:
@@ -28,7 +27,7 @@ def ndcg_at_k(top: TopK, judgments: Judgments, k: int = 10) -> FloatArray:
 
     Raises:
         RunTooShallow: fewer than K items are known.
-        DataError: a query without a positive gain, for which there is no ideal; a negative gain.
+        DataError: a gain is negative, or a query has no positive gain and so no ideal ranking.
         InvalidOption: k is not a whole number of at least 1.
 
     References:
@@ -45,15 +44,15 @@ def ndcg_at_k(top: TopK, judgments: Judgments, k: int = 10) -> FloatArray:
     best = ideal @ discounts[: ideal.shape[1]]
     if not best.all():
         query = judgments.query_ids[best == 0][0]
-        raise DataError(f"ndcg_at_k: no judged item of query {query} has a positive gain; leave the query out")
+        raise DataError(f"ndcg_at_k: query {query} has no item of positive gain; leave the query out")
     return np.asarray(gains @ discounts[: gains.shape[1]] / best)
 
 
 def _ideal_gains(judgments: Judgments, k: int) -> FloatArray:
-    """(Q, up to K) gains of each query's judged items from the highest, then zeros."""
+    """(Q, up to K) gains of each query's judged items in descending order, padded with zeros."""
     gains, rows = np.asarray(judgments.gains), judgments.rows
     if gains.min() < 0:
-        raise DataError(f"ndcg_at_k: gain {gains.min()} of a judged item is negative; gains are 0 or more")
+        raise DataError(f"ndcg_at_k: a judged item has gain {gains.min()}; gains must be 0 or more")
     order = np.lexsort((-gains, rows))
     within = np.arange(rows.size) - judgments.indptr[rows]
     ideal = np.zeros((judgments.query_ids.size, min(k, int(np.diff(judgments.indptr).max()))))
@@ -63,9 +62,9 @@ def _ideal_gains(judgments: Judgments, k: int) -> FloatArray:
 
 
 def expected(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:
-    """(Q,) expected values where each item that was not judged has the highest rating with its own probability, or 0.
+    """(Q,) expected values where each unjudged item has the highest rating with its probability, else 0.
 
-    However many they are, they come first in the ideal ranking: given their number the value is a sum over items.
+    Items of the highest rating come first in the ideal ranking, so given their number the value is a sum over items.
     """
     gains, _ = look_up_gains(top, judgments, k, "ndcg_at_k")
     depth, highest = gains.shape[1], HIGHEST_GAIN["ratings"]
@@ -83,33 +82,33 @@ def expected(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray)
 
 
 def highest(top: TopK, judgments: Judgments, k: int) -> FloatArray:
-    """(Q,) highest values that ratings of the items that were not judged can give.
+    """(Q,) highest values over all ratings of the unjudged items.
 
-    Between two ratings of judged items gain and ideal are linear in another rating: it is best as one of these, as 0 or
-    as the highest, and no better below than above. For a share t the most that DCG exceeds t times the ideal is found
-    along the ideal ranking, whose next place takes the next judged item or the next one that was not judged. The share
-    that is reached is the next t, until none is higher (Dinkelbach, Management Science 13(7), 1967).
+    Between two ratings of judged items, DCG and ideal are linear in an unjudged item's rating, so the best rating is
+    one of these, 0 or the highest. For a value t, the largest DCG - t * ideal is found along the ideal ranking, whose
+    next place takes the next judged or the next unjudged item. Its ratio is the next t, until t no longer rises
+    (Dinkelbach, Management Science 13(7), 1967).
     """
     gains, judged = look_up_gains(top, judgments, k, "ndcg_at_k")
     depth = gains.shape[1]
     discounts = 1 / np.log2(np.arange(2, depth + 2))
     beyond = np.append(discounts, np.zeros(depth + 1))
     order = np.argsort(judged, axis=1, kind="stable")
-    own = np.where(np.take_along_axis(judged, order, axis=1), 0.0, discounts[order]).T  # of the n-th without a rating
+    weights = np.where(np.take_along_axis(judged, order, axis=1), 0.0, discounts[order]).T  # of the n-th unjudged item
     levels = np.column_stack([np.full(len(gains), HIGHEST_GAIN["ratings"]), _ideal_gains(judgments, depth)]).T
     values = ndcg_at_k(top, judgments, k)
     while True:
-        found, ideal = np.full((depth + 1, len(gains)), -np.inf), np.ones((depth + 1, len(gains)))
-        found[0], ideal[0] = gains @ discounts, 0.0  # where so many have got a rating
+        dcg, ideal = np.full((depth + 1, len(gains)), -np.inf), np.ones((depth + 1, len(gains)))
+        dcg[0], ideal[0] = gains @ discounts, 0.0  # by the number of unjudged items that have got a rating
         for place, level in enumerate(levels):
             if place:
                 ideal += level * beyond[place - 1 : place + depth, None]
             for rated in range(depth):
-                more, most = found[rated] + level * own[rated], ideal[rated] + level * beyond[place + rated]
-                better = more - values * most > found[rated + 1] - values * ideal[rated + 1]
-                better &= own[rated] > 0
-                found[rated + 1, better], ideal[rated + 1, better] = more[better], most[better]
-        shares = (found / ideal).max(axis=0)
+                more, most = dcg[rated] + level * weights[rated], ideal[rated] + level * beyond[place + rated]
+                better = more - values * most > dcg[rated + 1] - values * ideal[rated + 1]
+                better &= weights[rated] > 0
+                dcg[rated + 1, better], ideal[rated + 1, better] = more[better], most[better]
+        shares = (dcg / ideal).max(axis=0)
         if (shares <= values).all():
             return np.asarray(values)
         values = np.maximum(values, shares)

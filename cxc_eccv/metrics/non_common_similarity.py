@@ -11,23 +11,22 @@ from cxc_eccv.types.seen import ConceptPairs, Similarity
 
 
 def non_common_similarity(pairs: ConceptPairs, similarity: Similarity) -> FloatArray:
-    """How close the concepts that only one of the two images shows are to each other.
+    """Similarity of the concepts that only one of the two images shows.
 
-    The concepts of the ground truth alone, D_g = V(g) minus V(r), are matched one to one with those of the retrieved
-    image alone, D_r = V(r) minus V(g), so that the similarities of the pairs have the largest sum; the value is their
-    mean over the min(|D_g|, |D_r|) pairs. The paper prints the common concepts minus V(r), and minus V(g), which are
-    both empty; its worked example has the sets above.
+    The concepts D_g = V(g) minus V(r) of the ground truth are matched one to one with D_r = V(r) minus V(g) of the
+    retrieved image so that the sum of their similarities is largest; the value is the mean over the matched pairs. The
+    paper's formula subtracts from the common concepts, which leaves empty sets; its worked example uses these sets.
 
     Args:
-        pairs: what both images of F failures show.
-        similarity: from N concepts to their (N, N) similarities in [0, 1], NaN where unknown: WordNet's path similarity
-            in the paper. It is asked once, for all concepts that need matching, in alphabetical order.
+        pairs: concepts of both images of F failures.
+        similarity: from N concepts to their (N, N) similarities in [0, 1], NaN where unknown; the paper uses WordNet's
+            path similarity. It is called once, with all concepts to match in alphabetical order.
 
     Returns:
-        (F,) values in [0, 1]; NaN where one of the two sets is empty, so that nothing can be matched.
+        (F,) values in [0, 1]; NaN where one of the two sets is empty.
 
     Raises:
-        DataError: the similarities are not (N, N), not symmetric or not in [0, 1], or one that is needed is unknown.
+        DataError: the similarities are not (N, N), symmetric and in [0, 1], or a needed one is NaN.
 
     References:
         Lymperaiou et al., COLING 2022, section 4.1.
@@ -57,9 +56,9 @@ def non_common_similarity(pairs: ConceptPairs, similarity: Similarity) -> FloatA
             table = similarities[np.array(rows)[:, None], columns]
             if not all_known and np.isnan(table).any():
                 lacking = np.argwhere(np.isnan(table))[0]
-                one, other = names[rows[lacking[0]]], names[columns[lacking[1]]]
                 raise DataError(
-                    f"query {pairs.query_ids[row]} asks how similar {one} and {other} are, which nobody said; give it"
+                    f"query {pairs.query_ids[row]} needs the similarity of {names[rows[lacking[0]]]} and "
+                    f"{names[columns[lacking[1]]]}, which is NaN; provide it"
                 )
             if 1 in table.shape:
                 values[row] = table.max()
@@ -74,7 +73,7 @@ def _check(similarities: FloatArray, size: int) -> FloatArray:
     if ((similarities < 0) | (similarities > 1)).any():
         raise DataError("similarities of concepts are not all in [0, 1]; WordNet's path similarity is")
     if not np.array_equal(similarities, similarities.T, equal_nan=True):
-        raise DataError("similarities of concepts depend on the order of the two; give symmetric ones")
+        raise DataError("similarities of concepts are not symmetric; give both orders of a pair the same value")
     return similarities
 
 

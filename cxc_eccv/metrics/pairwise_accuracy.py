@@ -11,9 +11,9 @@ from cxc_eccv.types import FloatArray
 
 
 def pairwise_accuracy(caption_scores: ArrayLike, negative_scores: ArrayLike) -> FloatArray:
-    """Fraction of items whose image scores its caption strictly above the hard negative.
+    """Fraction of items whose image scores the caption strictly above its hard negative.
 
-    A tie never counts: a model that gives everything the same score gets 0, one that guesses 1/2.
+    A tie counts as wrong: constant scores get 0, random scores 1/2.
 
     Args:
         caption_scores: (P,) score of each image with its caption.
@@ -23,7 +23,7 @@ def pairwise_accuracy(caption_scores: ArrayLike, negative_scores: ArrayLike) -> 
         (P,) zeros and ones.
 
     Raises:
-        MalformedRun: scores not finite, not one of each per item, or none.
+        MalformedRun: scores are not finite, not one of each per item, or empty.
 
     References:
         Hsieh et al., SugarCrepe: Fixing Hackable Benchmarks for Vision-Language Compositionality, NeurIPS 2023, which

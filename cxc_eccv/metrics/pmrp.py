@@ -12,11 +12,11 @@ ZETAS = (0, 1, 2)
 
 
 def pmrp(hits: PlausibleHits) -> FloatArray:
-    """Plausible Match R-Precision as PCME defines it: R-Precision averaged over zeta = 0, 1, 2.
+    """Plausible Match R-Precision (PMRP) of PCME: R-Precision averaged over zeta = 0, 1, 2.
 
-    A gallery item matches plausibly when its image's set of the 80 COCO categories differs from that of the query's
-    image in at most zeta categories; the query's own image or captions match too. Per zeta, R is the number of matches
-    and the value is the fraction of the top R items that match. ECCV Caption's variant is ``pmrp_at_50``.
+    An item is a plausible match if its image and the query's image differ in at most zeta of the 80 COCO categories.
+    Per zeta, R is the number of matches and the value is the fraction of the top R items that match. ECCV Caption's
+    variant is ``pmrp_at_50``.
 
     Args:
         hits: matches of Q queries, counted at zeta 0, 1 and 2 without a cut.
@@ -25,7 +25,7 @@ def pmrp(hits: PlausibleHits) -> FloatArray:
         (Q,) values in [0, 1].
 
     Raises:
-        InvalidOption: matches were not counted at one of the zetas.
+        InvalidOption: matches were not counted at one of these zetas.
 
     References:
         Chun et al., Probabilistic Embeddings for Cross-Modal Retrieval, CVPR 2021, section 4.1.

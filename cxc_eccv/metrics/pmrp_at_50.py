@@ -12,10 +12,10 @@ CUT = 50
 
 
 def pmrp_at_50(hits: PlausibleHits) -> FloatArray:
-    """Plausible Match R-Precision as ECCV Caption reports it: zeta = 0 and R cut to min(R, 50).
+    """Plausible Match R-Precision (PMRP) of ECCV Caption: zeta = 0 and R cut to min(R, 50).
 
-    A gallery item matches when its image shows the same set of the 80 COCO categories as the query's image; the
-    query's own image or captions match too. PCME's metric is ``pmrp``.
+    An item matches if its image shows the same set of the 80 COCO categories as the query's image. PCME's metric is
+    ``pmrp``.
 
     Args:
         hits: matches of Q queries, counted at zeta 0 with a cut of 50.
@@ -24,7 +24,7 @@ def pmrp_at_50(hits: PlausibleHits) -> FloatArray:
         (Q,) values in [0, 1].
 
     Raises:
-        InvalidOption: matches were not counted so.
+        InvalidOption: matches were not counted at zeta 0 with a cut of 50.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 4.1.

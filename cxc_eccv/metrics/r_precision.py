@@ -9,9 +9,9 @@ from cxc_eccv.types import FloatArray, IntArray, PositiveRanks
 
 
 def r_precision(ranks: PositiveRanks) -> FloatArray:
-    """R-Precision: of the top R items, the fraction that is positive, R being the query's number of positives.
+    """R-Precision: the fraction of the top R items that are positive, R being the number of positives.
 
-    R counts positives that are outside the gallery too, as the eccv_caption package does.
+    R includes positives outside the gallery, as in the eccv_caption package.
 
     Args:
         ranks: ranks of the positives of Q queries.
@@ -27,12 +27,12 @@ def r_precision(ranks: PositiveRanks) -> FloatArray:
         [0.6666666666666666]
     """
     rows = np.repeat(np.arange(ranks.query_ids.size), np.diff(ranks.indptr))
-    found = np.bincount(rows, weights=ranks.ranks <= ranks.n_positives[rows], minlength=ranks.query_ids.size)
-    return np.asarray(found / ranks.n_positives)
+    hits = np.bincount(rows, weights=ranks.ranks <= ranks.n_positives[rows], minlength=ranks.query_ids.size)
+    return np.asarray(hits / ranks.n_positives)
 
 
 def term(_order: IntArray, ranks: IntArray, n_positives: IntArray) -> FloatArray:
-    """What a positive adds to R-Precision."""
+    """The contribution of one positive to R-Precision."""
     return np.asarray((ranks <= n_positives) / n_positives)
 
 

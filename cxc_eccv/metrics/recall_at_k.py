@@ -7,10 +7,9 @@ from cxc_eccv.types import FloatArray, PositiveRanks, check_whole
 
 
 def recall_at_k(ranks: PositiveRanks, k: int = 1) -> FloatArray:
-    """Fraction of queries with a positive in the top K (Success@K, or hit rate, in information retrieval).
+    """Fraction of queries with a positive in the top K (Success@K or hit rate in information retrieval).
 
-    Per query 1 if the best positive has rank at most K, else 0. The field calls it recall although it does not count
-    how many of several positives were found.
+    The field calls it recall although it does not count how many of several positives are retrieved.
 
     Args:
         ranks: ranks of the positives of Q queries.

@@ -9,13 +9,12 @@ from cxc_eccv.types.altered import AlteredRanks
 
 
 def recall_drop_at_k(ranks: AlteredRanks, k: int = 1) -> FloatArray:
-    """Recall@K among the originals alone, minus Recall@K where altered captions are ranked too.
+    """Recall@K without altered captions in the gallery, minus Recall@K with them.
 
-    Per query 1 if altered captions push its best positive out of the top K, else 0: no query gains by them. The mean is
-    the difference of both recalls, and an interval over queries that of a paired comparison.
+    Per query 1 if altered captions push the best positive out of the top K, else 0; intervals are paired.
 
     Args:
-        ranks: rankings of Q queries, and what altered captions do to them.
+        ranks: ranks of Q queries without and with altered captions.
         k: depth, at least 1.
 
     Returns:
@@ -31,8 +30,8 @@ def recall_drop_at_k(ranks: AlteredRanks, k: int = 1) -> FloatArray:
         >>> import numpy as np
         >>> from cxc_eccv.types import PositiveRanks
         >>> plain, altered = PositiveRanks.of([[1], [3]]), PositiveRanks.of([[2], [4]])
-        >>> found = AlteredRanks(plain, altered, np.array([True, False]), np.array([False, False]))
-        >>> recall_drop_at_k(found, k=1).tolist(), recall_drop_at_k(found, k=2).tolist()
+        >>> ranks = AlteredRanks(plain, altered, np.array([True, False]), np.array([False, False]))
+        >>> recall_drop_at_k(ranks, k=1).tolist(), recall_drop_at_k(ranks, k=2).tolist()
         ([1.0, 0.0], [0.0, 0.0])
     """
     return recall_at_k(ranks.plain, k) - recall_at_k(ranks.altered, k)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from cxc_eccv.errors import MalformedRun
-from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.metrics.spec import ROUNDING, Spec
 from cxc_eccv.types import FloatArray
 
 RECALLS = 6
-ROUNDING = 1e-9
-"""A mean of ones may come out this much above 1."""
 
 
 def rsum(recalls: FloatArray) -> FloatArray:
-    """RSUM: the sum of R@1, R@5 and R@10 of both directions of one task, in percent; 600 is perfect.
+    """Sum of R@1, R@5 and R@10 over both directions of a task (RSUM), in percent; 600 is perfect.
 
     Args:
         recalls: (..., 6) recalls as fractions in [0, 1], in any order.
@@ -23,21 +21,21 @@ def rsum(recalls: FloatArray) -> FloatArray:
         (...) sums in percent.
 
     Raises:
-        MalformedRun: other than six recalls, or one that is no fraction in [0, 1].
+        MalformedRun: there are not six recalls, or one is not in [0, 1].
 
     References:
-        Chun et al., ECCV Caption, ECCV 2022, which reports it for COCO 1K; others report it for COCO 5K as well.
+        Chun et al., ECCV Caption, ECCV 2022, which reports it for COCO 1K; other papers also report it for COCO 5K.
 
     Example:
         >>> float(rsum(np.array([0.5, 0.75, 1.0, 0.25, 0.5, 0.75])))
         375.0
     """
-    given = np.asarray(recalls)
-    if given.dtype.kind not in "fiu" or not given.ndim or given.shape[-1] != RECALLS:
-        raise MalformedRun(f"rsum of {given.dtype} of shape {given.shape}: need six recalls, three of each direction")
-    if not ((given >= 0) & (given <= 1 + ROUNDING)).all():
-        raise MalformedRun(f"rsum of recalls from {given.min()} to {given.max()}: need fractions in [0, 1]")
-    return np.asarray(100 * given.sum(axis=-1))
+    values = np.asarray(recalls)
+    if values.dtype.kind not in "fiu" or not values.ndim or values.shape[-1] != RECALLS:
+        raise MalformedRun(f"rsum: recalls have type {values.dtype} and shape {values.shape}; need six per task")
+    if not ((values >= 0) & (values <= 1 + ROUNDING)).all():
+        raise MalformedRun(f"rsum: recalls range from {values.min()} to {values.max()}; need fractions in [0, 1]")
+    return np.asarray(100 * values.sum(axis=-1))
 
 
 SPEC = Spec(

@@ -10,37 +10,37 @@ from cxc_eccv.types import FloatArray
 from cxc_eccv.types.seen import ConceptPairs
 
 RELATIVE_TO = ("truth", "smaller", "image")
-"""What a difference of areas is a share of: the instance in the ground truth, the smaller of the two, or the image."""
+"""What an area difference is divided by: the instance of the ground truth, the smaller of the two, or the image."""
 
 TIE = 1e-9
-"""Sums that differ by less are equal: the same areas, added in another order."""
+"""Sums that differ by less are equal; the order of addition may change them this much."""
 
 
 def size_disagreement(pairs: ConceptPairs, relative_to: str = "smaller", threshold: float | None = 1.0) -> FloatArray:
-    """How far the instances of common concepts differ in size, at the best matching.
+    """Difference in size between instances of the concepts that both images show.
 
-    The instances of each common concept are matched one to one so that their area differences D_A have the smallest
-    sum. With a threshold T_D (binary, as in the paper's tables) the value is the share of all matches with D_A >= T_D.
-    Of several such matchings it is the one with the fewest of these, as the paper means to be optimistic. Without a
-    threshold it is the paper's sum over common concepts of the mean D_A, which has no upper bound.
+    The instances of each common concept are matched one to one so that the sum of their area differences D_A is
+    smallest; of equal sums, the matching with the fewest D_A >= threshold is taken. With a threshold (as in the paper's
+    tables) the value is the share of matches with D_A >= threshold. Without one it is the paper's sum over common
+    concepts of the mean D_A.
 
-    The paper defines D_A = |A_g - A_r|, but its example has differences of 2.30 against a threshold of 100%, so that
-    areas are compared relative to something it does not name. "smaller" divides by the smaller area and is symmetric:
-    100% is twice as large. "truth" divides by the ground truth's, and then an instance that is too small never reaches
-    100%. "image" leaves shares of the image as they are, which never reach 100%.
+    The paper defines D_A = |A_g - A_r|, but its example has a difference of 230%, relative to an area it does not name.
+    "smaller" divides by the smaller area and is symmetric: 100% is twice as large. "truth" divides by the ground
+    truth's area, so an instance that is too small never reaches 100%. "image" does not divide the shares of the image,
+    which never reach 100%.
 
     Args:
-        pairs: what both images of F failures show, with the area of every instance.
-        relative_to: "smaller", "truth" or "image": what a difference of areas is a share of.
+        pairs: concepts of both images of F failures, with the area of every instance.
+        relative_to: what area differences are divided by: "smaller", "truth" or "image".
         threshold: the smallest difference that counts, above 0; None for the sum of differences.
 
     Returns:
         (F,) values from 0, at most 1 with a threshold; NaN where no concept is common.
 
     Raises:
-        DataError: a concept comes without instances, or one of them without its area.
-        UnknownName: no such way to compare.
-        InvalidOption: a threshold that every match would reach.
+        DataError: a concept has no instances, or an instance has no area.
+        UnknownName: ``relative_to`` is unknown.
+        InvalidOption: the threshold is not above 0.
 
     References:
         Lymperaiou et al., COLING 2022, section 4.1.
@@ -70,7 +70,7 @@ def size_disagreement(pairs: ConceptPairs, relative_to: str = "smaller", thresho
 def match_sizes(
     truth: FloatArray, retrieved: FloatArray, relative_to: str = "smaller", threshold: float | None = 1.0
 ) -> FloatArray:
-    """(min(G, R),) area differences of the matching of G and R instances whose sum is smallest."""
+    """(min(G, R),) area differences of the matching of G and R instances with the smallest sum."""
     from scipy.optimize import linear_sum_assignment  # not at the top: every command imports all metrics
 
     left, right = truth[:, None], retrieved[None, :]
@@ -79,7 +79,7 @@ def match_sizes(
         differences /= left
     elif relative_to == "smaller":
         differences /= np.minimum(left, right)
-    if differences.size == 1:  # most concepts, by far
+    if differences.size == 1:  # by far the most frequent case
         return np.asarray(differences[0])
     reached = 0.0 if threshold is None else TIE * (differences >= threshold)
     return np.asarray(differences[linear_sum_assignment(differences + reached)])

@@ -10,10 +10,10 @@ from cxc_eccv.types import FloatArray, RatedPairs
 
 
 def spearman_all_pairs(pairs: RatedPairs, similarities: FloatArray) -> FloatArray:
-    """Spearman correlation of ratings and similarities over all rated pairs at once.
+    """Spearman correlation of ratings and similarities over all rated pairs.
 
-    Ties have average ranks. Not the CxC paper's number, which is ``bootstrap_spearman``: here a query with many rated
-    items weighs more. Listing every pair in both orders does not change it.
+    Ties get average ranks. The CxC paper reports ``bootstrap_spearman`` instead; here a query with many rated items
+    weighs more.
 
     Args:
         pairs: P rated pairs.
@@ -23,8 +23,8 @@ def spearman_all_pairs(pairs: RatedPairs, similarities: FloatArray) -> FloatArra
         () one correlation in [-1, 1].
 
     Raises:
-        DataError: ratings not finite, not one per pair, or all equal.
-        MalformedRun: similarities not finite, not one per pair, or all equal.
+        DataError: ratings are not finite, not one per pair, or all equal.
+        MalformedRun: similarities are not finite, not one per pair, or all equal.
 
     References:
         Spearman, The Proof and Measurement of Association between Two Things, 1904.

@@ -1,4 +1,4 @@
-"""Spec: the declaration that stands beside every metric function."""
+"""Spec: the declaration of a metric."""
 
 from __future__ import annotations
 
@@ -16,48 +16,47 @@ from cxc_eccv.judgments.plausible import Look
 from cxc_eccv.types import FloatArray
 
 NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "altered_ranks", "scores", "comparisons")
-"""What a task can offer, by what it reads of a run."""
+"""What a task can offer to metrics."""
 NEEDS_OF_FAILURES = ("concepts", "concept_similarity", "concept_sizes")
-"""What no task offers: it is about two images of one failed query each, and explains a run that was evaluated."""
+"""What only ``cxc-eccv explain`` offers: concepts of the two images of a failed query."""
 HIGHEST_GAIN = {"ratings": 5.0, "labels": 1.0, "degrees": 1.0}
-"""What the gains of judged items are, to the gain of a perfect match."""
+"""Kind of gains to the gain of a perfect match."""
 AGGREGATES = ("mean", "median", "sum")
 UNITS = {"percent": 100, "correlation": 1, "rank": 1, "number": 1}
-"""What a value is to a reader, and what it is multiplied by to be shown: only fractions, to percent."""
+"""Unit of a value to the factor with which it is shown."""
+ROUNDING = 1e-9
+"""A mean of ones may exceed 1 by this much."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a metric is called, what it is computed from, and how its values are read.
+    """What a metric is called, what it needs, and how to read its values.
 
     Attributes:
-        function: the metric: values of queries or samples from what it needs, or one number from ``scores``.
-        needs: ``ranks`` (PositiveRanks), ``top_k`` (TopK of K items, or of R where the metric has no parameter k, and
-            Judgments with gains), ``plausible_hits``
-            (PlausibleHits), ``rated_pairs`` (RatedPairs and similarities), ``altered_ranks`` (AlteredRanks),
-            ``comparisons`` (scores of captions and of their negatives), or ``scores`` (other metrics' values of a
-            whole task).
-        citation: where the metric is defined.
-        parameters: each parameter's values that a report shows by default.
+        function: the metric: maps what it needs to values of queries or samples, or ``scores`` to one number.
+        needs: ``ranks`` (PositiveRanks), ``top_k`` (TopK of K items, or of R if the metric has no parameter k, and
+            Judgments with gains), ``plausible_hits`` (PlausibleHits), ``rated_pairs`` (RatedPairs and similarities),
+            ``altered_ranks`` (AlteredRanks), ``comparisons`` (scores of captions and of their negatives), or
+            ``scores`` (values of other metrics in all directions of a task).
+        citation: the paper that defines the metric.
+        parameters: parameter to the values that a report shows by default.
         bounds: lowest and highest value; None where there is no bound.
         higher_is_better: direction of improvement.
-        aggregate: how the per-query values become one number: ``mean``, ``median`` or ``sum``.
-        inputs: labels of the scores of each direction that a metric with ``needs="scores"`` is computed from.
-        looks: what a metric with ``needs="plausible_hits"`` must have counted.
-        gains: what the gains are that a metric with ``needs="top_k"`` takes: ``ratings``, ``labels`` of 0 and 1, or
-            ``degrees`` of being positive, from 0 to 1.
-        binary: whether the value of every query is 0 or 1, so that a binomial interval exists.
-        title: its name on paper, with places for its parameters: ``R@{k}``. The label in words where none is given.
-        long_title: the same where there is room for more; as ``title`` where none is given.
-        best_rank: whether the rank of the best positive alone decides the value of a query, and R does not.
-        term: of a metric with ``needs="ranks"`` that is a sum over all positives of a query, what one of them adds,
-            from its place among them, its rank and R.
-        expected: of a metric with ``needs="top_k"``, the mean over random labels of what nobody judged: from the top,
-            the judgments, k where it has one, and (Q, K) probabilities, 0 for judged items, to (Q,) values.
-        highest: of such a metric whose highest value takes gains between none and the highest, that value: from the
-            top, the judgments and k to (Q,) values.
-        unit: how values are shown: ``percent`` (times 100), ``correlation`` (as is, with more decimals), ``rank`` or
-            ``number`` (as is).
+        aggregate: how per-query values become one number: ``mean``, ``median`` or ``sum``.
+        inputs: for ``needs="scores"``: the labels of the scores of each direction.
+        looks: for ``needs="plausible_hits"``: the zetas and cuts to count.
+        gains: for ``needs="top_k"``: ``ratings``, ``labels`` of 0 and 1, or ``degrees`` from 0 to 1.
+        binary: whether every query's value is 0 or 1, so that a binomial interval exists.
+        title: short name with placeholders for its parameters, such as ``R@{k}``; defaults to the label in words.
+        long_title: longer name; defaults to ``title``.
+        best_rank: whether a query's value depends only on the rank of its best positive.
+        term: for ``needs="ranks"``, if the value is a sum over positives: the term of one positive, from its place
+            among them, its rank and R.
+        expected: for ``needs="top_k"``: the mean over random labels of unjudged items, from the top, the judgments, k
+            if the metric has one, and (Q, K) probabilities, 0 for judged items, to (Q,) values.
+        highest: for ``needs="top_k"``, if gains between 0 and the highest can give the highest value: that value, from
+            the top, the judgments and k to (Q,) values.
+        unit: how values are shown: ``percent`` (times 100), ``correlation`` (more decimals), ``rank`` or ``number``.
     """
 
     function: Callable[..., FloatArray]
@@ -90,7 +89,7 @@ class Spec:
             raise UnknownName(f"unit of metric {self.name}", self.unit, UNITS)
         if self.unit in ("percent", "correlation") and (self.bounds[1] is None or self.bounds[1] > 1):
             raise InvalidOption(
-                f"metric {self.name}: unit {self.unit!r} is for values of at most 1, its bounds are {self.bounds}; "
+                f"metric {self.name}: unit {self.unit!r} is for values of at most 1, but its bounds are {self.bounds}; "
                 "declare unit='rank' or unit='number'"
             )
         places = {name: f"{{{name}}}" for name in self.parameters}
@@ -99,8 +98,8 @@ class Spec:
         for title in (self.title, self.long_title):
             if {place for _, place, _, _ in Formatter().parse(title) if place is not None} != set(places):
                 raise InvalidOption(
-                    f"metric {self.name}: its title {title!r} must have a place for each of its parameters and no "
-                    f"other: {', '.join(places.values()) or 'none'}"
+                    f"metric {self.name}: the placeholders in its title {title!r} must be those of its parameters: "
+                    f"{', '.join(places.values()) or 'none'}"
                 )
 
     @property
@@ -114,7 +113,7 @@ class Spec:
         return inspect.getdoc(self.function) or ""
 
     def label(self, **parameters: Any) -> str:  # noqa: ANN401 - parameter values of any type
-        """The name in report keys: a trailing parameter is replaced by its value.
+        """The name in report keys, with the value of a parameter in place of its name.
 
         Example:
             >>> from cxc_eccv.metrics.recall_at_k import SPEC
@@ -139,19 +138,19 @@ class Spec:
 
     @property
     def explains(self) -> bool:
-        """Whether it is about failed queries, which no task hands it: ``cxc-eccv explain`` computes it."""
+        """Whether it measures failed queries, which only ``cxc-eccv explain`` does."""
         return self.needs in NEEDS_OF_FAILURES
 
     def average(self, values: FloatArray) -> float:
-        """One number from the (Q,) values of all queries: their mean, or their median where the metric is one."""
+        """The median of (Q,) values if the metric is a median, else their mean."""
         return float(np.median(values) if self.aggregate == "median" else values.mean())
 
-    def accepted(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of several options that the function takes.
+    def select_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options that the function takes.
 
         Example:
             >>> from cxc_eccv.metrics.bootstrap_spearman import SPEC
-            >>> SPEC.accepted({"seed": 7, "unjudged": "leave_out"})
+            >>> SPEC.select_options({"seed": 7, "unjudged": "leave_out"})
             {'seed': 7}
         """
         known = inspect.signature(self.function).parameters

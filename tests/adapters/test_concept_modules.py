@@ -97,7 +97,7 @@ BAD_AREAS = {
     "threshold": ({"threshold": 0}, InvalidOption, "threshold is 0; give a number above 0"),
 }
 BAD_SIMILARITIES = {
-    "lacking": ({"similarities": {"ball": {"dog": 0.1}}}, DataError, "asks how similar ball and cat are"),
+    "lacking": ({"similarities": {"ball": {"dog": 0.1}}}, DataError, "needs the similarity of ball and cat"),
     "above 1": ({"similarities": {"ball": {"cat": 1.5}}}, DataError, r"not all in \[0, 1\]"),
     "twice": (
         {"similarities": {"ball": {"cat": 0.1}, "cat": {"ball": 0.2}}},

@@ -224,7 +224,7 @@ def test_degrees_of_one_are_recall_and_r_precision(load_metric):
             "graded_r_precision of query 1 looks at the top 2, but its ranking ends at rank 1",
         ),
         ({"gains": [[2], [1, 1]]}, "a judged item has gain 2.0, expected a degree from 0 to 1"),
-        ({"gains": [[0], [1, 1]]}, "no judged item of query 0 has a gain above 0"),
+        ({"gains": [[0], [1, 1]]}, "query 0 has no item of gain above 0"),
     ],
 )
 def test_what_gives_no_graded_r_precision(load_metric, changed, message):

@@ -94,13 +94,13 @@ def test_bad_ranks_are_named():
 @pytest.mark.parametrize(
     ("recalls", "words"),
     [
-        ([float("nan")] * 6, "from nan to nan: need fractions"),
-        ([2.0] * 6, "from 2.0 to 2.0: need fractions"),
-        ([0.5] * 5 + [-0.1], "from -0.1 to 0.5: need fractions"),
-        ([0.5] * 5, r"of shape \(5,\): need six recalls"),
-        ([], r"of shape \(0,\): need six recalls"),
-        (0.5, "need six recalls"),
-        (["a"] * 6, "need six recalls"),
+        ([float("nan")] * 6, "from nan to nan; need fractions"),
+        ([2.0] * 6, "from 2.0 to 2.0; need fractions"),
+        ([0.5] * 5 + [-0.1], "from -0.1 to 0.5; need fractions"),
+        ([0.5] * 5, r"and shape \(5,\); need six per task"),
+        ([], r"and shape \(0,\); need six per task"),
+        (0.5, "need six per task"),
+        (["a"] * 6, "need six per task"),
     ],
 )
 def test_rsum_refuses_what_is_not_six_recalls(recalls, words):

@@ -144,9 +144,9 @@ def test_plausible_hits_that_cannot_be_give_no_number(hits, matches):
 
 
 def test_ndcg_has_no_value_without_a_positive_gain():
-    with pytest.raises(DataError, match="no judged item of query 9 has a positive gain"):
+    with pytest.raises(DataError, match="query 9 has no item of positive gain"):
         ndcg_at_k(top(1), judged({1: 0.0}), 1)
-    with pytest.raises(DataError, match=r"gain -1\.0 of a judged item is negative"):
+    with pytest.raises(DataError, match=r"a judged item has gain -1\.0; gains must be 0 or more"):
         ndcg_at_k(top(1), judged({1: -1.0, 2: 2.0}), 1)
 
 
@@ -159,7 +159,7 @@ def test_labels_and_policies_that_entail_at_k_refuses():
     qrels = judged({1: 1.0})
     with pytest.raises(UnknownName, match="did you mean 'leave_out'"):
         entail_at_k(top(1), qrels, 1, "leaveout")
-    with pytest.raises(InvalidOption, match="give the classifier itself"):
+    with pytest.raises(InvalidOption, match="pass the classifier itself"):
         entail_at_k(top(1), qrels, 1, "classifier")
     with pytest.raises(DataError, match=r"labels of the judgments, row 0: found 0.5, expected 0 or 1"):
         entail_at_k(top(1), judged({1: 0.5}), 1)

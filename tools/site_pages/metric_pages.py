@@ -87,7 +87,7 @@ def _unit(spec: Spec) -> str:
         return "failures that have a value"
     if spec.needs != "rated_pairs":
         return {"scores": "parts", "comparisons": "items"}.get(spec.needs, "queries")
-    return "samples" if "n_samples" in spec.accepted({"n_samples": None}) else "all pairs at once"
+    return "samples" if "n_samples" in spec.select_options({"n_samples": None}) else "all pairs at once"
 
 
 def _tasks(spec: Spec) -> str:

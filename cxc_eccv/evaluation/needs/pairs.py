@@ -39,7 +39,7 @@ class PairSimilarities(Need[RatedPairs]):
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
         """One number; or of samples two, their mean and their standard deviation (ddof 0)."""
-        options = variant.spec.accepted({"seed": settings.seed})
+        options = variant.spec.select_options({"seed": settings.seed})
         try:
             values = variant.spec.function(self.judged, self._similarities, **variant.parameters, **options)
         except (DataError, MalformedRun) as error:

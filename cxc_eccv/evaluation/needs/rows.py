@@ -110,7 +110,7 @@ class TopItems(_FromRows[Judgments]):
         looked_at = np.arange(gains.shape[1]) < depths[:, None]
         ties, coverage = _count_tied(top, gains, looked_at), float(judged[looked_at].mean())
         parameters = dict(variant.parameters)
-        options = variant.spec.accepted({"unjudged": settings.unjudged})
+        options = variant.spec.select_options({"unjudged": settings.unjudged})
         if options:
             parameters["unjudged"] = policy_name(settings.unjudged)
             options["unjudged"] = self._policy(policy_of(settings.unjudged), k)
