@@ -17,10 +17,10 @@ NAMES = ("version", "scheme", "rule", "people")
 def _check_names(library: Library, split: str) -> tuple[str, ...]:
     """Names of the label files of the split."""
     if not library.label_names:
-        raise NotApplicable("there is no label file; name one (--labels), as cxc-eccv annotate merge writes it")
+        raise NotApplicable("there is no label file; pass one that cxc-eccv annotate merge wrote (--labels)")
     names = tuple(name for name in library.label_names if library.labels(name, split) is not None)
     if not names:
-        raise NotApplicable(f"no label file is of the {split} split, not {', '.join(library.label_names)}")
+        raise NotApplicable(f"no label file ({', '.join(library.label_names)}) has labels of the {split} split")
     return names
 
 
@@ -33,20 +33,19 @@ def _degrees(library: Library, split: str, *, direction: str) -> Judgments:
     return _refuse_empty(label_degrees(library, split, direction))
 
 
-def _refuse_empty(found: Judgments) -> Judgments:
-    if not found.query_ids.size:
-        raise NotApplicable("the label files call no pair positive")
-    return found
+def _refuse_empty(judgments: Judgments) -> Judgments:
+    if not judgments.query_ids.size:
+        raise NotApplicable("the label files have no positive pair")
+    return judgments
 
 
 def _facts(library: Library, split: str) -> dict[str, Any]:
-    """Which labels the numbers are on."""
     files = {name: library.labels(name, split) for name in _check_names(library, split)}
     return {
         "label_files": {
-            name: {fact: found.facts[fact] for fact in NAMES} | {"sha256": sha256_of(found.path), **found.origin}
-            for name, found in files.items()
-            if found is not None
+            name: {fact: file.facts[fact] for fact in NAMES} | {"sha256": sha256_of(file.path), **file.origin}
+            for name, file in files.items()
+            if file is not None
         }
     }
 
@@ -54,11 +53,11 @@ def _facts(library: Library, split: str) -> dict[str, Any]:
 TASK = Task(
     name="annotated",
     description=(
-        "Image-text retrieval with the positives of label files alone, all files of a library together: pairs that "
-        "models proposed and people verified, as cxc-eccv annotate merge makes labels of their answers. The queries "
-        "are the images and captions of the split with a positive, and rank all captions and all images of the split. "
-        "A positive has a gain above 0 and up to 1, which graded metrics count. An original link is a positive only "
-        "where a label file has it. The task is there where a library was opened with label files."
+        "Image-text retrieval with the positives of label files alone: pairs that models proposed and people "
+        "verified. The task exists when a library has label files, and takes all of them together. Queries are the "
+        "images and captions with a positive; they rank all captions and images of the split. Each positive has a "
+        "gain above 0 and up to 1, which graded metrics use. An original link is a positive only if a label file has "
+        "it."
     ),
     directions={direction: partial(_positives, direction=direction) for direction in ("i2t", "t2i")},
     graded={direction: partial(_degrees, direction=direction) for direction in ("i2t", "t2i")},

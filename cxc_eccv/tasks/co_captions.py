@@ -1,4 +1,4 @@
-"""Co-captions: text-text retrieval under the original COCO links alone."""
+"""Co-captions: text-text retrieval with the original COCO links."""
 
 from functools import partial
 
@@ -9,9 +9,9 @@ TASK = Task(
     name="co_captions",
     title="Co-captions",
     description=(
-        "Text-text retrieval on all captions of a COCO Karpathy split with the original links alone: positive are the "
-        "other captions of the query's image, and the query is left out of its gallery. The row MS-COCO of the "
-        "Crisscrossed Captions paper's text-text results; its row CxC, which adds the rated pairs, is cxc/t2t."
+        "Text-text retrieval on a COCO Karpathy split with the other captions of the query's image as positives. The "
+        "query is left out of its gallery. It is the row MS-COCO in the text-text results of the Crisscrossed Captions "
+        "paper; cxc/t2t, which adds the rated pairs, is the row CxC."
     ),
     directions={"t2t": partial(coco_links, direction="t2t")},
     splits=("validation", "test"),

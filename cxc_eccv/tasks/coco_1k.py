@@ -1,4 +1,4 @@
-"""COCO 1K: the original links within five folds of 1,000 images, averaged."""
+"""COCO 1K: the original links in five folds of 1,000 images, averaged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _folded_links(library: Library, split: str, direction: str) -> Judgments:
 
 
 def _fold_orders(library: Library, split: str) -> tuple[IntArray, IntArray]:
-    """Caption ids and image ids in the order that the folds are cut from; images follow their captions."""
+    """Caption ids and image ids in the order of the folds; images are in the order of their captions."""
     table = library.captions(split)
     captions, images = np.asarray(table["caption_id"]), np.asarray(table["image_id"])
     unique_images = np.unique(images)
@@ -40,8 +40,8 @@ def _fold_orders(library: Library, split: str) -> tuple[IntArray, IntArray]:
     order = library.fold_order() if split == "test" else captions
     if not np.array_equal(np.sort(order), np.sort(captions)):
         raise DataError(
-            f"coco_test_ids names {order.size:,} captions, which are not the {captions.size:,} of the {split} split; "
-            "coco_1k cuts its folds in their order. Restore the file (cxc-eccv fetch), or leave coco_1k out."
+            f"the {order.size:,} captions of coco_test_ids, whose order defines the folds of coco_1k, are not the "
+            f"{captions.size:,} captions of the {split} split. Restore the file (cxc-eccv fetch), or leave out coco_1k."
         )
     ordered_images = images[positions_of(order, captions)[0]]
     first = np.sort(np.unique(ordered_images, return_index=True)[1])
@@ -52,8 +52,9 @@ TASK = Task(
     name="coco_1k",
     title="COCO 1K",
     description=(
-        "Image-text retrieval on five folds of 1,000 images and 5,000 captions of a COCO Karpathy split, cut in file "
-        "order; the gallery of a query is its own fold, and the five results are averaged. The same links as COCO 5K."
+        "Image-text retrieval on five folds of 1,000 images and 5,000 captions of a COCO Karpathy split. The folds are "
+        "cut in file order; queries rank the items of their fold, and the five results are averaged. The positives are "
+        "those of COCO 5K."
     ),
     directions={direction: partial(_folded_links, direction=direction) for direction in ("i2t", "t2i")},
     splits=("validation", "test"),

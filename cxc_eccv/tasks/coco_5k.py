@@ -10,7 +10,7 @@ TASK = Task(
     title="COCO 5K",
     description=(
         "Image-text retrieval on all images and captions of a COCO Karpathy split. "
-        "A caption is positive for the image it was written for, and for no other."
+        "A caption is positive only for the image it was written for."
     ),
     directions={direction: partial(coco_links, direction=direction) for direction in ("i2t", "t2i")},
     splits=("validation", "test"),

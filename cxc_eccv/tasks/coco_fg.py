@@ -1,4 +1,4 @@
-"""MSCOCO-FG: refined captions of the test images, and a pool of images with many more that are like them."""
+"""MSCOCO-FG: refined captions of the test images, and a pool of similar images."""
 
 from dataclasses import replace
 from functools import partial
@@ -19,43 +19,41 @@ ARRAYS = ("coco_fg_ids", "coco_fg_embeddings")
 
 
 def content(library: Library, split: str) -> KarpathySplit:
-    """The pool, and the refined captions under the ids of those that they were made of, place by place of an image."""
+    """The pool of images, and the refined captions with the ids of the captions they were made from."""
     return library.once(("coco_fg", split), lambda: _join(library, split))
 
 
 def _join(library: Library, split: str) -> KarpathySplit:
     pool, refined = library.read(IMAGES, read_image_pool), library.read(CAPTIONS, read_refined_captions)
-    own = library.karpathy(split)
+    original = library.karpathy(split)
     images, captioned = np.asarray(pool["image_id"]), np.asarray(refined["image_id"])
     for name, ids in ((IMAGES, images), (CAPTIONS, captioned)):
-        if lacking := np.setdiff1d(own.image_ids, ids).tolist():
+        if lacking := np.setdiff1d(original.image_ids, ids).tolist():
             where = library.catalog.entry(name).path
             raise MalformedSource(where, "", f"no image {lacking[0]}", f"every image of the {split} split")
-    if strange := np.setdiff1d(captioned, own.image_ids).tolist():
+    if strange := np.setdiff1d(captioned, original.image_ids).tolist():
         where = library.catalog.entry(CAPTIONS).path
         raise MalformedSource(where, f"image {strange[0]}", "captions of it", f"images of the {split} split alone")
-    order, places = np.argsort(captioned, kind="stable"), np.argsort(own.caption_image_ids, kind="stable")
+    order, places = np.argsort(captioned, kind="stable"), np.argsort(original.caption_image_ids, kind="stable")
     ids = np.empty_like(captioned)
-    ids[order] = own.caption_ids[places]
+    ids[order] = original.caption_ids[places]
     captions = pa.table({"caption_id": ids, "image_id": captioned, "text": refined["text"]})
     return KarpathySplit(pool, captions, np.empty(0, dtype=np.int64))
 
 
 def links(library: Library, split: str, direction: str) -> Judgments:
-    """Each caption and its image; image queries are those that have captions, image galleries the whole pool."""
-    found = content(library, split)
-    captions, owners = found.caption_ids, found.caption_image_ids
+    """The link of each caption to its image; only images with captions are queries, and all images are ranked."""
+    pool = content(library, split)
+    captions, owners = pool.caption_ids, pool.caption_image_ids
     if direction == "i2t":
         return Judgments.from_pairs(np.unique(owners), captions, owners, captions)
-    return Judgments.from_pairs(captions, found.image_ids, captions, owners)
+    return Judgments.from_pairs(captions, pool.image_ids, captions, owners)
 
 
 def view(run: Run) -> Run:
-    """A run with the refined captions for those of the split."""
-    if not isinstance(run, EmbeddingsRun):
-        raise NotApplicable(f"the run has no arrays {' and '.join(ARRAYS)}")
-    captions = side_of_arrays(run.path or "run", run.further, *ARRAYS)
-    if captions is None:
+    """The run with the refined captions in place of those of the split."""
+    captions = side_of_arrays(run.path or "run", run.further, *ARRAYS) if isinstance(run, EmbeddingsRun) else None
+    if captions is None or not isinstance(run, EmbeddingsRun):
         raise NotApplicable(f"the run has no arrays {' and '.join(ARRAYS)}")
     return replace(run, captions=captions)
 
@@ -64,10 +62,10 @@ TASK = Task(
     name="coco_fg",
     title="MSCOCO-FG",
     description=(
-        "Image-text retrieval on the COCO Karpathy test split with captions that were refined until they tell their "
-        "image from similar ones. A caption ranks the test images among many more that are like them, from COCO's "
-        "unlabeled images; an image of the test split ranks all refined captions. A caption is positive for the image "
-        "it was written for, and for no other."
+        "Image-text retrieval on the COCO Karpathy test split with captions that were refined to tell their image "
+        "from similar ones. A caption ranks the test images and many similar ones from COCO's unlabeled images; an "
+        "image of the test split ranks all refined captions. A caption is positive only for the image it was written "
+        "for."
     ),
     directions={direction: partial(links, direction=direction) for direction in ("i2t", "t2i")},
     splits=("test",),

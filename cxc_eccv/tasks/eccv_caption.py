@@ -1,4 +1,4 @@
-"""ECCV Caption: positives that machines proposed and people verified."""
+"""ECCV Caption: positives that models proposed and people verified."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ TASK = Task(
     name="eccv_caption",
     title="ECCV Caption",
     description=(
-        "Image-text retrieval with the positives of ECCV Caption: the images and captions of the COCO test split that "
-        "it judges are queries, and rank all captions and all images of the split. Each direction has its own "
-        "judgments. Positive captions outside the gallery count towards R."
+        "Image-text retrieval with the positives of ECCV Caption, which models proposed and people verified. The "
+        "judged images and captions of the COCO test split are queries and rank all captions and images of the split. "
+        "Each direction has separate judgments. Positive captions outside the gallery count towards R."
     ),
     directions={direction: partial(_judgments, direction=direction) for direction in ("i2t", "t2i")},
     splits=("test",),

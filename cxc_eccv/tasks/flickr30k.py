@@ -1,4 +1,4 @@
-"""Flickr30k: the original links of a Karpathy split, and which retrieved captions an image entails."""
+"""Flickr30k: the original links of a Karpathy split, and how many retrieved captions an image entails."""
 
 from functools import partial
 
@@ -9,9 +9,8 @@ TASK = Task(
     name="flickr30k",
     title="Flickr30k",
     description=(
-        "Image-text retrieval on all images and captions of a Flickr30k Karpathy split. Images are named by Flickr's "
-        "photo number, captions by their sentid. A caption is positive for the image it was written for, and for no "
-        "other."
+        "Image-text retrieval on all images and captions of a Flickr30k Karpathy split. A caption is positive only for "
+        "the image it was written for. An image's id is Flickr's photo number, a caption's its sentid."
     ),
     directions={direction: partial(flickr30k_links, direction=direction) for direction in ("i2t", "t2i")},
     splits=("validation", "test"),
@@ -29,9 +28,9 @@ ENTAILMENT = Task(
     title="Flickr30k entailment",
     description=(
         "Image-to-text retrieval on all images and captions of a Flickr30k Karpathy split, scored by how many of the "
-        "top captions are ground truth or entailed by the image with its captions. Of other pairs than the original "
-        "ones, only a file of entailment labels says whether they are entailed; without one, none is labelled. The "
-        "policy for pairs without a label and the share of labelled pairs stand in every result."
+        "top captions are original or entailed by the image with its captions. Pairs other than the original ones "
+        "have labels only in a file of entailment labels. Every result states the policy for unlabelled pairs and the "
+        "share of labelled pairs."
     ),
     directions={"i2t": flickr30k_entailment_labels},
     splits=("validation", "test"),

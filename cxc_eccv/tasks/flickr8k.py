@@ -1,4 +1,4 @@
-"""Flickr8k: the original links of a split of its authors."""
+"""Flickr8k: the original links of an official split."""
 
 from functools import partial
 
@@ -9,9 +9,8 @@ TASK = Task(
     name="flickr8k",
     title="Flickr8k",
     description=(
-        "Image-text retrieval on a Flickr8k split, whose images have five captions each. "
-        "Images are named by Flickr's photo number, captions by ten times that number plus their place (0 to 4). A "
-        "caption is positive for the image it was written for, and for no other."
+        "Image-text retrieval on all images and captions of a Flickr8k split. A caption is positive only for the image "
+        "it was written for. An image's id is Flickr's photo number, a caption's ten times that number plus 0 to 4."
     ),
     directions={direction: partial(flickr8k_links, direction=direction) for direction in ("i2t", "t2i")},
     splits=("validation", "test"),

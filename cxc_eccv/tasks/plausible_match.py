@@ -1,4 +1,4 @@
-"""Plausible matches: images of nearly the same object categories, and their captions."""
+"""Plausible matches: images with nearly the same object categories, and their captions."""
 
 from functools import partial
 
@@ -9,9 +9,9 @@ TASK = Task(
     name="plausible_match",
     title="Plausible match",
     description=(
-        "Image-text retrieval with plausible matches as positives: the sets of the 80 COCO categories that two images "
-        "show differ in at most zeta categories, and a caption has its image's set. The query's own image or captions "
-        "count. Images that show no category take no part, nor do their captions."
+        "Image-text retrieval with images of nearly the same object categories, and their captions, as positives. Two "
+        "images match if they differ in at most zeta of the 80 COCO categories; a caption has the categories of its "
+        "image. Images without a category and their captions are left out."
     ),
     directions={direction: partial(category_matches, direction=direction) for direction in ("i2t", "t2i")},
     splits=("validation", "test"),

@@ -1,4 +1,4 @@
-"""RoCOCO: images rank their captions among 25,000 altered ones, which a sound ranker never puts first."""
+"""RoCOCO: images rank the captions of the test split among as many altered captions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ CHANGE = {
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """Which originals are positives."""
+    """The labels that say which original captions are positives."""
 
     suffix: str
     title: str
@@ -36,7 +36,7 @@ LABELS = (
         suffix="",
         title="",
         judgments=lambda library: coco_links(library, "test", "i2t"),
-        rule="The originals that were written for an image are its positives.",
+        rule="The original captions of an image are its positives.",
         groups=("karpathy",),
         sources=("coco",),
     ),
@@ -44,7 +44,7 @@ LABELS = (
         suffix="_cxc",
         title=", CxC",
         judgments=lambda library: merged_qrels(library, "test", "i2t"),
-        rule="Positives are those of the task cxc, so that an original that CxC rated to match is no error.",
+        rule="The positives are those of the task cxc.",
         groups=("karpathy", "cxc"),
         sources=("coco", "cxc"),
         citation="; Parekh et al., EACL 2021, arXiv:2004.15020",
@@ -53,10 +53,7 @@ LABELS = (
         suffix="_eccv",
         title=", ECCV Caption",
         judgments=lambda library: eccv_caption(library, "i2t"),
-        rule=(
-            "Queries and positives are those of the task eccv_caption, so that an original that people verified to "
-            "match is no error."
-        ),
+        rule="Queries and positives are those of the task eccv_caption.",
         groups=("karpathy", "eccv_caption"),
         sources=("eccv",),
         citation="; Chun et al., ECCV 2022, arXiv:2204.03359",
@@ -69,26 +66,25 @@ def _judgments(library: Library, _split: str, *, kind: str, labels: _Labels) -> 
 
 
 def _task(kind: str, labels: _Labels) -> Task:
-    # False rate is about altered captions alone: other positives do not change it.
-    own = ("false_rate",) if not labels.suffix else ()
+    false_rate = () if labels.suffix else ("false_rate",)  # it does not depend on the positives
     return Task(
         name=f"rococo_{kind}{labels.suffix}",
         title=f"RoCOCO {kind.replace('_', ' ')}{labels.title}",
         description=(
-            "Image-to-text retrieval among all captions of the COCO test split and as many altered ones, in each of "
-            f"which {CHANGE[kind]} stands in place of another word; none of these is ever a positive. {labels.rule} "
-            "Recall drop is what the altered captions cost. A run brings their vectors along: "
+            "Image-to-text retrieval among all captions of the COCO test split and as many altered ones. In each "
+            f"altered caption {CHANGE[kind]} replaces another word; it is never a positive. {labels.rule} Recall drop "
+            "is the recall that the altered captions cost. The run must have their vectors: "
             f"rococo_{kind}_ids and rococo_{kind}_embeddings."
         ),
         directions={"i2t": partial(_judgments, kind=kind, labels=labels)},
         splits=("test",),
-        metrics=("recall_at_k", *own, "recall_drop_at_k"),
+        metrics=("recall_at_k", *false_rate, "recall_drop_at_k"),
         main_metric="recall_at_1",
         citation=f"Park et al., 2023, arXiv:2304.10727{labels.citation}",
         licence="MIT (RoCOCO); CC BY 4.0 (COCO Consortium)",
         sources=labels.groups,
         label_sources=labels.sources,
-        config="" if labels.suffix else "rococo",  # no one config has both these positives and the altered captions
+        config="" if labels.suffix else "rococo",  # no config has both these positives and the altered captions
         altered=kind,
     )
 

@@ -1,4 +1,4 @@
-"""SugarCrepe: whether an image scores its caption above a hard negative, in seven parts and their mean."""
+"""SugarCrepe: whether an image scores its caption above a hard negative, in seven parts."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ from cxc_eccv.tasks.task import Collection, Task
 from cxc_eccv.types import Comparisons, IntArray
 
 FILES = {part: f"sugarcrepe_{part}" for part in SUGARCREPE_PARTS}
-"""Part to the catalog's name of its file, which is how the names of a run's arrays begin too."""
+"""Part to the name of its file in the catalog, which is also the prefix of a run's arrays."""
 
 
 def images_of(library: Library) -> IntArray:
@@ -21,13 +21,13 @@ def images_of(library: Library) -> IntArray:
 
 
 def comparisons(library: Library, split: str, part: str) -> Comparisons:
-    """The items of one part; intervals draw the images of all parts together, as one image stands in several."""
+    """The items of one part; intervals draw images of all parts, as an image may occur in several."""
     table = library.read(FILES[part], read_sugarcrepe)
     return Comparisons(np.asarray(table["item_id"]), np.asarray(table["image_id"]), images_of(library))
 
 
 def content(library: Library, split: str) -> KarpathySplit:
-    """The images; its captions have no ids of COCO."""
+    """The images, without captions, as these have no COCO ids."""
     ids = images_of(library)
     names = [f"{number:012d}.jpg" for number in ids]
     images = pa.table({"image_id": ids, "file_name": names, "folder": ["val2017"] * ids.size})
@@ -41,9 +41,9 @@ TASK = Task(
     title="SugarCrepe",
     description=(
         "Images of COCO val2017, each with a caption and a hard negative: the caption with an object, an attribute or "
-        "a relation replaced, two of them swapped, or one added that is not there. An item counts where its image "
-        "scores the caption strictly above the negative; a tie never does. Each of the seven parts has its accuracy, "
-        "and the whole their mean, in which every part weighs the same."
+        "a relation replaced, two of them swapped, or one added. An item counts if its image scores the caption "
+        "strictly above the negative; a tie does not count. Each of the seven parts has an accuracy; their plain mean "
+        "is the score of the whole."
     ),
     directions={part: partial(comparisons, part=part) for part in SUGARCREPE_PARTS},
     splits=("test",),

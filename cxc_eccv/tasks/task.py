@@ -1,4 +1,4 @@
-"""Task: the declaration of what is ranked against what, which numbers are reported, and over which collection."""
+"""Task: the declaration of an evaluation protocol."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ ComparisonsOf = Callable[[Library, str], Comparisons]
 RatedOf = Callable[[Library, str], RatedPairs]
 
 RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t"}
-"""Kind of rated pairs to the direction from its queries to the items rated with them."""
+"""Kind of rated pairs to its direction."""
 
 COMPARED_DIRECTIONS = dict.fromkeys(SUGARCREPE_PARTS, "i2t")
-"""Part of a benchmark of compared captions to the direction from its images to these."""
+"""Part of a benchmark of compared captions to its direction."""
 
 
 def direction_of(part: str) -> str:
-    """From which modality to which a part of a task goes; most are named after it."""
+    """The direction of a part; most parts are named after it."""
     return (RATED_DIRECTIONS | COMPARED_DIRECTIONS).get(part, part)
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A data set's images and captions."""
+    """The images and captions of a data set."""
 
     name: str
     content: Callable[[Library, str], KarpathySplit]
@@ -45,7 +45,7 @@ class Collection:
     arrays: str = ""
 
     def named_by(self, run: Run) -> bool:
-        """Whether a run has further arrays of it."""
+        """Whether the run has further arrays for this collection."""
         return bool(self.arrays) and any(name.startswith(self.arrays) for name in getattr(run, "further", ()))
 
 
@@ -60,45 +60,43 @@ COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K, "flickr8k": FLICKR8K}
 
 
 class NotApplicable(InvalidOption):
-    """The data at hand does not have the shape that the task's protocol asks for."""
+    """The task is not defined on this split, data or run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One evaluation protocol.
-
-    Its parts are its directions and its kinds of rated pairs.
+    """One evaluation protocol, whose parts are its directions and its kinds of rated pairs.
 
     Attributes:
-        name: as in report keys; equal to the file's name.
-        description: what is ranked, which positives count, in plain sentences.
-        directions: direction (``i2t``, ``t2i``, ``t2t``, ``i2i``), or name of a part that :func:`direction_of` knows,
-            to the function that gives its judgments for a library and a split.
-        splits: splits it is defined on.
+        name: name in report keys, equal to the file's name.
+        description: what is ranked and which positives count, in plain sentences.
+        directions: direction (``i2t``, ``t2i``, ``t2t``, ``i2i``) or part that :func:`direction_of` knows, to the
+            function that reads its judgments from a library and a split.
+        splits: splits on which the task is defined.
         metrics: names of the metrics reported by default.
         main_metric: label of the headline metric, for example ``recall_at_1``.
         citation: the paper that defines the protocol.
         licence: licence of the labels.
-        sources: groups of raw files, as in the catalog, that its labels cannot do without.
-        config: dataset config that holds the labels of its directions; those of rated pairs are in the config of their
-            kind. Empty for labels outside the dataset, and then the task is on no leaderboard.
+        sources: groups of raw files in the catalog that the labels need.
+        config: dataset config with the labels of the directions; rated pairs are in the config of their kind. Empty for
+            labels outside the dataset; the task is then on no leaderboard.
         whole: names of the metrics over all directions together, for example ``rsum``.
-        serves: what the judgments of the directions are for, as in ``Spec.needs``: ``ranks``, ``top_k`` (judgments with
+        serves: what the judgments of the directions offer, as in ``Spec.needs``: ``ranks``, ``top_k`` (judgments with
             gains), ``plausible_hits`` (category matches) or ``comparisons``.
-        graded: direction to judgments with gains, for metrics that need ``top_k``, where ``serves`` is another.
-        gains: what those gains are, as in ``Spec.gains``: ``ratings``, ``labels`` of 0 and 1, or ``degrees``.
+        graded: direction to judgments with gains, for metrics that need ``top_k``, if ``serves`` is not ``top_k``.
+        gains: kind of those gains, as in ``Spec.gains``: ``ratings``, ``labels`` of 0 and 1, or ``degrees``.
         rated: kind (``sts``, ``sis``, ``sits``) to rated pairs, for metrics that need them.
         collection: the images and captions that are ranked.
-        label_sources: where its positives come from, as in :func:`cxc_eccv.judgments.evidence.label_sources`; a
-            report's examples show what these say.
-        of_label_files: its positives come from the label files that a library was opened with, all of them together.
-            With none the task is not among all tasks, and a report does not mention it.
-        title: its name on paper, with the capitals it begins a line with; the name in words where none is given.
-        facts: what a report's provenance says of the labels, for a library and a split.
-        altered: kind of altered captions that its galleries hold beside the originals, as in
-            :data:`cxc_eccv.types.altered.ALTERATIONS`; empty where there are none. A run must have their vectors.
-        view: a run as the task sees it, for one whose captions are not those of the split. It raises NotApplicable
-            where the run does not have what it takes.
+        label_sources: sources of the positives, as in :func:`cxc_eccv.judgments.evidence.label_sources`; the examples
+            of a report show their labels.
+        of_label_files: whether the positives come from the label files of the library, all of them together. Without
+            label files, reports do not mention the task.
+        title: name in tables and headings; defaults to the name in words.
+        facts: facts about the labels for a report's provenance, from a library and a split.
+        altered: kind of altered captions that the galleries hold beside the originals, as in
+            :data:`cxc_eccv.types.altered.ALTERATIONS`, or empty. A run must have their vectors.
+        view: maps a run to one with the captions of the task, if they are not those of the split; raises NotApplicable
+            if the run lacks them.
     """
 
     name: str
@@ -152,7 +150,7 @@ class Task:
 
     @property
     def offers(self) -> dict[str, Mapping[str, Callable[[Library, str], Any]]]:
-        """What metrics need, as in ``Spec.needs``, to the parts that have it and the functions that give it.
+        """What metrics need, as in ``Spec.needs``, to the parts that offer it and the functions that read it.
 
         Example:
             >>> from cxc_eccv.tasks.cxc import TASK
@@ -163,7 +161,7 @@ class Task:
         return {"top_k": self.graded, "rated_pairs": self.rated, self.serves: self.directions, **altered}
 
     def sources_in(self, library: Library) -> tuple[str, ...]:
-        """Where its positives come from in one library.
+        """The sources of the positives in a library.
 
         Example:
             >>> from cxc_eccv.tasks.cxc import TASK
@@ -173,10 +171,10 @@ class Task:
         return library.label_names if self.of_label_files else self.label_sources
 
     def judged(self, need: str, library: Library, split: str, part: str) -> Judged | RatedPairs:
-        """What one part has for metrics with one need.
+        """The judgments of one part for metrics with one need.
 
         Args:
-            need: as in ``Spec.needs``, one that the part offers.
+            need: a need that the part offers, as in ``Spec.needs``.
             library: the raw sources.
             split: ``validation`` or ``test``.
             part: a direction or a kind of rated pairs.
@@ -191,11 +189,11 @@ class Task:
             raise UnknownName(f"part of {self.name}", part, offered)
         if split not in self.splits:
             raise NotApplicable(f"{self.name} has no {split} split, only {', '.join(self.splits)}")
-        found: Judged | RatedPairs = offered[part](library, split)
-        return found
+        judged: Judged | RatedPairs = offered[part](library, split)
+        return judged
 
     def judgments(self, library: Library, split: str, direction: str) -> Judgments:
-        """Positives, or judged items with gains, of every query of one direction.
+        """The positives, or judged items with gains, of every query in one direction.
 
         Raises:
             UnknownName: the task has no such direction.
@@ -209,10 +207,10 @@ class Task:
         """
         if direction not in self.directions:
             raise UnknownName(f"direction of {self.name}", direction, self.directions)
-        found = self.judged(self.serves, library, split, direction)
-        if not isinstance(found, Judgments):
+        judged = self.judged(self.serves, library, split, direction)
+        if not isinstance(judged, Judgments):
             raise NotApplicable(
                 f"{self.name} lists no positives: "
-                + ("it compares two captions" if isinstance(found, Comparisons) else "categories decide what matches")
+                + ("it compares two captions" if isinstance(judged, Comparisons) else "categories decide what matches")
             )
-        return found
+        return judged

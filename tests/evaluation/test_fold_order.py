@@ -18,5 +18,7 @@ def test_the_order_names_every_caption_once(spoil):
     if spoil(ids) is ids:
         assert coco_1k._fold_orders(library, "test")[1].size == coco_1k.IMAGES
         return
-    with pytest.raises(DataError, match=r"coco_test_ids names .* captions, which are not the 25,000 of the test split"):
+    with pytest.raises(
+        DataError, match=r"captions of coco_test_ids, .*, are not the 25,000 captions of the test split"
+    ):
         coco_1k._fold_orders(library, "test")
