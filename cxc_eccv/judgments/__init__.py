@@ -1,1 +1,1 @@
-"""Who is positive for whom, and why: merge rules with provenance, and plausible matches."""
+"""Which items are positive for which queries, and why: merge rules with provenance, and plausible matches."""

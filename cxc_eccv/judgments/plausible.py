@@ -17,11 +17,11 @@ WORD = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoryMatches:
-    """Plausible matches at every zeta: images of equal category sets are one class, and classes have distances."""
+    """Plausible matches at every zeta: images with equal category sets form a class, and classes have distances."""
 
     query_ids: IntArray
     gallery_ids: IntArray
-    query_classes: IntArray  # (Q,), of a query's image
+    query_classes: IntArray  # (Q,) class of each query's image
     gallery_classes: IntArray  # (N,)
     distances: NDArray[np.unsignedinteger]  # (C, C)
 
@@ -29,23 +29,23 @@ class CategoryMatches:
     def of(
         cls, query_ids: IntArray, query_sets: NDArray[np.bool_], gallery_ids: IntArray, gallery_sets: NDArray[np.bool_]
     ) -> CategoryMatches:
-        """From the (Q, C) and (N, C) bool category presence of every query's and every item's image."""
+        """Build from (Q, C) and (N, C) bool, whether the image of each query and item shows each category."""
         classes, distances = _classes_of(np.concatenate([query_sets, gallery_sets]))
         of_queries, of_items = np.split(classes, [len(query_sets)])
         return cls(query_ids, gallery_ids, of_queries, of_items, distances)
 
     def without(self, query_ids: IntArray, gallery_ids: IntArray) -> CategoryMatches:
-        """As if these queries and items had never been; a query that has no match at zeta 0 left is none any more."""
-        ranked = ~np.isin(self.gallery_ids, gallery_ids)
-        items = self.gallery_classes[ranked]
-        asked = ~np.isin(self.query_ids, query_ids) & np.isin(self.query_classes, items)
+        """Matches without these queries and items; queries without a match at zeta 0 are dropped too."""
+        kept = ~np.isin(self.gallery_ids, gallery_ids)
+        items = self.gallery_classes[kept]
+        queries = ~np.isin(self.query_ids, query_ids) & np.isin(self.query_classes, items)
         return CategoryMatches(
-            self.query_ids[asked], self.gallery_ids[ranked], self.query_classes[asked], items, self.distances
+            self.query_ids[queries], self.gallery_ids[kept], self.query_classes[queries], items, self.distances
         )
 
 
 def _classes_of(sets: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.unsignedinteger]]:
-    """(N,) class of each of N category sets, equal for equal ones, and the distances of classes."""
+    """(N,) class of each of N category sets, and the distances of the classes."""
     packed = np.packbits(sets, axis=1)
     wide = np.pad(packed, ((0, 0), (0, -packed.shape[1] % WORD))).view(np.uint64)
     order = np.lexsort(wide.T)
@@ -56,10 +56,10 @@ def _classes_of(sets: NDArray[np.bool_]) -> tuple[IntArray, NDArray[np.unsignedi
 
 
 def category_distances(present: NDArray[np.bool_]) -> NDArray[np.unsignedinteger]:
-    """(N, N) number of categories in which images differ, of (N, C) presences; of the smallest unsigned type."""
+    """(N, N) number of categories in which images differ, from (N, C) bool, in the smallest unsigned type."""
     vectors = present.astype(np.float32)  # whole numbers up to 2 C, exact in float32
     ones, sizes = np.ones((len(vectors), 1), np.float32), vectors.sum(axis=1, keepdims=True)
-    # |a| + |b| - 2 ab as one product, a strip at a time: whole, it would be four times as large as the result
+    # |a| + |b| - 2 ab as one product, strip by strip: the whole float32 product would be four times the result
     left, right = np.hstack([-2 * vectors, sizes, ones]), np.hstack([vectors, ones, sizes])
     distances = np.empty((len(vectors), len(vectors)), dtype=np.min_scalar_type(present.shape[1]))
     for start in range(0, len(vectors), CLASSES_AT_ONCE):
@@ -69,22 +69,22 @@ def category_distances(present: NDArray[np.bool_]) -> NDArray[np.unsignedinteger
 
 
 def with_categories(library: Library, split: str) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Ids and category vectors of the images that show at least one category; the others take no part."""
+    """Ids and category vectors of the images that show at least one category."""
     sets = library.categories(split)
     shown = sets.present.any(axis=1)
     return sets.image_ids[shown], sets.present[shown]
 
 
 def category_matches(library: Library, split: str, direction: str) -> CategoryMatches:
-    """Plausible matches of a split: a caption has its image's categories; a query's own image or captions count."""
+    """Plausible matches of a split; a caption has the categories of its image, and original links match too."""
     if direction not in ("i2t", "t2i"):
         raise UnknownName("direction of plausible matches", direction, ("i2t", "t2i"))
     image_ids, present = with_categories(library, split)
-    # The same for both directions, and slow to compute: a product of all classes with each other.
+    # Shared by both directions, as it multiplies all classes with each other.
     classes, distances = library.once(("classes of categories", split), lambda: _classes_of(present))
     content = library.karpathy(split)
-    places, taking_part = positions_of(content.caption_image_ids, image_ids)
-    captions = content.caption_ids[taking_part], classes[places[taking_part]]
+    places, known = positions_of(content.caption_image_ids, image_ids)
+    captions = content.caption_ids[known], classes[places[known]]
     (query_ids, of_queries), (gallery_ids, of_gallery) = ((image_ids, classes), captions)[
         :: 1 if direction == "i2t" else -1
     ]
@@ -92,22 +92,22 @@ def category_matches(library: Library, split: str, direction: str) -> CategoryMa
 
 
 Look = tuple[int, int | None]
-"""Zeta, the most categories in which a match differs from its query; and the most items looked at, or None."""
+"""Zeta, the most categories in which a match differs from its query; and the cut of R, or None."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlausibleHits:
-    """Plausible matches among the top of each query's ranking, under the pessimistic tie rule.
+    """Number of plausible matches among the top items of every query, under the pessimistic tie rule.
 
-    A look (zeta, cut) counts the matches among the top min(R, cut) items, R being the number of gallery items whose
-    category set differs from the query's in at most zeta categories; a cut of None looks at R items.
+    A look (zeta, cut) counts the matches among the top min(R, cut) items, or the top R if cut is None, where R is the
+    number of gallery items whose category set differs from the query's in at most zeta categories.
 
     Attributes:
         query_ids: (Q,) int64.
         looks: L looks.
         n_matches: (Q, L) R, at least 1.
-        hits: (Q, L) matches among the top.
-        ties: (Q,) items at the end of some look that tie with a match, where the tie rule decided.
+        hits: (Q, L) number of matches among the top items.
+        ties: (Q,) number of items that tie with a match at the end of a look, where the tie rule decides.
 
     Example:
         >>> hits = PlausibleHits(np.array([5]), ((0, 50),), np.array([[60]]), np.array([[20]]), np.array([0]))
@@ -125,17 +125,17 @@ class PlausibleHits:
         possible = (self.n_matches >= 1) & (self.hits >= 0) & (self.hits <= self.n_matches)
         bad = np.flatnonzero(~possible.all(axis=1))
         if not self.query_ids.size:
-            raise MalformedRun("plausible hits of no query")
+            raise MalformedRun("plausible hits have no query; give at least one")
         if bad.size:
             raise MalformedRun(
-                f"query {self.query_ids[bad[0]]} has {self.hits[bad[0]].tolist()} hits of "
-                f"{self.n_matches[bad[0]].tolist()} matches; need at least one match, and 0 to as many hits"
+                f"query {self.query_ids[bad[0]]} has {self.hits[bad[0]].tolist()} hits for "
+                f"{self.n_matches[bad[0]].tolist()} matches; need at least one match, and from 0 to that many hits"
             )
 
     def precision(self, zeta: int, cut: int | None = None) -> FloatArray:
-        """(Q,) fraction of the items of one look that match."""
+        """(Q,) fraction of the items in one look that match."""
         if (zeta, cut) not in self.looks:
-            raise InvalidOption(f"matches at zeta {zeta}, cut {cut} were not counted, only {self.looks}")
+            raise InvalidOption(f"matches at zeta {zeta} and cut {cut} were not counted, only {self.looks}")
         column = self.looks.index((zeta, cut))
         depths = self.n_matches[:, column] if cut is None else np.minimum(self.n_matches[:, column], cut)
         return np.asarray(self.hits[:, column] / depths)

@@ -1,7 +1,7 @@
-"""Who is positive for whom: what all sources say, merged under a policy, and the judgments of each task from it.
+"""Merges the sources of labels under a policy, and builds the judgments of each task.
 
-:func:`merge` gives one table of everything judged in a direction; the functions below it turn such tables, or single
-sources, into the form that ranking needs: the positives of every query, gains where they are graded, rated pairs.
+:func:`merge` returns one table of all judged pairs of a direction. The functions below it turn such tables, or single
+sources, into what ranking needs: positives, gains or rated pairs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergedPairs:
-    """Every judged (query, item) pair of a direction once, by query and item in Karpathy order."""
+    """Every judged (query, item) pair of a direction once, sorted by query and item in Karpathy order."""
 
     query_ids: IntArray
     gallery_ids: IntArray
@@ -48,11 +48,11 @@ class MergedPairs:
     judged: BoolArray  # (P, S)
     said_positive: BoolArray  # (P, S)
     ratings: FloatArray  # (P,) of CxC, or NaN
-    reverse: FloatArray  # (P,) of (item, query) where both are images, or NaN
-    positive: BoolArray  # (P,) the verdict under the policy
-    conflict: BoolArray  # (P,) sources contradict each other, or the two SIS ratings fall on different sides
-    rules: tuple[str, ...]  # what makes a source say positive, one text per source
-    left_out: dict[str, int]  # rule to the number of raw judgments that are in no row
+    reverse: FloatArray  # (P,) rating of (item, query) where both are images, or NaN
+    positive: BoolArray  # (P,) verdict under the policy
+    conflict: BoolArray  # (P,) sources contradict each other, or the two SIS ratings disagree
+    rules: tuple[str, ...]  # why pairs are positive, one text per source
+    left_out: dict[str, int]  # rule to the number of raw judgments that it left out
 
 
 def merge(
@@ -64,53 +64,53 @@ def merge(
     policy: str = "union",
     thresholds: Thresholds | None = None,
 ) -> MergedPairs:
-    """Merge what the sources, all that a library has unless some are named, say of a direction.
+    """Merge the judgments of several sources, by default all, in one direction.
 
-    Under ``union`` a pair is positive where any source says so; under ``strict`` where one says so and none
-    contradicts; under ``override`` the latest source that judged the pair decides: coco, cxc, eccv, entailment, then
-    the library's label files. Weak positives (mined) are of pairs that none of these judges.
+    Under ``union`` a pair is positive if any source says so; under ``strict``, if one says so and none contradicts;
+    under ``override`` the latest source that judged the pair decides, in the order coco, cxc, eccv, entailment, label
+    files. Weak positives (mined) are pairs that none of these judges.
     """
     known = sources_of(library)
-    asked = known if sources is None else sources
-    if not asked:
-        raise InvalidOption(f"no source of judgments given; choose among {', '.join(known)}")
-    for name in asked:
+    names = known if sources is None else sources
+    if not names:
+        raise InvalidOption(f"there is no source of judgments; choose among {', '.join(known)}")
+    for name in names:
         if name not in known:
             raise UnknownName("source of judgments", name, known)
     limits = thresholds or Thresholds()
     query_ids, gallery_ids = item_ids(library, split, direction)
     # Oldest first, whatever the caller's order: `override` depends on it.
-    wanted = [name for name in known if name in asked]
-    found = [e for name in wanted if (e := gather(library, split, direction, name, limits)) is not None]
-    return merge_evidence(found, query_ids, gallery_ids, direction, policy, limits)
+    ordered = [name for name in known if name in names]
+    evidence = [e for name in ordered if (e := gather(library, split, direction, name, limits)) is not None]
+    return merge_evidence(evidence, query_ids, gallery_ids, direction, policy, limits)
 
 
 def merge_evidence(
-    found: Sequence[Evidence],
+    evidence: Sequence[Evidence],
     query_ids: IntArray,
     gallery_ids: IntArray,
     direction: str,
     policy: str,
     thresholds: Thresholds,
 ) -> MergedPairs:
-    """Merge evidence, oldest source first; a source that appears twice says positive where either part does."""
+    """Merge evidence, oldest source first; if a source appears twice, either part can make a pair positive."""
     if policy not in POLICIES:
         raise UnknownName("policy", policy, POLICIES)
-    keys = [number_pairs(evidence.queries, evidence.items, query_ids, gallery_ids) for evidence in found]
+    keys = [number_pairs(part.queries, part.items, query_ids, gallery_ids) for part in evidence]
     pairs, merged = np.unique(np.concatenate([np.empty(0, np.int64), *keys]), return_inverse=True)
     places_of_pairs = np.split(merged, np.cumsum([key.size for key in keys])[:-1])
-    rules = {evidence.source: evidence.rule for evidence in found}
+    rules = {part.source: part.rule for part in evidence}
     names = tuple(rules)
     judged, said_positive = np.zeros((2, pairs.size, len(names)), dtype=bool)
     ratings, reverse = np.full((2, pairs.size), np.nan)
     left_out: Counter[str] = Counter()
-    for evidence, rows in zip(found, places_of_pairs, strict=False):
-        left_out.update(evidence.left_out)
-        column = names.index(evidence.source)
+    for part, rows in zip(evidence, places_of_pairs, strict=False):
+        left_out.update(part.left_out)
+        column = names.index(part.source)
         judged[rows, column] = True
-        said_positive[rows, column] |= evidence.positive
-        if evidence.source == "cxc":  # the columns are CxC's: another source's scale would not be theirs
-            ratings[rows], reverse[rows] = evidence.ratings, evidence.reverse
+        said_positive[rows, column] |= part.positive
+        if part.source == "cxc":  # other sources rate on other scales
+            ratings[rows], reverse[rows] = part.ratings, part.reverse
     return MergedPairs(
         query_ids=query_ids,
         gallery_ids=gallery_ids,
@@ -147,9 +147,9 @@ def _conflict(
 
 
 def judged_pairs(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
-    """(P,) ids of queries and of items that some of the sources judged, whatever they said; none without a source.
+    """(P,) query ids and (P,) item ids of the pairs that any of the sources judged.
 
-    COCO and ECCV Caption judged what they list: which pairs their annotators turned down was not published.
+    COCO and ECCV Caption count as judging only the pairs they list; they did not publish the rejected ones.
     """
     if not sources:
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -168,16 +168,16 @@ def merged_qrels(
 ) -> Judgments:
     """Positives of the merged judgments; queries without a positive are left out.
 
-    The default is the CxC paper's retrieval protocol: original COCO links and rated positives together.
+    The default is the retrieval protocol of the CxC paper: original COCO links and rated positives.
 
     Args:
         library: the raw sources.
         split: ``validation`` or ``test``; any split for ``sources=("coco",)``.
-        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``; in the last two a query is not in its own gallery.
-        sources: which of ``coco``, ``cxc``, ``eccv``, ``entailment``, ``mined`` and the names of the library's label
-            files to consult.
+        direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``; in the last two a query is not in its gallery.
+        sources: any of ``coco``, ``cxc``, ``eccv``, ``entailment``, ``mined`` and the names of the library's label
+            files.
         policy: as in :func:`cxc_eccv.judgments.qrels.merge`.
-        thresholds: lowest CxC ratings that count as positive; the paper's by default.
+        thresholds: lowest CxC ratings that count as positive; by default the paper's.
 
     Example:
         >>> merged_qrels(Library("sample"), "test", "t2t").without_self
@@ -196,12 +196,12 @@ def merged_qrels(
 
 
 def coco_links(library: Library, split: str, direction: str) -> Judgments:
-    """The original COCO links alone, as in COCO 1K and 5K; for t2t, captions of the same image."""
+    """The original COCO links, as in COCO 1K and 5K; for t2t, captions of the same image."""
     return merged_qrels(library, split, direction, sources=("coco",))
 
 
 def flickr8k_links(library: Library, split: str, direction: str) -> Judgments:
-    """The original links of a Flickr8k split, between Flickr's photo numbers and caption ids made of them."""
+    """The original links of a Flickr8k split, between Flickr's photo numbers and caption ids made from them."""
     return _links(library.flickr8k_split(split), direction, "Flickr8k")
 
 
@@ -220,14 +220,14 @@ def _links(content: KarpathySplit, direction: str, collection: str) -> Judgments
 
 
 def cxc_rated(library: Library, split: str, direction: str, *, thresholds: Thresholds | None = None) -> Judgments:
-    """CxC's rated pairs alone, as the eccv_caption package counts them; a COCO link rated under 3 is no positive."""
+    """Pairs that CxC rated as positive, as in the eccv_caption package; COCO links rated below 3 are not positive."""
     return merged_qrels(library, split, direction, sources=("cxc",), thresholds=thresholds)
 
 
 def eccv_caption(library: Library, direction: str) -> Judgments:
-    """Positives of ECCV Caption on the test split; each direction has its own queries.
+    """Positives of ECCV Caption on the test split; each direction has separate queries.
 
-    Two captions that image queries name are outside the 25,000; they count as unreachable positives.
+    Two positive captions are outside the 25,000 of the split; they count as unreachable positives.
 
     Example:
         >>> qrels = eccv_caption(Library("sample"), "i2t")
@@ -242,9 +242,9 @@ def eccv_caption(library: Library, direction: str) -> Judgments:
 
 
 def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
-    """Every pair that CxC rated, with its rating of 0 to 5 as gain, the higher one of an image pair rated twice.
+    """All pairs that CxC rated, with the rating from 0 to 5 as gain; of two ratings of a pair, the higher one.
 
-    Pairs that were not rated are not judged, original links among them; a query without a rating above 0 is left out.
+    Unrated pairs are unjudged, even original links. Queries without a rating above 0 are left out.
     """
     pairs = merge(library, split, direction, sources=("cxc",))
     gains = np.fmax(pairs.ratings, pairs.reverse)
@@ -255,8 +255,8 @@ def cxc_ratings(library: Library, split: str, direction: str) -> Judgments:
 
 
 def label_degrees(library: Library, split: str, direction: str) -> Judgments:
-    """Every pair that label files judge, with the highest gain as its degree; 0 where they call it no positive."""
-    tables = [found.table for name in library.label_names if (found := library.labels(name, split)) is not None]
+    """All pairs that label files judge, with their highest gain as degree, 0 for negatives."""
+    tables = [file.table for name in library.label_names if (file := library.labels(name, split)) is not None]
     table, columns = pa.concat_tables(tables), ("image_id", "caption_id", "gain", "positive")
     images, captions, gains, positive = (np.asarray(table[name]) for name in columns)
     query_ids, gallery_ids = item_ids(library, split, direction)
@@ -266,21 +266,21 @@ def label_degrees(library: Library, split: str, direction: str) -> Judgments:
     np.maximum.at(degrees, places, np.where(positive, gains, 0.0))
     rows = pairs // gallery_ids.size
     kept = np.isin(rows, rows[degrees > 0])
-    asked, own = np.unique(rows[kept], return_inverse=True)
-    return _with_gains(query_ids[asked], gallery_ids, own, pairs[kept] % gallery_ids.size, degrees[kept])
+    asked, kept_rows = np.unique(rows[kept], return_inverse=True)
+    return _with_gains(query_ids[asked], gallery_ids, kept_rows, pairs[kept] % gallery_ids.size, degrees[kept])
 
 
 def entailment_labels(library: Library, split: str) -> Judgments:
-    """Labels of image queries: 1 for ground-truth captions and for entailed ones, 0 for those judged not to be.
+    """Labels of image queries: 1 for ground-truth and entailed captions, 0 for captions judged not entailed.
 
-    Where a file of entailment labels labels a pair, that decides; an image's original captions stay 1 in any case.
+    A file of entailment labels decides on the pairs it has, except that original captions stay 1.
     """
     pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
     return label_pairs(truth, pairs.queries, pairs.items, pairs.positive)
 
 
 def flickr30k_entailment_labels(library: Library, split: str) -> Judgments:
-    """Labels of Flickr30k's images: 1 for original captions, and for others what a file of entailment labels says."""
+    """Labels of Flickr30k's images: 1 for original captions, and those of a file of entailment labels for others."""
     truth = flickr30k_links(library, split, "i2t")
     images, captions, labels, _ = labels_of_file(library.flickr30k(split), library.flickr30k_entailment(split))
     queries, items = positions_of(images, truth.query_ids)[0], positions_of(captions, truth.gallery_ids)[0]
@@ -288,18 +288,18 @@ def flickr30k_entailment_labels(library: Library, split: str) -> Judgments:
 
 
 def flickr30k_label_conflicts(library: Library, split: str) -> dict[str, dict[str, Any]]:
-    """How often a file of entailment labels contradicts the original links, which stay 1; empty without such a file."""
+    """How often a file of entailment labels contradicts the original links, which stay 1; empty without a file."""
     pairs, content = library.flickr30k_entailment(split), library.flickr30k(split)
     if pairs is None:
         return {}
     images, captions, labels, left_out = labels_of_file(content, pairs)
-    own = content.caption_image_ids[positions_of(captions, content.caption_ids)[0]] == images
-    facts = {"pairs": labels.size, "against_original_links": int((own & ~labels).sum())}
+    linked = content.caption_image_ids[positions_of(captions, content.caption_ids)[0]] == images
+    facts = {"pairs": labels.size, "against_original_links": int((linked & ~labels).sum())}
     return {"flickr30k_entailment_labels": facts | ({"left_out": left_out} if left_out else {})}
 
 
 def label_pairs(truth: Judgments, queries: IntArray, items: IntArray, labels: BoolArray) -> Judgments:
-    """Labels of (P,) pairs, by their places in ``truth``, beside original links, which stay 1 whatever they say."""
+    """Judgments from (P,) labels of pairs, given by positions in ``truth``, and original links, which stay 1."""
     size = truth.gallery_ids.size
     judged, linked = queries * size + items, truth.rows * size + truth.indices
     every, occurrence = np.unique(np.concatenate([judged, linked]), return_inverse=True)
@@ -310,11 +310,11 @@ def label_pairs(truth: Judgments, queries: IntArray, items: IntArray, labels: Bo
 
 
 def label_conflicts(library: Library, split: str) -> dict[str, dict[str, int]]:
-    """How often a file of entailment labels contradicts what else judges its pairs; empty without such a file."""
+    """How often a file of entailment labels contradicts other sources on its pairs; empty without a file."""
     if gather(library, split, "i2t", "entailment", Thresholds()) is None:
         return {}
     pairs, truth = entailed_pairs(library, split), coco_links(library, split, "i2t")
-    annotated, says = _own_labels(pairs)
+    annotated, entailed = _labels_of_pairs(pairs)
     if not annotated.any():
         return {}
     size = pairs.gallery_ids.size
@@ -323,7 +323,7 @@ def label_conflicts(library: Library, split: str) -> dict[str, dict[str, int]]:
         "entailment_labels": {
             "pairs": int(annotated.sum()),
             "against_cxc_or_eccv_caption": int((annotated & pairs.conflict).sum()),
-            "against_original_links": int((annotated & ~says & linked).sum()),
+            "against_original_links": int((annotated & ~entailed & linked).sum()),
         }
     }
 
@@ -331,24 +331,24 @@ def label_conflicts(library: Library, split: str) -> dict[str, dict[str, int]]:
 def entailed_pairs(
     library: Library, split: str, *, policy: str = "union", thresholds: Thresholds | None = None
 ) -> MergedPairs:
-    """(image, caption) pairs with an entailment label: CxC SITS binarised, ECCV positives of both directions, labels.
+    """(image, caption) pairs labelled by binarised CxC SITS ratings, ECCV positives or a file of entailment labels.
 
-    As in the multi-modal entailment paper, an annotation of the pair itself decides, whatever the other sources say;
-    ``policy`` is for pairs without one. Original COCO links are no evidence here.
+    As in the multi-modal entailment paper, a label of the file overrides other sources; ``policy`` merges these for
+    pairs without one. Original COCO links do not count.
     """
     limits = thresholds or Thresholds()
-    found = [gather(library, split, "i2t", source, limits) for source in ("cxc", "eccv", "entailment")]
+    evidence = [gather(library, split, "i2t", source, limits) for source in ("cxc", "eccv", "entailment")]
     by_caption = gather(library, split, "t2i", "eccv", limits)
     if by_caption is not None:
-        found.insert(2, replace(by_caption, queries=by_caption.items, items=by_caption.queries))
-    judged = [evidence for evidence in found if evidence is not None]
+        evidence.insert(2, replace(by_caption, queries=by_caption.items, items=by_caption.queries))
+    judged = [part for part in evidence if part is not None]
     pairs = merge_evidence(judged, *item_ids(library, split, "i2t"), "i2t", policy, limits)
-    annotated, says = _own_labels(pairs)
-    return replace(pairs, positive=np.where(annotated, says, pairs.positive))
+    annotated, entailed = _labels_of_pairs(pairs)
+    return replace(pairs, positive=np.where(annotated, entailed, pairs.positive))
 
 
-def _own_labels(pairs: MergedPairs) -> tuple[BoolArray, BoolArray]:
-    """(P,) bool twice: whether a file of entailment labels labels the pair, and whether it says entailed."""
+def _labels_of_pairs(pairs: MergedPairs) -> tuple[BoolArray, BoolArray]:
+    """(P,) bool, whether a file of entailment labels labels the pair, and (P,) bool, whether as entailed."""
     if "entailment" not in pairs.sources:
         return np.zeros_like(pairs.positive), np.zeros_like(pairs.positive)
     column = pairs.sources.index("entailment")
@@ -364,14 +364,14 @@ def _with_gains(
     *,
     within: bool = False,
 ) -> Judgments:
-    """From pairs in ascending order of row and item."""
+    """Build judgments from pairs in ascending order of row and item."""
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=query_ids.size))])
     unreachable = np.zeros_like(query_ids)
     return Judgments(query_ids, gallery_ids, indptr, items, unreachable, without_self=within, gains=gains)
 
 
 def rated_pairs(library: Library, split: str, kind: str) -> RatedPairs:
-    """All pairs rated with each query, in both orders."""
+    """All rated pairs of a kind; within one modality in both orders."""
     table = library.cxc(kind, split)
     left, right, ratings = (np.asarray(table[name]) for name in ("left_id", "right_id", "rating"))
     if kind == "sits":

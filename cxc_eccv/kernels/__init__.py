@@ -1,4 +1,4 @@
-"""How many scores of a block reach thresholds: compiled from ``_kernels.c``, or NumPy where no compiler was at hand."""
+"""Kernels for counting and drawing: compiled from ``_kernels.c``, or NumPy where they could not be compiled."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ ints, singles = (partial(np.ascontiguousarray, dtype=kind) for kind in (np.int64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reached:
-    """How many scores reach the thresholds of each pair.
+    """Number of scores that reach the thresholds of each pair.
 
-    ``at_least`` scores of each segment are at least the pair's ``low``, ``above`` are above its ``high``. ``pairs``,
-    ``places`` and ``scores`` are (E,) the scores from ``low`` to ``high`` of pairs where these differ, with the pair
-    and the column or row of each; ``complete`` says whether they hold all of these, or there were too many.
+    In each segment ``at_least`` scores are at least the pair's ``low`` and ``above`` are above its ``high``. (E,)
+    ``scores`` are those from ``low`` to ``high`` of pairs whose thresholds differ, with their ``pairs`` and their
+    columns or rows, ``places``. ``complete`` is false if there were too many to list.
     """
 
     at_least: IntArray
@@ -68,10 +68,10 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchCounts:
-    """Matches among the best items of rows, for each look (R, L).
+    """Number of matches among the top items of R rows, for each of L looks, all (R, L).
 
-    ``lowest`` is the score of the last item looked at, minus infinity where a row holds too few; ``at_least`` items
-    score so high, and ``matches`` of them match; ``tied`` items score exactly so, and ``tied_matches`` of them match.
+    ``lowest`` is the score of the last item looked at, minus infinity if a row has too few items. ``at_least`` items
+    score at least as high, of which ``matches`` match; ``tied`` items have this score, of which ``tied_matches`` match.
     """
 
     lowest: NDArray[Any]
@@ -88,13 +88,13 @@ def row_counts(
     high: NDArray[np.float32],
     bounds: IntArray,
 ) -> Reached:
-    """Count the scores of P ``rows`` of a (B, width) block: (P, S) of each segment of the columns.
+    """(P, S) counts of the scores in P ``rows`` of a (B, width) block, in each of S segments of the columns.
 
-    ``low`` are thresholds to be reached, ``high`` those to be exceeded, at least ``low``; ``bounds`` the (S + 1,) edges
-    of the segments, from 0 to the width in multiples of 8, none empty.
+    Scores must reach the thresholds ``low`` and exceed ``high``, which are at least ``low``. ``bounds`` are (S + 1,)
+    edges of the segments, from 0 to the width in multiples of 8; no segment is empty.
     """
     if COMPILED and block.dtype == np.float32:
-        return _compiled(count_rows, block, rows, low, high, bounds, (rows.size, bounds.size - 1))
+        return _count_compiled(count_rows, block, rows, low, high, bounds, (rows.size, bounds.size - 1))
     return Reached(*numpy_row_counts(block, rows, low, high, bounds))
 
 
@@ -105,12 +105,12 @@ def column_counts(
     high: NDArray[np.float32],
     bounds: IntArray,
 ) -> Reached:
-    """Count the scores of P ascending ``columns`` of a (B, width) block: (S, P) of each segment of the rows.
+    """(S, P) counts of the scores in P ascending ``columns`` of a (B, width) block, in each of S segments of the rows.
 
-    As :func:`row_counts`; the edges of the segments run from 0 to B.
+    Like :func:`row_counts`; the edges of the segments run from 0 to B.
     """
     if COMPILED and block.dtype == np.float32:
-        return _compiled(count_columns, block, columns, low, high, bounds, (bounds.size - 1, columns.size))
+        return _count_compiled(count_columns, block, columns, low, high, bounds, (bounds.size - 1, columns.size))
     return Reached(*numpy_column_counts(block, columns, low, high, bounds))
 
 
@@ -128,10 +128,10 @@ def pair_products(
 def unit_vectors(
     vectors: NDArray[np.float32], places: IntArray, targets: IntArray, out: NDArray[np.float32]
 ) -> FloatArray:
-    """Write the rows ``places`` of vectors, scaled to length 1, to the rows ``targets`` of a contiguous ``out``.
+    """Write rows ``places`` of vectors, scaled to length 1, to rows ``targets`` of a contiguous ``out``.
 
-    Lengths, which are returned, are summed in float64, quotients rounded to float32, zeros are positive. A vector of
-    length 0 is written as it is.
+    Returns their lengths, summed in float64. Quotients are rounded to float32, zeros are positive. A vector of length 0
+    is not scaled.
     """
     if not COMPILED:
         return numpy_unit_vectors(vectors, places, targets, out)
@@ -141,9 +141,9 @@ def unit_vectors(
 
 
 def times_drawn(random: np.random.Generator, samples: int, count: int) -> NDArray[np.integer]:
-    """(S, n) how often each of n clusters is drawn in each sample, of n draws with replacement.
+    """(S, n) number of times each of n clusters is drawn in each sample, in n draws with replacement.
 
-    Drawn as ``random.integers(n, size=(S, n), dtype=np.uint16)`` draws; more than 2 ** 15 clusters as int64.
+    The draws are those of ``random.integers(n, size=(S, n), dtype=np.uint16)``, or of int64 for over 2 ** 15 clusters.
     """
     if not COMPILED or count > FEW:
         return numpy_times_drawn(random, samples, count)
@@ -153,10 +153,10 @@ def times_drawn(random: np.random.Generator, samples: int, count: int) -> NDArra
 
 
 def drawn_sums(times: NDArray[np.integer], values: NDArray[Any]) -> FloatArray:
-    """(..., S) sums over clusters of (..., n) values, each taken as often as (S, n) ``times`` say.
+    """(..., S) sums over clusters of (..., n) values, each multiplied by its (S, n) ``times``.
 
-    Whole numbers are added as such as long as no sum reaches 2 ** 24, else in double precision: sums of whole numbers
-    are the same in any order.
+    Whole numbers are added as integers if no sum can reach 2 ** 24, other values in double precision: sums of whole
+    numbers do not depend on the order.
     """
     largest, (samples, count) = np.abs(values).max(initial=0), times.shape
     exact = largest * count < EXACT_IN_FLOAT32 and bool((values == np.rint(values)).all())
@@ -170,7 +170,7 @@ def drawn_sums(times: NDArray[np.integer], values: NDArray[Any]) -> FloatArray:
 
 
 def drawn_places(times: NDArray[np.integer], members: IntArray, below: IntArray, ranks: IntArray) -> IntArray:
-    """(2, S) how many of the counts of (W,) clusters, added one by one to ``below``, stay at or under two ranks."""
+    """(2, S) how many of the ``times`` of (W,) clusters, added one by one to ``below``, stay at or under two ranks."""
     if not COMPILED or times.dtype != np.int16:
         return numpy_drawn_places(times, members, below, ranks)
     places = np.empty(ranks.shape, np.int64)
@@ -179,10 +179,10 @@ def drawn_places(times: NDArray[np.integer], members: IntArray, below: IntArray,
 
 
 def drawn_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, samples: int) -> IntArray:
-    """(S, Q // 2) rows: for each sample half of Q queries without replacement, and one of each query's rows.
+    """(S, Q // 2) rows: each sample draws half of Q queries without replacement, and one row of each.
 
-    ``rows`` has those of one query side by side, ``ends`` the (Q + 1,) edges between queries. Drawn as
-    ``random.choice(Q, Q // 2, replace=False, shuffle=False)`` and then ``random.random(Q // 2)`` draw.
+    ``rows`` has the rows of a query side by side, ``ends`` the (Q + 1,) edges between queries. The draws are those of
+    ``random.choice(Q, Q // 2, replace=False, shuffle=False)``, then ``random.random(Q // 2)``.
     """
     drawn = np.empty((samples, (ends.size - 1) // 2), np.int64)
     if COMPILED:
@@ -193,10 +193,10 @@ def drawn_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, samp
 
 
 def rank_products(codes: NDArray[np.int32], n_levels: tuple[int, int], rows: IntArray) -> FloatArray:
-    """(S, 3) inner products of the ranks of (S, n) chosen rows: the first's with itself, the second's, and of both.
+    """(S, 3) inner products of the ranks of (S, n) rows: first column with itself, second with itself, and both.
 
-    ``codes`` are (P, 2) values as codes from 0, equal for ties, of ``n_levels`` in each column. Ranks are twice the
-    average ones, less their mean: whole numbers, whose sums are exact up to 200,000 rows.
+    ``codes`` are (P, 2) integer codes from 0, equal for ties, with ``n_levels`` per column. Ranks are doubled average
+    ranks less their mean: whole numbers, whose sums are exact up to 200,000 rows.
     """
     if not COMPILED or rows.shape[1] > MOST_RANKED:
         return numpy_rank_products(codes, n_levels, rows)
@@ -206,7 +206,7 @@ def rank_products(codes: NDArray[np.int32], n_levels: tuple[int, int], rows: Int
 
 
 def counts_matches(scores: NDArray[Any], distances: NDArray[np.unsignedinteger], n_looks: int) -> bool:
-    """Whether :func:`match_counts` is compiled for these: it copies nothing, and is quicker on whole rows."""
+    """Whether :func:`match_counts` is compiled for these arguments; it then copies nothing and prefers whole rows."""
     return COMPILED and scores.dtype == np.float32 and distances.dtype == np.uint8 and n_looks <= MOST_LOOKS
 
 
@@ -220,7 +220,7 @@ def match_counts(
     zetas: Sequence[int],
     depths: IntArray,
 ) -> MatchCounts:
-    """Count the matches among the best items of rows: those whose class is near that of the row's query."""
+    """Count the matches among the top items of rows: items whose class is within zeta of the query's class."""
     if not counts_matches(scores, distances, len(zetas)):
         of_rows = items if items.ndim == 1 else items[rows]
         looks = np.asarray(zetas, np.int64), depths
@@ -243,9 +243,9 @@ def match_counts(
 
 
 def scores_of_columns(scores: NDArray[np.float32], rows: IntArray, depths: IntArray) -> NDArray[np.float32]:
-    """(width,) scores of the items at (width,) depths of columns, among R ``rows`` of (B, width) scores; compiled only.
+    """(width,) scores at (width,) depths of the columns, among R ``rows`` of (B, width) scores; compiled only.
 
-    Infinity at depth 0, minus infinity where there are too few rows.
+    Infinity at depth 0, minus infinity if there are too few rows.
     """
     selected = np.empty(depths.size, np.float32)
     select_in_columns(scores, ints(rows), ints(depths), selected)
@@ -253,9 +253,9 @@ def scores_of_columns(scores: NDArray[np.float32], rows: IntArray, depths: IntAr
 
 
 class KeptColumns:
-    """Keeps the scores of a (B, width) block that reach the bounds of their columns, by column; compiled only.
+    """The scores of a (B, width) block that reach the bounds of their columns, by column; compiled only.
 
-    Rows of a negative item are left out; a bound is infinity where nothing is to be kept; about a ``share`` reach them.
+    Rows with a negative item are left out. A bound of infinity keeps nothing. ``share`` is the expected share kept.
     """
 
     def __init__(self, block: NDArray[np.float32], items: IntArray, bounds: NDArray[np.float32], share: float) -> None:
@@ -270,11 +270,11 @@ class KeptColumns:
     def spread(
         self, columns: IntArray, filled: IntArray, scores: NDArray[np.float32], items: NDArray[np.int32]
     ) -> None:
-        """Write what was kept of (n,) columns behind the ``filled`` part of (n, room) tables, which grows."""
+        """Append the kept scores of (n,) columns to the ``filled`` part of (n, room) tables, and update ``filled``."""
         spread_kept(self._kept, self._starts, columns, filled, scores, items)
 
 
-def _compiled(
+def _count_compiled(
     count: Callable[..., int],
     block: NDArray[np.float32],
     places: IntArray,
@@ -285,16 +285,16 @@ def _compiled(
 ) -> Reached:
     most = NEAR_PER_PAIR * int(np.count_nonzero(low < high))
     arrays = ints(places), singles(low), singles(high), ints(bounds)
-    room, found = min(most, places.size + FEWEST_NEAR), -1
-    while not 0 <= found <= room:
-        # Seldom twice: room for all that is allowed would be fresh memory for every block.
-        room = min(most, max(room, found))
+    room, n_near = min(most, places.size + FEWEST_NEAR), -1
+    while not 0 <= n_near <= room:
+        # Rarely runs twice; allocating room for the maximum would touch fresh memory for every block.
+        room = min(most, max(room, n_near))
         at_least, above = np.zeros((2, *shape), dtype=np.int64)
         near = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.float32)
-        found = count(block, *arrays, at_least, above, *near)
-        if found > most:
+        n_near = count(block, *arrays, at_least, above, *near)
+        if n_near > most:
             break
     pairs, line_places, scores = near
-    # Copies: a view would keep all the room.
-    kept = pairs[:found].copy(), line_places[:found].copy(), scores[:found].copy()
-    return Reached(at_least, above, *kept, found <= most)
+    # Copies, as views would keep the whole arrays alive.
+    kept = pairs[:n_near].copy(), line_places[:n_near].copy(), scores[:n_near].copy()
+    return Reached(at_least, above, *kept, n_near <= most)

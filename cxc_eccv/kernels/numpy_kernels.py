@@ -1,4 +1,4 @@
-"""Counting in blocks of scores, with NumPy."""
+"""The kernels in NumPy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cxc_eccv.types import FloatArray, IntArray
 
 NEAR_PER_PAIR = 100
 
-Found = tuple[IntArray, IntArray, IntArray, IntArray, NDArray[np.float32], bool]
-"""What :class:`cxc_eccv.kernels.Reached` is made of."""
+Counted = tuple[IntArray, IntArray, IntArray, IntArray, NDArray[np.float32], bool]
+"""Fields of :class:`cxc_eccv.kernels.Reached`."""
 
 PAIRS_AT_ONCE = 64
 ROWS_AT_ONCE = 64  # at most 255, so that a byte holds the count of a column
@@ -24,7 +24,7 @@ DENSE = 4
 
 def row_counts(
     block: NDArray[Any], rows: IntArray, low: NDArray[np.float32], high: NDArray[np.float32], bounds: IntArray
-) -> Found:
+) -> Counted:
     """See :func:`cxc_eccv.kernels.row_counts`."""
     at_least, above = np.zeros((2, rows.size, bounds.size - 1), dtype=np.int64)
     flags, counter = np.empty((PAIRS_AT_ONCE, block.shape[1]), dtype=bool), SegmentCounter(bounds)
@@ -35,24 +35,24 @@ def row_counts(
             for first, last in itertools.pairwise(edges):
                 compare(block[rows[start + first]], bound[pairs][first:last, None], out=flags[first:last])
             counts[pairs] = counter.count(flags[: edges[-1]])
-    return _with_near(at_least, above, low, high, (at_least - above).sum(axis=1), lambda own: block[rows[own]])
+    return _with_near(at_least, above, low, high, (at_least - above).sum(axis=1), lambda pairs: block[rows[pairs]])
 
 
 def column_counts(
     block: NDArray[Any], columns: IntArray, low: NDArray[np.float32], high: NDArray[np.float32], bounds: IntArray
-) -> Found:
+) -> Counted:
     """See :func:`cxc_eccv.kernels.column_counts`."""
     at_least, above = np.zeros((2, bounds.size - 1, columns.size), dtype=np.int64)
     groups = _columns_apart(columns)
     for segment, (first, last) in enumerate(itertools.pairwise(bounds.tolist())):
         for start in range(first, last, ROWS_AT_ONCE):
             strip = block[start : min(start + ROWS_AT_ONCE, last)]
-            for own, chosen in groups:
+            for pairs, chosen in groups:
                 scores = strip[:, chosen]
-                at_least[segment, own] += np.add.reduce((scores >= low[own]).view(np.uint8), axis=0, dtype=np.uint8)
-                above[segment, own] += np.add.reduce((scores > high[own]).view(np.uint8), axis=0, dtype=np.uint8)
+                at_least[segment, pairs] += np.add.reduce((scores >= low[pairs]).view(np.uint8), axis=0, dtype=np.uint8)
+                above[segment, pairs] += np.add.reduce((scores > high[pairs]).view(np.uint8), axis=0, dtype=np.uint8)
     within = (at_least - above).sum(axis=0)
-    return _with_near(at_least, above, low, high, within, lambda own: block.take(columns[own], axis=1).T)
+    return _with_near(at_least, above, low, high, within, lambda pairs: block.take(columns[pairs], axis=1).T)
 
 
 def pair_products(
@@ -60,8 +60,8 @@ def pair_products(
 ) -> tuple[FloatArray, FloatArray]:
     """See :func:`cxc_eccv.kernels.pair_products`.
 
-    A reduction that casts works through a buffer, whose ends would change the order of a pair's sum with the pair's
-    position; hence the explicit float64 products.
+    The products are float64 explicitly: a reduction that casts uses a buffer, and the order of a pair's sum would
+    depend on the pair's position.
     """
     sums, magnitudes = np.empty((2, rows.size))
     for start in range(0, rows.size, PAIRS_AT_ONCE):
@@ -94,17 +94,17 @@ def match_counts(
     depths: IntArray,
 ) -> tuple[NDArray[Any], IntArray, IntArray, IntArray, IntArray]:
     """See :func:`cxc_eccv.kernels.match_counts`."""
-    own = items >= 0
-    # A further class, far from all others, stands for what is no item.
+    is_item = items >= 0
+    # An extra class, far from all others, stands for missing items.
     apart = np.pad(distances, ((0, 0), (0, 1)), constant_values=np.iinfo(distances.dtype).max)
-    of_items = np.where(own, classes[items], len(distances))
+    of_items = np.where(is_item, classes[items], len(distances))
     near = apart[query_classes].take(of_items, axis=1) if items.ndim == 1 else apart[query_classes[:, None], of_items]
-    scores = scores if own.all() else np.where(own, scores, -np.inf).astype(scores.dtype)
+    scores = scores if is_item.all() else np.where(is_item, scores, -np.inf).astype(scores.dtype)
     lowest = scores_at_depths(scores, depths)
     counts = np.zeros((4, *depths.shape), dtype=np.int64)
     for look, zeta in enumerate(zetas.tolist()):
         least = lowest[:, look, None]
-        reached, matching, tied = (scores >= least) & own, near <= zeta, (scores == least) & own
+        reached, matching, tied = (scores >= least) & is_item, near <= zeta, (scores == least) & is_item
         for count, flags in zip(counts, (reached, reached & matching, tied, tied & matching), strict=True):
             count[:, look] = np.count_nonzero(flags, axis=1)
     at_least, matches, n_tied, tied_matches = counts
@@ -112,7 +112,7 @@ def match_counts(
 
 
 class SegmentCounter:
-    """Counts the true flags of each segment, eight flags to a 64-bit word; ``bounds`` are multiples of 8."""
+    """Counts the true flags of each segment, eight flags per 64-bit word; ``bounds`` are multiples of 8."""
 
     def __init__(self, bounds: IntArray) -> None:
         words = bounds // 8
@@ -121,9 +121,9 @@ class SegmentCounter:
         self._segments = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])[:-1]])
 
     def count(self, flags: NDArray[np.bool_]) -> IntArray:
-        """(P, S) number of true flags per row and segment; ``flags`` is (P, width), contiguous.
+        """(P, S) number of true flags per row and segment of contiguous (P, width) ``flags``.
 
-        A piece of at most 255 words is added as one: no byte of the sum can overflow into the next.
+        Words are added in pieces of at most 255, so that no byte of a sum overflows into the next.
         """
         sums = np.add.reduceat(flags.view(np.uint64), self._pieces, axis=1)
         totals = sums.view(np.uint8).reshape(len(flags), self._pieces.size, 8).sum(axis=2, dtype=np.int64)
@@ -131,11 +131,11 @@ class SegmentCounter:
 
 
 def _columns_apart(columns: IntArray) -> list[tuple[IntArray, slice | IntArray]]:
-    """The first pair of every column, every second one, ..., and all further ones, each group with its columns."""
+    """Groups of pairs with their columns: the first pair of every column, the second, ..., and all further ones."""
     starts = np.flatnonzero(np.diff(columns, prepend=-1))
     ordinal = np.arange(columns.size) - np.repeat(starts, np.diff(np.append(starts, columns.size)))
     groups = [np.flatnonzero(np.minimum(ordinal, DENSE) == place) for place in range(DENSE + 1)]
-    return [(own, _slice_or_places(columns[own])) for own in groups if own.size]
+    return [(pairs, _slice_or_places(columns[pairs])) for pairs in groups if pairs.size]
 
 
 def _slice_or_places(columns: IntArray) -> slice | IntArray:
@@ -149,31 +149,30 @@ def _with_near(
     high: NDArray[np.float32],
     within: IntArray,
     lines_of: Callable[[IntArray], NDArray[Any]],
-) -> Found:
-    """Look up the scores between the thresholds of pairs, of which (P,) ``within`` has the number."""
+) -> Counted:
+    """Look up the scores between the thresholds of pairs; (P,) ``within`` is their number."""
     apart = low < high
     complete = bool(within[apart].sum() <= NEAR_PER_PAIR * np.count_nonzero(apart))
     near = np.flatnonzero(apart & (within > 0)) if complete else np.empty(0, dtype=np.int64)
     pairs, places, scores = [near[:0]], [near[:0]], [low[:0]]
     for start in range(0, near.size, PAIRS_AT_ONCE):
-        own = near[start : start + PAIRS_AT_ONCE]
-        lines = lines_of(own)
-        at, place = np.nonzero((lines >= low[own, None]) & (lines <= high[own, None]))
-        pairs.append(own[at])
+        chosen = near[start : start + PAIRS_AT_ONCE]
+        lines = lines_of(chosen)
+        at, place = np.nonzero((lines >= low[chosen, None]) & (lines <= high[chosen, None]))
+        pairs.append(chosen[at])
         places.append(place)
         scores.append(lines[at, place])
-    found = np.concatenate(pairs), np.concatenate(places), np.concatenate(scores)
-    return at_least, above, *found, complete
+    return at_least, above, np.concatenate(pairs), np.concatenate(places), np.concatenate(scores), complete
 
 
 SHORT = 1024
 
 
 def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
-    """(B, L) scores of the items at (B, L) depths of (B, N) scores: so many of the row score at least as high."""
+    """(B, L) scores at (B, L) depths of the rows of (B, N) scores: the d-th highest score of a row at depth d."""
     if scores.shape[1] <= SHORT:
         return np.take_along_axis(np.sort(scores, axis=1), scores.shape[1] - depths, axis=1)
-    found = np.empty(depths.shape, dtype=scores.dtype)
+    at_depths = np.empty(depths.shape, dtype=scores.dtype)
     order = np.argsort(-depths, axis=1)
     rest = scores.copy()
     for row, (top, places, wanted) in enumerate(zip(rest, order.tolist(), depths.tolist(), strict=True)):
@@ -182,8 +181,8 @@ def scores_at_depths(scores: NDArray[Any], depths: IntArray) -> NDArray[Any]:
             if wanted[place] < above.size or above is top:
                 above.partition(above.size - wanted[place])
                 above = above[above.size - wanted[place] :]
-            found[row, place] = above[0]
-    return found
+            at_depths[row, place] = above[0]
+    return at_depths
 
 
 def draw_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, drawn: IntArray) -> None:
@@ -196,10 +195,10 @@ def draw_rows(random: np.random.Generator, rows: IntArray, ends: IntArray, drawn
 
 
 def centred_ranks(codes: IntArray, n_levels: int) -> FloatArray:
-    """Twice the average ranks of codes from 0 to ``n_levels - 1``, less their mean: whole numbers that sum to zero.
+    """Doubled average ranks of codes from 0 to ``n_levels - 1``, less their mean: whole numbers that sum to zero.
 
-    With ``below`` smaller and ``upto`` smaller or equal entries, the average rank of an entry among n is
-    (below + upto + 1) / 2; doubled, and less n + 1, that is below + upto - n. No sorting.
+    The average rank of an entry among n, with ``below`` smaller and ``upto`` smaller or equal entries, is
+    (below + upto + 1) / 2; doubled and less n + 1 it is below + upto - n, which needs no sorting.
     """
     following = codes + 1
     below = np.bincount(following, minlength=n_levels + 1).cumsum()
@@ -208,11 +207,11 @@ def centred_ranks(codes: IntArray, n_levels: int) -> FloatArray:
 
 
 def rank_products(codes: NDArray[np.int32], n_levels: tuple[int, int], rows: IntArray) -> FloatArray:
-    """See :func:`cxc_eccv.kernels.rank_products`; without BLAS, whose threads cost more than sums this short."""
+    """See :func:`cxc_eccv.kernels.rank_products`; without BLAS, whose threads cost more than such short sums."""
     products = np.empty((len(rows), 3))
-    for chosen, own in zip(rows, products, strict=True):
+    for sample, chosen in enumerate(rows):
         first, second = (centred_ranks(codes[chosen, side], n_levels[side]) for side in range(2))
-        own[:] = [np.einsum("i,i->", *pair) for pair in ((first, first), (second, second), (first, second))]
+        products[sample] = [np.einsum("i,i->", *pair) for pair in ((first, first), (second, second), (first, second))]
     return products
 
 
@@ -234,7 +233,7 @@ EXACT_IN_FLOAT32 = 2**24
 
 
 def drawn_sums(times: NDArray[np.integer], values: NDArray[Any], *, exact: bool) -> FloatArray:
-    """See :func:`cxc_eccv.kernels.drawn_sums`. Products are quick in floats only: few samples at a time become some."""
+    """See :func:`cxc_eccv.kernels.drawn_sums`; converts some samples at a time, as only float products are fast."""
     kind = np.float32 if exact else np.float64
     parts = range(0, len(times), SAMPLES_AT_ONCE)
     factors: NDArray[Any] = values.astype(kind) if exact else values

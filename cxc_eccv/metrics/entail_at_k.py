@@ -92,7 +92,7 @@ def _ask(classifier: Classifier, top: TopK, gains: FloatArray, judged: NDArray[n
     return gains
 
 
-def expected(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:
+def expect(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:
     """(Q,) expected values where each unlabelled item is entailed with its probability."""
     return np.asarray(entail_at_k(top, judgments, k) + probabilities.mean(axis=1))
 
@@ -103,6 +103,6 @@ SPEC = Spec(
     needs="top_k",
     parameters={"k": (1, 5, 10, 30)},
     gains="labels",
-    expected=expected,
+    expected=expect,
     citation="Yan et al., 2022, arXiv:2208.10126",
 )

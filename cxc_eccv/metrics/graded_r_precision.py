@@ -41,7 +41,7 @@ def graded_r_precision(top: TopK, judgments: Judgments) -> FloatArray:
     return np.asarray((gains * looked_at).sum(axis=1) / n_relevant)
 
 
-def expected(top: TopK, judgments: Judgments, probabilities: FloatArray) -> FloatArray:
+def expect(top: TopK, judgments: Judgments, probabilities: FloatArray) -> FloatArray:
     """(Q,) expected values where each unjudged item has gain 1 with its probability, else 0.
 
     A positive adds one to R, so what it adds to the value depends on the number of other positives.
@@ -63,6 +63,6 @@ SPEC = Spec(
     title="Graded R-Precision",
     needs="top_k",
     gains="degrees",
-    expected=expected,
+    expected=expect,
     citation="Chun et al., ECCV 2022, arXiv:2204.03359, equations E.3 and E.4",
 )

@@ -40,7 +40,7 @@ def graded_recall_at_k(top: TopK, judgments: Judgments, k: int = 1) -> FloatArra
     return np.asarray(gains.max(axis=1))
 
 
-def expected(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:
+def expect(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:
     """(Q,) expected values where each unjudged item has gain 1 with its probability, else 0."""
     known = graded_recall_at_k(top, judgments, k)
     return np.asarray(1 - (1 - known) * (1 - probabilities).prod(axis=1))
@@ -52,6 +52,6 @@ SPEC = Spec(
     needs="top_k",
     gains="degrees",
     parameters={"k": (1, 5, 10)},
-    expected=expected,
+    expected=expect,
     citation="Chun et al., ECCV 2022, arXiv:2204.03359, equation E.4",
 )

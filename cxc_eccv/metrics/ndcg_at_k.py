@@ -61,7 +61,7 @@ def _ideal_gains(judgments: Judgments, k: int) -> FloatArray:
     return ideal
 
 
-def expected(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:
+def expect(top: TopK, judgments: Judgments, k: int, probabilities: FloatArray) -> FloatArray:
     """(Q,) expected values where each unjudged item has the highest rating with its probability, else 0.
 
     Items of the highest rating come first in the ideal ranking, so given their number the value is a sum over items.
@@ -118,7 +118,7 @@ SPEC = Spec(
     function=ndcg_at_k,
     title="nDCG@{k}",
     needs="top_k",
-    expected=expected,
+    expected=expect,
     highest=highest,
     parameters={"k": (10,)},
     citation="Järvelin and Kekäläinen, ACM TOIS 20(4), 2002",

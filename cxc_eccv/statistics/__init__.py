@@ -1,4 +1,4 @@
-"""Where every plus-minus comes from: draws, cluster bootstrap, intervals, tests, corrections, agreement."""
+"""Statistics: draws, cluster bootstrap, confidence intervals, tests, corrections and agreement of annotators."""
 
 from cxc_eccv.statistics.intervals import (
     FEWEST_SAMPLES,

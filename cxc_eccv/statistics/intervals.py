@@ -1,4 +1,4 @@
-"""Draws, the cluster bootstrap, intervals of samples, proportions and correlations, and tests of differences."""
+"""Draws, the cluster bootstrap, confidence intervals, and tests of differences."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SAMPLES = 1_000
 WINDOW_DEVIATIONS = 5.0
 FEWEST_SAMPLES = 10_000
 ROOM = 5
-"""How many times smaller than the level the smallest corrected p-value is, so that a clear difference shows as one."""
+"""The smallest corrected p-value is this many times smaller than the level, so that clear differences show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its interval."""
+    """A value with its confidence interval."""
 
     value: float
     low: float
@@ -40,7 +40,7 @@ class Draws:
         self._lock = Lock()
 
     def times(self, count: int) -> NDArray[np.integer]:
-        """(S, count) how often each of ``count`` clusters is drawn, with replacement, in each sample."""
+        """(S, count) number of times each of ``count`` clusters is drawn in each sample, with replacement."""
         with self._lock:
             if count not in self._times:
                 self._times[count] = times_drawn(np.random.default_rng(self.seed), self.samples, count)
@@ -62,8 +62,8 @@ class ClusterBootstrap:
         self._totals = drawn_sums(self._times, self._sizes)
         if not self._totals.all():
             raise DataError(
-                f"{np.unique(clusters).size} of {drawn.size} images have queries: too few for an interval, as a sample "
-                "of the images may hold none of them. Ask for no intervals (--intervals none, intervals='none')."
+                f"{np.unique(clusters).size} of {drawn.size} images have queries, which is too few for an interval: a "
+                "sample of images may have no query. Turn intervals off (--intervals none, intervals='none')."
             )
 
     def means(self, values: FloatArray) -> FloatArray:
@@ -74,8 +74,8 @@ class ClusterBootstrap:
     def medians(self, values: FloatArray) -> FloatArray:
         """(S,) medians of every sample.
 
-        Only values near the middle can be a sample's median; the rest enters as a count. A sample whose median falls
-        outside that window is computed over all values.
+        Only values in a window around the middle are looked at; the others are counted. Samples whose median falls
+        outside the window are computed over all values.
         """
         order = np.argsort(values, kind="stable")
         margin = WINDOW_DEVIATIONS * np.sqrt(values.size * self._sizes.max()) / 2 + 1
@@ -97,7 +97,7 @@ class ClusterBootstrap:
         times: NDArray[np.integer],
         totals: FloatArray,
     ) -> FloatArray:
-        """Weighted medians of sorted values, NaN where one lies outside the window."""
+        """Weighted medians of sorted values, NaN for those outside the window."""
         start, stop = window
         below = drawn_sums(times, np.bincount(members[:start], minlength=self._sizes.size))
         ranks = np.stack([(totals - 1) // 2, totals // 2]).astype(np.int64)
@@ -115,14 +115,14 @@ def interval(samples: FloatArray, confidence: float) -> tuple[float, float]:
 
 
 def wilson(values: FloatArray, confidence: float, trials: int | None = None) -> tuple[float, float]:
-    """Wilson's score interval of a proportion, without continuity correction, as SciPy computes it.
+    """Wilson's score interval of a proportion, without continuity correction, equal to SciPy's.
 
-    It takes trials to be independent, which captions of one image are not: the bootstrap over images is wider there.
+    It assumes independent trials. Captions of one image are not independent; use the bootstrap over images for them.
 
     References:
         Wilson, Probable Inference, the Law of Succession, and Statistical Inference, JASA 1927.
     """
-    from scipy.special import ndtri  # a third of all imports, for this one number
+    from scipy.special import ndtri  # imported here, as it takes a third of the time of all imports
 
     n, share, z = trials or values.size, float(values.mean()), float(ndtri(0.5 + 0.5 * confidence))
     divisor = 2 * (n + z**2)
@@ -132,13 +132,15 @@ def wilson(values: FloatArray, confidence: float, trials: int | None = None) -> 
 
 
 def fisher_interval(r: float, pairs: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Interval of a Pearson correlation over n pairs: ``tanh(atanh(r) -+ z / sqrt(n - 3))``.
+    """Confidence interval of a Pearson correlation over n pairs: ``tanh(atanh(r) -+ z / sqrt(n - 3))``.
 
     References:
         Fisher, On the probable error of a coefficient of correlation deduced from a small sample, Metron 1921.
     """
     if pairs < 4 or not 0 < confidence < 1:
-        raise InvalidOption(f"an interval needs four pairs and a confidence in (0, 1); got {pairs} and {confidence}")
+        raise InvalidOption(
+            f"an interval needs at least four pairs and a confidence in (0, 1), got {pairs} and {confidence}"
+        )
     if abs(r) >= 1:
         return r, r
     half = NormalDist().inv_cdf(0.5 + confidence / 2) / math.sqrt(pairs - 3)
@@ -146,37 +148,35 @@ def fisher_interval(r: float, pairs: int, confidence: float = 0.95) -> tuple[flo
 
 
 def two_sided_p_value(differences: FloatArray) -> float:
-    """Achieved significance level of "no difference", two-sided.
+    """Two-sided p-value of "no difference" from S resampled differences.
 
-    p = min(1, 2 (1 + min(#{d <= 0}, #{d >= 0})) / (S + 1)) over the S resampled differences d: the smallest level at
-    which the percentile interval leaves zero out. So a p-value under 0.05 and a 95% interval without zero say the
-    same, which a test that first shifts the samples to a mean of zero does not promise. A difference of exactly zero
-    counts for both sides, which keeps medians, with their few possible values, on the safe side. The 1 counts the
-    observed sample, so that p is never 0.
+    p = min(1, 2 (1 + min(#{d <= 0}, #{d >= 0})) / (S + 1)), the smallest level at which the percentile interval
+    excludes zero: p < 0.05 and a 95% interval without zero agree. Zero differences count on both sides, which is
+    conservative for medians. The 1 counts the observed sample, so p is never 0.
 
     References:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 15.4; Davison and Hinkley, Bootstrap
-        Methods and their Application, 1997, equation 4.11 (the 1).
+        Methods and their Application, 1997, equation 4.11 (for the 1).
     """
     fewer = min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0))
     return min(1.0, 2 * (1 + int(fewer)) / (differences.size + 1))
 
 
 def least_p_value(samples: int) -> float:
-    """The smallest p-value that so many samples can give."""
+    """The smallest p-value possible with this number of samples."""
     return 2 / (samples + 1)
 
 
 def enough_samples(tests: int, level: float) -> int:
-    """Samples whose smallest p-value, corrected for all tests, is well under the level: by default a round 10,000."""
+    """Number of samples, at least 10,000, whose smallest p-value is below the level after correction for all tests."""
     return max(FEWEST_SAMPLES, 1_000 * math.ceil(round(2 * ROOM * tests / level, 6) / 1_000))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction, which keeps the chance of any false finding among all tests at the level.
+    """p-values after Holm's step-down correction for multiple tests.
 
-    The i-th smallest of m p-values becomes max over j <= i of min(1, (m - j + 1) p_j). It holds whatever the
-    dependence between the tests, and metrics of one model depend on each other heavily.
+    The i-th smallest of m p-values becomes max over j <= i of min(1, (m - j + 1) p_j). The tests may depend on each
+    other, as metrics of one model do.
 
     References:
         Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 1979.

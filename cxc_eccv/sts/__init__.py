@@ -1,4 +1,4 @@
-"""Semantic textual similarity: how well a text encoder's cosines agree with people, on sentences of many kinds."""
+"""Semantic textual similarity (STS): correlates a text encoder's similarities with human scores."""
 
 from cxc_eccv.sts.evaluation import FittedPerTask, evaluate_sts
 from cxc_eccv.sts.results import StsReport

@@ -1,4 +1,4 @@
-"""From a text encoder to correlations on every STS task: its cosines, and a classifier on top of its vectors."""
+"""Evaluates a text encoder on the STS tasks by its cosines, and by a classifier on top of its vectors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ITERATIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class FittedPerTask:
-    """A text encoder that has to be fitted first: on the distinct sentences of each task, without their scores."""
+    """A text encoder that is fitted to the distinct sentences of each task, without their scores."""
 
     fit: Callable[[Sequence[str]], Encoder]
 
@@ -50,39 +50,39 @@ def evaluate_sts(
 ) -> StsReport:
     """Correlate a text encoder's similarities with human scores.
 
-    STS 2012-2016: Pearson between the cosine and the score, by subtask. ``mean`` and ``weighted_mean`` (by pairs)
-    average the subtasks' correlations; ``all`` is one correlation over the pairs of all subtasks, which is what most
-    papers after SentEval print. STS Benchmark and SICK: the cosine on the test part, and a classifier on top of the
-    frozen vectors, as SentEval has it.
+    STS 2012-2016: Pearson correlation of cosines and scores by subtask. ``mean`` and ``weighted_mean`` (by pairs)
+    average the subtasks; ``all`` is one correlation over the pairs of all subtasks, which most papers after SentEval
+    report. STS Benchmark and SICK: cosines on the test part, and a classifier on the frozen vectors, as in SentEval.
 
     Args:
-        encoder: texts to vectors, or what gives one for the sentences of a task.
+        encoder: maps texts to vectors, or returns such an encoder for the sentences of a task.
         library: the raw sources.
         tasks: ``sts2012`` to ``sts2016``, ``stsb``, ``sick``; None for all.
-        model: its name in the report.
-        confidence: of the intervals.
-        classifier: train the classifiers of the STS Benchmark and SICK; else their cosines alone.
-        fitted_on: what vocabulary and weights of the encoder come from, for the report.
+        model: name in the report.
+        confidence: confidence level of the intervals.
+        classifier: whether to train classifiers for the STS Benchmark and SICK, beside their cosines.
+        fitted_on: the source of the encoder's vocabulary and weights, for the report.
 
     Raises:
-        UnknownName: no such task.
+        UnknownName: a task is unknown.
         DataError: a raw file is missing or malformed.
-        MalformedRun: vectors of another number, not finite, too small for float32 or zero, or all similarities equal.
+        MalformedRun: vectors are not one per text, not finite, too small for float32 or zero; or all similarities are
+            equal.
     """
     rows: dict[str, list[Row]] = {}
     for task in task_names(tasks):
         fitted_encoder = encoder.fit(task_texts(library, task)) if isinstance(encoder, FittedPerTask) else encoder
         if task in SUBTASKS:
-            rows[task] = _by_subtask(fitted_encoder, library, task, confidence)
+            rows[task] = _evaluate_subtasks(fitted_encoder, library, task, confidence)
         else:
-            rows[task] = _supervised(fitted_encoder, library, task, confidence, classifier)
+            rows[task] = _evaluate_test_part(fitted_encoder, library, task, confidence, classifier)
     if set(SUBTASKS) <= set(rows):
         rows["sts"] = _means([row for task in SUBTASKS for row in rows[task] if row.name in SUBTASKS[task]])
     fitted = {} if fitted_on is None else {"fitted_on": fitted_on}
     return StsReport(rows, provenance_of(library, model=model, confidence=confidence, **fitted))
 
 
-def _by_subtask(encoder: Encoder, library: Library, task: str, confidence: float) -> list[Row]:
+def _evaluate_subtasks(encoder: Encoder, library: Library, task: str, confidence: float) -> list[Row]:
     rows, predicted, scores = [], [], []
     for subtask in SUBTASKS[task]:
         pairs = subtask_pairs(library, task, subtask)
@@ -107,7 +107,9 @@ def _means(rows: Sequence[Row]) -> list[Row]:
     return means
 
 
-def _supervised(encoder: Encoder, library: Library, task: str, confidence: float, classifier: bool) -> list[Row]:
+def _evaluate_test_part(
+    encoder: Encoder, library: Library, task: str, confidence: float, classifier: bool
+) -> list[Row]:
     train, dev, test = supervised_pairs(library, task)
     tested = _encode(encoder, test)
     rows = [correlate("cosine", cosines(*tested), test.scores, confidence)]
@@ -120,38 +122,38 @@ def _supervised(encoder: Encoder, library: Library, task: str, confidence: float
 
 def _encode(encoder: Encoder, pairs: SentencePairs) -> tuple[Vectors, Vectors]:
     texts = pairs.left + pairs.right
-    # Sentences recur; one vector each keeps equal texts equal.
+    # Each distinct text is encoded once, so that equal texts have equal vectors.
     places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     encoded = np.asarray(encoder(list(places)))
     if encoded.ndim != 2 or len(encoded) != len(places) or not np.isfinite(encoded).all():
-        raise MalformedRun(f"the encoder gave {encoded.shape} for {len(places)} texts; expected finite (N, D) vectors")
-    vectors = Embeddings(np.arange(len(places)), encoded).vectors
-    nowhere = np.flatnonzero(~vectors.any(axis=1))
-    if nowhere.size:
-        first = list(places)[nowhere[0]]
         raise MalformedRun(
-            f"the encoder gave {nowhere.size} of {len(places)} texts the zero vector, which has no direction and so no "
-            f"cosine, the first: {first!r:.80}"
+            f"the encoder returned {encoded.shape} for {len(places)} texts; expected finite (N, D) vectors"
+        )
+    vectors = Embeddings(np.arange(len(places)), encoded).vectors
+    zero = np.flatnonzero(~vectors.any(axis=1))
+    if zero.size:
+        first = list(places)[zero[0]]
+        raise MalformedRun(
+            f"the encoder returned the zero vector, which has no cosine, for {zero.size} of {len(places)} texts, the "
+            f"first: {first!r:.80}"
         )
     rows = vectors[[places[text] for text in texts]]
     return rows[: len(pairs.left)], rows[len(pairs.left) :]
 
 
 def cosines(left: Vectors, right: Vectors) -> FloatArray:
-    """(N,) cosine of each pair of rows, none of which is zero."""
+    """(N,) cosines of pairs of nonzero rows."""
     a, b = left.astype(np.float64), right.astype(np.float64)
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     return np.asarray((a * b).sum(axis=1) / norms)
 
 
 def correlate(name: str, predicted: FloatArray, scores: FloatArray, confidence: float = 0.95, unscored: int = 0) -> Row:
-    """How well (N,) predictions of a model agree with (N,) scores of people."""
+    """Correlations of (N,) predictions of a model with (N,) human scores."""
     if not np.isfinite(predicted).all():
-        raise MalformedRun("the model gave similarities that are NaN or infinite")
+        raise MalformedRun("the model's similarities contain NaN or infinite values; check its output")
     if np.ptp(predicted) == 0:
-        raise MalformedRun(
-            f"the model gave all {predicted.size} pairs the same similarity; a correlation needs several"
-        )
+        raise MalformedRun(f"the model gave all {predicted.size} pairs the same similarity; correlation is undefined")
     r = min(1.0, max(-1.0, float(pearsonr(predicted, scores).statistic)))
     low, high = fisher_interval(r, predicted.size, confidence)
     spearman = float(spearmanr(predicted, scores).statistic)
@@ -173,13 +175,13 @@ def grade_distribution(scores: FloatArray, lowest: int, highest: int) -> FloatAr
 class GradeClassifier:
     """Softmax over grades from a linear layer; the prediction is the expected grade.
 
-    SentEval (arXiv:1803.05449) trains the same layer by Adam on squared errors and stops early on the development part.
-    Here it minimises the cross-entropy to the same targets plus an L2 penalty, which has one minimum and needs no seed;
-    the penalty is the one with the highest Pearson correlation on the development part.
+    SentEval (arXiv:1803.05449) trains the same layer with Adam on squared errors and stops early on the development
+    part. This one minimises the cross-entropy to the same targets plus an L2 penalty, which has one minimum and needs
+    no seed; the penalty maximises the Pearson correlation on the development part.
     """
 
-    weights: FloatArray  # (F + 1, grades), the last row the bias
-    scales: Vectors  # (F,) root mean square of each block of features in training
+    weights: FloatArray  # (F + 1, grades), the last row is the bias
+    scales: Vectors  # (F,) root mean square of each block of training features
     lowest: int
     penalty: float
 
@@ -187,12 +189,12 @@ class GradeClassifier:
     def fit(
         cls, train: tuple[Vectors, FloatArray], dev: tuple[Vectors, FloatArray], lowest: int, highest: int
     ) -> GradeClassifier:
-        """Train on one part, select the penalty on another: each (N, F) of :func:`pair_features` and (N,) scores."""
+        """Train on one part and select the penalty on another, each (N, F) :func:`pair_features` and (N,) scores."""
         scales = _block_scales(train[0])
         inputs, targets = _with_bias(train[0] / scales), grade_distribution(train[1], lowest, highest)
         weights = np.zeros((inputs.shape[1], targets.shape[1]))
         candidates: list[tuple[float, GradeClassifier]] = []
-        for penalty in PENALTIES:  # from strong to weak, each starting where the one before ended
+        for penalty in PENALTIES:  # from strong to weak, each starting from the previous weights
             weights = _minimum(inputs, targets.astype(np.float32), penalty, weights)
             model = cls(weights, scales, lowest, penalty)
             candidates.append((_pearson(model.predict(dev[0]), dev[1]), model))
@@ -205,7 +207,7 @@ class GradeClassifier:
 
 
 def _block_scales(features: Vectors) -> Vectors:
-    """One scale per block keeps the penalty meaning the same for any length of the vectors."""
+    """One scale per block, so that a penalty means the same for vectors of any length."""
     halves = np.split(features, 2, axis=1)
     return np.concatenate(
         [np.full(half.shape[1], max(float(np.sqrt(np.mean(half**2))), 1e-12), dtype=np.float32) for half in halves]
@@ -231,5 +233,5 @@ def _minimum(inputs: Vectors, targets: Vectors, penalty: float, start: FloatArra
 
 
 def _pearson(predicted: FloatArray, scores: FloatArray) -> float:
-    """-1 where the strongest penalty left all predictions equal."""
+    """Pearson's correlation, or -1 if all predictions are equal, as under a strong penalty."""
     return float(pearsonr(predicted, scores).statistic) if np.ptp(predicted) > 0 else -1.0

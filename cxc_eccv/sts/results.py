@@ -1,4 +1,4 @@
-"""What the STS evaluation gives: rows per task, as a table, as JSON."""
+"""Results of the STS evaluation, as tables and JSON."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ HEADER = ("", "pairs", "Pearson", "interval", "Spearman", "not scored")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a task's table."""
+    """One row of a task's table."""
 
     name: str  # subtask or aggregate: mean, weighted_mean, all, cosine, classifier
     pearson: float  # in [-1, 1]
     spearman: float
-    pairs: int  # scored ones
+    pairs: int  # pairs with a human score
     low: float | None = None  # interval of ``pearson``; None for means of correlations
     high: float | None = None
-    unscored: int = 0  # rows of the file without a human score, which were left out
+    unscored: int = 0  # pairs without a human score, which are left out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +39,7 @@ class StsReport:
 
 
 def title(task: str) -> str:
-    """A task's heading, as ``STS 2014``."""
+    """The heading of a task, such as ``STS 2014``."""
     return TITLES.get(task, f"STS {task.removeprefix('sts')}")
 
 
@@ -59,7 +59,7 @@ def table_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 
 
 def modified_lines(report: StsReport) -> list[str]:
-    """A line for each raw file that is not the catalog's."""
+    """A line for each raw file that differs from the catalog's."""
     data: Any = report.provenance.get("data") or {}
     return [
         f"Modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}."

@@ -20,7 +20,7 @@ SUBTASKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "sts2016": ("answer_answer", "headlines", "plagiarism", "postediting", "question_question"),
     }
 )
-"""Task to its subtasks, in the order of the paper's Table 1. SMT of 2013 is under a licence that keeps it out."""
+"""Task to its subtasks, in the order of the paper's Table 1; the licence of SMT of 2013 forbids its use."""
 
 SPLITS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
     {"stsb": ("stsb_train", "stsb_dev", "stsb_test"), "sick": ("sick_train", "sick_trial", "sick_test")}
@@ -31,7 +31,7 @@ TASKS = (*SUBTASKS, *SPLITS)
 
 
 def task_names(names: Iterable[str] | None) -> list[str]:
-    """The tasks asked for, each once; all by default. Raises UnknownName."""
+    """The named tasks without repeats, by default all; raises UnknownName."""
     wanted = list(dict.fromkeys(TASKS if names is None else names))
     for name in wanted:
         if name not in TASKS:
@@ -54,7 +54,7 @@ def supervised_pairs(library: Library, task: str) -> tuple[SentencePairs, Senten
 
 
 def task_texts(library: Library, task: str) -> list[str]:
-    """The distinct sentences of a task, of all its subtasks or of all its splits, in the order of its files."""
+    """The distinct sentences of all subtasks or splits of a task, in the order of its files."""
     subtasks = SUBTASKS.get(task)
     parts = [subtask_pairs(library, task, name) for name in subtasks] if subtasks else supervised_pairs(library, task)
     return list(dict.fromkeys(text for part in parts for text in (*part.left, *part.right)))

@@ -192,7 +192,7 @@ def test_a_malformed_file_is_refused(mined, sample_library, columns, others, tol
 
 
 def test_a_dataset_takes_no_weak_positives_of_flickr30k(mined):
-    with pytest.raises(InvalidOption, match="weak positives of flickr30k train: datasets are of COCO alone"):
+    with pytest.raises(InvalidOption, match="the weak positives are of flickr30k train, but datasets are of COCO only"):
         rows_of("pairs", "train", Library("sample", mined=[change_facts(mined(), collection="flickr30k")]))
 
 

@@ -139,7 +139,7 @@ def test_plausible_hits_that_cannot_be_give_no_number(hits, matches):
     looks = ((0, None), (1, None), (2, None), (0, 50))
     with pytest.raises(MalformedRun, match="query 9 has"):
         PlausibleHits(np.array([9]), looks, np.full((1, 4), matches), np.full((1, 4), hits), np.zeros(1, int))
-    with pytest.raises(MalformedRun, match="of no query"):
+    with pytest.raises(MalformedRun, match="have no query"):
         PlausibleHits(np.empty(0, int), looks, np.empty((0, 4)), np.empty((0, 4)), np.empty(0, int))
 
 

@@ -204,7 +204,7 @@ def test_two_files_of_one_name_and_split_are_refused(tmp_path, sample_library, f
 
 def test_a_name_that_is_taken_is_refused(tmp_path, sample_library):
     file = write_label_file(tmp_path / "x.parquet", sample_library, *random_pairs(sample_library), name="eccv")
-    with pytest.raises(DataError, match="a declared source of labels has this name"):
+    with pytest.raises(DataError, match="which is the name of a declared source"):
         merge(Library("sample", labels=[file]), "test", "i2t")
 
 

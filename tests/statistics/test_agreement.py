@@ -161,7 +161,7 @@ def test_items_with_different_numbers_of_answers_count_alike():
         (lambda: uniform_kappa([[3], [3]]), "column per answer"),
         (lambda: fleiss_kappa([[6, 0]] * 7), "all answers are the same"),
         (lambda: cohen_kappa([0, 1], [0, -1], 2), "from 0 to 1"),
-        (lambda: cohen_kappa([0, 1], [0], 2), "unequal numbers"),
+        (lambda: cohen_kappa([0, 1], [0], 2), "different numbers"),
         (lambda: cohen_kappa([0, 0], [0, 0], 2), "all answers are the same"),
         (lambda: cohen_kappa([0, 2], [0, 1], 2), "from 0 to 1"),
     ],

@@ -139,7 +139,7 @@ def test_a_zero_vector_has_no_cosine(small_library, task):
         vectors[3] = 0
         return vectors
 
-    with pytest.raises(MalformedRun, match=r"gave 1 of \d+ texts the zero vector, .* the first: '[a-z ]+'"):
+    with pytest.raises(MalformedRun, match=r"the zero vector, .* for 1 of \d+ texts, the first: '[a-z ]+'"):
         evaluate_sts(forgetful, small_library, [task])
     with pytest.raises(MalformedRun, match="too small for float32"):
         evaluate_sts(lambda texts: encoder(texts) * np.float64(1e-60), small_library, [task])

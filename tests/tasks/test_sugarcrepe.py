@@ -255,7 +255,7 @@ def test_intervals_draw_the_images_of_all_parts_together(items, sample_library):
 
 
 def test_too_few_images_have_no_interval():
-    with pytest.raises(DataError, match="1 of 40 images have queries: too few for an interval"):
+    with pytest.raises(DataError, match="1 of 40 images have queries, which is too few for an interval"):
         ClusterBootstrap(np.array([7]), Draws(seed=0), among=np.arange(40))
 
 

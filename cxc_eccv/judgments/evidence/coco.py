@@ -10,7 +10,7 @@ from cxc_eccv.types import IntArray
 
 
 def evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
-    """The original links; between captions, those of one image."""
+    """The original links; for t2t, captions of the same image."""
     content = library.karpathy(split)
     captions, images = content.caption_ids, content.caption_image_ids
     if direction == "i2t":

@@ -11,7 +11,7 @@ from cxc_eccv.types.ids import distinct_of
 
 
 def evidence(library: Library, split: str, direction: str, thresholds: Thresholds) -> Evidence | None:
-    """All rated pairs of the direction; positive from its threshold."""
+    """All rated pairs of the direction; positive if the rating reaches the threshold."""
     if split not in ("validation", "test"):
         return None
     table = library.cxc(KIND[direction], split)
@@ -25,7 +25,7 @@ def evidence(library: Library, split: str, direction: str, thresholds: Threshold
 
 
 def _both_orders(left: IntArray, right: IntArray, ratings: FloatArray, threshold: float) -> Evidence:
-    """An unordered pair judges both of its orders; positive if either rating reaches the threshold."""
+    """Both orders of every pair; positive if either rating reaches the threshold."""
     ids = distinct_of(np.concatenate([left, right]))
     first, second = positions_of(left, ids)[0], positions_of(right, ids)[0]
     both = np.concatenate([first * ids.size + second, second * ids.size + first])

@@ -1,4 +1,4 @@
-"""ECCV Caption: positives that machines proposed and people verified, each direction with its own queries."""
+"""ECCV Caption: positives that models proposed and people verified, with separate queries per direction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cxc_eccv.types import positions_of
 
 
 def evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
-    """The verified positives of the direction whose item is in the split."""
+    """The verified positives of the direction whose items are in the split."""
     if split != "test" or direction not in ("i2t", "t2i"):
         return None
     table = library.eccv("eccv", direction)

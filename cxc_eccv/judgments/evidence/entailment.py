@@ -15,7 +15,7 @@ from cxc_eccv.types import IntArray
 
 
 def evidence(library: Library, split: str, direction: str, _thresholds: Thresholds) -> Evidence | None:
-    """The labels of the user's file, where there is one."""
+    """The labels of the user's file, or None without a file."""
     if direction not in ("i2t", "t2i"):
         return None
     pairs = library.entailment(split)
@@ -29,7 +29,7 @@ def evidence(library: Library, split: str, direction: str, _thresholds: Threshol
 def labels_of_file(
     content: KarpathySplit, pairs: EntailmentPairs | None
 ) -> tuple[IntArray, IntArray, NDArray[np.bool_], dict[str, int]]:
-    """Image ids, caption ids and labels of the pairs of a split that a file labels, and what was left out of it."""
+    """Image ids, caption ids and labels of the labelled pairs in a split, and the number of pairs left out by rule."""
     if pairs is None:
         none = np.empty(0, dtype=np.int64)
         return none, none, none.astype(bool), {}
@@ -45,7 +45,7 @@ REPEATED = "entailment labels of an (image, caption) pair that an earlier row la
 def match_hypotheses(
     content: KarpathySplit, pairs: EntailmentPairs
 ) -> tuple[dict[tuple[int, int], int], dict[str, int]]:
-    """The row that labels each pair of image and caption ids, and rule to the number of labels that it left out."""
+    """Pair of image and caption ids to the row that labels it, and the number of labels left out by rule."""
     image_ids = content.image_ids.tolist()
     by_name = dict(zip(content.images["file_name"].to_pylist(), image_ids, strict=True))
     by_text: dict[str, list[int]] = {}
@@ -56,11 +56,11 @@ def match_hypotheses(
     rows: dict[tuple[int, int], int] = {}
     for row, pair in enumerate(pairs.table.to_pylist()):
         image = by_name.get(Path(pair["image"]).name, -1) if pair["image_id"] is None else pair["image_id"]
-        given = pair["hypothesis_id"]
-        named = by_text.get(pair["hypothesis"].strip(), []) if given is None else [given]
-        found = [caption for caption in named if caption in captions and image in images]
-        left_out[UNKNOWN] += not found
-        for caption in found:
+        hypothesis = pair["hypothesis_id"]
+        named = by_text.get(pair["hypothesis"].strip(), []) if hypothesis is None else [hypothesis]
+        matches = [caption for caption in named if caption in captions and image in images]
+        left_out[UNKNOWN] += not matches
+        for caption in matches:
             left_out[REPEATED] += rows.setdefault((image, caption), row) != row
     return rows, {rule: number for rule, number in left_out.items() if number}
 

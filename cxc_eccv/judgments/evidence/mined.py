@@ -1,4 +1,4 @@
-"""Weak positives: pairs that a classifier takes to be entailed and nobody judged, of the file that the caller named."""
+"""Weak positives: unjudged pairs that a classifier labelled as entailed, from a file that the caller names."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ JUDGED = "mined pairs that an official source judges"
 
 
 def evidence(library: Library, split: str, direction: str, thresholds: Thresholds) -> Evidence | None:
-    """The mined pairs that nobody judged, official source or label file; where one does, a machine adds nothing."""
+    """The mined pairs that neither an official source nor a label file judges."""
     others = [
         f"{pairs.collection} {pairs.split}" for _, pairs in library.mined_files.values() if pairs.collection != "coco"
     ]
     if others:
         raise InvalidOption(
-            f"weak positives of {', '.join(others)}: datasets are of COCO alone. Leave the file out here; "
-            "cxc-eccv train dual-encoder --weak-positives takes it"
+            f"the weak positives are of {', '.join(others)}, but datasets are of COCO only. Leave the file out here; "
+            "cxc-eccv train dual-encoder --weak-positives accepts it"
         )
     pairs = library.mined(split) if direction in ("i2t", "t2i") else None
     if pairs is None:
@@ -27,9 +27,9 @@ def evidence(library: Library, split: str, direction: str, thresholds: Threshold
     images, captions = (np.asarray(pairs.table[name]) for name in ("image_id", "caption_id"))
     queries, items = (images, captions) if direction == "i2t" else (captions, images)
     people = [name for name, source in sources_of(library).items() if source.official]
-    said = [gather(library, split, direction, name, thresholds) for name in people]
+    by_people = [gather(library, split, direction, name, thresholds) for name in people]
     ids = item_ids(library, split, direction)
-    known = [number_pairs(one.queries, one.items, *ids) for one in said if one is not None]
+    known = [number_pairs(judged.queries, judged.items, *ids) for judged in by_people if judged is not None]
     judged = np.isin(number_pairs(queries, items, *ids), np.concatenate(known))
     left_out = {JUDGED: int(judged.sum())} if judged.any() else {}
     return Evidence.of(queries[~judged], items[~judged], left_out=left_out)

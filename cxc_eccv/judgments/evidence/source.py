@@ -1,4 +1,4 @@
-"""Source: the declaration of who labels pairs, all of them in their order; and Evidence, what one says of pairs."""
+"""Source: the declaration of a source of labels; Evidence: what a source says about pairs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KIND = {"i2t": "sits", "t2i": "sits", "t2t": "sts", "i2i": "sis"}  # Direction t
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Lowest CxC rating, above 0, that makes a pair positive; the paper's values."""
+    """Lowest CxC rating that makes a pair positive; the defaults are the paper's."""
 
     sts: float = 3.0
     sis: float = 2.5
@@ -31,7 +31,9 @@ class Thresholds:
         for name in ("sts", "sis", "sits"):
             value = getattr(self, name)
             if not 0 < value <= 5:
-                raise InvalidOption(f"threshold {name}={value}: ratings run from 0 to 5, choose in (0, 5]")
+                raise InvalidOption(
+                    f"the threshold {name} is {value}; ratings run from 0 to 5, so choose one in (0, 5]"
+                )
 
     def of_direction(self, direction: str) -> float:
         """The threshold of the ratings that judge a direction."""
@@ -40,16 +42,16 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What one source says of ordered pairs."""
+    """What one source says about ordered pairs."""
 
     queries: IntArray  # (P,) ids
     items: IntArray
     positive: NDArray[np.bool_]
     ratings: FloatArray  # NaN where the source does not grade
-    reverse: FloatArray  # of the same pair in the other order (SIS), or NaN
+    reverse: FloatArray  # rating of the pair in the other order (SIS), or NaN
     left_out: Mapping[str, int]  # rule to the number of raw judgments that it left out
-    rule: str = ""  # what makes it say positive; the source's own where empty
-    source: str = ""  # who says so; gather fills it in
+    rule: str = ""  # why pairs are positive; gather fills in the rule of the source if empty
+    source: str = ""  # name of the source; gather fills it in
 
     @classmethod
     def of(
@@ -61,7 +63,7 @@ class Evidence:
         reverse: FloatArray | None = None,
         left_out: Mapping[str, int] | None = None,
     ) -> Evidence:
-        """Evidence of which not everything is given: all pairs positive, none rated, none left out."""
+        """Build with defaults: all pairs positive, none rated, none left out."""
         none = np.full(queries.size, np.nan)
         return cls(
             queries,
@@ -79,18 +81,18 @@ RuleOf = Callable[[str, Thresholds], str]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One source of labels. A new one is one file in ``judgments/evidence`` that defines ``SOURCE``.
+    """A source of labels. To add one, write a file in ``judgments/evidence`` that defines ``SOURCE``.
 
     Attributes:
-        name: as in provenance; equal to the file's name.
-        title: its name on paper.
-        order: place among the sources, the oldest and most general first; under ``override`` the last one decides.
-        rule: (direction, thresholds) to what makes it say positive, in words.
-        evidence: (library, split, direction, thresholds) to all that it says, or None where it judges nothing.
-        groups: groups of raw files, as in the catalog, that it reads, for licences and citations.
-        lists_positives: it names positives alone, so that what it does not list is no match of a query it knows.
-        official: people said so. What a machine says counts only where a caller asks for it, and is in no report.
-        yes, no: what a shown example says of a pair, with a place for CxC's ``{ratings}``; nothing where empty.
+        name: name in provenance, equal to the file's name.
+        title: name in tables.
+        order: place among the sources, oldest and most general first; under ``override`` the last one decides.
+        rule: maps direction and thresholds to the reason why pairs are positive, in words.
+        evidence: maps library, split, direction and thresholds to the evidence, or to None if it judges nothing.
+        groups: groups of raw files in the catalog that it reads, for licences and citations.
+        lists_positives: whether it lists only positives, so that unlisted items of its queries do not match.
+        official: whether people gave the labels. Labels of models count only on request, and are in no report.
+        yes, no: text of an example for a positive and a negative pair, with a placeholder for CxC's ``{ratings}``.
     """
 
     name: str
@@ -115,39 +117,39 @@ def item_ids(library: Library, split: str, direction: str) -> tuple[IntArray, In
 
 
 def number_pairs(queries: IntArray, items: IntArray, query_ids: IntArray, gallery_ids: IntArray) -> IntArray:
-    """(P,) a number for each pair of ids, that of its place in a matrix of all queries by all items."""
+    """(P,) index of each pair of ids in the flattened matrix of all queries by all items."""
     return positions_of(queries, query_ids)[0] * gallery_ids.size + positions_of(items, gallery_ids)[0]
 
 
 @cache
 def label_sources() -> Mapping[str, Source]:
-    """Every source of labels by name, from the oldest and most general to the latest and most specific."""
-    found = find_declared(importlib.import_module(__package__), "SOURCE", Source)
-    return MappingProxyType(dict(sorted(found.items(), key=lambda entry: entry[1].order)))
+    """Every declared source of labels by name, from the oldest and most general to the latest and most specific."""
+    declared = find_declared(importlib.import_module(__package__), "SOURCE", Source)
+    return MappingProxyType(dict(sorted(declared.items(), key=lambda entry: entry[1].order)))
 
 
 def official_sources() -> Mapping[str, Source]:
-    """Those whose labels people gave, in the same order: what a report shows."""
+    """The sources whose labels people gave, in the same order; reports show these."""
     return {name: source for name, source in label_sources().items() if source.official}
 
 
-LABEL_FILES = 45  # Place of label files among the sources: after the declared ones of people, before what machines say
+LABEL_FILES = 45  # Order of label files: after the declared sources of people, before those of models
 
 
 def sources_of(library: Library) -> Mapping[str, Source]:
-    """The declared sources of labels and the label files that a library was opened with, in their order."""
+    """The declared sources of labels and the label files of a library, in their order."""
     taken = [name for name in library.label_names if name in label_sources()]
     if taken:
         raise DataError(
-            f"labels named {taken[0]!r}: a declared source of labels has this name. Merge them anew under another one, "
-            f"none of {', '.join(label_sources())}"
+            f"the labels are named {taken[0]!r}, which is the name of a declared source. Merge them again under a name "
+            f"other than {', '.join(label_sources())}"
         )
-    own = {name: label_file_source(name) for name in library.label_names}
-    return dict(sorted({**label_sources(), **own}.items(), key=lambda entry: entry[1].order))
+    files = {name: label_file_source(name) for name in library.label_names}
+    return dict(sorted({**label_sources(), **files}.items(), key=lambda entry: entry[1].order))
 
 
 def label_file_source(name: str) -> Source:
-    """The source of labels that the label files of one name are."""
+    """The source of labels for the label files of one name."""
     return Source(
         name=name,
         title=name,
@@ -163,19 +165,19 @@ def label_file_source(name: str) -> Source:
 def _read_label_file(
     library: Library, split: str, direction: str, _thresholds: Thresholds, *, name: str
 ) -> Evidence | None:
-    """A pair is judged in both directions, whichever one it was proposed in."""
-    found = library.labels(name, split) if direction in ("i2t", "t2i") else None
-    if found is None:
+    """The pairs of a label file, judged in both directions, whichever one they were proposed in."""
+    file = library.labels(name, split) if direction in ("i2t", "t2i") else None
+    if file is None:
         return None
-    images, captions, positive = (np.asarray(found.table[column]) for column in ("image_id", "caption_id", "positive"))
+    images, captions, positive = (np.asarray(file.table[column]) for column in ("image_id", "caption_id", "positive"))
     queries, items = (images, captions) if direction == "i2t" else (captions, images)
-    return replace(Evidence.of(queries, items, positive), rule=f"{found.facts['rule']}, {found.facts['version']}")
+    return replace(Evidence.of(queries, items, positive), rule=f"{file.facts['rule']}, {file.facts['version']}")
 
 
 def gather(library: Library, split: str, direction: str, source: str, thresholds: Thresholds) -> Evidence | None:
-    """All that ``source`` says in this direction, or None where it judges nothing of the split."""
-    own = sources_of(library)[source]
-    found = own.evidence(library, split, direction, thresholds)
-    if found is None:
+    """The evidence of ``source`` in this direction, or None if it judges nothing of the split."""
+    declared = sources_of(library)[source]
+    evidence = declared.evidence(library, split, direction, thresholds)
+    if evidence is None:
         return None
-    return replace(found, source=source, rule=found.rule or own.rule(direction, thresholds))
+    return replace(evidence, source=source, rule=evidence.rule or declared.rule(direction, thresholds))
