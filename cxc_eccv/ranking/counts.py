@@ -1,9 +1,8 @@
-"""What one direction must count, what counting gives, and the tie rule that makes ranks of it.
+"""Merged judgments of one direction, the counts for them, and the tie rule that turns counts into ranks.
 
-The judgments of several tasks are merged, so that they share one product. Nothing is sorted: for the score of each
-positive pair the items of each segment are counted that reach it, and those that exceed it. The tie rule stands here
-and nowhere else: an item that ties with a positive counts as ranked above it. Counts become ranks by it, ranked lists
-that come with scores are put in its order, and so are items of equal scores at the top of a ranking.
+The judgments of several tasks are merged so that they share one product. For each positive pair, the items of each
+segment that reach its score and those that exceed it are counted; nothing is sorted. The tie rule is only here: items
+that tie with a positive rank above it. It applies to counts, to ranked lists with scores, and to ties at the top.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 class Share:
     """One task's share of merged judgments.
 
-    ``kept`` are the (E,) entries of ``judgments.indices`` whose item competes for their query (same fold), ``pairs``
-    the merged pair behind each; ``competes`` says (Q, S) whether a query ranks the items of a segment.
+    ``kept`` are the (E,) entries of ``judgments.indices`` whose item is in the fold of their query, ``pairs`` their
+    merged pairs; ``competes`` is (Q, S) bool, whether a query ranks the items of a segment.
     """
 
     judgments: Judgments
@@ -44,20 +43,20 @@ class MergedJudgments:
 
     query_ids: IntArray
     gallery_ids: IntArray
-    segments: IntArray  # (N,) of each gallery item, from 0
-    queries: IntArray  # (P,) places in query_ids, ascending
-    items: IntArray  # (P,) places in gallery_ids
+    segments: IntArray  # (N,) segment of each gallery item, from 0
+    queries: IntArray  # (P,) positions in query_ids, ascending
+    items: IntArray  # (P,) positions in gallery_ids
     without_self: bool
     shares: dict[str, Share]  # by task
 
     @property
     def n_segments(self) -> int:
-        """S."""
+        """The number of segments, S."""
         return int(self.segments.max()) + 1
 
     @classmethod
     def of(cls, judgments: Mapping[str, Judgments], readers: Sequence[RowReader] = ()) -> MergedJudgments:
-        """Merge the judgments of one direction by task name; the queries and items of readers take part too."""
+        """Merge the judgments of one direction by task name, with the queries and items of the readers."""
         asking: list[Judgments | RowReader] = [*judgments.values(), *readers]
         without_self = {judged.without_self for judged in asking}
         if len(without_self) > 1:
@@ -74,16 +73,16 @@ class MergedJudgments:
         pairs, inverse = np.unique(np.concatenate([np.empty(0, np.int64), *keys]), return_inverse=True)
         queries, items = np.divmod(pairs, gallery_ids.size)
         if without_self == {True} and np.any(query_ids[queries] == gallery_ids[items]):
-            raise DataError("a query is among its own positives although it is left out of its ranking")
-        own_pairs = np.split(inverse, np.cumsum([len(key) for key in keys])[:-1])
+            raise DataError("a query is its own positive, but the judgments leave it out of its ranking")
+        pairs_of_tasks = np.split(inverse, np.cumsum([len(key) for key in keys])[:-1])
         shares = {
-            name: Share(judged, entries, behind, _competes(judged, gallery_ids, segments))
-            for (name, judged), entries, behind in zip(judgments.items(), kept, own_pairs, strict=False)
+            name: Share(judged, entries, task_pairs, _competes(judged, gallery_ids, segments))
+            for (name, judged), entries, task_pairs in zip(judgments.items(), kept, pairs_of_tasks, strict=False)
         }
         return cls(query_ids, gallery_ids, segments, queries, items, without_self == {True}, shares)
 
-    def own_columns(self, column: IntArray) -> IntArray | None:
-        """(Q,) column of each query's own item, -1 where it is no item; None where a query ranks itself too."""
+    def self_columns(self, column: IntArray) -> IntArray | None:
+        """(Q,) column of each query itself, -1 if it is not in the gallery; None if queries rank themselves."""
         if not self.without_self:
             return None
         places, known = positions_of(self.query_ids, self.gallery_ids)
@@ -105,7 +104,7 @@ def _segments(every: Iterable[Judgments], gallery_ids: IntArray) -> IntArray:
             folds = np.unique(judgments.gallery_folds, return_inverse=True)[1]
         labels = np.where(known, folds[places] + 1, 0)
         segments = segments * (labels.max() + 1) + labels
-        # Numbered anew, in order: few numbers occur, and none is large.
+        # Renumbered to keep the numbers small.
         segments = (np.cumsum(np.bincount(segments) > 0) - 1)[segments]
     return segments
 
@@ -128,15 +127,15 @@ def _competes(judgments: Judgments, gallery_ids: IntArray, segments: IntArray) -
 
 
 class ScoresTooAlike(Exception):
-    """So many scores are alike that a short cut does not pay or does not settle them: count row by row instead."""
+    """Too many scores are too close for a shortcut, so the direction must be counted row by row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """Scores of P positive pairs and how many gallery items reach them.
+    """Scores of P positive pairs, and the number of gallery items that reach them.
 
-    ``at_least`` counts (P, S) items of each segment that score as high or higher, the positive itself included, and
-    ``above`` those that score higher.
+    ``at_least`` is the (P, S) number of items in each segment that score at least as high, including the positive;
+    ``above`` is the number that score higher.
     """
 
     scores: NDArray[np.float32]
@@ -145,28 +144,28 @@ class Counts:
 
     @classmethod
     def zeros(cls, n_pairs: int, n_segments: int) -> Counts:
-        """Zero counts, to be filled."""
+        """Zero counts."""
         shape = n_pairs, n_segments
         return cls(np.zeros(n_pairs, np.float32), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
 
     def take(self, pairs: IntArray) -> Counts:
-        """The counts of some pairs, in their order."""
+        """The counts of these pairs, in this order."""
         return Counts(self.scores[pairs], self.at_least[pairs], self.above[pairs])
 
 
 CountRows = Callable[[Any, IntArray, IntArray, IntArray], Counts]
-"""Counts of (P,) pairs from a block, the row and the column of each, and the segment bounds of the columns."""
+"""Counts (P,) pairs from a block, the rows and columns of the pairs, and the segment bounds of the columns."""
 
 
 def count_rows(block: NDArray[Any], rows: IntArray, columns: IntArray, bounds: IntArray) -> Counts:
-    """Count on the processor, see :data:`CountRows`."""
+    """Count on the CPU, see :data:`CountRows`."""
     scores = block[rows, columns]
-    found = row_counts(block, rows, scores, scores, bounds)
-    return Counts(scores, found.at_least, found.above)
+    reached = row_counts(block, rows, scores, scores, bounds)
+    return Counts(scores, reached.at_least, reached.above)
 
 
 class RowPairs:
-    """Counts positive pairs whose query is a row, with the ``columns`` of their items, while its row passes by."""
+    """Counts positive pairs whose queries are rows; ``columns`` are those of their items."""
 
     def __init__(self, rows: IntArray, columns: IntArray, bounds: IntArray, count: CountRows = count_rows) -> None:
         self._order = np.argsort(rows, kind="stable")
@@ -174,26 +173,26 @@ class RowPairs:
         self._counts, self._count = Counts.zeros(rows.size, bounds.size - 1), count
 
     def read(self, block: Any, start: int) -> None:  # noqa: ANN401 - an array, or a tensor on a device
-        """Count all pairs of the rows in a block, of which ``start`` is the first; blocks may come in any order."""
+        """Count the pairs of a block whose first row is ``start``; blocks may come in any order."""
         pairs = slice(*np.searchsorted(self._rows, [start, start + len(block)]).tolist())
-        found = self._count(block, self._rows[pairs] - start, self._columns[pairs], self._bounds)
-        with np.errstate(over="ignore"):  # a float64 score that the table of float32 ones does not hold
-            self._counts.scores[pairs] = found.scores
-        self._counts.at_least[pairs], self._counts.above[pairs] = found.at_least, found.above
+        counts = self._count(block, self._rows[pairs] - start, self._columns[pairs], self._bounds)
+        with np.errstate(over="ignore"):  # float64 scores may exceed float32
+            self._counts.scores[pairs] = counts.scores
+        self._counts.at_least[pairs], self._counts.above[pairs] = counts.at_least, counts.above
 
     @property
     def result(self) -> Counts:
-        """The counts, in the order in which the pairs were given."""
+        """The counts, in the original order of the pairs."""
         back = np.empty_like(self._order)
         back[self._order] = np.arange(back.size)
         return self._counts.take(back)
 
 
 def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
-    """Ranks of one task's positives, from what was counted for the merged pairs.
+    """Ranks of one task's positives, from the counts of the merged pairs.
 
-    The rank of a positive is its order among its query's positives, plus the number of other gallery items that score
-    as high or higher. Items tied with a positive therefore stand above it.
+    The rank of a positive is its place among its query's positives, plus the number of other gallery items that score
+    at least as high. So items that tie with a positive rank above it.
     """
     judgments = share.judgments
     rows = judgments.rows[share.kept]
@@ -222,14 +221,14 @@ def rank_positives(share: Share, counts: Counts) -> PositiveRanks:
 
 
 def _by_row_and_score(rows: IntArray, scores: NDArray[np.float32]) -> IntArray:
-    """Order by row, then by score from the highest: one sort of whole numbers whose low half is the score."""
+    """Order by row, then by descending score: one sort of integers whose low half is the score."""
     bits = scores.view(np.int32)
     ascending = np.where(bits < 0, bits ^ np.int32(2**31 - 1), bits).astype(np.int64)
     return np.argsort(rows * 2**32 - ascending)
 
 
 def _runs_of_equals(rows: IntArray, scores: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
-    """First and last index of the run of equal scores, within one query, that each entry belongs to."""
+    """First and last index of the run of equal scores within one query to which each entry belongs."""
     new = np.ones(rows.size, dtype=bool)
     new[1:] = (np.diff(rows) != 0) | (np.diff(scores) != 0)
     starts = np.flatnonzero(new)
@@ -239,20 +238,20 @@ def _runs_of_equals(rows: IntArray, scores: NDArray[np.float32]) -> tuple[IntArr
 
 
 def gallery_sizes(judgments: Judgments) -> IntArray:
-    """(Q,) items that each query ranks, itself left out where the judgments say so."""
+    """(Q,) number of items that each query ranks."""
     sizes = np.full(judgments.query_ids.size, judgments.gallery_ids.size)
-    places, own = positions_of(judgments.query_ids, judgments.gallery_ids)
+    places, ranked = positions_of(judgments.query_ids, judgments.gallery_ids)
     if judgments.query_folds is not None and judgments.gallery_folds is not None:
         folds, counts = np.unique(judgments.gallery_folds, return_counts=True)
         sizes = (judgments.query_folds[:, None] == folds) @ counts
-        own &= judgments.gallery_folds[places] == judgments.query_folds
-    return sizes - own if judgments.without_self else sizes
+        ranked &= judgments.gallery_folds[places] == judgments.query_folds
+    return sizes - ranked if judgments.without_self else sizes
 
 
 def positives_last(
     queries: IntArray, scores: FloatArray, positive: NDArray[np.bool_], n_queries: int
 ) -> tuple[IntArray, IntArray]:
-    """Order that puts positives behind the items they tie with, and the number of such items of each query."""
+    """Order in which positives follow the items they tie with, and the number of such items of each query."""
     if not queries.size:
         return np.empty(0, dtype=np.int64), np.zeros(n_queries, dtype=np.int64)
     new = np.append(True, (queries[1:] != queries[:-1]) | (scores[1:] != scores[:-1]))
@@ -263,10 +262,9 @@ def positives_last(
 
 
 def order_of_gains(gains: FloatArray) -> tuple[IntArray, int]:
-    """Where items of equal scores stand: judged ones without gain, those that were not judged, the others by gain.
+    """Sort keys of items with equal scores: judged items without gain, then unjudged items, then others by gain.
 
-    For the (J,) gains of judged items: their ascending places, equal for equal gains, and the place of items that were
-    not judged.
+    Returns (J,) keys for the gains of J judged items, and the key of unjudged items.
     """
     levels = np.append(np.where(gains > 0, gains, -1.0), 0.0)
     codes = np.unique(levels, return_inverse=True)[1]
@@ -274,11 +272,11 @@ def order_of_gains(gains: FloatArray) -> tuple[IntArray, int]:
 
 
 def count_pushed_out(surplus: IntArray, tied: IntArray, tied_matches: IntArray) -> tuple[IntArray, IntArray]:
-    """Matches that a tie at the end of the top pushes out: items that are no matches stand first.
+    """Matches that a tie at the end of the top pushes out, as other items rank above matches of the same score.
 
-    Of ``tied`` items with the score of the last one ``tied_matches`` are matches, and there is room for ``surplus``
-    fewer than reach that score. Returns the matches that are out, and the items other than matches that tie with one
-    where that decides.
+    ``tied`` items have the score of the last item, ``tied_matches`` of them are matches, and ``surplus`` items too many
+    reach that score. Returns the number of matches that are out, and of other items that tie with a match if that
+    decides.
     """
     decides = (surplus > 0) & (tied_matches > 0)
     return np.minimum(tied_matches, surplus), np.where(decides, tied - tied_matches, 0)

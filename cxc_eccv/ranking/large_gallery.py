@@ -1,4 +1,4 @@
-"""Ranks in a gallery too large to copy: counted tile by tile and shard by shard, and added."""
+"""Ranks in a gallery too large to copy: counts are made tile by tile and shard by shard, and added."""
 
 from __future__ import annotations
 
@@ -35,21 +35,20 @@ ROWS_PREPARED_AT_ONCE = 256
 class LargeGallery:
     """Exact ranks of all positives without the gallery in memory.
 
-    Every item's score comes from one product. Positives, and items with the bytes of a positive, are scored in a small
-    product of their own, so that a positive ties with its twins wherever these stand; all other items are scored in
-    their tile. Memory holds the queries, Q x R scores for R distinct positives, and two tiles of about 25 MB per
-    thread. With folds, items of another fold than the query's do not compete.
+    Positives, and items with the same bytes as a positive, are scored in a separate small product, so that a positive
+    ties with its twins in any shard; other items are scored in their tile. Memory holds the queries, Q x R scores for R
+    distinct positives, and two tiles of about 25 MB per thread. With folds, queries rank only items of their fold.
 
     Args:
         queries: vectors of the queries.
         judgments: positives of every query.
-        positives: vectors of the items that are a positive of some query; further ones are ignored.
+        positives: vectors of all positives; vectors of other items are ignored.
         similarity: ``cosine`` or ``dot``.
 
     Raises:
         MissingIds: a query or a positive has no vector.
-        MalformedRun: a vector is zero, which has no cosine; or dot products are beyond float32.
-        UnknownName: no such similarity.
+        MalformedRun: a vector is zero under ``cosine``, or dot products exceed float32.
+        UnknownName: the similarity is unknown.
 
     Example:
         >>> ids, vectors = np.array([7, 8, 9]), np.array([[3, 4], [4, 3], [3, 4]], dtype=np.float16)
@@ -84,12 +83,12 @@ class LargeGallery:
 
         Args:
             ids: (C,) gallery ids.
-            vectors: (C, D) of any floating type, in memory or memory-mapped; read tile by tile, never copied whole.
+            vectors: (C, D) of any floating type, in memory or memory-mapped; read tile by tile.
 
         Raises:
-            DataError: an id that is not of the gallery, or occurs twice.
-            MalformedRun: other shapes, NaN, infinite values, values too large or too small for float32, or a zero
-                vector, which has no cosine.
+            DataError: an id is not in the gallery, or occurs twice.
+            MalformedRun: wrong shapes, NaN or infinite values, values too large or too small for float32, or a zero
+                vector under ``cosine``.
         """
         covered = self._cover(ids, vectors)
         segments = self._merged.segments[positions_of(ids, self._merged.gallery_ids)[0]]
@@ -100,35 +99,35 @@ class LargeGallery:
         return ShardCounts(totals[0], totals[1], covered)
 
     def ranks(self, counts: ShardCounts) -> PositiveRanks:
-        """Ranks, once the shards that were counted make up the gallery, else MissingIds."""
+        """Ranks from the counts of all shards; raises MissingIds unless these cover the gallery."""
         covered = np.unpackbits(counts.covered, count=self._merged.gallery_ids.size).astype(bool)
         if not covered.all():
             raise MissingIds(
-                f"{np.count_nonzero(~covered)} of {covered.size} gallery items were in no shard, the first: "
+                f"{np.count_nonzero(~covered)} of {covered.size} gallery items are in no shard, the first: "
                 f"{self._merged.gallery_ids[~covered][0]}. Count the remaining shards and add them."
             )
-        of_item = self._merged.segments[self._merged.items][:, None]
-        own = of_item == np.arange(self._merged.n_segments)
-        at_least, above = (np.where(own, column[:, None], 0) for column in (counts.at_least, counts.above))
+        segments = self._merged.segments[self._merged.items][:, None]
+        in_segment = segments == np.arange(self._merged.n_segments)
+        at_least, above = (np.where(in_segment, column[:, None], 0) for column in (counts.at_least, counts.above))
         return rank_positives(self._merged.shares[""], Counts(self._pair_scores, at_least, above))
 
     def _cover(self, ids: IntArray, vectors: NDArray[Any]) -> NDArray[np.uint8]:
-        """Which gallery items a shard holds, eight to a byte."""
+        """Which gallery items a shard holds, eight per byte."""
         gallery_ids, width = self._merged.gallery_ids, self._rows.shape[1]
         if vectors.ndim != 2 or vectors.shape != (ids.size, width) or vectors.dtype.kind != "f":
             raise MalformedRun(
-                f"a shard of {ids.size} ids has vectors {vectors.shape} of type {vectors.dtype}; need "
-                f"{(ids.size, width)}, floating"
+                f"a shard of {ids.size} ids has vectors of shape {vectors.shape} and type {vectors.dtype}; need "
+                f"{(ids.size, width)} and a floating type"
             )
         places, known = positions_of(ids, gallery_ids)
         if not known.all():
             raise DataError(
-                f"the shard has {np.count_nonzero(~known)} items outside the gallery, first {ids[~known][0]}"
+                f"the shard has {np.count_nonzero(~known)} items outside the gallery, the first: {ids[~known][0]}"
             )
         covered = np.zeros(gallery_ids.size, dtype=bool)
         covered[places] = True
         if np.count_nonzero(covered) != ids.size:
-            raise DataError("the shard lists an id twice; every item must be counted once")
+            raise DataError("the shard repeats an id; every item must be counted once")
         return np.packbits(covered)
 
     def _prepare(self, embeddings: Embeddings, ids: IntArray, kind: str) -> NDArray[np.float32]:
@@ -139,32 +138,32 @@ class LargeGallery:
                 "Encode these items too."
             )
         out = np.empty((ids.size, embeddings.vectors.shape[1]), dtype=np.float32)
-        nowhere = prepare(embeddings.vectors, self._similarity, places, np.arange(ids.size), out)
-        refuse_zero_vectors(embeddings.ids[nowhere], ids.size, kind)
+        zero = prepare(embeddings.vectors, self._similarity, places, np.arange(ids.size), out)
+        refuse_zero_vectors(embeddings.ids[zero], ids.size, kind)
         return out
 
     def _count_tile(self, ids: IntArray, vectors: NDArray[Any], segments: IntArray, start: int) -> IntArray:
-        own = slice(start, start + TILE_WIDTH)
-        tile = _prepare_tile(ids[own], vectors[own], self._similarity)
+        places = slice(start, start + TILE_WIDTH)
+        tile = _prepare_tile(ids[places], vectors[places], self._similarity)
         if self._similarity == "dot":
-            refuse_extremes(self._rows, tile[: ids[own].size], self._merged.query_ids, ids[own])
-        product = TileProduct(self._rows, tile, ids[own].size, self._positives, self._scores)
+            refuse_extremes(self._rows, tile[: ids[places].size], self._merged.query_ids, ids[places])
+        product = TileProduct(self._rows, tile, ids[places].size, self._positives, self._scores)
         counts, whole = self._zeros(), np.array([0, product.width])
 
         def read(block: NDArray[np.float32], first: int) -> None:
-            self._leave_out_other_folds(block, segments[own], first)
+            self._leave_out_other_folds(block, segments[places], first)
             if self._merged.without_self:
-                self._leave_out_self(block, ids[own], first)
+                self._leave_out_self(block, ids[places], first)
             pairs = slice(*np.searchsorted(self._merged.queries, [first, first + len(block)]).tolist())
             scores = self._pair_scores[pairs]
-            found = row_counts(block, self._merged.queries[pairs] - first, scores, scores, whole)
-            counts[:, pairs] += found.at_least[:, 0], found.above[:, 0]
+            reached = row_counts(block, self._merged.queries[pairs] - first, scores, scores, whole)
+            counts[:, pairs] += reached.at_least[:, 0], reached.above[:, 0]
 
         scan(product, read, Options(), rows_at_once=ROWS_AT_ONCE, threads=1)
         return counts
 
     def _zeros(self) -> IntArray:
-        """(2, P) no items at least as high as each positive, and none above."""
+        """(2, P) zero counts of items at least as high as each positive, and above it."""
         return np.zeros((2, self._pair_scores.size), dtype=np.int64)
 
     def _leave_out_other_folds(self, block: NDArray[np.float32], segments: IntArray, first: int) -> None:
@@ -180,10 +179,10 @@ class LargeGallery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardCounts:
-    """What a shard of the gallery adds to the ranks of P positive pairs; ``+`` adds disjoint shards.
+    """Counts of a shard of the gallery for P positive pairs; ``+`` adds disjoint shards.
 
-    Plain arrays, to be saved and sent between processes: the (P,) items that score as high or higher, the positive
-    itself included where it is in the shard; those that score higher; which gallery items it holds, eight to a byte.
+    Plain arrays that can be saved and sent between processes: (P,) items that score at least as high, including the
+    positive if it is in the shard; (P,) items that score higher; and the gallery items it covers, eight per byte.
     """
 
     at_least: IntArray
@@ -199,9 +198,9 @@ class ShardCounts:
 
 
 class Positives:
-    """Distinct vectors of the positives, by which a gallery recognises them and their twins.
+    """Distinct vectors of the positives, to find them and their twins in a gallery.
 
-    ``distinct`` are (R, D) those without their copies, ``of_item`` the (N,) place of each item in it.
+    ``distinct`` are the (R, D) vectors without copies, ``of_item`` the (N,) position of each item in them.
     """
 
     def __init__(self, vectors: NDArray[np.float32]) -> None:
@@ -212,19 +211,19 @@ class Positives:
         self._hashes = hashes[self._order]
 
     def find(self, vectors: NDArray[np.float32]) -> IntArray:
-        """(C,) place in ``distinct`` of the vector with the same bytes; -1 where there is none."""
+        """(C,) position in ``distinct`` of the vector with the same bytes, or -1."""
         hashes = row_hashes(vectors)
-        found = np.full(len(vectors), -1)
+        places = np.full(len(vectors), -1)
         first, last = (np.searchsorted(self._hashes, hashes, side) for side in ("left", "right"))
         for row in np.flatnonzero(first < last).tolist():
             for place in self._order[first[row] : last[row]].tolist():
                 if self.distinct[place].tobytes() == vectors[row].tobytes():
-                    found[row] = place
-        return found
+                    places[row] = place
+        return places
 
 
 class TileProduct:
-    """Scores of all queries with one tile, whose twins of positives share the ``scores`` of these."""
+    """Scores of all queries with one tile, in which twins of positives have the ``scores`` of these positives."""
 
     def __init__(
         self,
@@ -253,10 +252,10 @@ class TileProduct:
 
 
 def _prepare_tile(ids: IntArray, vectors: NDArray[Any], similarity: str) -> NDArray[np.float32]:
-    """Gallery vectors of any floating type, ready for a product and filled up with zeros to a multiple of eight."""
+    """Prepared gallery vectors, padded with zeros to a multiple of eight."""
     single = Embeddings(ids, vectors).vectors
     out = np.zeros((-(-ids.size // ALIGNMENT) * ALIGNMENT, single.shape[1]), dtype=np.float32)
     for start in range(0, ids.size, ROWS_PREPARED_AT_ONCE):
-        own = np.arange(start, min(start + ROWS_PREPARED_AT_ONCE, ids.size))
-        refuse_zero_vectors(ids[prepare(single, similarity, own, own, out)], ids.size, "items of a tile")
+        rows = np.arange(start, min(start + ROWS_PREPARED_AT_ONCE, ids.size))
+        refuse_zero_vectors(ids[prepare(single, similarity, rows, rows, out)], ids.size, "items of a tile")
     return out

@@ -1,7 +1,7 @@
-"""Given rankings, which have no scores: what is known from positions, as far as the lists reach.
+"""Ranks and metrics from ranked lists, which may lack scores and end early.
 
-Each ranking is restricted to the gallery that its query ranks; many lists are looked at together, by one table over the
-gallery. Metrics are computed where that suffices, and refused where it does not.
+Each list is restricted to the gallery of its query. A metric is computed if the list is deep enough for it, and refused
+if not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, posit
 from cxc_eccv.types.ids import measure_span
 
 FAR = 2**40
-"""A depth that no gallery reaches."""
+"""A depth beyond every gallery."""
 
 NAMED = 3
 ITEMS_AT_ONCE = 2**18
@@ -33,11 +33,11 @@ SCORES_AT_ONCE = 2**22
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GivenRanks:
-    """What rankings say about the positives of Q queries.
+    """Ranks of the positives in the rankings of Q queries.
 
-    ``ranks`` are those of the positives that the rankings hold, and its ``n_gallery`` is the ranking's depth where the
-    size of the gallery is unknown. ``depths`` are (Q,) items in each ranking; ``complete`` says of each whether it
-    holds the whole gallery, so that a positive it lacks is outside the gallery.
+    ``ranks`` holds the positives that occur in the rankings; its ``n_gallery`` is the depth of a ranking if the size of
+    the gallery is unknown. ``depths`` are the (Q,) lengths of the rankings; ``complete`` is (Q,) bool, whether a
+    ranking holds the whole gallery, so that missing positives are outside the gallery.
     """
 
     ranks: PositiveRanks
@@ -46,17 +46,17 @@ class GivenRanks:
 
     @property
     def n_found(self) -> IntArray:
-        """(Q,) positives that the rankings hold."""
+        """(Q,) number of positives in each ranking."""
         return np.diff(self.ranks.indptr)
 
 
 def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
-    """What a run's rankings say about the positives of the queries."""
+    """Ranks of the positives of all queries, as far as the rankings hold them."""
     rows, lists = rows_of(run, direction, judgments.query_ids), run.lists[direction]
     gallery = _GalleryPlaces(lists.item_ids, judgments.gallery_ids)
     n_flags = np.arange(rows.size) * judgments.gallery_ids.size
     blocks = _blocks(np.cumsum(lists.depths[rows]) // ITEMS_AT_ONCE, n_flags // FLAGS_AT_ONCE)
-    parts = [_find_positives(lists, rows[block], judgments, block, gallery) for block in blocks]
+    parts = [_rank_positives(lists, rows[block], judgments, block, gallery) for block in blocks]
     ranks, counts, depths, ties = (np.concatenate(column) for column in zip(*parts, strict=True))
     indptr, sizes = np.append(0, np.cumsum(counts)), gallery_sizes(judgments)
     known = PositiveRanks(judgments.query_ids, indptr, ranks, judgments.n_positives, sizes, ties)
@@ -64,7 +64,7 @@ def ranks_from_rankings(run: RankingsRun, direction: str, judgments: Judgments) 
 
 
 def depths_alone(run: RankingsRun, direction: str, judgments: Judgments) -> GivenRanks:
-    """What the lengths of a run's rankings say, before any is read: how deep they are at most; nothing is found."""
+    """The greatest possible depths of the rankings, from their lengths alone, without any positives."""
     depths, sizes = run.depths(direction)[rows_of(run, direction, judgments.query_ids)], gallery_sizes(judgments)
     nothing = np.zeros(0, dtype=np.int64)
     none_found, ties = np.zeros(depths.size + 1, dtype=np.int64), np.zeros(depths.size, dtype=np.int64)
@@ -73,7 +73,7 @@ def depths_alone(run: RankingsRun, direction: str, judgments: Judgments) -> Give
 
 
 def rows_of(run: RankingsRun, direction: str, query_ids: IntArray) -> IntArray:
-    """(Q,) place of each query among the ranked lists of a direction."""
+    """(Q,) position of each query among the ranked lists of a direction."""
     if direction not in run.lists:
         raise MissingIds(f"{run.path or 'run'}: has no {direction} rankings, only {', '.join(run.lists)}")
     lists = run.lists[direction]
@@ -93,7 +93,7 @@ def rows_of(run: RankingsRun, direction: str, query_ids: IntArray) -> IntArray:
 
 
 def read_rankings(run: RankingsRun, direction: str, readers: Sequence[RowReader]) -> None:
-    """Let readers read the rankings of one direction, each with its own queries and gallery."""
+    """Let each reader read the rankings of its queries in one direction."""
     for reader in readers:
         rows = rows_of(run, direction, reader.query_ids)
         lists = run.lists[direction]
@@ -116,13 +116,13 @@ def read_rankings(run: RankingsRun, direction: str, readers: Sequence[RowReader]
 
 
 def _blocks(*totals: IntArray) -> list[IntArray]:
-    """Queries that are looked at together, so that what is computed for them stays small: all totals stay the same."""
+    """Blocks of queries within which all totals stay the same, which limits the memory of a block."""
     changes = np.any([np.diff(total) for total in totals], axis=0)
     return np.split(np.arange(totals[0].size), np.flatnonzero(changes) + 1)
 
 
 class _GalleryPlaces:
-    """Place in the gallery of each ranked item, -1 outside: one table for all lists, of ascending ``item_ids``."""
+    """Table of the position in the gallery of each of the ascending ``item_ids``, -1 for items outside."""
 
     def __init__(self, item_ids: IntArray, gallery_ids: IntArray) -> None:
         places, known = positions_of(item_ids, gallery_ids)
@@ -132,14 +132,14 @@ class _GalleryPlaces:
         self._table[item_ids - self._low if self._dense else slice(None)] = np.where(known, places, -1)
 
     def of(self, items: NDArray[Any]) -> NDArray[np.int32]:
-        """(P,) places of the items, each one of ``item_ids``."""
+        """(P,) positions of items, which must be among ``item_ids``."""
         return self._table[items - self._low if self._dense else np.searchsorted(self._ids, items)]
 
 
-def _find_positives(
+def _rank_positives(
     lists: RankedLists, rows: IntArray, judgments: Judgments, block: IntArray, gallery: _GalleryPlaces
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """What the lists ``rows`` hold of the positives of a block of B queries: ranks, counts, depths, ties."""
+    """Ranks of the positives of a block of B queries, and (B,) numbers of them, depths and ties."""
     owners, places, kept = _find_items(lists, rows, judgments, gallery)
     if judgments.query_folds is not None and judgments.gallery_folds is not None:
         kept &= judgments.gallery_folds[places] == judgments.query_folds[block][owners]
@@ -158,14 +158,14 @@ def _find_positives(
 
 
 def _join(lists: RankedLists, values: NDArray[Any], rows: IntArray) -> NDArray[Any]:
-    """Values of the items of several lists, one list after the other."""
+    """Values of the items of several lists, concatenated."""
     return np.concatenate([values[lists.indptr[row] : lists.indptr[row + 1]] for row in rows])
 
 
 def _find_items(
     lists: RankedLists, rows: IntArray, asking: Judgments | RowReader, gallery: _GalleryPlaces
 ) -> tuple[IntArray, NDArray[np.int32], NDArray[np.bool_]]:
-    """Of the items in several lists the query, from 0, the place in the gallery, and whether it is ranked there."""
+    """For the items of several lists: query from 0, position in the gallery, and whether the query ranks the item."""
     owners, items = np.repeat(np.arange(rows.size), lists.depths[rows]), _join(lists, lists.items, rows)
     places = gallery.of(items)
     kept: NDArray[np.bool_] = places >= 0
@@ -177,7 +177,7 @@ def _find_items(
 def _rank_items(
     lists: RankedLists, rows: IntArray, reader: RowReader, gallery: _GalleryPlaces
 ) -> tuple[IntArray, NDArray[np.int32], FloatArray]:
-    """Query, place in the gallery and score of the items in several lists; scores do not rise within one."""
+    """Query, position in the gallery and score of the items in several lists; scores do not rise within a list."""
     owners, places, kept = _find_items(lists, rows, reader, gallery)
     if lists.scores is None:
         depths = lists.depths[rows]
@@ -191,7 +191,7 @@ def _rank_items(
 def _best(
     owners: IntArray, places: NDArray[np.int32], scores: FloatArray, n_queries: int, depth: int
 ) -> tuple[FloatArray, IntArray]:
-    """(B, C) scores of the best ``depth`` of each query and of what ties with the last of these, and their places."""
+    """(B, C) scores and (B, C) positions of the best ``depth`` items of each query and of ties with the last one."""
     counts = np.bincount(owners, minlength=n_queries)
     starts = np.cumsum(counts) - counts
     lowest = np.full(n_queries, -np.inf)
@@ -212,11 +212,11 @@ def values_at_known_depth(
     given: GivenRanks,
     **parameters: Any,  # noqa: ANN401 - the metric's own
 ) -> FloatArray:
-    """A metric's value of every query, provided that no ranking ends before the value is settled.
+    """A metric's value of every query; raises RunTooShallow if a ranking ends before its value is settled.
 
-    A ranking that holds the whole gallery always suffices. A metric that looks at the top d alone, see
-    :func:`needed_depth`, needs d items whether they hold positives or not. One without such a limit (median rank, MRR)
-    needs that the positives which the ranking lacks could not change its value.
+    A ranking of the whole gallery always suffices. A metric that looks only at the top d, see :func:`needed_depth`,
+    needs d items. For a metric without such a limit (median rank, MRR) the positives that a ranking lacks must not be
+    able to change the value.
     """
     score, n_positives = partial(metric, **parameters), given.ranks.n_positives
     values = score(given.ranks)
@@ -224,9 +224,9 @@ def values_at_known_depth(
     if not unsettled.any():
         return values
     limited = ~_looks_below(score, n_positives, np.full_like(n_positives, FAR))
-    found = given.n_found, given.ranks.ranks
-    nowhere, next_below = _ranks(n_positives, *found), _place_below(n_positives, given.depths, *found)
-    unknown = unsettled & (limited | (score(next_below) != score(nowhere)))
+    ranked = given.n_found, given.ranks.ranks
+    absent, next_below = _ranks(n_positives, *ranked), _place_below(n_positives, given.depths, *ranked)
+    unknown = unsettled & (limited | (score(next_below) != score(absent)))
     if unknown.any():
         called = ", ".join(f"{name}={value}" for name, value in parameters.items())
         name = f"{metric.__name__}({called})" if called else metric.__name__
@@ -239,7 +239,7 @@ def needed_depth(
     n_positives: IntArray,
     **parameters: Any,  # noqa: ANN401 - the metric's own
 ) -> IntArray:
-    """How far down a metric looks: the smallest depth below which positives no longer change its value."""
+    """The smallest depth below which positives no longer change a metric's value, for each R."""
     score = partial(metric, **parameters)
     low, high = np.zeros_like(n_positives), np.full_like(n_positives, FAR)
     while np.any(low < high):
@@ -250,22 +250,22 @@ def needed_depth(
 
 
 def _looks_below(score: Score, n_positives: IntArray, depths: IntArray) -> NDArray[np.bool_]:
-    """Whether positives right below a depth change the value of a query that has none above it."""
+    """Whether positives just below a depth change the value of a query without positives above it."""
     nothing = np.zeros_like(n_positives), np.empty(0, dtype=np.int64)
     return np.asarray(score(_place_below(n_positives, depths, *nothing)) != score(_ranks(n_positives, *nothing)))
 
 
-def _place_below(n_positives: IntArray, depths: IntArray, n_found: IntArray, found: IntArray) -> PositiveRanks:
-    """The ranks as if all positives that were not found stood right below a depth."""
+def _place_below(n_positives: IntArray, depths: IntArray, n_ranked: IntArray, known_ranks: IntArray) -> PositiveRanks:
+    """The ranks if all missing positives stood just below a depth."""
     order = np.arange(n_positives.sum()) - np.repeat(np.cumsum(n_positives) - n_positives, n_positives)
-    n_above = np.repeat(n_found, n_positives)
+    n_above = np.repeat(n_ranked, n_positives)
     ranks = np.repeat(depths, n_positives) + 1 + order - n_above
-    ranks[order < n_above] = found
+    ranks[order < n_above] = known_ranks
     return _ranks(n_positives, n_positives, ranks)
 
 
 def _ranks(n_positives: IntArray, n_ranked: IntArray, ranks: IntArray) -> PositiveRanks:
-    """Ranks in a gallery that is larger than any, in which the other positives are not."""
+    """Ranks in a very large gallery that does not hold the other positives."""
     indptr, gallery = np.append(0, np.cumsum(n_ranked)), np.full_like(n_positives, 2 * FAR)
     return PositiveRanks(np.arange(n_ranked.size), indptr, ranks, n_positives, gallery, np.zeros_like(n_ranked))
 

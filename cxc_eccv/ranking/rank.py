@@ -1,4 +1,4 @@
-"""A run, whichever form it has, and what is asked of it: ranks of all positives, best items, similarities of pairs."""
+"""Ranks of all positives, top items and similarities of pairs, from a run of any kind."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Requests = Mapping[str, tuple[str, Judgments]]
 """Name to direction and judgments."""
 
 Readers = Mapping[str, Sequence[RowReader]]
-"""Direction to what else reads the rows of its scores, one reader or more."""
+"""Direction to further readers of its scores."""
 
 NO_READERS: Readers = MappingProxyType({})
 
@@ -64,32 +64,32 @@ def ranks_of_run(
     progress: bool = False,
     **options: Any,  # noqa: ANN401 - of positive_ranks_many
 ) -> Mapping[str, PositiveRanks | GivenRanks]:
-    """Ranks by name for several sets of judgments, of a rankings run as far as its rankings tell them."""
+    """Ranks by name for several sets of judgments; those of rankings may be incomplete (GivenRanks)."""
     if isinstance(run, EmbeddingsRun):
         return positive_ranks_many(run, judgments, readers=readers, progress=progress, **options)
     if not isinstance(run, RankingsRun | ScoresRun):
         raise MalformedRun(
-            f"{type(run).__name__} is no run; read a file with load_run, or make a run from arrays or dicts"
+            f"{type(run).__name__} is not a run; read a file with load_run, or make a run from arrays or dicts"
         )
     refuse_embedding_options(run, **options)
     if isinstance(run, ScoresRun):
         return _ranks_of_matrix(run, judgments, readers)
-    for direction, own in readers.items():
-        read_rankings(run, direction, own)
+    for direction, readers_of_direction in readers.items():
+        read_rankings(run, direction, readers_of_direction)
     return {name: ranks_from_rankings(run, direction, judged) for name, (direction, judged) in judgments.items()}
 
 
 def _ranks_of_matrix(run: ScoresRun, judgments: Requests, readers: Readers) -> dict[str, PositiveRanks]:
     ranks: dict[str, PositiveRanks] = {}
-    for direction, own in _by_direction(judgments, readers).items():
-        own_readers = readers.get(direction, ())
+    for direction, named in _by_direction(judgments, readers).items():
+        further = readers.get(direction, ())
         query_side, gallery_side = sides_of(direction)
-        every: list[Judgments | RowReader] = [*own.values(), *own_readers]
+        every: list[Judgments | RowReader] = [*named.values(), *further]
         for asking in every:
             places_of(asking.query_ids, run, query_side)
             places_of(asking.gallery_ids, run, gallery_side)
         rows = partial(_score_rows, run.scores if direction == "i2t" else run.scores.T)
-        ranks |= ranks_from_scores(rows, run.ids(query_side), run.ids(gallery_side), own, own_readers)
+        ranks |= ranks_from_scores(rows, run.ids(query_side), run.ids(gallery_side), named, further)
     return {name: ranks[name] for name in judgments}
 
 
@@ -101,7 +101,7 @@ def positive_ranks(
     similarity: str | None = None,
     block_size: int | None = None,
 ) -> PositiveRanks:
-    """Ranks of all positives of every query, exact."""
+    """Exact ranks of all positives of every query."""
     return positive_ranks_many(run, {"": (direction, judgments)}, similarity=similarity, block_size=block_size)[""]
 
 
@@ -115,13 +115,13 @@ def positive_ranks_many(
     device: str | None = None,
     readers: Readers = NO_READERS,
 ) -> dict[str, PositiveRanks]:
-    """Ranks for several sets of judgments; those over the same modalities share one product."""
+    """Exact ranks by name for several sets of judgments; those over the same modalities share one product."""
     if block_size is not None and block_size < 1:
-        raise InvalidOption(f"block_size {block_size} is not at least 1")
+        raise InvalidOption(f"block_size is {block_size}, expected at least 1")
     options = Options(similarity_of(run, similarity), block_size, progress, device)
     merged = {
-        direction: MergedJudgments.of(own, readers.get(direction, ()))
-        for direction, own in _by_direction(judgments, readers).items()
+        direction: MergedJudgments.of(named, readers.get(direction, ()))
+        for direction, named in _by_direction(judgments, readers).items()
     }
     counts = _count(run, merged, options, readers)
     ranks = {
@@ -142,7 +142,7 @@ def _by_direction(judgments: Requests, readers: Readers) -> dict[str, dict[str, 
 def _count(
     run: EmbeddingsRun, merged: dict[str, MergedJudgments], options: Options, readers: Readers
 ) -> dict[str, Counts]:
-    """Count every direction, with one product for two of them or half a product for one where that settles it."""
+    """Count every direction, with one product for two directions or half a product for one where possible."""
     counts: dict[str, Counts] = {}
     if options.device is None:
         if shared := _rows_first({name: merged[name] for name in CROSS_MODAL if name in merged}, readers):
@@ -157,7 +157,7 @@ def _count(
 
 
 def _rows_first(merged: dict[str, MergedJudgments], readers: Readers) -> dict[str, MergedJudgments]:
-    """The cross-modal directions that share a product, the one whose queries are rows first."""
+    """The cross-modal directions if they can share a product, first the one whose queries are rows."""
     deep = [direction for direction in merged if not all(map(can_read_columns, readers.get(direction, ())))]
     if len(merged) < len(CROSS_MODAL) or len(deep) == len(CROSS_MODAL):
         return {}
@@ -168,19 +168,20 @@ def _rows_first(merged: dict[str, MergedJudgments], readers: Readers) -> dict[st
 def count_by_row(
     run: EmbeddingsRun, direction: str, merged: MergedJudgments, options: Options, readers: Sequence[RowReader]
 ) -> Counts:
-    """Count one direction row by row, by NumPy or on a torch device; readers read on the processor."""
+    """Count one direction row by row, on the CPU or a torch device; readers read on the CPU."""
     query_side, gallery_side = sides_of(direction)
     layout = Layout.of(merged.segments)
     rows = prepare_side(run, query_side, merged.query_ids, options.similarity)
     columns = prepare_side(run, gallery_side, merged.gallery_ids, options.similarity, layout)
     if options.similarity == "dot":
         refuse_extremes(rows, columns, merged.query_ids, layout.spread(merged.gallery_ids))
-    own = merged.own_columns(layout.column)
+    self_columns = merged.self_columns(layout.column)
     if options.device is None:
-        return _scan_rows(Product(rows, columns, layout.padding, own=own), merged, layout, readers, options, direction)
+        scores = Product(rows, columns, layout.padding, self_columns=self_columns)
+        return _scan_rows(scores, merged, layout, readers, options, direction)
     torch = torch_on(options.device)
     with full_precision(torch, options.device):
-        product = DeviceProduct(torch, options.device, rows, columns, layout.padding, own)
+        product = DeviceProduct(torch, options.device, rows, columns, layout.padding, self_columns)
         size = options.block_size or product.rows_at_once
         return _scan_rows(
             product, merged, layout, readers, options, direction, count=product.count_rows, rows_at_once=size, threads=1
@@ -218,13 +219,13 @@ def ranks_from_scores(
     judgments: Mapping[str, Judgments],
     readers: Sequence[RowReader] = (),
 ) -> dict[str, PositiveRanks]:
-    """Ranks of all positives for several judgments of one direction, from any scorer that yields rows of scores."""
+    """Ranks by name for several judgments of one direction, from a function that returns rows of scores."""
     merged = MergedJudgments.of(judgments, readers)
     rows, items = _places(merged.query_ids, query_ids, "queries"), _places(merged.gallery_ids, gallery_ids, "items")
     layout = Layout.of(merged.segments)
-    scores = GivenScores(score_rows, merged.query_ids, rows, items, layout, merged.own_columns(layout.column))
+    scores = GivenScores(score_rows, merged.query_ids, rows, items, layout, merged.self_columns(layout.column))
     counts = _scan_rows(scores, merged, layout, readers, Options(), rows_at_once=SCORED_AT_ONCE, threads=1)
-    # The more items score higher, the lower a positive. A count of items fits float32, a float64 score may not.
+    # Positives are ordered by the number of items above them: counts fit float32, float64 scores may not.
     counts = Counts(-counts.above.sum(axis=1).astype("float32"), counts.at_least, counts.above)
     return {name: rank_positives(share, counts) for name, share in merged.shares.items()}
 
@@ -238,24 +239,24 @@ def _places(wanted: IntArray, ids: IntArray, kind: str) -> IntArray:
     places, known = positions_of(wanted, ids)
     if not known.all():
         missing = wanted[~known]
-        raise MissingIds(f"the scores lack {missing.size} of {wanted.size} {kind}, the first: {missing[0]}")
+        raise MissingIds(f"the scores lack {missing.size} of {wanted.size} {kind}, the first: {missing[0]}; score all")
     return places
 
 
 def top_k(run: Run, judgments: Judgments, direction: str, k: int, **options: Any) -> TopK:  # noqa: ANN401
-    """The best items of every query, exact, under the pessimistic order."""
+    """The exact top k items of every query, under the pessimistic tie rule."""
     reader = TopRows(judgments, k)
     ranks_of_run(run, {}, readers={direction: [reader]}, **options)
     return reader.result
 
 
 def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similarity: str | None = None) -> FloatArray:
-    """Similarity of each of P rated pairs; scores of images with captions are taken as they are."""
+    """(P,) similarities of rated pairs, or scores if the run has scores."""
     if isinstance(run, EmbeddingsRun):
         return pair_similarities(run, direction, rated, similarity=similarity)
     refuse_embedding_options(run, similarity=similarity)
     if not isinstance(run, ScoresRun) or direction != "i2t":
-        raise InvalidOption(f"{run.kind} do not say how similar rated pairs of {direction} are")
+        raise InvalidOption(f"{run.kind} have no similarities of rated pairs in the direction {direction}")
     rows, columns = places_of(rated.query_ids, run, "images"), places_of(rated.item_ids, run, "captions")
     return np.asarray(run.scores[rows, columns], dtype=np.float64)
 
@@ -263,10 +264,10 @@ def similarities_of_run(run: Run, direction: str, rated: RatedPairs, *, similari
 def pair_similarities(
     run: EmbeddingsRun, direction: str, rated: RatedPairs, *, similarity: str | None = None
 ) -> FloatArray:
-    """Similarity of every rated pair, summed in float64."""
+    """(P,) similarities of rated pairs, summed in float64."""
     similarity = similarity_of(run, similarity)
     query_side, item_side = sides_of(direction)
-    if query_side == item_side:  # the smaller row first, so that both orders are one pair
+    if query_side == item_side:  # the smaller row first, so that both orders are the same pair
         both = np.split(_rows_of(run, query_side, np.concatenate([rated.query_ids, rated.item_ids])), 2)
         queries, items = np.minimum(*both), np.maximum(*both)
     else:
@@ -275,13 +276,13 @@ def pair_similarities(
     if similarity == "cosine":
         for side, vectors, rows in ((query_side, left, queries), (item_side, right, items)):
             distinct = np.unique(rows)
-            nowhere = distinct[~vectors[distinct].any(axis=1)]
-            refuse_zero_vectors(run.ids(side)[nowhere], distinct.size, side, run.path or "run")
+            zero = distinct[~vectors[distinct].any(axis=1)]
+            refuse_zero_vectors(run.ids(side)[zero], distinct.size, side, run.path or "run")
     pairs, occurrence = np.unique(queries * len(right) + items, return_inverse=True)
     queries, items = np.divmod(pairs, len(right))
     values = pair_products(left, right, queries, items)[0]
     if similarity == "cosine":
-        # One root of the product, not a product of roots: identical vectors get exactly 1.
+        # The root of the product, not the product of roots, gives identical vectors exactly 1.
         values /= np.sqrt(_squares(left, queries) * _squares(right, items))
     return np.asarray(values[occurrence])
 

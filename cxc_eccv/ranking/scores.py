@@ -1,6 +1,6 @@
-"""Where blocks of scores come from, and the one loop over them: fill a block, let it be read while it is there, go on.
+"""Sources of blocks of scores, and the loop that fills and reads them.
 
-Vectors are made ready, so that in their product identical vectors tie; given scores are laid out.
+Vectors are prepared so that identical vectors tie in their product; rows of score matrices are laid out as columns.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ SWAP_SHARE = 0.9
 ROWS_PREPARED_AT_ONCE = 256
 LARGEST = float(np.finfo(np.float32).max) / 2
 SMALLEST = 2.0**-102
-"""The smallest normal float32 with all its 24 digits."""
+"""The smallest product that float32 holds with all its 24 digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How scores are computed and walked through."""
+    """How scores are computed."""
 
     similarity: str = "cosine"
-    block_size: int | None = None  # rows that one thread scores at once; None for about 80 MB in all threads together
+    block_size: int | None = None  # rows that a thread scores at once; None for about 80 MB over all threads
     progress: bool = False
     device: str | None = None
 
     def rows_at_once(self, height: int, width: int) -> int:
-        """Rows of a block out of ``height`` that are ``width`` columns wide; every thread gets as many blocks."""
+        """Number of rows in a block, such that all threads get the same number of blocks."""
         if self.block_size:
             return min(self.block_size, height)
         fitting = int(np.clip(BLOCK_BYTES // (4 * width * workers()), FEWEST_ROWS, MOST_ROWS))
@@ -58,16 +58,16 @@ class Options:
 
 
 class Scores(Protocol):
-    """A score matrix of ``height`` rows and ``width`` columns that is made in blocks of rows."""
+    """A score matrix of ``height`` rows and ``width`` columns, computed in blocks of rows."""
 
     height: int
     width: int
 
     def room(self, size: int) -> Any:  # noqa: ANN401 - what ``fill`` writes to
-        """Memory for one block of at most ``size`` rows, which one thread fills again and again."""
+        """Memory for a block of at most ``size`` rows, which one thread reuses."""
 
     def fill(self, start: int, stop: int, room: Any) -> Any:  # noqa: ANN401 - an array, or a tensor on a device
-        """Scores of rows ``start`` to ``stop``, minus infinity wherever no item competes."""
+        """Scores of rows ``start`` to ``stop``, minus infinity where no item competes."""
 
 
 def scan(
@@ -80,7 +80,7 @@ def scan(
     threads: int | None = None,
     backwards: bool = False,
 ) -> None:
-    """Fill all blocks of rows and let each be read, by the thread that filled it."""
+    """Fill all blocks of rows, and read each in the thread that filled it."""
     count = threads or workers()
     size = rows_at_once or options.rows_at_once(scores.height, scores.width)
     spare: SimpleQueue[Any] = SimpleQueue()
@@ -92,7 +92,7 @@ def scan(
         try:
             read(scores.fill(*span, room), span[0])
         finally:
-            spare.put(room)  # or the other threads would wait for it for ever
+            spare.put(room)  # otherwise other threads would wait for it forever
 
     spans = list(itertools.pairwise(_stagger(scores.height, size, count)))
     if backwards:
@@ -109,10 +109,9 @@ def scan(
 
 
 def _stagger(height: int, size: int, threads: int) -> list[int]:
-    """Block edges; the first blocks of the threads differ in size.
+    """Block edges; the first blocks of the threads differ in size, so that the threads do not run in step.
 
-    In step, all threads would multiply at the same time and then count at the same time, which the interpreter's lock
-    allows in part only.
+    In step, all threads would multiply at once and then count at once, which the interpreter's lock partly serialises.
     """
     first = size * np.arange(1, threads + 1) // threads
     edges = np.concatenate([[0], np.cumsum(np.maximum(first, 1))])
@@ -121,19 +120,19 @@ def _stagger(height: int, size: int, threads: int) -> list[int]:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Hold the linear algebra library to one thread, while several threads of ours call it."""
-    held: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
-    return held
+    """Limit the linear algebra library to one thread, while several of our threads call it."""
+    limit: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return limit
 
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Looking for them among all that this process has loaded takes longer than many a product."""
+    """Cached, as the search among all loaded libraries takes longer than many products."""
     return ThreadpoolController()
 
 
 def workers() -> int:
-    """Threads to count with: the processors this process may use, within reason."""
+    """Number of threads: the processors available to this process, at most 16."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(processors, MOST_WORKERS)
 
@@ -142,8 +141,8 @@ def workers() -> int:
 class Layout:
     """Gallery items as columns: sorted by segment, each segment padded to a multiple of eight.
 
-    Eight flags are counted as one 64-bit word, which must not straddle segments. ``column`` has the (N,) column of each
-    item, ``bounds`` the (S + 1,) first columns of the segments, and the width.
+    Eight flags are counted as one 64-bit word, which must not straddle segments. ``column`` is the (N,) column of each
+    item; ``bounds`` are the first columns of the S segments, and the width.
     """
 
     column: IntArray
@@ -163,18 +162,18 @@ class Layout:
 
     @property
     def width(self) -> int:
-        """Columns, padding included."""
+        """Number of columns, including padding."""
         return int(self.bounds[-1])
 
     @cached_property
     def padding(self) -> IntArray:
-        """Columns that hold no item."""
+        """Columns without an item."""
         empty = np.ones(self.width, dtype=bool)
         empty[self.column] = False
         return np.flatnonzero(empty)
 
     def spread(self, ids: IntArray) -> IntArray:
-        """(width,) the id of each column; of the padding -1."""
+        """(width,) id of each column, -1 for padding."""
         spread = np.full(self.width, -1)
         spread[self.column] = ids
         return spread
@@ -183,9 +182,9 @@ class Layout:
 class Product:
     """The product of (R, D) row vectors with (width, D) laid-out gallery vectors, zero in the ``padding``.
 
-    Byte-identical columns have identical scores in every row. With ``tie_rows``, where columns rank rows as well,
-    byte-identical rows have identical scores too, in whatever blocks they stand. ``own`` has the (R,) column of the
-    query itself, which it does not rank, or -1.
+    Byte-identical columns have identical scores in every row. With ``tie_rows``, for columns that rank rows,
+    byte-identical rows also have identical scores in every block. ``self_columns`` is the (R,) column of each query
+    itself, which it does not rank, or -1.
     """
 
     def __init__(
@@ -194,11 +193,11 @@ class Product:
         columns: NDArray[np.float32],
         padding: IntArray,
         *,
-        own: IntArray | None = None,
+        self_columns: IntArray | None = None,
         tie_rows: bool = False,
     ) -> None:
         self.height, self.width = len(rows), len(columns)
-        self._rows, self._columns, self._padding, self._own = rows, columns, padding, own
+        self._rows, self._columns, self._padding, self._self_columns = rows, columns, padding, self_columns
         self._originals, self._copies = twins_of(columns)
         self._row_twins = np.full(len(rows), -1)
         if tie_rows:
@@ -220,27 +219,27 @@ class Product:
             block[row] = self._shared[twins[row]]
         block[:, self._copies] = block[:, self._originals]
         block[:, self._padding] = -np.inf
-        leave_out(block, self._own, start)
+        leave_out_self(block, self._self_columns, start)
         return block
 
 
-def leave_out(block: NDArray[Any], own: IntArray | None, start: int) -> None:
-    """Set the score of every query with itself, in the column ``own`` if not negative, to minus infinity."""
-    if own is not None:
-        columns = own[start : start + len(block)]
+def leave_out_self(block: NDArray[Any], self_columns: IntArray | None, start: int) -> None:
+    """Set the score of every query with itself to minus infinity."""
+    if self_columns is not None:
+        columns = self_columns[start : start + len(block)]
         rows = np.flatnonzero(columns >= 0)
         block[rows, columns[rows]] = -np.inf
 
 
 def twins_of(vectors: NDArray[np.float32]) -> tuple[IntArray, IntArray]:
-    """Original and copy of every row whose bytes occurred before."""
+    """Index of the first row with the same bytes, and index of the copy, for all copies."""
     first = first_twins(vectors)
     copies = np.flatnonzero(first != np.arange(first.size))
     return first[copies], copies
 
 
 ScoreRows = Callable[[IntArray], NDArray[Any]]
-"""Positions of queries to their (rows, N) scores, float32 or float64."""
+"""Maps positions of queries to their (rows, N) scores, float32 or float64."""
 
 
 class GivenScores:
@@ -253,37 +252,38 @@ class GivenScores:
         rows: IntArray,
         items: IntArray,
         layout: Layout,
-        own: IntArray | None,
+        self_columns: IntArray | None,
     ) -> None:
         self.height, self.width = rows.size, layout.width
         self._score_rows, self._query_ids, self._rows, self._items = score_rows, query_ids, rows, items
-        self._layout, self._own = layout, own
+        self._layout, self._self_columns = layout, self_columns
 
     def room(self, _size: int) -> None:
-        """None: blocks are of the scorer's own type."""
+        """None, as blocks have the type of the scores."""
 
     def fill(self, start: int, stop: int, _room: None) -> NDArray[Any]:
-        """Scores of rows ``start`` to ``stop``, refused where one is NaN or infinite."""
+        """Scores of rows ``start`` to ``stop``; raises MalformedRun if one is NaN or infinite."""
         scores = self._score_rows(self._rows[start:stop])
         if not np.isfinite(scores).all():
             raise MalformedRun(
-                f"scores of queries {self._query_ids[start:stop][:3].tolist()}... hold NaN or infinite values"
+                f"the scores of queries {self._query_ids[start:stop][:3].tolist()}... hold NaN or infinite values; "
+                "check the model's output"
             )
         block = np.full((len(scores), self.width), -np.inf, dtype=scores.dtype)
         block[:, self._layout.column] = scores[:, self._items]
-        leave_out(block, self._own, start)
+        leave_out_self(block, self._self_columns, start)
         return block
 
 
-def similarity_of(run: EmbeddingsRun, asked: str | None = None) -> str:
-    """The similarity that is asked for, else the one that the run is meant for, else cosine."""
-    if asked not in (None, *SIMILARITIES):
-        raise UnknownName("similarity", asked, SIMILARITIES)
-    return asked or run.similarity or "cosine"
+def similarity_of(run: EmbeddingsRun, similarity: str | None = None) -> str:
+    """The given similarity, else that of the run, else cosine."""
+    if similarity not in (None, *SIMILARITIES):
+        raise UnknownName("similarity", similarity, SIMILARITIES)
+    return similarity or run.similarity or "cosine"
 
 
 def refuse_embedding_options(run: Run, **options: Any) -> None:  # noqa: ANN401
-    """Raise InvalidOption for the first option that is not None: scores and rankings heed none of embeddings."""
+    """Raise InvalidOption for the first option that is not None; scores and rankings have no such options."""
     for name, value in options.items():
         if value is not None:
             raise InvalidOption(f"{name}={value!r} is for embeddings, and this run has {run.kind}; leave it out")
@@ -292,11 +292,11 @@ def refuse_embedding_options(run: Run, **options: Any) -> None:  # noqa: ANN401
 def prepare(
     vectors: NDArray[np.float32], similarity: str, places: IntArray, targets: IntArray, out: NDArray[np.float32]
 ) -> IntArray:
-    """Write the rows ``places`` of vectors into the rows ``targets`` of ``out``: of unit length for ``cosine``.
+    """Write rows ``places`` of vectors to rows ``targets`` of ``out``, scaled to unit length for ``cosine``.
 
-    The length is summed in float64 within the row, so that rows of equal bytes stay so wherever they stand; the
-    quotient is rounded to float32. Negative zeros become positive, so that equal values have equal bytes.
-    Returns those of ``places`` whose vector is zero and so has no cosine; none for ``dot``.
+    Lengths are summed in float64 within a row, so that rows of equal bytes stay equal; quotients are rounded to
+    float32. Negative zeros become positive, so that equal values have equal bytes. Returns the ``places`` of zero
+    vectors, which have no cosine; none for ``dot``.
     """
     if similarity == "cosine":
         return np.asarray(places[unit_vectors(vectors, places, targets, out) == 0])
@@ -305,7 +305,7 @@ def prepare(
 
 
 def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(N, D) vectors of length 1, as cosine compares them; zero vectors stay zero."""
+    """(N, D) vectors scaled to length 1; zero vectors stay zero."""
     rows, out = np.arange(len(vectors)), np.empty(vectors.shape, np.float32)
     prepare(vectors, "cosine", rows, rows, out)
     return out
@@ -314,21 +314,21 @@ def to_unit_length(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def refuse_zero_vectors(
     ids: IntArray, total: int, kind: str, where: str | Path = "run", *, by_dot: bool = True
 ) -> None:
-    """Raise MalformedRun if any item has a zero vector; under cosine it would score 0, above all that is negative."""
+    """Raise MalformedRun if any item has a zero vector, which would score 0, above all negative cosines."""
     if ids.size:
         first = ", ".join(map(str, ids[:NAMED]))
-        remedy = ", or say in the file that they are compared by dot product (similarity='dot')" if by_dot else ""
+        remedy = ", or save similarity='dot' in the file to compare them by dot product" if by_dot else ""
         raise MalformedRun(
-            f"{where}: {ids.size} of {total} {kind} have the zero vector, which has no direction and so no cosine, the "
-            f"first: {first}. Check the model's output on them{remedy}."
+            f"{where}: {ids.size} of {total} {kind} have a zero vector, which has no cosine, the first: {first}. Check "
+            f"the model's output on them{remedy}."
         )
 
 
 def first_twins(vectors: NDArray[np.float32]) -> IntArray:
-    """(N,) index of the first row with the same bytes; its own index where a row is unique.
+    """(N,) index of the first row with the same bytes.
 
-    A matrix product may round the same row differently at another position (edge kernels, threads), so exact ties
-    are taken from the bytes.
+    A matrix product may round the same row differently at another position (edge kernels, threads), so exact ties are
+    found by bytes.
     """
     twins = np.arange(len(vectors))
     hashes = row_hashes(vectors)
@@ -342,7 +342,7 @@ def first_twins(vectors: NDArray[np.float32]) -> IntArray:
 
 
 def row_hashes(vectors: NDArray[np.float32]) -> NDArray[Any]:
-    """(N,) hashes; equal rows have equal ones, and unequal rows seldom do."""
+    """(N,) hashes of rows."""
     word = np.dtype(np.uint64 if vectors.shape[1] % 2 == 0 else np.uint32)
     words = np.ascontiguousarray(vectors).view(word)
     odd = np.random.default_rng(0).integers(1, 2**31, size=words.shape[1]) * 2 + 1
@@ -350,11 +350,11 @@ def row_hashes(vectors: NDArray[np.float32]) -> NDArray[Any]:
 
 
 def places_of(ids: IntArray, run: Run, side: str) -> IntArray:
-    """Position of every id among the run's ids of a ``side``."""
-    own = run.ids(side)
-    if not own.size:
+    """Position of every id among the run's ids of a ``side``; raises MissingIds."""
+    run_ids = run.ids(side)
+    if not run_ids.size:
         raise MissingIds(f"{run.path or 'run'}: has no {side}; this direction needs {ids.size} of them")
-    places, known = positions_of(ids, own)
+    places, known = positions_of(ids, run_ids)
     if not known.all():
         missing = ids[~known]
         first = ", ".join(map(str, missing[:NAMED]))
@@ -368,41 +368,41 @@ def places_of(ids: IntArray, run: Run, side: str) -> IntArray:
 def _remedy(run: Run, side: str, ids: IntArray, missing: IntArray) -> str:
     other = other_side(side)
     if missing.size > ids.size / 2 and np.isin(ids, run.ids(other)).mean() >= SWAP_SHARE:
-        return f"These ids stand among the {other}: images and captions look swapped in the file."
+        return f"These ids are among the {other}: images and captions look swapped in the file."
     if missing.size == ids.size:
-        return "None of them is there: is the run from another split or data set?"
+        return "The run has none of them; is it from another split or data set?"
     return (
         "Encode the missing items too, or score them; a score over part of the gallery is not comparable. cxc-eccv "
-        "evaluate --allow-missing scores what is there, and its report says so."
+        "evaluate --allow-missing scores the part that the run has, and its report says so."
     )
 
 
 def prepare_side(
     run: EmbeddingsRun, side: str, ids: IntArray, similarity: str, layout: Layout | None = None
 ) -> NDArray[np.float32]:
-    """Vectors of the ids to multiply: in their order, or laid out as columns, with zeros in the padding."""
+    """Prepared vectors of the ids, in their order or laid out as columns with zeros in the padding."""
     places = places_of(ids, run, side)
     vectors: NDArray[np.float32] = getattr(run, side).vectors
     targets, height = (np.arange(ids.size), ids.size) if layout is None else (layout.column, layout.width)
     out = np.zeros((height, vectors.shape[1]), dtype=np.float32)
 
     def prepare_part(start: int) -> IntArray:
-        own = slice(start, start + ROWS_PREPARED_AT_ONCE)
-        return prepare(vectors, similarity, places[own], targets[own], out)
+        part = slice(start, start + ROWS_PREPARED_AT_ONCE)
+        return prepare(vectors, similarity, places[part], targets[part], out)
 
     with ThreadPoolExecutor(workers()) as pool:
-        nowhere = np.concatenate(list(pool.map(prepare_part, range(0, ids.size, ROWS_PREPARED_AT_ONCE))))
-    refuse_zero_vectors(run.ids(side)[nowhere], ids.size, side, run.path or "run")
+        zero = np.concatenate(list(pool.map(prepare_part, range(0, ids.size, ROWS_PREPARED_AT_ONCE))))
+    refuse_zero_vectors(run.ids(side)[zero], ids.size, side, run.path or "run")
     return out
 
 
 def refuse_extremes(
     queries: NDArray[np.float32], items: NDArray[np.float32], query_ids: IntArray, item_ids: IntArray
 ) -> None:
-    """Refuse vectors so long that a product may not fit float32, or so short that it may vanish; zero ones may stay.
+    """Raise MalformedRun if products of vectors may overflow or vanish in float32; zero vectors are allowed.
 
-    The longest query times the longest item must be within float32, and the shortest times the shortest must be held
-    with all its digits. The ids are for the message.
+    The product of the longest vectors must fit float32, and that of the shortest must keep all its digits. The ids are
+    for the message.
     """
     (longest, shortest), (wide, narrow) = _extremes(queries), _extremes(items)
     for (row, length), (column, other) in ((longest, wide), (shortest, narrow)):
@@ -411,12 +411,12 @@ def refuse_extremes(
             extent = f"{'reach' if product > 1 else 'fall to'} {product:.0e}"
             raise MalformedRun(
                 f"dot products {extent} (query {query_ids[row]} with item {item_ids[column]}), beyond float32; "
-                "multiply all vectors by one number to bring them near 1, or use cosine"
+                "multiply all vectors by one number that brings them near 1, or use cosine"
             )
 
 
 def _extremes(vectors: NDArray[np.float32]) -> list[tuple[int, float]]:
-    """Row and Euclidean length, rounded up, of the longest vector and of the shortest one that is not zero."""
+    """Row and Euclidean length, rounded up, of the longest vector and of the shortest nonzero vector."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)) * (1 + 1e-12)
     places = int(lengths.argmax()), int(np.where(lengths > 0, lengths, np.inf).argmin())
     return [(place, float(lengths[place])) for place in places]

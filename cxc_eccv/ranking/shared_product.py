@@ -1,7 +1,6 @@
-"""One product that serves twice: both cross-modal directions, or both orders within one modality.
+"""Counts that use one product twice: for both cross-modal directions, or for both orders within one modality.
 
-Where too many scores are alike for the brackets of pairs to settle anything, a direction is left out of what is counted
-here, and the caller counts it row by row.
+If too many scores are too close for brackets, a direction is left out here, and the caller counts it row by row.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def count_both(
     options: Options,
     readers: Mapping[str, Sequence[RowReader]],
 ) -> dict[str, Counts]:
-    """Count both cross-modal directions with one product, or the first alone where scores are too much alike."""
+    """Count both cross-modal directions with one product, or only the first if scores are too much alike."""
     (direction, by_row), (other, by_column) = merged.items()
     row_ids, row_segments, column_ids, layout = _lay_out(by_row, by_column)
     row_side, column_side = sides_of(direction)
@@ -56,9 +55,9 @@ def count_both(
     queries, items = _find_pairs(by_column, column_ids, row_ids)
     queries = layout.column[queries]
     column_pairs = ColumnPairs(items, queries, *brackets(rows, columns, items, queries), by_column.n_segments)
-    of_columns = readers.get(other, ()), row_ids, column_ids, layout.column, layout.width
-    readers_of_columns = partial(ColumnReaders, *of_columns, lambda chosen: rows[chosen] @ columns.T)
-    across = _Across(column_pairs, row_segments, readers_of_columns)
+    arguments = readers.get(other, ()), row_ids, column_ids, layout.column, layout.width
+    make_readers = partial(ColumnReaders, *arguments, lambda chosen: rows[chosen] @ columns.T)
+    across = _Across(column_pairs, row_segments, make_readers)
 
     def read(block: NDArray[np.float32], start: int) -> None:
         row_pairs.read(block, start)
@@ -68,13 +67,13 @@ def count_both(
 
     scan(Product(rows, columns, layout.padding, tie_rows=True), read, options, f"{direction} and {other}")
     counts, kept = row_pairs.result, by_row.n_segments
-    own = Counts(counts.scores, counts.at_least[:, :kept], counts.above[:, :kept])
-    others = across.resolve()
-    return {direction: own} if others is None else {direction: own, other: others}
+    of_rows = Counts(counts.scores, counts.at_least[:, :kept], counts.above[:, :kept])
+    of_columns = across.resolve()
+    return {direction: of_rows} if of_columns is None else {direction: of_rows, other: of_columns}
 
 
 class _Across:
-    """The queries that are columns, counted and read block by block, until too many scores are alike."""
+    """Counts and reads the queries that are columns, until too many scores are alike."""
 
     def __init__(self, pairs: ColumnPairs, row_segments: IntArray, make_readers: Callable[[], ColumnReaders]) -> None:
         self._pairs, self._row_segments = pairs, row_segments
@@ -85,7 +84,7 @@ class _Across:
             self._too_alike.set()
 
     def read(self, block: NDArray[np.float32], start: int) -> None:
-        """Read a block of rows, of which ``start`` is the first; blocks may come in any order."""
+        """Read a block whose first row is ``start``; blocks may come in any order."""
         if self._too_alike.is_set():
             return
         try:
@@ -95,7 +94,7 @@ class _Across:
             self._too_alike.set()
 
     def resolve(self) -> Counts | None:
-        """Exact counts, after the last block, and what readers learnt handed out; None where scores were too alike."""
+        """Hand out results to the readers and return exact counts, or None if scores were too much alike."""
         if self._too_alike.is_set():
             return None
         try:
@@ -106,21 +105,21 @@ class _Across:
 
 
 def _lay_out(by_row: MergedJudgments, by_column: MergedJudgments) -> tuple[IntArray, IntArray, IntArray, Layout]:
-    """Ids and ascending segments of the rows, -1 where one is in no gallery; ids of the columns, and their layout."""
+    """Ids and ascending segments of the rows, -1 for rows in no gallery; ids of the columns, and their layout."""
     row_ids, row_segments = _with_segments(by_row.query_ids, by_column)
     order = np.argsort(row_segments, kind="stable")
     column_ids, column_segments = _with_segments(by_column.query_ids, by_row)
-    # Columns of as many pairs stand side by side, where these are counted together.
+    # Columns with the same number of pairs are adjacent, so that they are counted together.
     n_pairs = np.bincount(by_column.queries, minlength=by_column.query_ids.size)
     alike = np.argsort(-n_pairs[positions_of(column_ids, by_column.query_ids)[0]], kind="stable")
     column_ids, column_segments = column_ids[alike], column_segments[alike]
-    # Those in no gallery stand in a further segment at the end.
+    # Columns in no gallery form a last, additional segment.
     layout = Layout.of(np.where(column_segments < 0, by_row.n_segments, column_segments))
     return row_ids[order], row_segments[order], column_ids, layout
 
 
 def _with_segments(query_ids: IntArray, opposite: MergedJudgments) -> tuple[IntArray, IntArray]:
-    """All ids of a modality, its queries and the gallery of ``opposite``, with their segments in that gallery or -1."""
+    """Ids of the queries and of the gallery of ``opposite``, with their segments in that gallery or -1."""
     ids = opposite.gallery_ids
     if not np.array_equal(query_ids, ids):
         ids = distinct_of(np.concatenate([query_ids, ids]))
@@ -129,7 +128,7 @@ def _with_segments(query_ids: IntArray, opposite: MergedJudgments) -> tuple[IntA
 
 
 def _find_pairs(merged: MergedJudgments, query_ids: IntArray, gallery_ids: IntArray) -> tuple[IntArray, IntArray]:
-    """(P,) positions of the query and of the item of each pair among other ids."""
+    """(P,) positions of the query and the item of each pair among these ids."""
     queries, items = positions_of(merged.query_ids, query_ids)[0], positions_of(merged.gallery_ids, gallery_ids)[0]
     return queries[merged.queries], items[merged.items]
 
@@ -137,7 +136,7 @@ def _find_pairs(merged: MergedJudgments, query_ids: IntArray, gallery_ids: IntAr
 def count_within(run: EmbeddingsRun, direction: str, merged: MergedJudgments, options: Options) -> dict[str, Counts]:
     """Count text-text or image-image with half a product.
 
-    Empty where a whole one is better, for few queries on a large gallery, or where scores are too much alike.
+    Returns nothing if a whole product is faster, as with few queries and a large gallery, or if scores are too alike.
     """
     ids, segments = _with_segments(merged.query_ids, merged)
     if WORTHWHILE * ids.size**2 > merged.query_ids.size * merged.gallery_ids.size:
@@ -158,7 +157,7 @@ def count_within(run: EmbeddingsRun, direction: str, merged: MergedJudgments, op
 
 
 def _positives_together(merged: MergedJudgments, ids: IntArray) -> IntArray:
-    """(N,) order in which positives mostly stand in one block of rows: their score is known when they are counted."""
+    """(N,) order in which positives mostly share a block with their query, so that their score is known early."""
     queries, items = _find_pairs(merged, ids, ids)
     first = np.arange(ids.size)
     np.minimum.at(first, queries, items)
@@ -166,10 +165,10 @@ def _positives_together(merged: MergedJudgments, ids: IntArray) -> IntArray:
 
 
 class MutualPairs:
-    """Positive pairs whose query and item both stand in one layout.
+    """Counts positive pairs whose query and item are in the same layout.
 
-    A query meets the items above it as a column of their rows, and all others in its own row; so does its positive.
-    Where the positive's score is not among those at hand, its bracket stands for it, see :class:`ColumnPairs`.
+    The items above a query are counted in the query's column, the others in its row. If the score of the positive is
+    not in the block, its bracket is used, see :class:`ColumnPairs`.
     """
 
     def __init__(
@@ -178,7 +177,7 @@ class MutualPairs:
         queries, items = (layout.column[places] for places in _find_pairs(merged, ids, ids))
         self._order = np.argsort(queries, kind="stable")
         self._queries, self._items = queries[self._order], items[self._order]
-        # Most pairs are positive in both orders, and one bracket holds for both.
+        # Most pairs are positive in both orders, which share a bracket.
         first, second = np.minimum(self._queries, self._items), np.maximum(self._queries, self._items)
         pairs, occurrence = np.unique(first * layout.width + second, return_inverse=True)
         low, high = brackets(vectors, vectors, *np.divmod(pairs, layout.width))
@@ -188,13 +187,13 @@ class MutualPairs:
         self._rows = Counts.zeros(queries.size, layout.bounds.size - 1)
 
     def read(self, block: NDArray[np.float32], start: int) -> None:
-        """Count a block of :class:`HalfProduct`, of which ``start`` is the first row; blocks may come in any order."""
+        """Count a block of :class:`HalfProduct` whose first row is ``start``; blocks may come in any order."""
         stop, left = start + len(block), left_edge(start)
         self._columns.read(block[:, stop - left :], start, self._segments[start:stop], left=stop)
         self._count(block, start, slice(*np.searchsorted(self._queries, [start, stop]).tolist()))
 
     def resolve(self) -> Counts:
-        """Exact counts, in the order in which the pairs were given, after the last block."""
+        """Exact counts after the last block, in the original order of the pairs."""
         back = np.empty_like(self._order)
         back[self._order] = np.arange(back.size)
         above = self._columns.resolve()
@@ -206,27 +205,27 @@ class MutualPairs:
         )
 
     def _count(self, block: NDArray[np.float32], start: int, pairs: slice) -> None:
-        """Count the rows of pairs: against the pair's own score where the block holds it, else against its bracket."""
+        """Count the rows of pairs against the pair's score if the block has it, else against its bracket."""
         rows, left = self._queries[pairs] - start, left_edge(start)
         known = self._items[pairs] >= start
         scores = block[rows, np.where(known, self._items[pairs] - left, 0)]
         low, high = np.where(known, scores, self._low[pairs]), np.where(known, scores, self._high[pairs])
         first = int(np.searchsorted(self._bounds, left, side="right")) - 1
-        found = row_counts(block, rows, low, high, np.maximum(self._bounds[first:] - left, 0))
-        own = np.arange(pairs.start, pairs.stop)
-        self._columns.record(own[known], scores[known])
-        if not found.complete:
+        reached = row_counts(block, rows, low, high, np.maximum(self._bounds[first:] - left, 0))
+        places = np.arange(pairs.start, pairs.stop)
+        self._columns.record(places[known], scores[known])
+        if not reached.complete:
             raise ScoresTooAlike
-        self._rows.at_least[pairs, first:], self._rows.above[pairs, first:] = found.at_least, found.above
-        self._columns.keep(self._segments[left + found.places], own[found.pairs], found.scores)
+        self._rows.at_least[pairs, first:], self._rows.above[pairs, first:] = reached.at_least, reached.above
+        self._columns.keep(self._segments[left + reached.places], places[reached.pairs], reached.scores)
 
 
 class HalfProduct:
-    """The upper half of the scores of vectors against themselves, any block of rows at a time.
+    """The upper half of the scores of vectors with themselves, in blocks of rows.
 
-    A block of rows reaches from (about) its own diagonal, left out where ``without_self``, to the right end. Scores of
-    byte-identical vectors are identical wherever they stand: they come from one small product of their own.
-    ScoresTooAlike is raised where that needs more than ``shared_bytes``.
+    A block reaches from about its diagonal, which ``without_self`` leaves out, to the right end. Byte-identical vectors
+    have identical scores everywhere, from a separate small product. ScoresTooAlike is raised if that product needs more
+    than ``shared_bytes``.
     """
 
     def __init__(
@@ -248,7 +247,7 @@ class HalfProduct:
         return np.empty(size * self.width, dtype=np.float32)
 
     def fill(self, start: int, stop: int, room: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Scores of rows ``start`` to ``stop`` from ``left_edge(start)`` on; minus infinity where none counts."""
+        """Scores of rows ``start`` to ``stop`` from ``left_edge(start)`` on; minus infinity where no item competes."""
         left = left_edge(start)
         height, width = stop - start, self.width - left
         block = room[: height * width].reshape(height, width)
@@ -266,12 +265,12 @@ class HalfProduct:
 
 
 def left_edge(start: int) -> int:
-    """First column of a block of rows that begins at ``start``, aligned so that flags can be counted by the word."""
+    """First column of the block that begins at row ``start``, aligned so that flags are counted by words."""
     return start - start % ALIGNMENT
 
 
 def _symmetric(shared: NDArray[np.float32], leaders: IntArray, group: IntArray) -> NDArray[np.float32]:
-    """Scores of the shared vectors, of which those among themselves are made symmetric, and equal for copies."""
+    """Scores of the shared vectors, made symmetric among themselves and equal for copies."""
     among = np.triu(shared[:, leaders])
     among += np.triu(among, 1).T
     members = np.flatnonzero(group >= 0)

@@ -113,7 +113,7 @@ def test_candidates_are_those_of_the_similarity_that_the_run_is_meant_for():
     found = [candidates(EmbeddingsRun(*sides, similarity=one), *ids, 1)["i2t"] for one in (None, "cosine", "dot")]
     assert [rows.tolist() for rows in found] == [[[0]], [[0]], [[1]]]
     zero = EmbeddingsRun(sides[0], Embeddings(ids[1], [[1.0, 0.0], [0.0, 0.0]]))
-    with pytest.raises(MalformedRun, match=r"1 of 2 captions have the zero vector.* the first: 8"):
+    with pytest.raises(MalformedRun, match=r"1 of 2 captions have a zero vector.* the first: 8"):
         candidates(zero, *ids, 1)
 
 

@@ -109,7 +109,7 @@ def test_arrays_and_dicts_are_checked_like_files(make, words):
 
 @pytest.mark.parametrize("thing", ["run.npz", np.eye(2), {"i2t": {1: [2]}}, None])
 def test_what_is_no_run_is_refused(thing, report_of):
-    with pytest.raises(MalformedRun, match="is no run; read a file with load_run"):
+    with pytest.raises(MalformedRun, match="is not a run; read a file with load_run"):
         report_of(thing)
 
 

@@ -192,6 +192,6 @@ def test_a_zero_vector_gives_no_number(forms, report_of):
     vectors[[3, 5]] = 0
     run = EmbeddingsRun(None, Embeddings(plain.ids, vectors))
     for tasks in ("all", "cxc/t2t", "cxc/sts"):
-        with pytest.raises(MalformedRun, match="captions have the zero vector, which has no direction"):
+        with pytest.raises(MalformedRun, match="captions have a zero vector, which has no cosine"):
             report_of(run, tasks)
     assert report_of(run, similarity="dot", confidence=None).scores

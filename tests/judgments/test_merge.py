@@ -100,7 +100,7 @@ def test_thresholds_are_parameters(world):
     library = world.write()
     table = rows_of(merge(library, "test", "i2t", sources=("cxc",), thresholds=Thresholds(sits=2.9)))
     assert table[1, 12] == (("cxc",), ("cxc: sits >= 2.9",), True, False)
-    with pytest.raises(InvalidOption, match=r"sis=0.*0 to 5"):
+    with pytest.raises(InvalidOption, match=r"sis is 0; .*0 to 5"):
         Thresholds(sis=0)
 
 

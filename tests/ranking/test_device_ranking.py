@@ -153,7 +153,7 @@ def test_a_device_that_is_not_there_is_refused():
 def test_vectors_without_a_score_are_refused(device):
     run = EmbeddingsRun(Embeddings([1], [[1.0, 0.0]]), Embeddings([7, 8], [[1.0, 0.0], [0.0, 0.0]]))
     requests = {"i": ("i2t", Judgments.from_pairs([1], [7, 8], [1], [7]))}
-    with pytest.raises(MalformedRun, match="1 of 2 captions have the zero vector"):
+    with pytest.raises(MalformedRun, match="1 of 2 captions have a zero vector"):
         positive_ranks_many(run, requests, device=device)
     assert positive_ranks_many(run, requests, similarity="dot", device=device)["i"].ranks.tolist() == [1]
     small = EmbeddingsRun(Embeddings([1], [[1e-20, 0.0]]), Embeddings([7, 8], [[1e-20, 0.0], [0.0, 0.0]]))

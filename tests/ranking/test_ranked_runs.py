@@ -129,7 +129,7 @@ def test_what_the_run_lacks_is_named():
         ranks_of_run(swapped, {"task": ("i2t", qrels)})
     with pytest.raises(MissingIds, match="has no t2t rankings, only i2t"):
         ranks_of_run(RankingsRun.from_dicts(i2t={1: [7]}), {"task": ("t2t", qrels)})
-    with pytest.raises(MalformedRun, match="str is no run; read a file with load_run"):
+    with pytest.raises(MalformedRun, match="str is not a run; read a file with load_run"):
         ranks_of_run("run.npz", {})
 
 

@@ -1,4 +1,4 @@
-"""What is learnt from a block of scores while it is there."""
+"""Readers of blocks of scores."""
 
 from cxc_eccv.ranking.readers.columns import ColumnPairs, ColumnReaders, brackets, can_read_columns
 from cxc_eccv.ranking.readers.rows import BestRows, PlausibleRows, RowReader, TopRows, too_shallow

@@ -1,6 +1,6 @@
-"""Readers of whole rows of the score matrix, which pass by in blocks: the best items, and plausible matches among them.
+"""Readers of rows of the score matrix: the top items, and plausible matches among them.
 
-Each knows the rows and columns it needs. What stands at a depth of a row is found by selection, not by sorting.
+The score at a depth of a row is found by selection, not by sorting.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ FEWEST_PER_GROUP = 8
 
 
 class RowReader(Protocol):
-    """What a pass over the score matrix asks of a reader.
+    """A reader of the rows of (Q,) queries ``query_ids`` over (N,) items ``gallery_ids``.
 
-    It reads the rows of the (Q,) queries ``query_ids``, who rank the (N,) items ``gallery_ids``, each without itself
-    where ``without_self``; it looks at ``deepest`` items of a row, or at any number where that is None.
+    With ``without_self`` a query does not rank itself. ``deepest`` is the number of items needed of a row, or None if
+    it has no limit.
     """
 
     query_ids: IntArray
@@ -41,25 +41,24 @@ class RowReader(Protocol):
 
     @property
     def needs(self) -> IntArray:
-        """(Q,) items that it looks at of each query."""
+        """(Q,) number of items needed of each query."""
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
-        """Learn how the matrix is laid out: the (R,) queries of rows, and the (M,) items with the column of each."""
+        """Set the layout of the matrix: the (R,) queries of its rows, and its (M,) items with their columns."""
 
     def read(self, block: NDArray[Any], start: int) -> None:
-        """Read a block of rows, of which ``start`` is the first; blocks may come in any order, several at once."""
+        """Read a block whose first row is ``start``; blocks may come in any order and concurrently."""
 
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Read the best items of B queries, positions in ``query_ids``.
+        """Read the best items of B queries, given by positions in ``query_ids``.
 
-        The (B, C) scores are as many of the best as the reader ``needs``, what ties with the last of these, and any
-        others, in any order; minus infinity, and -1 in ``items``, fill what is left. ``items`` are positions in
-        ``gallery_ids``.
+        The (B, C) scores include the best ones that the reader ``needs`` and ties with the last of these, in any order,
+        padded with minus infinity. ``items`` are positions in ``gallery_ids``, padded with -1.
         """
 
 
 class OwnRows:
-    """A reader's own part of the score matrix; ``items`` has the position in ``gallery_ids`` of each column, or -1."""
+    """The rows and columns that a reader needs; ``items`` is the position in ``gallery_ids`` of each column, or -1."""
 
     def __init__(
         self,
@@ -79,18 +78,18 @@ class OwnRows:
         self._all_items = others.size == 0
 
     def rows(self, block: NDArray[Any], start: int) -> tuple[IntArray, IntArray]:
-        """Positions in ``query_ids`` of own queries, and their rows of a block."""
+        """Positions in ``query_ids`` of the reader's queries in a block, and their rows in it."""
         queries = self._queries[start : start + len(block)]
-        own = np.flatnonzero(queries >= 0)
-        return queries[own], own
+        rows = np.flatnonzero(queries >= 0)
+        return queries[rows], rows
 
     def strips(self, block: NDArray[Any], start: int, *, blank: bool = True) -> Iterator[tuple[IntArray, NDArray[Any]]]:
-        """Positions in ``query_ids`` and scores of a few own rows at a time; minus infinity at items not ours."""
-        queries, own = self._queries[start : start + len(block)], self.rows(block, start)[1]
+        """Positions in ``query_ids`` and scores of a few rows at a time; minus infinity at items of other readers."""
+        queries, needed = self._queries[start : start + len(block)], self.rows(block, start)[1]
         size = max(1, SCORES_AT_ONCE // block.shape[1])
-        gaps = np.flatnonzero(np.diff(own) > 1) + 1
-        # Rows that stand together are a view of the block; where they seldom do, a copy costs less than many strips.
-        for run in np.split(own, gaps if gaps.size * FEWEST_TOGETHER < own.size else []):
+        gaps = np.flatnonzero(np.diff(needed) > 1) + 1
+        # Adjacent rows are a view of the block; if few are adjacent, one copy costs less than many strips.
+        for run in np.split(needed, gaps if gaps.size * FEWEST_TOGETHER < needed.size else []):
             for first in range(0, run.size, size):
                 rows = run[first : first + size]
                 in_sequence = rows[-1] - rows[0] == rows.size - 1
@@ -104,7 +103,7 @@ class OwnRows:
 def refuse_shallow(
     query_ids: IntArray, scores: NDArray[Any], lowest: NDArray[Any], depths: IntArray, reason: str
 ) -> None:
-    """Raise RunTooShallow unless the (B, N) scores of queries hold so many items; minus infinity is none."""
+    """Raise RunTooShallow if a query has fewer items than needed, so that its ``lowest`` score is minus infinity."""
     short = np.flatnonzero(np.isneginf(lowest))
     if short.size:
         row = short[0]
@@ -112,7 +111,7 @@ def refuse_shallow(
 
 
 def too_shallow(query_id: int, needed: int, held: int, reason: str) -> RunTooShallow:
-    """The error of a query whose ranking holds fewer items than are read."""
+    """The error for a query whose ranking holds too few items."""
     return RunTooShallow(
         f"query {query_id} needs {needed} ranked items {reason}, but its ranking holds {held} of the gallery. Rank the "
         "whole gallery, or at least as many items."
@@ -120,17 +119,16 @@ def too_shallow(query_id: int, needed: int, held: int, reason: str) -> RunTooSha
 
 
 def score_at_depth(scores: NDArray[Any], depth: int) -> NDArray[Any]:
-    """(B,) the score of the item at one depth in every row of (B, N) scores."""
+    """(B,) scores at one depth of the rows of (B, N) scores."""
     place = scores.shape[1] - depth
     return np.asarray(np.partition(scores, place, axis=1)[:, place])
 
 
 def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], IntArray]:
-    """Few scores of each row, among which are the best ``depth`` and whatever ties with the last of these.
+    """A few scores of each row that include the best ``depth`` and ties with the last of these.
 
-    The best of many groups of columns are found quickly. So many of them reach the ``depth``-th best of these that
-    nothing below it can be among the best ``depth`` of the row. Returns (B, C) scores, filled up with minus infinity,
-    and (B, C) their columns, filled up with -1.
+    The columns are split into groups; scores below the ``depth``-th best of the groups' maxima cannot be among the best
+    ``depth`` of the row. Returns (B, C) scores, padded with minus infinity, and (B, C) columns, padded with -1.
     """
     n_groups = GROUPS_PER_DEPTH * depth
     size = scores.shape[1] // n_groups
@@ -148,7 +146,7 @@ def best_candidates(scores: NDArray[Any], depth: int) -> tuple[NDArray[Any], Int
 
 
 class DeepReader:
-    """A reader that stops where rankings end too early; who asks for its result then gets the error."""
+    """A reader that stops if a ranking is too short; ``result`` then raises the error."""
 
     without_self = False
     deepest: int | None
@@ -163,15 +161,15 @@ class DeepReader:
         return self.error is not None
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
-        """Learn the layout."""
+        """Set the layout."""
         self._own = OwnRows(self.query_ids, self.gallery_ids, row_ids, item_ids, columns, width)
 
     def read(self, block: NDArray[Any], start: int) -> None:
-        """Read a block of rows, of which ``start`` is the first."""
+        """Read a block whose first row is ``start``."""
         self._unless_too_short(self._read, block, start)
 
     def take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
-        """Read the best items of queries."""
+        """Read the top items of queries."""
         self._unless_too_short(self._take, queries, scores, items)
 
     def _read(self, block: NDArray[Any], start: int) -> None:
@@ -193,18 +191,18 @@ class DeepReader:
 
 
 class TopRows(DeepReader):
-    """Reads the top K of every query under the pessimistic order.
+    """Reads the top K of every query under the pessimistic tie rule.
 
-    Scores go down. Of items with equal scores judged ones without gain stand first, then those that were not judged,
-    then the others from the lowest gain, where no gains are given the positives last; equal ones among these by id.
+    Among equal scores, judged items without gain come first, then unjudged items, then the others in ascending order of
+    gain (without gains, the positives); remaining ties are broken by id.
     """
 
     def __init__(self, judgments: Judgments, depth: int) -> None:
         check_whole("the top k of a ranking: k", depth)
         super().__init__(judgments.query_ids, judgments.gallery_ids)
         self.without_self = judgments.without_self
-        in_own_gallery = positions_of(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)
-        self.depth = min(depth, self.gallery_ids.size - int(in_own_gallery.any()))
+        in_gallery = positions_of(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros(1, bool)
+        self.depth = min(depth, self.gallery_ids.size - int(in_gallery.any()))
         self.deepest = self.depth
         size = self.gallery_ids.size
         self._judged = judgments.rows * size + judgments.indices  # ascending
@@ -213,7 +211,7 @@ class TopRows(DeepReader):
         self._order_of_ids = np.argsort(np.argsort(self.gallery_ids))
         shape = self.query_ids.size, self.depth
         self._ids = np.zeros(shape, dtype=np.int64)
-        self._scores = np.zeros(shape)  # scores of a matrix may be float64, which tie in float32
+        self._scores = np.zeros(shape)  # float64, as scores of a matrix may differ only in float64
         self._cut = np.zeros(self.query_ids.size, dtype=np.int64)
 
     def _read(self, block: NDArray[Any], start: int) -> None:
@@ -225,36 +223,36 @@ class TopRows(DeepReader):
         depths = np.full(queries.size, self.depth)
         lowest = score_at_depth(scores, self.depth)
         refuse_shallow(self.query_ids[queries], scores, lowest, depths, self.reason)
-        found = np.flatnonzero(scores >= lowest[:, None])
-        self._keep(queries, lowest, found // scores.shape[1], items.ravel()[found], scores.ravel()[found])
+        top = np.flatnonzero(scores >= lowest[:, None])
+        self._keep(queries, lowest, top // scores.shape[1], items.ravel()[top], scores.ravel()[top])
 
     @property
     def needs(self) -> IntArray:
-        """(Q,) items that a ranking must hold."""
+        """(Q,) number of items that a ranking must hold."""
         return np.full(self.query_ids.size, self.depth)
 
     @property
     def reason(self) -> str:
-        """Why so many."""
+        """Why a ranking must hold these items, for messages."""
         return f"for its top {self.depth}"
 
     @property
     def result(self) -> TopK:
-        """The best items, after all blocks were read."""
+        """The top items, after all blocks."""
         self._refuse_too_short()
         return TopK(self.query_ids, self._ids, self._scores, self._cut)
 
     def _keep(
         self, queries: IntArray, lowest: NDArray[Any], rows: IntArray, items: IntArray, scores: NDArray[Any]
     ) -> None:
-        """Store the best of the candidates, which score at least as high as the last of the top K."""
+        """Store the top K of the candidates, which score at least as high as the last item of the top K."""
         keys, kept = self._tie_keys(queries[rows], items), np.ones(rows.size, dtype=bool)
         counts = np.bincount(rows, minlength=queries.size)
         self._cut[queries] = counts - self.depth
         for row in np.flatnonzero(counts > self.depth).tolist():
-            own = np.arange(*np.searchsorted(rows, [row, row + 1]))
-            tied = own[scores[own] == lowest[row]]
-            room = self.depth - (own.size - tied.size)
+            candidates = np.arange(*np.searchsorted(rows, [row, row + 1]))
+            tied = candidates[scores[candidates] == lowest[row]]
+            room = self.depth - (candidates.size - tied.size)
             kept[tied[np.argpartition(keys[tied], room)[room:]]] = False
         rows, items, keys, scores = rows[kept], items[kept], keys[kept], scores[kept]
         order = np.lexsort((keys, -scores, rows))
@@ -263,7 +261,7 @@ class TopRows(DeepReader):
         self._scores[queries] = scores[order].reshape(shape)
 
     def _tie_keys(self, queries: IntArray, items: IntArray) -> IntArray:
-        """(P,) whole numbers that order items of equal scores."""
+        """(P,) sort keys of items with equal scores."""
         size = self.gallery_ids.size
         pairs = queries * size + items
         codes = np.full(pairs.size, self._unjudged)
@@ -274,7 +272,7 @@ class TopRows(DeepReader):
 
 
 class BestRows(DeepReader):
-    """Reads the best score of every query among some items."""
+    """Reads the best score of every query."""
 
     deepest: int | None = 1
 
@@ -283,11 +281,11 @@ class BestRows(DeepReader):
         self._best = np.full(query_ids.size, -np.inf)
 
     def attach(self, row_ids: IntArray, item_ids: IntArray, columns: IntArray, width: int) -> None:
-        """Learn the layout."""
+        """Set the layout."""
         super().attach(row_ids, item_ids, columns, width)
-        own = np.flatnonzero(self._own.items >= 0)
-        # Items that are ranked alike stand together: few runs of columns, which no copy is made of.
-        self._runs = [(run[0], run[-1] + 1) for run in np.split(own, np.flatnonzero(np.diff(own) > 1) + 1)]
+        needed = np.flatnonzero(self._own.items >= 0)
+        # Items of a segment are adjacent, so there are few runs of columns, and none is copied.
+        self._runs = [(run[0], run[-1] + 1) for run in np.split(needed, np.flatnonzero(np.diff(needed) > 1) + 1)]
 
     def _read(self, block: NDArray[Any], start: int) -> None:
         queries, rows = self._own.rows(block, start)
@@ -299,24 +297,24 @@ class BestRows(DeepReader):
 
     @property
     def needs(self) -> IntArray:
-        """(Q,) items that it looks at of each query."""
+        """(Q,) number of items needed of each query."""
         return np.ones(self.query_ids.size, dtype=np.int64)
 
     @property
     def result(self) -> FloatArray:
-        """(Q,) best scores, after all blocks were read."""
+        """(Q,) best scores, after all blocks."""
         return self._best
 
 
 FEW = 64
-"""Of looks at no more than this fraction of the items, only the items looked at are compared."""
+"""If looks need at most 1 / FEW of the items, only the candidates for these are compared."""
 
 
 class PlausibleRows(DeepReader):
     """Counts the matches among the top R of every query at several looks.
 
-    A ranking is never sorted and its matches are never listed: a row's score at depth R is selected, and the matches
-    that reach it are counted. Items that tie there fill the room that is left, those that are no matches first.
+    The score at depth R is selected, and the matches that reach it are counted; nothing is sorted or listed. Of items
+    that tie at depth R, non-matches come first.
     """
 
     reason = "for its plausible matches"
@@ -348,18 +346,18 @@ class PlausibleRows(DeepReader):
     def _count(self, queries: IntArray, scores: NDArray[Any], rows: IntArray, items: IntArray) -> None:
         matches, zetas = self._matches, [zeta for zeta, _ in self.looks]
         depths, classes = np.minimum(self._n_matches[queries], self._cuts), matches.query_classes[queries]
-        found = match_counts(scores, rows, items, matches.gallery_classes, matches.distances, classes, zetas, depths)
-        worst = found.lowest.min(axis=1)
+        counts = match_counts(scores, rows, items, matches.gallery_classes, matches.distances, classes, zetas, depths)
+        worst = counts.lowest.min(axis=1)
         short = np.flatnonzero(np.isneginf(worst))[:1]
         ids, deepest = self.query_ids[queries[short]], depths[short].max(axis=1)
         refuse_shallow(ids, scores[rows[short]], worst[short], deepest, self.reason)
-        out, others = count_pushed_out(found.at_least - depths, found.tied, found.tied_matches)
-        self._hits[queries] = found.matches - out
+        out, others = count_pushed_out(counts.at_least - depths, counts.tied, counts.tied_matches)
+        self._hits[queries] = counts.matches - out
         self._ties[queries] = others.sum(axis=1)
 
     @property
     def needs(self) -> IntArray:
-        """(Q,) items that a ranking must hold."""
+        """(Q,) number of items that a ranking must hold."""
         return np.asarray(np.minimum(self._n_matches, self._cuts).max(axis=1))
 
     @property
@@ -368,13 +366,13 @@ class PlausibleRows(DeepReader):
 
     @property
     def result(self) -> PlausibleHits:
-        """The counts, after all blocks were read."""
+        """The counts, after all blocks."""
         self._refuse_too_short()
         return PlausibleHits(self.query_ids, self.looks, self._n_matches, self._hits, self._ties)
 
 
 def _count_matching(matches: CategoryMatches, zetas: Sequence[int]) -> IntArray:
-    """(Q, L) gallery items that match each query at each zeta."""
+    """(Q, L) number of gallery items that match each query at each zeta."""
     sizes = np.bincount(matches.gallery_classes, minlength=len(matches.distances))
     near = np.flatnonzero(matches.distances <= max(zetas))  # few pairs of classes
     of_queries, of_items = np.divmod(near, len(sizes))

@@ -164,7 +164,7 @@ def test_what_cannot_be_ranked(sample_library):
         collect_captions(sample_library, "flickr8")
     with pytest.raises(MissingIds, match=f"clip.npz lacks 1 of {ids.size} captions, the first: {ids[-1]}"):
         take_rows(Embeddings(ids[:-1], vectors[:-1]), ids, "clip.npz")
-    with pytest.raises(MalformedRun, match=r"1 of .* captions have the zero vector"):
+    with pytest.raises(MalformedRun, match=r"1 of .* captions have a zero vector"):
         take_rows(Embeddings(ids, np.append(vectors[:-1], [[0, 0]], axis=0)), ids, "clip.npz")
     for position in ("first", -1, "-1", True):
         with pytest.raises(InvalidOption, match="query position"):
