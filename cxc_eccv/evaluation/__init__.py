@@ -1,19 +1,19 @@
-"""From a run and tasks to a report: four stages, called one after the other.
+"""Evaluates a run on tasks and makes a report, in four stages.
 
-:func:`~cxc_eccv.evaluation.calls.evaluate` reads from top to bottom as the walk does::
+:func:`~cxc_eccv.evaluation.calls.evaluate` calls them one after the other::
 
     run, "cxc", metrics, split
       | select    tasks() and metrics() of the registry -> Part: one direction of one task, its Plan, its Needs
-      | measure   errors, all at once: items the run lacks, items nobody knows, rankings that end too early;
-      |           then one pass of ranking.ranks_of_run: every Need learns what its metrics are computed from
-      | score     Need.score: values of queries -> their mean or median; intervals: images drawn again and again
+      | measure   all errors at once: items that the run lacks, unknown items, rankings that end too early;
+      |           then one pass of ranking.ranks_of_run, in which every Need reads the input of its metrics
+      | score     Need.score: values of queries -> their mean or median; intervals by bootstrap over images
       | report    numbers over a whole task, reasons, provenance -> Report
     report.json
 
-What "all" tasks cannot give is skipped with the reason; what was named and cannot be given is an error. An error of one
-metric is kept beside its need (``Need.errors``). :mod:`~cxc_eccv.evaluation.labels` puts what some sources of labels
-say in the place of a task's positives; :mod:`~cxc_eccv.evaluation.bounds` adds its readers to the pass, and asks the
-needs once they are finished. Nothing else of an evaluation knows of either.
+With "all" tasks, those that cannot be computed are skipped with the reason; for a named task this is an error. The
+error of one metric is kept in ``Need.errors``. :mod:`~cxc_eccv.evaluation.labels` replaces the positives of tasks by
+those of other sources; :mod:`~cxc_eccv.evaluation.bounds` adds readers to the pass and reads the finished needs. No
+other module depends on these two.
 """
 
 from cxc_eccv.evaluation.calls import check_request, evaluate, evaluate_rankings, report_of_ranks

@@ -1,4 +1,4 @@
-"""The public calls: a run, dicts of rankings, or ranks from elsewhere, to a report."""
+"""The public calls: they turn a run, dicts of rankings, or ranks into a report."""
 
 from __future__ import annotations
 
@@ -51,69 +51,64 @@ def evaluate(
 ) -> Report:
     """Score a run on tasks.
 
-    Every query ranks the whole gallery of its task, exactly. An item that ties with a positive counts as ranked above
-    it. Items of the run that no task needs are left out and counted in the provenance.
+    Every query ranks the whole gallery of its task, exactly; items that tie with a positive rank above it. Items of the
+    run that no task needs are ignored and counted in the provenance.
 
-    A part of the split can be scored, as if the rest of it had never been: galleries, queries and positives shrink to
-    that part, and every form of the report says so. Its numbers are higher than those on the whole split; no
-    leaderboard takes them, and they are compared with those on the same part alone. Images that ``encode`` could not
-    read and was told to skip are left out in this way by themselves.
+    A part of the split (``limit``, ``allow_missing``, or a run with images that ``encode`` skipped as unreadable) is
+    scored as if it were the whole split. Its numbers are higher than those on the whole split: every form of the report
+    names the part, leaderboards refuse it, and it compares only with reports on the same part.
 
-    With ``sources`` the positives of every task are what these say together, as if the tasks had been labelled so: for
-    the queries of the task, in its gallery and folds; what such sources cannot label is skipped. Every form of the
-    report says so, no leaderboard takes it, and it is compared with reports on the same labels alone.
+    ``sources`` replaces the positives of every task, for the queries of the task and within its gallery and folds.
+    Tasks without positives are skipped. Every form of the report names the sources, leaderboards refuse it, and it
+    compares only with reports on the same labels.
 
     Args:
-        run: embeddings, scores or rankings, as :func:`cxc_eccv.runs.load.load_run` gives them.
-        tasks: ``all`` for those that the run and the data allow, or names, each alone (``cxc``) or with a direction
+        run: embeddings, scores or rankings, as returned by :func:`cxc_eccv.runs.load.load_run`.
+        tasks: ``all`` for those that the run and the data allow, or names of tasks (``cxc``) or of their directions
             (``cxc/t2t``).
-        metrics: names (``recall_at_k``, ``recall_at_20``, ``median_rank``); None for each task's own, of which those
-            are skipped that rankings are not deep enough for.
+        metrics: names (``recall_at_k``, ``recall_at_20``, ``median_rank``); None for the default metrics of each task,
+            without those that need deeper rankings.
         split: ``validation`` or ``test``.
         data_dir: mirror folder, ``"sample"`` for the embedded sample, a Library, or None for ``CXC_ECCV_DATA``, else
             the download cache.
-        seed: of the bootstrap behind the intervals.
-        confidence: of the intervals; None for no intervals.
-        intervals: ``bootstrap`` over images, which keeps the captions of one image together; ``binomial``: Wilson's
-            interval for recall, as if queries were independent; ``binomial_images``: that with the number of images
-            in place of that of the queries, as some papers have it; the bootstrap for other metrics; or ``none``.
-        unjudged: what Entail@K does with a retrieved pair without a label: ``not_entailed`` counts it as 0,
-            ``leave_out`` takes the fraction among labelled pairs alone, a function of image ids and caption ids (or a
-            table with ``image_id``, ``caption_id``, ``label``; or ``ClassifierJudge``,
-            a trained classifier) says its label. Results state policy and coverage.
-        per_query: keep the value of every query in ``report.per_query``, and the run itself, so that ``report.save``
-            writes all that a comparison and the page need.
-        similarity: ``cosine`` or ``dot``; of embeddings. None for what the run file is meant for, and for cosine where
-            it does not say; the provenance records which was taken, and from where.
-        block_size: queries that one thread scores at once; None for about 80 MB of scores in all; of embeddings.
-        progress: show a bar when standard error is a terminal.
-        device: a torch device to score embeddings on, for example ``cuda``; None for NumPy on the processor.
-        name: what the model is called, in the report's title and in comparisons; None for what the run says.
-        limit: score the first images alone, so many in the order of their ids, and their captions: a first try.
-        allow_missing: score what the run has of the split, instead of refusing a run that lacks items; not for
-            rankings, which do not tell what their galleries lacked.
-        bounds: give each number of retrieval the lowest and the highest value that it would have under any labels of
-            the retrieved pairs that nobody judged (:attr:`cxc_eccv.types.reported.Result.bounds`); the page on pairs
-            without a label defines them.
-        bounds_depth: how many items of a query count as retrieved for bounds of a metric without K; None for 50.
-        probabilities: for expected values beside the bounds, how probable it is that an image with its captions entails
-            a caption: a function of image ids and caption ids, a table with ``image_id``, ``caption_id`` and
-            ``probability``, or the path of a Parquet file with these columns. None for those of the classifier that
-            ``unjudged`` is, where it has any.
-        sources: sources of labels that say together what is positive, in place of those of each task: ``coco``,
-            ``cxc``, ``eccv``, ``entailment``, and the names of the label files of the library that ``data_dir`` is.
-            None for what each task declares.
+        seed: seed of the bootstrap.
+        confidence: confidence level of the intervals; None for no intervals.
+        intervals: ``bootstrap`` over images, which keeps the captions of an image together; ``binomial`` for Wilson's
+            interval of recalls, which assumes independent queries; ``binomial_images`` for the same with the number of
+            images instead of queries, as in some papers; or ``none``. Other metrics always use the bootstrap.
+        unjudged: how Entail@K treats retrieved pairs without a label: ``not_entailed`` counts them as 0, ``leave_out``
+            takes the fraction among labelled pairs; a function of image ids and caption ids, a table with ``image_id``,
+            ``caption_id`` and ``label``, or a ``ClassifierJudge`` labels them. Results state policy and coverage.
+        per_query: keep the value of every query in ``report.per_query``, and the run, so that ``report.save`` writes
+            what comparisons and the HTML page need.
+        similarity: ``cosine`` or ``dot``, for embeddings; None for the similarity of the run file, or cosine. The
+            provenance records the similarity and who chose it.
+        block_size: queries that a thread scores at once, for embeddings; None for about 80 MB of scores in total.
+        progress: show a progress bar when standard error is a terminal.
+        device: torch device for embeddings, for example ``cuda``; None for NumPy on the CPU.
+        name: name of the model in the report; None for the name in the run.
+        limit: score only this many images, the first by id, with their captions.
+        allow_missing: score only the items of the split that the run has; not for rankings, as their galleries are not
+            known.
+        bounds: add to each result the lowest and highest value over all labels of its unjudged retrieved pairs
+            (:attr:`cxc_eccv.types.reported.Result.bounds`), as defined on the page about unjudged pairs.
+        bounds_depth: number of items of a query that count as retrieved, for metrics without K; None for 50.
+        probabilities: probabilities that an image with its captions entails a caption, which add expected values to the
+            bounds: a function of image ids and caption ids, a table with ``image_id``, ``caption_id`` and
+            ``probability``, or the path of a Parquet file with these columns. None for those of ``unjudged``, if it is
+            a classifier.
+        sources: sources of labels that define the positives instead of those of each task: ``coco``, ``cxc``, ``eccv``,
+            ``entailment``, and names of label files of the library. None for the sources that each task declares.
 
     Returns:
-        One result per task, direction and metric; ``report.skipped`` says which were left out and why.
+        One result per task, direction and metric; ``report.skipped`` gives the reason for each one left out.
 
     Raises:
-        UnknownName: no such task, direction, metric, split or similarity.
-        InvalidOption: an option out of range, a name that is no line of text, a task that was named and cannot be
-            computed, or ``similarity``, ``block_size`` or ``device`` for scores or rankings.
-        RunError: the run lacks items that a task needs or has items that the data does not know; rankings are too
-            short for a metric that was named, or for all of a task that was named. Everything that can be told before
-            the pass over scores or rankings is told then, a line each.
+        UnknownName: a task, direction, metric, split or similarity is unknown.
+        InvalidOption: an option is out of range, a named task cannot be computed, ``name`` is not a line of text, or
+            ``similarity``, ``block_size`` or ``device`` is set for scores or rankings.
+        RunError: the run lacks items that a task needs or has unknown items; or rankings are too short for a named
+            metric, or for all metrics of a named task. Errors that can be found before the pass are raised together.
         DataError: a raw file is missing or malformed.
 
     Example:
@@ -129,10 +124,10 @@ def evaluate(
         (['cxc/t2t/recall_at_1', 'cxc/t2t/recall_at_5'], 'the run has no images')
     """
     if not isinstance(run, Run):
-        raise MalformedRun(f"{run!r:.60} is no run; read a file with load_run, or give arrays or dicts to one")
+        raise MalformedRun(f"{run!r:.60} is not a run; read a file with load_run, or make a run from arrays or dicts")
     if isinstance(run, RankingsRun) and run.corpus is not None:
         raise InvalidOption(
-            f"{run.path or 'run'}: ranks images by {run.corpus}, which no task does; cxc-eccv explain takes this file"
+            f"{run.path or 'run'}: ranks images by {run.corpus}, which no task does; use cxc-eccv explain for this file"
         )
     scoring = choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
     check_split(split)
@@ -140,7 +135,7 @@ def evaluate(
     model = name_model(run, name)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     options = {"block_size": block_size, "progress": progress, "device": device}
-    with one_blas_thread():  # threads of its own, waiting for the next product, would take time from ours
+    with one_blas_thread():  # idle BLAS threads would slow down our threads
         chosen = select(run, tasks, library, split, metrics, limit=limit, allow_missing=allow_missing, sources=sources)
         parts, left_out = chosen.parts, chosen.restriction.facts
         faults = find_faults(run, parts, library, named=tasks != "all", strict=metrics is not None)
@@ -172,7 +167,7 @@ def check_request(
     name: str | None = None,
     **settings: Any,  # noqa: ANN401 - those of evaluate
 ) -> None:
-    """Raise what :func:`evaluate` would raise of its options and raw files, before a model is encoded."""
+    """Raise the errors of options and raw files that :func:`evaluate` would raise, before a model is encoded."""
     check_split(split)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     content = library.karpathy(split)
@@ -186,14 +181,14 @@ def check_request(
 
 
 def _refuse_empty_tasks(report: Report, tasks: str | Sequence[str]) -> None:
-    """A task that was named and of which nothing could be computed is an error."""
+    """Raise an error for every named task of which nothing was computed."""
     if tasks == "all":
         return
     computed = {result.task for result in report.results}
     reasons = {key: reason for key, reason in report.skipped.items() if key.partition("/")[0] not in computed}
     names = dict.fromkeys(key.partition("/")[0] for key in reasons)
-    own = {name: [reason for key, reason in reasons.items() if key.startswith(f"{name}/")] for name in names}
-    raise_all(refuse_to_compute(name, why) for name, why in own.items())
+    by_task = {name: [reason for key, reason in reasons.items() if key.startswith(f"{name}/")] for name in names}
+    raise_all(refuse_to_compute(name, why) for name, why in by_task.items())
 
 
 def evaluate_rankings(
@@ -202,11 +197,10 @@ def evaluate_rankings(
     tasks: str | Sequence[str] = "all",
     **options: Any,  # noqa: ANN401 - those of evaluate
 ) -> Report:
-    """Score rankings given as dicts, the first two arguments of ``compute_all_metrics`` in the eccv_caption package.
+    """Score rankings in dicts, the first two arguments of ``compute_all_metrics`` in the eccv_caption package.
 
-    Its ``coco_1k``, ``coco_5k`` and ``eccv`` metrics are those of the tasks of these names, its ``cxc`` recalls those
-    of ``cxc_rated``. Whole rankings give all of them; rankings cut short give those they are deep enough for, and the
-    report says which were skipped.
+    Its ``coco_1k``, ``coco_5k`` and ``eccv`` metrics are those of ``coco_1k``, ``coco_5k`` and ``eccv_caption`` here,
+    its ``cxc`` recalls those of ``cxc_rated``. Metrics that need deeper rankings are skipped, as the report says.
 
     Args:
         i2t: image id to ranked caption ids, best first.
@@ -215,8 +209,8 @@ def evaluate_rankings(
         **options: as in :func:`evaluate`.
 
     Raises:
-        RunError: an empty dict, ids that are no whole numbers, repeated or unknown, queries that are missing, rankings
-            too short for what was named.
+        RunError: a dict is empty; ids are not integers, repeated or unknown; queries are missing; or rankings are too
+            short for a named metric or task.
 
     Example:
         >>> from cxc_eccv.sources.library import Library
@@ -239,19 +233,19 @@ def report_of_ranks(
     skipped: Mapping[str, str] | None = None,
     **provenance: Any,  # noqa: ANN401 - recorded as they are
 ) -> Report:
-    """Score ranks and report them, with those metrics that ranks suffice for.
+    """Make a report from ranks, with the metrics that need only ranks.
 
     Args:
         ranked: ``task/direction`` to the judgments and the ranks of their positives.
-        library: the raw sources the judgments came from.
-        split: of the judgments.
-        metrics: names (``recall_at_k``, ``recall_at_20``, ``median_rank``); None for each task's own.
+        library: the raw sources of the judgments.
+        split: split of the judgments.
+        metrics: names (``recall_at_k``, ``recall_at_20``, ``median_rank``); None for the default metrics of each task.
         settings: seed, intervals, per-query values; None for the defaults.
-        skipped: task or task/direction to the reason why it is not among ``ranked``.
+        skipped: task or task/direction to the reason why it is not in ``ranked``.
         **provenance: further entries of the provenance, for example ``model``.
 
     Raises:
-        UnknownName: no such task, metric or split.
+        UnknownName: a task, metric or split is unknown.
 
     Example:
         >>> from cxc_eccv.types import PositiveRanks

@@ -1,4 +1,4 @@
-"""An evaluation on other labels: what some sources say together takes the place of the positives of every task."""
+"""Evaluation on other labels: positives of chosen sources replace those of every task."""
 
 from __future__ import annotations
 
@@ -24,49 +24,52 @@ OTHERS = {
     "rated_pairs": "rated pairs",
     "comparisons": "compared captions",
 }
-"""What metrics need, as in ``Spec.needs``, that is no list of positives."""
+"""Needs of metrics, as in ``Spec.needs``, that are not lists of positives."""
 
 
 def check_sources(sources: str | Sequence[str], library: Library, split: str) -> tuple[str, ...]:
-    """The sources of labels in their own order; what a machine says is none of them."""
+    """The named sources of labels in their declared order; labels of models are refused."""
     sources = [sources] if isinstance(sources, str) else sources
     known = [name for name, source in sources_of(library).items() if source.official]
     if not sources:
-        raise InvalidOption(f"sources (--sources) names none; choose among {', '.join(known)}")
+        raise InvalidOption(f"sources (--sources) is empty; choose among {', '.join(known)}")
     for name in sources:
         if name not in known:
-            raise UnknownName("source of labels (declared, or of a file that labels (--labels) names)", name, known)
+            raise UnknownName("source of labels (declared, or from a label file (--labels))", name, known)
         if list(sources).count(name) > 1:
-            raise InvalidOption(f"sources (--sources) names {name} twice")
+            raise InvalidOption(f"sources (--sources) has {name} twice; name it once")
         if all(gather(library, split, direction, name, Thresholds()) is None for direction in DIRECTIONS):
             raise InvalidOption(f"sources (--sources): {name} has no labels of the {split} split; leave it out")
     return tuple(name for name in known if name in sources)
 
 
 def describe_sources(sources: Sequence[str], library: Library, split: str) -> dict[str, Any]:
-    """What a report says of the labels that it is on: the sources, and of each label file whose it is."""
+    """The entry of a report about its labels: the sources, and facts about each label file."""
     files = {name: library.labels(name, split) for name in sources if name in library.label_names}
-    told = {name: {**found.told, "sha256": sha256_of(found.path)} for name, found in files.items() if found is not None}
-    return {"sources": list(sources), "policy": "union", "files": told}
+    facts = {name: {**file.told, "sha256": sha256_of(file.path)} for name, file in files.items() if file is not None}
+    return {"sources": list(sources), "policy": "union", "files": facts}
 
 
 def why_not_relabelled(task: Task) -> str | None:
-    """Why other labels cannot take the place of a task's own, or None."""
+    """Why other labels cannot replace those of a task, or None."""
     if task.serves in OTHERS:
         return _refusal(task.serves)
     if task.collection is not COCO:
-        return f"sources of labels know COCO's pairs, and it has those of {task.collection.name}; leave sources out"
+        return (
+            f"sources of labels are for COCO's pairs, and this task has those of {task.collection.name}; leave out "
+            "sources (--sources)"
+        )
     return None
 
 
 def _refusal(need: str) -> str:
-    return f"sources of labels stand in for positives, and these are {OTHERS[need]}; leave sources (--sources) out"
+    return f"sources of labels replace positives, but this needs {OTHERS[need]}; leave out sources (--sources)"
 
 
 def drop_other_labels(
     task: Task, parts: Mapping[str, tuple[Variant, ...]]
 ) -> tuple[dict[str, tuple[Variant, ...]], dict[str, str]]:
-    """The metrics of each part that positives suffice for; and key to reason of the parts and metrics that are not."""
+    """The metrics of each part that need only positives; and key to reason for the other parts and metrics."""
     kept, reasons = {}, {}
     for part, variants in parts.items():
         lost = {variant.label: variant.spec.needs for variant in variants if variant.spec.needs in OTHERS}
@@ -79,7 +82,7 @@ def drop_other_labels(
 
 
 def relabel(task: Task, sources: tuple[str, ...]) -> Task:
-    """The task with the positives that the sources name, for its own queries and among its own gallery."""
+    """The task with the positives of the sources, for its queries and within its gallery."""
     keeps = set(task.label_sources) <= set(sources)
     directions = {
         direction: partial(_merge_for, task=task, direction=direction, sources=sources, keeps_unreachable=keeps)
@@ -97,7 +100,7 @@ def _merge_for(
     sources: tuple[str, ...],
     keeps_unreachable: bool,
 ) -> Judgments:
-    """Positives outside a query's fold are none; those outside the gallery count where a named source is their own."""
+    """Merged positives within each query's fold; unreachable ones count if all sources of the task are named."""
     judged = task.judgments(library, split, direction)
     queries, items = library.once(
         ("positives", split, direction, sources), lambda: _find_positives(library, split, direction, sources)
@@ -110,7 +113,7 @@ def _merge_for(
     unreachable = judged.unreachable if keeps_unreachable else np.zeros_like(judged.unreachable)
     left = np.bincount(rows[kept], minlength=judged.query_ids.size) + unreachable > 0
     if not left.any():
-        raise NotApplicable(f"{', '.join(sources)} name no positive of its queries")
+        raise NotApplicable(f"{', '.join(sources)} have no positive of its queries")
     merged = Judgments.from_pairs(
         judged.query_ids[left],
         judged.gallery_ids,

@@ -1,4 +1,4 @@
-"""One pass over a run, in which all needs are met; and before it, what is wrong with the run: its items, its depths."""
+"""One pass over a run for all needs, and checks of the run's items and depths before it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def measure(
     bounds: BoundsOfNeeds | None = None,
     **options: Any,  # noqa: ANN401 - those of ranks_of_run
 ) -> None:
-    """Let every need learn what its metrics are computed from, in one pass over a run as the tasks see it."""
-    for seen, parts_of_view in _group_by_view(run, parts):
+    """Let every need read the input of its metrics, in one pass over each view of the run."""
+    for viewed, parts_of_view in _group_by_view(run, parts):
         needs = [need for part in parts_of_view for need in part.needs]
         judgments = {name: (need.direction, judged) for need in needs for name, judged in need.requests.items()}
         readers: dict[str, list[RowReader]] = {}
@@ -45,16 +45,16 @@ def measure(
             if reading := [*need.readers, *(() if bounds is None else bounds.readers(need))]:
                 readers.setdefault(need.direction, []).extend(reading)
         altered = {part.task.altered for part in parts_of_view} - {""}
-        ranked = add_altered(seen, altered, similarity) if altered else seen
+        ranked = add_altered(viewed, altered, similarity) if altered else viewed
         ranks = ranks_of_run(ranked, judgments, readers=readers, similarity=similarity, **options)
         for need in needs:
-            need.learn(seen, ranks, similarity)
+            need.learn(viewed, ranks, similarity)
     if bounds is not None:
         bounds.settle()
 
 
 def _group_by_view(run: Run, parts: Sequence[Part]) -> list[tuple[Run, list[Part]]]:
-    """The run as tasks see it, and the parts of all that see it so; for most tasks that is the run itself."""
+    """Each distinct view of the run by tasks, with the parts of these tasks; most tasks see the run itself."""
     views: dict[Callable[[Run], Run], list[Part]] = {}
     for part in parts:
         views.setdefault(part.task.view, []).append(part)
@@ -62,22 +62,22 @@ def _group_by_view(run: Run, parts: Sequence[Part]) -> list[tuple[Run, list[Part
 
 
 def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: bool, strict: bool) -> list[CxcEccvError]:
-    """All that is wrong with a run, as far as it can be told before the long pass."""
+    """All errors of a run that can be found before the long pass."""
     missing: list[CxcEccvError] = []
     unknown: list[CxcEccvError] = []
-    further = [own.collection for own in tasks().values() if own.collection.named_by(run)]
-    for seen, own in _group_by_view(run, parts):
-        needs = [need for part in own for need in part.needs]
-        collections = {part.task.collection for part in own} | {one for one in further if one.at_hand(library)}
-        if all(one.arrays for one in collections):  # they may stand beside the vectors of any split
-            every = {known.collection for known in tasks().values()}
-            collections |= {one for one in every if not one.arrays and one.at_hand(library)}
-        missing += find_missing_ids(seen, needs)
-        unknown += find_unknown_ids(seen, needs, library, collections)
+    all_collections = [task.collection for task in tasks().values()]
+    further = {each for each in all_collections if each.named_by(run) and each.at_hand(library)}
+    for viewed, parts_of_view in _group_by_view(run, parts):
+        needs = [need for part in parts_of_view for need in part.needs]
+        collections = {part.task.collection for part in parts_of_view} | further
+        if all(each.arrays for each in collections):  # such arrays may accompany the vectors of any split
+            collections |= {each for each in all_collections if not each.arrays and each.at_hand(library)}
+        missing += find_missing_ids(viewed, needs)
+        unknown += find_unknown_ids(viewed, needs, library, collections)
     for kind in sorted({part.task.altered for part in parts} - {""}):
-        own = [part for part in parts if part.task.altered == kind]
-        captions = collect_ids("captions", [need for part in own for need in part.needs])
-        known = _read_known_ids("captions", library, [part.task.collection for part in own])
+        of_kind = [part for part in parts if part.task.altered == kind]
+        captions = collect_ids("captions", [need for part in of_kind for need in part.needs])
+        known = _read_known_ids("captions", library, [part.task.collection for part in of_kind])
         missing += find_altered_faults(run, kind, captions, known)
     if missing or not (named or strict) or not isinstance(run, RankingsRun):
         return missing + unknown
@@ -86,22 +86,22 @@ def find_faults(run: Run, parts: Sequence[Part], library: Library, *, named: boo
         for part in parts
     }
     if strict:
-        return unknown + [error for own in shallow.values() for error in own.values()]
+        return unknown + [error for by_label in shallow.values() for error in by_label.values()]
     errors: list[CxcEccvError] = []
     for name in dict.fromkeys(part.task.name for part in parts):
-        own = [part for part in parts if part.task.name == name]
-        if all(variant.label in shallow[part.key] for part in own for variant, _ in part.needs_of_variants):
-            errors.append(refuse_to_compute(name, [str(e) for part in own for e in shallow[part.key].values()]))
+        of_task = [part for part in parts if part.task.name == name]
+        if all(variant.label in shallow[part.key] for part in of_task for variant, _ in part.needs_of_variants):
+            errors.append(refuse_to_compute(name, [str(e) for part in of_task for e in shallow[part.key].values()]))
     return unknown + errors
 
 
 def refuse_to_compute(task: str, reasons: Iterable[str]) -> RunTooShallow:
-    """The error of a task that was named and of which nothing can be computed."""
+    """The error for a named task of which nothing can be computed."""
     return RunTooShallow(f"{task} cannot be computed: " + "; ".join(dict.fromkeys(reasons)))
 
 
 def find_missing_ids(run: Run, needs: Sequence[Need[Any]]) -> list[CxcEccvError]:
-    """An error for each side, or direction of rankings, that lacks items."""
+    """An error for each side, or each direction of rankings, that lacks items."""
     if isinstance(run, RankingsRun):
         queries: dict[str, list[IntArray]] = {}
         for need in needs:
@@ -124,7 +124,7 @@ def find_missing_ids(run: Run, needs: Sequence[Need[Any]]) -> list[CxcEccvError]
 def find_unknown_ids(
     run: Run, needs: Sequence[Need[Any]], library: Library, collections: Iterable[Collection]
 ) -> list[CxcEccvError]:
-    """An error for each side of a run with items that the data does not know; they may be all that is wrong with it."""
+    """An error for each side of a run with items that are not in the data."""
     errors: list[CxcEccvError] = []
     for side in SIDES if needs else ():
         ids = run.ids(side)
@@ -139,18 +139,18 @@ def find_unknown_ids(
 
 
 def collect_ids(side: str, needs: Iterable[Need[Any]]) -> IntArray:
-    """(N,) distinct ids of a side that are queries or gallery items; altered captions are of no side."""
+    """(N,) distinct ids of a side that are queries or gallery items, without altered captions."""
     ids = [np.empty(0, dtype=np.int64)]
     for need in needs:
         query_side, gallery_side = sides_of(need.direction)
         ids += [need.query_ids] * (query_side == side) + [need.gallery_ids] * (gallery_side == side)
-    found = distinct_of(np.concatenate(ids))
-    return found[~is_altered(found)]
+    distinct = distinct_of(np.concatenate(ids))
+    return distinct[~is_altered(distinct)]
 
 
 def _read_known_ids(side: str, library: Library, collections: Iterable[Collection]) -> IntArray:
     try:
-        splits = [own.content(library, split) for own in set(collections) for split in own.splits(library)]
+        splits = [each.content(library, split) for each in set(collections) for split in each.splits(library)]
     except SourceMissing:
         return np.empty(0, dtype=np.int64)
     if side == "images":

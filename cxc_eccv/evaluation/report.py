@@ -1,7 +1,4 @@
-"""From what was measured to a report: values of queries first, then what they come to, intervals, and provenance.
-
-Intervals are a bootstrap over images that keeps the captions of one image together, or Wilson's.
-"""
+"""Makes a report from finished needs: values of queries, their aggregates, intervals, and provenance."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ def make_report(
     skipped: Mapping[str, str] | None = None,
     **provenance: Any,  # noqa: ANN401 - recorded as they are
 ) -> Report:
-    """Score what was measured and report it."""
+    """Score the finished needs of all parts and make the report."""
     for part in parts:
         for need in part.needs:
             if need.caution:
@@ -63,7 +60,7 @@ def make_report(
 def _score_tasks(
     parts: Sequence[Part], scorer: Scorer, bounds: BoundsOfNeeds | None, reasons: dict[str, str]
 ) -> list[Scored]:
-    """All numbers, those over a whole task behind those of its parts; why some are lacking goes to ``reasons``."""
+    """All results, those of a whole task after its parts; adds reasons for missing ones to ``reasons``."""
     with one_blas_thread(), ThreadPoolExecutor(workers()) as pool:
         scored = list(pool.map(scorer.score, parts))
     rows: list[Scored] = []
@@ -88,14 +85,14 @@ def _score_tasks(
 
 
 class Scorer:
-    """Turns what was measured into the numbers of a report."""
+    """Computes the results of finished needs, with intervals and bounds."""
 
     def __init__(self, library: Library, split: str, settings: Settings, bounds: BoundsOfNeeds | None = None) -> None:
         self._library, self._split, self._settings, self._bounds = library, split, settings, bounds
         self._draws = None if settings.level is None else Draws(settings.seed)
 
     def score(self, part: Part) -> list[Scored]:
-        """All metrics of one part that can be computed, in their order."""
+        """Results of all metrics of one part that can be computed, in their order."""
         settings = self._settings.on(self._library, self._split, part.task.collection)
         rows: list[Scored] = []
         for variant, need in part.needs_of_variants:
@@ -109,12 +106,12 @@ class Scorer:
         return [self._with_interval(row) for row in self._resample(part, rows)]
 
     def _resample(self, part: Part, rows: Sequence[Scored]) -> list[Scored]:
-        """Find the images behind queries and draw them; metrics over the same queries are drawn together."""
+        """Add samples over drawn images; metrics over the same queries share the draws."""
         groups: dict[int, list[tuple[int, QueryValues]]] = {}
         for place, row in enumerate(rows):
             if row.queries is not None:
                 groups.setdefault(id(row.queries.ids), []).append((place, row.queries))
-        found, direction = list(rows), part.needs[0].direction
+        resampled, direction = list(rows), part.needs[0].direction
         for group in groups.values():
             first = group[0][1]
             images = first.images
@@ -123,8 +120,8 @@ class Scorer:
             aggregates = [rows[place].variant.spec.aggregate for place, _ in group]
             samples = self._draw(images, first.among, aggregates, [queries.values for _, queries in group])
             for (place, _), drawn in zip(group, samples, strict=True):
-                found[place] = replace(rows[place], images=images, samples=drawn)
-        return found
+                resampled[place] = replace(rows[place], images=images, samples=drawn)
+        return resampled
 
     def _draw(
         self, images: IntArray, among: IntArray | None, aggregates: Sequence[str], values: Sequence[FloatArray]
@@ -133,9 +130,9 @@ class Scorer:
         if self._draws is None:
             return [None] * len(values)
         bootstrap, named = ClusterBootstrap(images, self._draws, among), list(zip(aggregates, values, strict=True))
-        averaged = [own for aggregate, own in named if aggregate == "mean"]
+        averaged = [column for aggregate, column in named if aggregate == "mean"]
         means = iter(bootstrap.means(np.stack(averaged, axis=1)) if averaged else ())
-        return [next(means) if aggregate == "mean" else bootstrap.medians(own) for aggregate, own in named]
+        return [next(means) if aggregate == "mean" else bootstrap.medians(column) for aggregate, column in named]
 
     def _with_interval(self, row: Scored) -> Scored:
         level, kind = self._settings.level, self._settings.intervals
@@ -152,7 +149,7 @@ class Scorer:
 def images_behind(
     query_ids: IntArray, library: Library, split: str, direction: str, collection: Collection = COCO
 ) -> IntArray:
-    """(Q,) image id of each query: its own id, or that of the image a caption was written for."""
+    """(Q,) image id of each query: its id, or the image for which the caption was written."""
     if direction.startswith("i"):
         return query_ids
     content = collection.content(library, split)
@@ -160,19 +157,19 @@ def images_behind(
 
 
 def _describe_judge(parts: Sequence[Part], settings: Settings) -> dict[str, Any]:
-    """The entry ``unjudged`` of the provenance: who labelled pairs that nobody judged, and how many of each part."""
+    """The entry ``unjudged`` of the provenance: who labelled unjudged pairs, and how many of each part."""
     if not isinstance(settings.unjudged, Judge):
         return {}
     asked: dict[str, int] = {}
     for part in parts:
         for need in part.needs:
-            if isinstance(need, TopItems) and need.asked:
-                asked[part.key] = max(need.asked, asked.get(part.key, 0))
+            if isinstance(need, TopItems) and need.n_asked:
+                asked[part.key] = max(need.n_asked, asked.get(part.key, 0))
     return {"unjudged": {**settings.unjudged.facts, "pairs": asked}}
 
 
 def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: ANN401 - recorded as they are
-    """Versions and data of a report; no date and no machine, so that equal inputs give equal reports."""
+    """Versions and data of a report, without date and machine, so that equal inputs give equal reports."""
     modified = library.modified_files()
     return {
         "package": {"name": "cxc_eccv", "version": cxc_eccv.__version__},
@@ -189,18 +186,19 @@ def provenance_of(library: Library, **entries: Any) -> dict[str, Any]:  # noqa: 
 
 
 def describe_run(run: Run, parts: Iterable[Part]) -> dict[str, Any]:
-    """What a report says of the run: kind, file, hash, sizes, and how many of its items no task needed."""
+    """The entry of a report about the run: kind, file, hash, sizes, and how many of its items no task needs."""
     views, facts = [(part.task.view(run), part.needs) for part in parts], run.facts()
     for side in SIDES:
         if side in facts:
-            needs = [need for seen, own in views if seen is run or seen.ids(side) is run.ids(side) for need in own]
+            same = [needs for view, needs in views if view is run or view.ids(side) is run.ids(side)]
+            needs = [need for of_part in same for need in of_part]
             used = positions_of(run.ids(side), collect_ids(side, needs))[1]
             facts[side] = {**facts[side], "outside_the_tasks": int((~used).sum())}
     return facts
 
 
 def name_model(run: Run, name: str | None) -> dict[str, str]:
-    """The entry ``model`` of the provenance: the name given, else what the run says, else none."""
+    """The entry ``model`` of the provenance: the given name, else that of the run, else nothing."""
     if name is not None:
         check_name("evaluate", name, InvalidOption)
         return {"model": name}
@@ -210,7 +208,7 @@ def name_model(run: Run, name: str | None) -> dict[str, str]:
 def choose_similarity(
     run: Run, *, similarity: str | None, block_size: int | None = None, device: str | None = None
 ) -> dict[str, str | None]:
-    """By which similarity a run is scored, and who said so; None for both where it is no matter of vectors."""
+    """The similarity and who chose it, as entries of the provenance; None for runs without vectors."""
     if not isinstance(run, EmbeddingsRun):
         refuse_embedding_options(run, similarity=similarity, block_size=block_size, device=device)
         return {"similarity": None, "similarity_from": None}

@@ -1,4 +1,4 @@
-"""report.json and per_query.parquet: reports as text and files, strictly read; values of queries as a table."""
+"""Reads and writes report.json, strictly, and makes the table of per_query.parquet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from cxc_eccv.types.strict_json import (
 
 REPORT, PER_QUERY = "report.json", "per_query.parquet"
 REPORT_FOLDER = "report"
-"""Folder of a trained model's report, within the model's."""
+"""Folder of a report within the folder of a trained model."""
 
 
 def report_to_json(report: Report) -> str:
@@ -51,7 +51,7 @@ def report_to_json(report: Report) -> str:
 
 
 def report_from_json(text: str) -> Report:
-    """The report that :func:`report_to_json` wrote."""
+    """The report of a text from :func:`report_to_json`."""
     try:
         content = decode_json(text)
     except ValueError as error:
@@ -60,7 +60,7 @@ def report_from_json(text: str) -> Report:
 
 
 def _make_entry(result: Result) -> dict[str, Any]:
-    """Bounds stand there only where they were asked for."""
+    """The JSON entry of a result, without ``bounds`` if it has none."""
     entry = {"key": result.key, **dataclasses.asdict(result)}
     return entry if result.bounds is not None else {name: entry[name] for name in entry if name != "bounds"}
 
@@ -71,22 +71,22 @@ def write_report(path: Path, report: Report) -> None:
 
 
 def read_report(path: Path) -> Report:
-    """The report of a ``report.json``, without per-query values; a DataError names the file."""
+    """The report of a ``report.json``, without per-query values; raises DataError."""
     try:
         return report_from_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}). Give what evaluate --output wrote.") from None
+        raise DataError(f"{path}: cannot be read ({error}). Give a report that evaluate --output wrote.") from None
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
 
 
 def find_report(path: Path) -> Path:
-    """The ``report.json`` that a path means: the file itself, or that of a folder, or of a trained model's folder."""
+    """The ``report.json`` at a path: the file itself, or that in a folder, or in the folder of a trained model."""
     places = [path / REPORT, path / REPORT_FOLDER / REPORT] if path.is_dir() else [path]
-    found = [place for place in places if place.is_file()]
-    if len(found) > 1:
-        raise InvalidOption(f"{path} holds {REPORT} and {REPORT_FOLDER}/{REPORT}. Name the one that you mean.")
-    return (found or places)[0]
+    files = [place for place in places if place.is_file()]
+    if len(files) > 1:
+        raise InvalidOption(f"{path} holds both {REPORT} and {REPORT_FOLDER}/{REPORT}; name one of the two files")
+    return (files or places)[0]
 
 
 NAME = pa.dictionary(pa.int32(), pa.string())
@@ -106,8 +106,8 @@ PER_QUERY_SCHEMA = pa.schema(
 def per_query_table(scored: Sequence[Scored]) -> pa.Table:
     """One row per metric and query, in the order of the report.
 
-    ``best_rank`` is that of the query's best positive, null where none was found or no positives are ranked;
-    ``cluster`` the image behind the query, by which intervals resample.
+    ``best_rank`` is the rank of the query's best positive, or null; ``cluster`` is the image of the query, which
+    intervals resample.
     """
     batches = []
     for row in scored:
@@ -124,7 +124,7 @@ def per_query_table(scored: Sequence[Scored]) -> pa.Table:
 
 SCHEMA = 1
 ROUNDING = 1e-9
-EDITED = "; the file was edited. Evaluate again."
+EDITED = "; the file was edited, so evaluate again"
 
 RESULT: Mapping[str, Kind] = {
     **dict.fromkeys(("key", "task", "direction", "metric"), TEXT),
@@ -162,7 +162,7 @@ PROVENANCE = Loose(
         "unjudged": {"model": TEXT, "pairs": Each(COUNT), "cautions": [TEXT]},
     }
 )
-"""Entries that somebody reads; others are only shown."""
+"""Entries that the code reads; others are only shown."""
 
 CONTENT: Mapping[str, Shape] = {
     "results": [MAPPING],
@@ -173,10 +173,10 @@ CONTENT: Mapping[str, Shape] = {
 
 
 def report_of(content: object) -> Report:
-    """The report that JSON content describes."""
+    """The report in decoded JSON; raises DataError."""
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-        found = content.get("schema") if isinstance(content, dict) else content
-        raise DataError(f"not a report.json of schema {SCHEMA}: schema is {shown(found)}")
+        schema = content.get("schema") if isinstance(content, dict) else content
+        raise DataError(f"not a report.json of schema {SCHEMA}: schema is {shown(schema)}")
     try:
         check_shape(content, CONTENT)
     except JsonFault as fault:
@@ -204,7 +204,7 @@ def _result(entry: Mapping[str, Any]) -> Result:
 def _check_entries(entry: Mapping[str, Any], kinds: Mapping[str, Kind], place: str, optional: tuple[str, ...]) -> None:
     unknown = [name for name in entry if name not in kinds]
     if unknown:
-        raise DataError(f"{place}: {shown(unknown[0])} is no entry of a report{EDITED}")
+        raise DataError(f"{place}: {shown(unknown[0])} is not an entry of a report{EDITED}")
     for name, kind in kinds.items():
         value = entry.get(name)
         if not (kind.holds(value) or (value is None and name in optional)):
@@ -215,7 +215,7 @@ def _check_entries(entry: Mapping[str, Any], kinds: Mapping[str, Kind], place: s
 def _check_result(result: Result) -> None:
     name = shown(result.key)
     if (result.low is None) != (result.high is None) or result.ties > result.n_queries:
-        raise DataError(f"results, {name}: half an interval, or more ties than queries{EDITED}")
+        raise DataError(f"results, {name}: has half an interval, or more ties than queries{EDITED}")
     if result.low is not None and result.high is not None and result.low > result.high:
         raise DataError(f"{name}: its interval begins at {result.low} and ends at {result.high}{EDITED}")
     low, high = _range(result.metric)
@@ -228,7 +228,7 @@ def _check_result(result: Result) -> None:
 
 
 def _range(metric: str) -> tuple[float, float]:
-    """Lowest and highest value of a metric; those of any number where this version does not know it."""
+    """Lowest and highest value of a metric; infinite if this version does not know the metric."""
     try:
         spec, _ = metric_variants(metric.removesuffix(SPREAD))
     except UnknownName:
@@ -237,14 +237,15 @@ def _range(metric: str) -> tuple[float, float]:
     return low, math.inf if high is None else high
 
 
-def _check_over_unjudged(result: Result, own: Bounds) -> None:
-    """The usual number is what the known labels make of it, and the expected one is between the bounds, too."""
-    low, high = own.low - ROUNDING * abs(own.low), own.high + ROUNDING * abs(own.high)
-    numbers = [own.low, result.value, own.high, *([] if own.expected is None else [own.expected])]
-    if not all(low <= number <= high for number in numbers) or own.unjudged > own.retrieved or not own.retrieved:
+def _check_over_unjudged(result: Result, bounds: Bounds) -> None:
+    """Raise DataError unless the value and the expected value lie between the bounds."""
+    low, high = bounds.low - ROUNDING * abs(bounds.low), bounds.high + ROUNDING * abs(bounds.high)
+    numbers = [bounds.low, result.value, bounds.high, *([] if bounds.expected is None else [bounds.expected])]
+    impossible = bounds.unjudged > bounds.retrieved or not bounds.retrieved
+    if impossible or not all(low <= number <= high for number in numbers):
         raise DataError(
-            f"results, {shown(result.key)}: its bounds {own.low} and {own.high} over {own.unjudged} of {own.retrieved} "
-            f"pairs cannot be those of its value{EDITED}"
+            f"results, {shown(result.key)}: its bounds {bounds.low} and {bounds.high} over {bounds.unjudged} of "
+            f"{bounds.retrieved} pairs do not fit its value{EDITED}"
         )
 
 
@@ -252,10 +253,10 @@ def _check_scores(scores: Mapping[str, Any], results: tuple[Result, ...]) -> Non
     values: dict[str, float] = {}
     for result in results:
         if result.key in values:
-            raise DataError(f"results: {shown(result.key)} is there twice{EDITED}")
+            raise DataError(f"results: {shown(result.key)} occurs twice{EDITED}")
         values[result.key] = result.value
     if set(scores) != set(values):
-        raise DataError(f"scores and results name different metrics{EDITED}")
+        raise DataError(f"scores and results have different metrics{EDITED}")
     for key, value in values.items():
         if type(scores[key]) is not float or scores[key] != value:
-            raise DataError(f"scores say {shown(key)} is {shown(scores[key])}, results say {value!r}{EDITED}")
+            raise DataError(f"{shown(key)} is {shown(scores[key])} in scores and {value!r} in results{EDITED}")

@@ -1,4 +1,4 @@
-"""What is evaluated: tasks, parts and metrics, on all of a split or on a part of it, and why others cannot be."""
+"""Selects the tasks, parts and metrics to compute, on a split or a part of it, and gives reasons for others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from cxc_eccv import registry
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, SourceMissing, UnknownName
 from cxc_eccv.evaluation.labels import check_sources, drop_other_labels, relabel, why_not_relabelled
 from cxc_eccv.evaluation.needs import NEEDS, Need, Variant
 from cxc_eccv.judgments.plausible import CategoryMatches
-from cxc_eccv.registry import metric_variants, task, tasks
+from cxc_eccv.registry import metric_variants, tasks
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.runs.altered import why_no_altered
 from cxc_eccv.runs.record import read_record
@@ -28,21 +29,21 @@ class Plan:
     """The metrics of one task."""
 
     task: Task
-    parts: Mapping[str, tuple[Variant, ...]]  # by direction or kind of rated pairs; those over all of them under ""
-    strict: bool  # the user named the metrics, so that each must be computed
+    parts: Mapping[str, tuple[Variant, ...]]  # by direction or kind of rated pairs; "" for the whole task
+    strict: bool  # whether the user named the metrics, so that each must be computed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """One part of one task: its metrics, and what they are computed from."""
+    """One part of one task: its metrics and their needs."""
 
     plan: Plan
-    name: str  # empty for all directions together
+    name: str  # empty for the whole task
     needs: tuple[Need[Any], ...]
 
     @property
     def task(self) -> Task:
-        """The declaration."""
+        """The declaration of the task."""
         return self.plan.task
 
     @property
@@ -52,13 +53,13 @@ class Part:
 
     @property
     def needs_of_variants(self) -> list[tuple[Variant, Need[Any]]]:
-        """Each metric, in the order of the plan, with what it is computed from."""
+        """Each metric, in the order of the plan, with its need."""
         needs = {variant.label: need for need in self.needs for variant in need.variants}
         return [(variant, needs[variant.label]) for variant in self.plan.parts[self.name] if variant.label in needs]
 
     @property
     def errors(self) -> dict[str, CxcEccvError]:
-        """Label of each metric that cannot be computed to the error that says why."""
+        """Label to error, for the metrics that cannot be computed."""
         return {label: error for need in self.needs for label, error in need.errors.items()}
 
 
@@ -67,14 +68,14 @@ Judged = TypeVar("Judged", Judgments, CategoryMatches, RatedPairs, Judgments | C
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Restriction:
-    """Images and captions that an evaluation leaves out, as if they had never been."""
+    """Images and captions that an evaluation leaves out, as if they were not in the split."""
 
     images: IntArray
     captions: IntArray
-    facts: dict[str, Any]  # empty where nothing is left out
+    facts: dict[str, Any]  # empty if nothing is left out
 
     def apply(self, judged: Judged, direction: str) -> Judged:
-        """What is left of the judgments of a direction, possibly no query."""
+        """The judgments of a direction without the items left out, possibly without any query."""
         if not self.facts:
             return judged
         altered: list[IntArray] = [altered_ids(kind, self.captions) for kind in ALTERATIONS]
@@ -85,13 +86,13 @@ class Restriction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """What is computed."""
+    """The parts to compute, and reasons for others."""
 
     parts: list[Part]
     skipped: dict[str, str]  # key to reason
-    refused: list[CxcEccvError]  # why tasks that were named cannot be computed at all
+    refused: list[CxcEccvError]  # errors of named tasks that cannot be computed
     restriction: Restriction
-    sources: tuple[str, ...] = ()  # of labels, in place of those of the tasks
+    sources: tuple[str, ...] = ()  # sources of labels that replace those of the tasks
 
 
 def select(
@@ -105,24 +106,24 @@ def select(
     allow_missing: bool = False,
     sources: str | Sequence[str] | None = None,
 ) -> Selection:
-    """What of the wanted tasks and metrics can be computed, of the whole split or of a part of it."""
+    """Select the parts of the wanted tasks and metrics that can be computed, on the split or a part of it."""
     labels = () if sources is None else check_sources(sources, library, split)
     selected: list[Part] = []
     skipped: dict[str, str] = {}
     refused: list[CxcEccvError] = []
     chosen = list(_choose_tasks(wanted, run, library, split, skipped))
-    collections = [own.collection for own, _, _ in chosen if not own.collection.arrays] or [COCO]
+    collections = [task.collection for task, _, _ in chosen if not task.collection.arrays] or [COCO]
     restriction = find_restriction(run, collections, library, split, limit=limit, allow_missing=allow_missing)
     partial = limit is not None or allow_missing or bool(restriction.facts)
-    for own, names, named in chosen:
-        reason = WHOLE if own.collection.arrays and partial else why_not_relabelled(own) if labels else None
+    for task, names, named in chosen:
+        reason = WHOLE if task.collection.arrays and partial else why_not_relabelled(task) if labels else None
         if reason is not None:
-            skipped[own.name] = reason
+            skipped[task.name] = reason
             if named:
-                refused.append(InvalidOption(f"{own.name} cannot be computed: {reason}"))
+                refused.append(InvalidOption(f"{task.name} cannot be computed: {reason}"))
             continue
         try:
-            parts, reasons = _select_parts(run, own, names, named, library, split, metrics, restriction, labels)
+            parts, reasons = _select_parts(run, task, names, named, library, split, metrics, restriction, labels)
         except (InvalidOption, SourceMissing) as error:
             refused.append(error)
             continue
@@ -130,40 +131,40 @@ def select(
         skipped |= reasons
     if metrics is not None and wanted == "all" and not selected and not refused:
         why = "; ".join(dict.fromkeys(skipped.values()))
-        raise InvalidOption(f"nothing to compute of the metrics {', '.join(metrics)}: {why}")
+        raise InvalidOption(f"none of the metrics {', '.join(metrics)} can be computed: {why}")
     return Selection(selected, skipped, refused, restriction, labels)
 
 
-WHOLE = "it is scored whole, not on a part of the split; leave out --limit and --allow-missing, and encode every image"
-"""Why a collection with arrays of its own is left out where a part is scored."""
+WHOLE = "it cannot be scored on a part of the split; leave out --limit and --allow-missing, and encode every image"
+"""Why a collection with further arrays is left out if a part of the split is scored."""
 
 
 def _choose_tasks(
     wanted: str | Sequence[str], run: Run, library: Library, split: str, skipped: dict[str, str]
 ) -> Iterator[tuple[Task, Sequence[str], bool]]:
-    """Task, parts, and whether the user named it; among all tasks, those of collections that the run is about."""
+    """Each task with its parts and whether the user named it; for "all", the tasks of the run's collections."""
     if wanted == "all":
-        there = [own for own in tasks().values() if not own.of_label_files or library.label_names]
-        held = collections_held([own.collection for own in there], run, library, split)
-        for own in there:
-            if held[own.collection] is None:
-                yield own, own.parts, False
+        known = [task for task in tasks().values() if not task.of_label_files or library.label_names]
+        reasons = collections_held([task.collection for task in known], run, library, split)
+        for task in known:
+            if reasons[task.collection] is None:
+                yield task, task.parts, False
             else:
-                skipped[own.name] = str(held[own.collection])
+                skipped[task.name] = str(reasons[task.collection])
         return
     chosen: dict[str, list[str]] = {}
     for name in [wanted] if isinstance(wanted, str) else wanted:
         task_name, _, part = name.partition("/")
-        own = task(task_name)
-        if part and part not in own.parts:
-            raise UnknownName(f"direction of {task_name}", part, own.parts)
-        chosen.setdefault(task_name, []).extend([part] if part else own.parts)
-    yield from ((task(name), tuple(dict.fromkeys(parts)), True) for name, parts in chosen.items())
+        task = registry.task(task_name)
+        if part and part not in task.parts:
+            raise UnknownName(f"direction of {task_name}", part, task.parts)
+        chosen.setdefault(task_name, []).extend([part] if part else task.parts)
+    yield from ((registry.task(name), tuple(dict.fromkeys(parts)), True) for name, parts in chosen.items())
 
 
 def _select_parts(
     run: Run,
-    own: Task,
+    task: Task,
     names: Sequence[str],
     named: bool,
     library: Library,
@@ -174,29 +175,29 @@ def _select_parts(
 ) -> tuple[list[Part], dict[str, str]]:
     parts: list[Part] = []
     reasons: dict[str, str] = {}
-    if own.altered and (reason := why_no_altered(run, own.altered)) is not None:
+    if task.altered and (reason := why_no_altered(run, task.altered)) is not None:
         if named:
-            reason = why_no_altered(run, own.altered, called=own.altered)
-            raise InvalidOption(f"{own.name} cannot be computed: {reason}")
-        return [], {own.name: reason}  # the same for all kinds, and so shown once
+            reason = why_no_altered(run, task.altered, called=task.altered)
+            raise InvalidOption(f"{task.name} cannot be computed: {reason}")
+        return [], {task.name: reason}  # the same text for all kinds, so that it is shown once
     try:
-        plan = plan_of(own, metrics)
+        plan = plan_of(task, metrics)
     except NotApplicable as error:
         if named:
             raise
-        return [], {own.name: str(error)}
+        return [], {task.name: str(error)}
     if sources:
-        fitting, reasons = drop_other_labels(own, {name: plan.parts[name] for name in (*names, "")})
-        plan = Plan(relabel(own, sources), fitting, plan.strict)
-    for name in [name for name in names if f"{own.name}/{name}" not in reasons]:
+        fitting, reasons = drop_other_labels(task, {name: plan.parts[name] for name in (*names, "")})
+        plan = Plan(relabel(task, sources), fitting, plan.strict)
+    for name in [name for name in names if f"{task.name}/{name}" not in reasons]:
         try:
             parts.append(Part(plan, name, _find_needs(run, plan, name, library, split, restriction)))
         except (NotApplicable, SourceMissing) as error:
             if named and isinstance(error, SourceMissing):
                 raise
-            reasons[f"{own.name}/{name}"] = str(error)
+            reasons[f"{task.name}/{name}"] = str(error)
     if named and not parts:
-        raise InvalidOption(f"{own.name} cannot be computed: " + "; ".join(dict.fromkeys(reasons.values())))
+        raise InvalidOption(f"{task.name} cannot be computed: " + "; ".join(dict.fromkeys(reasons.values())))
     return parts, reasons
 
 
@@ -205,43 +206,43 @@ def _find_needs(
 ) -> tuple[Need[Any], ...]:
     variants = plan.parts[part]
     if not variants:
-        raise NotApplicable(f"none of the metrics asked for is defined for {plan.task.name}/{part}")
-    found: list[Need[Any]] = []
+        raise NotApplicable(f"none of the metrics is defined for {plan.task.name}/{part}")
+    needs: list[Need[Any]] = []
     run, direction = plan.task.view(run), direction_of(part)
     for name, need in NEEDS.items():
-        if own := [variant for variant in variants if variant.spec.needs == name]:
+        if variants_of_need := [variant for variant in variants if variant.spec.needs == name]:
             if (reason := need.why_not(run, direction)) is not None:
                 raise NotApplicable(reason)
             judged = plan.task.judged(name, library, split, part)
             if not isinstance(judged, Comparisons):
                 judged = restriction.apply(judged, direction)
                 if not judged.query_ids.size:
-                    raise NotApplicable("nothing that it judges is in the part of the split that is scored")
-            found += need.build(plan.task, part, judged, own, run)
-    return tuple(found)
+                    raise NotApplicable("none of its judged items is in the part of the split that is scored")
+            needs += need.build(plan.task, part, judged, variants_of_need, run)
+    return tuple(needs)
 
 
-def plan_of(own: Task, metrics: Sequence[str] | None) -> Plan:
-    """The metrics that the user named, or the task's own. NotApplicable where none of them is defined for the task."""
-    named = [metric_variants(name) for name in (metrics if metrics is not None else (*own.metrics, *own.whole))]
+def plan_of(task: Task, metrics: Sequence[str] | None) -> Plan:
+    """The named metrics, or the default metrics of a task; raises NotApplicable if none is defined for the task."""
+    named = [metric_variants(name) for name in (metrics if metrics is not None else (*task.metrics, *task.whole))]
     if explaining := [spec.name for spec, _ in named if spec.explains]:
         raise InvalidOption(
-            f"{', '.join(explaining)}: no task has metrics that explain failed queries; cxc-eccv explain FILE has them"
+            f"{', '.join(explaining)}: tasks have no metrics that explain failed queries; use cxc-eccv explain FILE"
         )
     variants = [Variant(spec, parameters) for spec, calls in named for parameters in calls]
-    whole = [variant for variant in variants if variant.spec.name in own.whole]
+    whole = [variant for variant in variants if variant.spec.name in task.whole]
     shown = {variant.label for variant in variants}
     for variant in whole:
         inputs = [metric_variants(label) for label in variant.spec.inputs if label not in shown]
         variants += [Variant(spec, calls[0], shown=False) for spec, calls in inputs]
-    fitting = [variant for variant in variants if NEEDS[variant.spec.needs].fits(variant.spec, own)]
-    offers = own.offers
+    fitting = [variant for variant in variants if NEEDS[variant.spec.needs].fits(variant.spec, task)]
+    offers = task.offers
     parts = {
-        part: _once(variant for variant in fitting if part in offers.get(variant.spec.needs, ())) for part in own.parts
+        part: _once(variant for variant in fitting if part in offers.get(variant.spec.needs, ())) for part in task.parts
     }
     if not any(parts.values()):
-        raise NotApplicable(f"none of the metrics {', '.join(metrics or ())} is defined for {own.name}")
-    return Plan(own, parts | {"": _once(whole)}, strict=metrics is not None)
+        raise NotApplicable(f"none of the metrics {', '.join(metrics or ())} is defined for {task.name}")
+    return Plan(task, parts | {"": _once(whole)}, strict=metrics is not None)
 
 
 def _once(variants: Iterable[Variant]) -> tuple[Variant, ...]:
@@ -254,7 +255,7 @@ HELD_SHARE = 0.5
 def collections_held(
     collections: Iterable[Collection], run: Run, library: Library, split: str
 ) -> dict[Collection, str | None]:
-    """Collection to None where the run is about it, else to the reason why it is not."""
+    """Collection to None if the run is about it, else to the reason why it is not."""
     others = [collection for collection in dict.fromkeys(collections) if collection is not COCO]
     reasons = {collection: _find_reason(collection, run, library, split) for collection in others}
     if any(reason is None for reason in reasons.values()):
@@ -275,10 +276,10 @@ def _find_reason(collection: Collection, run: Run, library: Library, split: str)
         return str(error)
     side = "images" if run.ids("images").size else "captions"
     wanted = content.image_ids if side == "images" else content.caption_ids
-    found = int(positions_of(wanted, run.ids(side))[1].sum())
-    if found > HELD_SHARE * wanted.size:
+    n_held = int(positions_of(wanted, run.ids(side))[1].sum())
+    if n_held > HELD_SHARE * wanted.size:
         return None
-    return f"the run holds {found:,} of the {wanted.size:,} {side} of {collection.name}"
+    return f"the run holds {n_held:,} of the {wanted.size:,} {side} of {collection.name}"
 
 
 def find_restriction(
@@ -290,20 +291,20 @@ def find_restriction(
     limit: int | None = None,
     allow_missing: bool = False,
 ) -> Restriction:
-    """What an evaluation leaves out of the collections whose tasks it computes."""
+    """The items of these collections that an evaluation leaves out."""
     if limit is not None:
         check_whole("limit", limit)
     if allow_missing and run.kind == "rankings":
         raise InvalidOption(
-            "allow_missing (--allow-missing): rankings do not tell what they lack, vectors and scores do"
+            "allow_missing (--allow-missing) is for vectors and scores; rankings do not show which items they lack"
         )
     unreadable, is_query_corpus = _read_unreadable(run), isinstance(run, RankingsRun) and run.corpus is not None
     if limit is None and not allow_missing and not unreadable.size and not is_query_corpus:
         return Restriction(unreadable, unreadable, {})
-    contents = [own.content(library, split) for own in dict.fromkeys(collections)]
-    first = np.concatenate([first_images(own.image_ids, limit) for own in contents])
+    contents = [collection.content(library, split) for collection in dict.fromkeys(collections)]
+    first = np.concatenate([first_images(content.image_ids, limit) for content in contents])
     images, captions, owners = (
-        np.concatenate([getattr(own, name) for own in contents])
+        np.concatenate([getattr(content, name) for content in contents])
         for name in ("image_ids", "caption_ids", "caption_image_ids")
     )
     lost = np.intersect1d(unreadable, first)
@@ -315,8 +316,8 @@ def find_restriction(
         caption_kept &= np.isin(captions, run.ids("captions"))
         if not caption_kept.any():
             raise MissingIds(
-                f"{run.path or 'run'}: none of its queries is a caption of COCO's {split} split. Name the split that "
-                "query-corpus ranked, with --split; other collections have no concepts to explain failures by."
+                f"{run.path or 'run'}: none of its queries is a caption of COCO's {split} split. Give the split that "
+                "query-corpus ranked with --split; other collections have no concepts to explain failures."
             )
     facts: dict[str, Any] = {} if limit is None else {"limit": limit}
     facts |= {"allow_missing": True} if allow_missing else {}
@@ -332,12 +333,12 @@ def find_restriction(
 
 
 def first_images(image_ids: IntArray, limit: int | None) -> IntArray:
-    """The images that a limit keeps: the first ones in the order of their ids; None keeps all."""
+    """The first ``limit`` images by id; None keeps all."""
     return np.sort(image_ids)[:limit]
 
 
 def _read_unreadable(run: Run) -> IntArray:
-    """Images that the record beside a run's file names as left out, and that the run does not have."""
+    """Images that the record beside the run's file lists as skipped, and that the run does not have."""
     record = {} if run.path is None else read_record(run.path) or {}
     skipped = record.get("skipped")
     names = skipped if isinstance(skipped, dict) else {}

@@ -1,4 +1,4 @@
-"""Settings: how values are aggregated and shown, apart from what is evaluated; policies for pairs nobody judged."""
+"""Settings of an evaluation: seed, intervals, bounds, and policies for unjudged pairs."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ INTERVALS = ("bootstrap", "binomial", "binomial_images", "none")
 
 
 class Judge(ABC):
-    """A classifier that is told which data the ids are of before it is asked, and whom a report names."""
+    """A classifier that reports name, and that needs to know which data the ids belong to."""
 
     @property
     @abstractmethod
     def facts(self) -> Mapping[str, Any]:
-        """What a report says of it."""
+        """Facts about it for a report."""
 
     @abstractmethod
     def on(self, library: Library, split: str, collection: Collection) -> Classifier:
-        """The classifier of pairs of one split of one collection."""
+        """The classifier for pairs of one split of one collection."""
 
 
 Unjudged: TypeAlias = "str | Classifier | pa.Table | Judge"
-"""What to do with retrieved pairs that nobody judged."""
+"""Policy for unjudged retrieved pairs."""
 
 Probabilities: TypeAlias = "Classifier | pa.Table | str | Path | None"
-"""Where the probabilities of pairs come from."""
+"""Source of probabilities of pairs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,12 +60,12 @@ class Settings:
     def __post_init__(self) -> None:
         check_whole("seed", self.seed, least=0)
         if self.confidence is not None and not 0 < self.confidence < 1:
-            raise InvalidOption(f"confidence is {self.confidence!r}, expected a number between 0 and 1, as 0.95")
+            raise InvalidOption(f"confidence is {self.confidence!r}, expected a number between 0 and 1, such as 0.95")
         if self.intervals not in INTERVALS:
             raise UnknownName("kind of intervals", self.intervals, INTERVALS)
         policy_name(self.unjudged)
         if not self.bounds and (self.bounds_depth is not None or self.probabilities is not None):
-            raise InvalidOption("bounds_depth and probabilities are for bounds over the unjudged: ask for bounds too")
+            raise InvalidOption("bounds_depth and probabilities need bounds; set bounds too (--bounds)")
         if self.bounds_depth is not None:
             check_whole("bounds_depth", self.bounds_depth)
         probabilities = self.probabilities
@@ -75,32 +75,32 @@ class Settings:
             probabilities = PairValues(probabilities, "probability", "probabilities")
         if probabilities is not None and not callable(probabilities):
             raise InvalidOption(
-                f"probabilities are {type(probabilities).__name__}: give a function of image ids and caption ids, a "
+                f"probabilities are a {type(probabilities).__name__}; give a function of image ids and caption ids, a "
                 "table with image_id, caption_id and probability, or the path of its Parquet file"
             )
         object.__setattr__(self, "probabilities", probabilities)
 
     @property
     def depth(self) -> int:
-        """How many items of a query count as retrieved, where a metric has no K."""
+        """Number of items of a query that count as retrieved, for metrics without K."""
         return BOUNDS_DEPTH if self.bounds_depth is None else self.bounds_depth
 
     @property
     def probabilities_of(self) -> Callable[[IntArray, IntArray], Any] | None:
-        """Probabilities of (P,) images with (P,) captions, where any are known: given, or the judge's."""
+        """Function of image ids and caption ids to probabilities: the given one, else the judge's, else None."""
         if callable(self.probabilities):
             return self.probabilities
-        found: Callable[[IntArray, IntArray], Any] | None = getattr(self.unjudged, "probabilities", None)
-        return found
+        of_judge: Callable[[IntArray, IntArray], Any] | None = getattr(self.unjudged, "probabilities", None)
+        return of_judge
 
     @property
     def level(self) -> float | None:
-        """The confidence, or None where no intervals are asked for."""
+        """The confidence level, or None without intervals."""
         return None if self.intervals == "none" else self.confidence
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a report records."""
+        """The settings that a report records."""
         return {
             "seed": self.seed,
             "confidence": self.level,
@@ -109,63 +109,65 @@ class Settings:
         }
 
     def on(self, library: Library, split: str, collection: Collection) -> Settings:
-        """The same, with a judge that knows which data it is asked about."""
+        """These settings with the judge's classifier for this data."""
         if not isinstance(self.unjudged, Judge):
             return self
         return replace(self, unjudged=self.unjudged.on(library, split, collection))
 
 
 def check_split(split: str) -> None:
-    """Refuse a split that does not exist before any work is done."""
+    """Raise UnknownName unless the split exists."""
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
 
 
 def policy_name(unjudged: Unjudged) -> str:
-    """The policy's name, as results state it."""
+    """The name of the policy in results."""
     if isinstance(unjudged, pa.Table | Judge) or callable(unjudged):
         return UNJUDGED[-1]
     if unjudged == UNJUDGED[-1]:
-        raise InvalidOption(f"unjudged is {unjudged!r}: give the classifier itself, or a table of its labels")
+        raise InvalidOption(f"unjudged is {unjudged!r}; pass the classifier itself or a table of its labels")
     if unjudged not in UNJUDGED:
         raise UnknownName("policy for unjudged pairs", unjudged, UNJUDGED)
     return str(unjudged)
 
 
 def policy_of(unjudged: Unjudged) -> str | Classifier:
-    """The policy as the metric takes it: a table of labels becomes a classifier; a judge has become one before."""
+    """The policy as the metric takes it; a table of labels becomes a classifier."""
     if isinstance(unjudged, Judge):
-        raise InvalidOption("a judge labels pairs of a split that it was told: give what its method on gave")
+        raise InvalidOption("unjudged is a judge without data; pass the classifier that its method on returns")
     return PairValues(unjudged, "label", "predicted labels") if isinstance(unjudged, pa.Table) else unjudged
 
 
 class PairValues:
-    """A number for each of some pairs of images and captions, out of a table."""
+    """Looks up a number for pairs of images and captions in a table."""
 
     def __init__(self, table: pa.Table, column: str, what: str) -> None:
         are_labels = column == "label"
-        kinds, self._remedy = "biuf", "Give these too."
+        kinds, self._remedy = "biuf", "Add them to the table."
         if are_labels:
-            kinds, self._remedy = "biu", "Label these too, or choose another policy for unjudged pairs."
+            kinds, self._remedy = "biu", "Label them too, or choose another policy for unjudged pairs."
         columns = ("image_id", "caption_id", column)
         lacking = [name for name in columns if name not in table.column_names]
         if lacking:
             raise DataError(f"{what}: no {' and '.join(lacking)} among the columns {table.column_names}")
         images, captions, values = (np.asarray(table[name]) for name in columns)
         if any(ids.dtype.kind not in "iu" for ids in (images, captions)) or values.dtype.kind not in kinds:
-            found = ", ".join(f"{name} {table[name].type}" for name in columns)
-            raise DataError(f"{what}: need {'whole ' if are_labels else ''}numbers without nulls, found {found}")
+            types = ", ".join(f"{name} {table[name].type}" for name in columns)
+            raise DataError(f"{what}: need {'whole ' if are_labels else ''}numbers without nulls, found {types}")
         order = np.lexsort((captions, images))
         self._pairs, self._what = np.stack([images[order], captions[order]], axis=1).astype(np.int64), what
         twice = np.flatnonzero((np.diff(self._pairs, axis=0) == 0).all(axis=1))
         if twice.size:
             image, caption = self._pairs[twice[0]]
-            raise DataError(f"{what}: the pair of image {image} and caption {caption} is given twice")
+            raise DataError(
+                f"{what}: the pair of image {image} and caption {caption} occurs twice; list every pair once"
+            )
         check_values(values, what, LABELS if are_labels else PROBABILITIES, (images, captions))
         self._values = values[order].astype(np.int64) if are_labels else values[order]
 
     def __call__(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[Any]:
-        """(P,) numbers of (P,) images with (P,) captions; DataError where the table lacks one."""
+        """(P,) numbers for (P,) images and (P,) captions; raises DataError if the table lacks one."""
         wanted = np.stack([image_ids, caption_ids], axis=1).astype(np.int64)
         every, places = np.unique(np.concatenate([self._pairs, wanted]), axis=0, return_inverse=True)
         row_of = np.full(len(every), -1)

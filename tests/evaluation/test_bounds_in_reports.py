@@ -245,8 +245,8 @@ def test_a_file_with_what_is_no_probability_or_label_is_named_with_row_and_value
     [
         ({"image_id": [1], "caption_id": [2]}, "no probability among the columns"),
         ({"image_id": [1], "caption_id": [2], "probability": ["x"]}, "need numbers without nulls"),
-        ({"image_id": [1, 1], "caption_id": [2, 2], "probability": [0.1, 0.2]}, "is given twice"),
-        ({"image_id": [1], "caption_id": [2], "probability": [0.1]}, "probabilities lack .* Give these too"),
+        ({"image_id": [1, 1], "caption_id": [2, 2], "probability": [0.1, 0.2]}, "occurs twice"),
+        ({"image_id": [1], "caption_id": [2], "probability": [0.1]}, "probabilities lack .* Add them to the table"),
         (
             {"image_id": [1, 1], "caption_id": [2, 3], "probability": [0.1, np.nan]},
             r"probabilities, row 1 \(image 1, caption 3\): found nan, expected a number from 0 to 1",
@@ -260,12 +260,12 @@ def test_tables_of_probabilities_are_checked(run, report_of, table, message):
 
 @pytest.mark.parametrize("option", [{"bounds_depth": 10}, {"probabilities": chances_of}])
 def test_what_is_for_bounds_asks_for_bounds(run, report_of, option):
-    with pytest.raises(InvalidOption, match="ask for bounds too"):
+    with pytest.raises(InvalidOption, match="set bounds too"):
         report_of(run, "coco_5k", **option)
 
 
 def test_other_probabilities_are_refused(run, report_of):
-    with pytest.raises(InvalidOption, match="probabilities are dict: give a function"):
+    with pytest.raises(InvalidOption, match="probabilities are a dict; give a function"):
         report_of(run, "coco_5k", bounds=True, probabilities={})
 
 

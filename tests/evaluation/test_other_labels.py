@@ -170,16 +170,16 @@ def test_within_one_modality_labels_of_pairs_say_nothing(library, make_run):
     without = ce.evaluate(run, keys, data_dir=library, sources=("coco", "cxc"), **QUIET).scores
     assert found == without
     alone = ce.evaluate(run, "cxc", data_dir=library, sources=("mine",), **QUIET)
-    assert alone.skipped["cxc/t2t"] == "mine name no positive of its queries"
+    assert alone.skipped["cxc/t2t"] == "mine have no positive of its queries"
     assert {row.direction for row in alone.results} == {"i2t", "t2i"}
 
 
 def test_what_sources_cannot_label_is_skipped_with_the_reason(library, make_run):
     report = ce.evaluate(make_run(library), data_dir=library, sources=SOURCES, **QUIET)
     for key in ("cxc/sts", "cxc/sis", "cxc/sits"):
-        assert "these are rated pairs" in report.skipped[key]
-    assert "these are labels with gains" in report.skipped["entailment"]
-    assert "these are matches of categories" in report.skipped["plausible_match"]
+        assert "this needs rated pairs" in report.skipped[key]
+    assert "this needs labels with gains" in report.skipped["entailment"]
+    assert "this needs matches of categories" in report.skipped["plausible_match"]
     ranked = {own.name for own in tasks().values() if own.serves == "ranks" and own.collection is COCO}
     named = {"annotated", "co_captions", "coco_5k", "cxc", "cxc_rated", "eccv_caption"}
     assert {row.task for row in report.results} == named
@@ -202,8 +202,8 @@ def test_a_task_that_was_named_and_that_sources_cannot_label_is_refused(library,
     [
         (("coco", "mein"), UnknownName, "did you mean 'mine'"),
         (("coco", "mined"), UnknownName, "unknown source of labels .* 'mined'"),
-        ((), InvalidOption, "names none; choose among coco, cxc, eccv, entailment, mine"),
-        (("coco", "coco"), InvalidOption, "names coco twice"),
+        ((), InvalidOption, "is empty; choose among coco, cxc, eccv, entailment, mine"),
+        (("coco", "coco"), InvalidOption, "has coco twice"),
     ],
 )
 def test_sources_that_are_none_are_refused(library, make_run, sources, error, expected):

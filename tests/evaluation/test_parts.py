@@ -73,7 +73,7 @@ def test_scores_tell_how_similar_images_and_captions_are(run, report_of):
     vectors = report_of(run, "cxc/sits", similarity="dot")
     assert report.scores == pytest.approx(vectors.scores, abs=1e-12)
     rankings = RankingsRun.from_dicts(i2t=dict.fromkeys(run.images.ids.tolist(), run.captions.ids.tolist()))
-    with pytest.raises(InvalidOption, match="rankings do not tell how similar rated pairs are"):
+    with pytest.raises(InvalidOption, match="rankings have no similarities of rated pairs"):
         report_of(rankings, "cxc/sits")
 
 
@@ -160,7 +160,7 @@ def test_a_classifier_and_the_table_of_its_labels_give_the_same(run, sample_libr
         (table.set_column(2, "label", pa.array(np.full(table.num_rows, 0.7))), "label double"),
         (table.set_column(2, "label", pa.array([1, None] * (table.num_rows // 2))), "need whole numbers without nulls"),
         (table.set_column(0, "image_id", table["image_id"].cast(pa.float64())), "image_id double"),
-        (pa.concat_tables([table, table.slice(0, 1)]), "is given twice"),
+        (pa.concat_tables([table, table.slice(0, 1)]), "occurs twice"),
         (
             table.set_column(2, "label", pa.array(np.full(table.num_rows, 2))),
             r"row 0 \(image \d+, caption \d+\): found 2, expected",
@@ -174,7 +174,7 @@ def test_metrics_that_fit_some_tasks_skip_the_others(run, report_of):
     report = report_of(run, metrics=["pmrp", "ndcg_at_5"])
     assert {row.task for row in report.results} == {"cxc", "plausible_match"}
     assert report.skipped["coco_5k"] == "none of the metrics pmrp, ndcg_at_5 is defined for coco_5k"
-    assert report.skipped["cxc/sts"] == "none of the metrics asked for is defined for cxc/sts"
+    assert report.skipped["cxc/sts"] == "none of the metrics is defined for cxc/sts"
 
 
 def test_a_run_is_asked_for_the_collection_that_it_is_about(tmp_path, run):

@@ -210,9 +210,9 @@ def test_a_limit_that_leaves_nothing_out_is_none(sample_library, report_of):
 
 def test_what_too_few_items_cannot_tell_is_skipped_with_the_reason(sample_library, report_of):
     report = report_of(near_run(sample_library), limit=3)
-    assert report.skipped["cxc/i2i"] == "nothing that it judges is in the part of the split that is scored"
+    assert report.skipped["cxc/i2i"] == "none of its judged items is in the part of the split that is scored"
     assert "needs 4" in report.skipped["cxc/sits/bootstrap_spearman"]
-    with pytest.raises(InvalidOption, match="cxc cannot be computed: nothing that it judges"):
+    with pytest.raises(InvalidOption, match="cxc cannot be computed: none of its judged items"):
         report_of(near_run(sample_library), "cxc/i2i", limit=3)
 
 
@@ -241,7 +241,7 @@ def test_scores_and_rankings(sample_library, report_of):
         for key, value in report_of(run, "coco_5k", similarity="dot", limit=20).scores.items()
         if "/i2t/" in key
     }
-    with pytest.raises(InvalidOption, match="rankings do not tell what they lack"):
+    with pytest.raises(InvalidOption, match="rankings do not show which items they lack"):
         report_of(ranked, allow_missing=True)
 
 

@@ -152,5 +152,7 @@ def test_no_task_has_them_and_the_error_says_who_does(sample_library, make_run):
     explaining = [name for name, spec in registry.metrics().items() if spec.explains]
     assert explaining == ["concept_agreement", "concept_enumeration", "non_common_similarity", "size_disagreement"]
     for tasks in ("all", "coco_5k"):
-        with pytest.raises(InvalidOption, match=r"^concept_agreement: no task has .*; cxc-eccv explain FILE has them$"):
+        with pytest.raises(
+            InvalidOption, match=r"^concept_agreement: tasks have no metrics .*; use cxc-eccv explain FILE$"
+        ):
             evaluate(make_run(sample_library), tasks, metrics=["recall_at_1", "concept_agreement"], data_dir="sample")

@@ -128,7 +128,7 @@ def test_thumbnails_are_shown_where_images_are_given(report, tmp_path):
 
 
 def test_what_is_no_report_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"absent: cannot be read.*Give what evaluate --output wrote"):
+    with pytest.raises(DataError, match=r"absent: cannot be read.*Give a report that evaluate --output wrote"):
         ce.load_report(tmp_path / "absent")
 
 

@@ -1,4 +1,4 @@
-"""The expected value of a metric where each unjudged pair is positive with its own probability, computed exactly."""
+"""The exact expected value of a metric if each unjudged pair is positive with its probability."""
 
 from __future__ import annotations
 
@@ -13,43 +13,42 @@ from cxc_eccv.metrics.chances import add_event
 from cxc_eccv.types import FloatArray, IntArray, PositiveRanks, check_values
 
 ProbabilitiesOf = Callable[[IntArray, IntArray], Any]
-"""(P,) image ids and (P,) caption ids to (P,) probabilities that the image with its captions entails the caption."""
+"""Maps (P,) image and (P,) caption ids to (P,) probabilities that the image with its captions entails the caption."""
 
 Term = Callable[[IntArray, IntArray, IntArray], FloatArray]
-"""``Spec.term``: place among the positives, rank and R of some positives to what each of them adds."""
+"""``Spec.term``: maps the place among the positives, the rank and R to the contribution of each positive."""
 
 QUERIES_AT_ONCE = 256
 NUMBERS_AT_ONCE = 2**22
 CERTAIN = 4.5
-"""A sum of n independent zeros and ones lies this many times sqrt(n) off its mean with a chance below 1e-17."""
+"""A sum of n independent zeros and ones is off its mean by this many times sqrt(n) with probability below 1e-17."""
 
 
 def ask_probabilities(
     probabilities: ProbabilitiesOf, direction: str, query_ids: IntArray, ids: IntArray, asked: Flags
 ) -> FloatArray:
-    """(Q, D) probabilities of the items that are asked about, 0 of others, checked."""
+    """(Q, D) checked probabilities of the items in ``asked``, 0 for others."""
     rows, places = np.nonzero(asked)
     queries, items = query_ids[rows], ids[rows, places]
     images, captions = (queries, items) if direction == "i2t" else (items, queries)
-    found = np.zeros(asked.shape)
-    given = np.asarray(probabilities(images, captions)) if rows.size else np.empty(0)
-    if given.shape != rows.shape or given.dtype.kind not in "biuf":
+    table = np.zeros(asked.shape)
+    values = np.asarray(probabilities(images, captions)) if rows.size else np.empty(0)
+    if values.shape != rows.shape or values.dtype.kind not in "biuf":
         raise DataError(
-            f"probabilities: {given.dtype} of shape {given.shape} for {rows.size} pairs of {direction}; need a number "
-            "from 0 to 1 for each"
+            f"probabilities have type {values.dtype} and shape {values.shape} for {rows.size} {direction} pairs; need "
+            "a number from 0 to 1 for each"
         )
-    check_values(given, f"probabilities of the {direction} pairs", pairs=(images, captions))
-    found[rows, places] = given
-    return found
+    check_values(values, f"probabilities of the {direction} pairs", pairs=(images, captions))
+    table[rows, places] = values
+    return table
 
 
 def expect_best(
     score: Callable[[PositiveRanks], FloatArray], retrieved: Retrieved, chances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """(Q, M) values of a metric of the best rank alone, and the (Q, M) chances that the labels give these.
+    """(Q, M) values of a metric of the best rank, and the (Q, M) probabilities of these values.
 
-    The best positive is the first of the labelled items of the first tie that has any: the more these are, the higher
-    it stands.
+    The best positive is in the first tie that has labelled items; the more of these, the higher it ranks.
     """
     n_queries, depth = chances.shape
     known, alive = retrieved.ranks.best, np.ones(n_queries)
@@ -72,9 +71,9 @@ def expect_best(
 
 
 def expected_median(values: FloatArray, weights: FloatArray) -> float:
-    """Mean of the median over queries that have, independently, one of (Q, M) values with (Q, M) chances each.
+    """Mean of the median over queries that independently have one of (Q, M) values with (Q, M) probabilities.
 
-    The mean of an order statistic is a sum over thresholds v of the chance that too few queries are at most v.
+    The mean of an order statistic is a sum over thresholds v of the probability that too few queries are at most v.
     """
     n_queries = len(values)
     order = np.argsort(values, axis=None, kind="stable")
@@ -82,7 +81,7 @@ def expected_median(values: FloatArray, weights: FloatArray) -> float:
     levels, first = np.unique(ordered, return_index=True)
     ends = np.append(first[1:], ordered.size)
     mean_counts, reach = np.cumsum(ordered_weights)[ends - 1], CERTAIN * np.sqrt(n_queries)
-    middle = np.array([(n_queries - 1) // 2, n_queries // 2])  # so many queries stand before these two
+    middle = np.array([(n_queries - 1) // 2, n_queries // 2])  # number of queries before the two middle ones
     too_few = np.where(mean_counts[:, None] < middle, 1.0, 0.0)
     for level in np.flatnonzero((np.abs(mean_counts[:, None] - middle) < reach + 1).any(axis=1)):
         at_most = np.bincount(owners[: ends[level]], weights=ordered_weights[: ends[level]], minlength=n_queries)
@@ -92,7 +91,7 @@ def expected_median(values: FloatArray, weights: FloatArray) -> float:
 
 
 def _count_many(probabilities: FloatArray) -> FloatArray:
-    """As :func:`cxc_eccv.metrics.chances.count_chances` of (M,) events, by products of polynomials in pairs."""
+    """:func:`cxc_eccv.metrics.chances.count_chances` of (M,) events, by pairwise products of polynomials."""
     size = 1 << max(0, int(probabilities.size - 1).bit_length())
     certain = np.zeros(size)
     certain[: probabilities.size] = probabilities
@@ -105,20 +104,20 @@ def _count_many(probabilities: FloatArray) -> FloatArray:
 
 
 def expect_sums(term: Term, retrieved: Retrieved, chances: FloatArray) -> FloatArray:
-    """(Q,) expected values of a metric that is a sum over positives of ``Spec.term``."""
+    """(Q,) expected values of a metric that sums ``Spec.term`` over positives."""
     return np.concatenate(
         [_expect_some_sums(term, retrieved, chances, start) for start in range(0, len(chances), QUERIES_AT_ONCE)]
     )
 
 
 def _expect_some_sums(term: Term, retrieved: Retrieved, chances: FloatArray, start: int) -> FloatArray:
-    """The same of the queries from ``start`` on, not too many."""
+    """The expected values of a block of queries from ``start``."""
     rows = slice(start, start + QUERIES_AT_ONCE)
-    own, ends, ranks, total = chances[rows], retrieved.ends[rows], retrieved.ranks, retrieved.ranks.n_positives[rows]
-    n_queries, depth = own.shape
-    above, tied, below = _chances_around(own, ends)
+    block, ends, ranks, total = chances[rows], retrieved.ends[rows], retrieved.ranks, retrieved.ranks.n_positives[rows]
+    n_queries, depth = block.shape
+    above, tied, below = _chances_around(block, ends)
 
-    # Known positives, which stand below all that ties with them.
+    # Known positives, which rank below all items that tie with them.
     counts = np.diff(ranks.indptr)[rows]
     owners = np.repeat(np.arange(n_queries), counts)
     known = ranks.ranks[ranks.indptr[start] :][: owners.size]
@@ -129,16 +128,16 @@ def _expect_some_sums(term: Term, retrieved: Retrieved, chances: FloatArray, sta
     sums = _sum_terms(term, order, known, total[owners], around)
     values = np.bincount(owners, weights=sums, minlength=n_queries)
 
-    # Those that labels add, each with its own chance.
-    owners, places = np.nonzero(own > 0)
+    # New positives, each with its probability.
+    owners, places = np.nonzero(block > 0)
     order, lowest = retrieved.above[rows][owners, places] + 1, retrieved.lowest[rows][owners, places]
     around = above[places, owners], tied[places, owners], below[ends[owners, places] + 1, owners]
     sums = _sum_terms(term, order, lowest, total[owners] + 1, around)
-    return np.asarray(values + np.bincount(owners, weights=sums * own[owners, places], minlength=n_queries))
+    return np.asarray(values + np.bincount(owners, weights=sums * block[owners, places], minlength=n_queries))
 
 
 def _chances_around(chances: FloatArray, ends: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Chances of so many labels: (D + 1, Q, N) above a place, (D, Q, A) below it in its tie, (D + 1, Q, N) from it."""
+    """Chances of label counts: (D + 1, Q, N) above a place, (D, Q, A) below it in its tie, (D + 1, Q, N) from it."""
     n_queries, depth = chances.shape
     none = np.eye(1, depth + 1).repeat(n_queries, axis=0)
     above, tied, below = [none], [none], [none]
@@ -156,16 +155,16 @@ def _chances_around(chances: FloatArray, ends: IntArray) -> tuple[FloatArray, Fl
 def _sum_terms(
     term: Term, order: IntArray, ranks: IntArray, n_positives: IntArray, chances: tuple[FloatArray, ...]
 ) -> FloatArray:
-    """(P,) expected terms of P positives, from the (P, N), (P, A) and (P, M) chances of so many labels.
+    """(P,) expected terms of P positives, from (P, N), (P, A) and (P, M) probabilities of label counts.
 
-    A label above makes a positive one more in order, one below it in its tie lifts it by a rank, and each adds to R.
+    A label above a positive adds one to its place, one below it in its tie lifts it by a rank, and each adds one to R.
     """
     shape = tuple(part.shape[1] for part in chances)
     above, tied, below = np.ogrid[tuple(map(slice, shape))]
     sums, step = np.empty(order.size), max(1, NUMBERS_AT_ONCE // int(np.prod(shape)))
     for start in range(0, order.size, step):
         some = slice(start, start + step)
-        places, standing, total = (own[some, None, None, None] for own in (order, ranks, n_positives))
+        places, standing, total = (values[some, None, None, None] for values in (order, ranks, n_positives))
         terms = term(places + above, np.maximum(standing - tied, 1), total + (above + tied + below))
         terms = (terms @ chances[2][some, None, :, None])[..., 0]
         sums[some] = np.einsum("pna,pn,pa->p", terms, chances[0][some], chances[1][some])

@@ -1,4 +1,4 @@
-"""The lowest and the highest value of a metric over all labellings, one function for each kind of metric."""
+"""Lowest and highest values of a metric over all labellings, one function for each kind of metric."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, TopK, look_u
 from cxc_eccv.types.altered import AlteredRanks
 
 TINY = np.finfo(np.float64).tiny
-"""The least degree of being positive: it counts, and adds nothing."""
+"""The smallest degree: it counts towards R, and adds nothing to the gain."""
 
 
 def bounds_of_ranks(
@@ -26,7 +26,7 @@ def bounds_of_ranks(
 ) -> Bounds:
     """Bounds of a metric of ranks."""
     score, unjudged = partial(spec.function, **parameters), retrieved.within(parameters.get("k"))
-    if spec.best_rank:  # more positives never have a worse best one
+    if spec.best_rank:  # more positives never lower the best rank
         labellings = iter((np.zeros_like(unjudged), unjudged))
         values = (score(retrieved.with_best(retrieved.best(labels))) for labels in labellings)
     else:
@@ -39,7 +39,7 @@ def bounds_of_ranks(
 def _expect(
     spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved, unjudged: Flags, probabilities: FloatArray
 ) -> float | None:
-    """The expected number of a metric of ranks; None of one that does not say what it is made of."""
+    """The expected value of a metric of ranks; None for a metric without ``term`` or ``best_rank``."""
     chances = np.where(unjudged, probabilities, 0.0)
     if spec.term is not None:
         return float(expect_sums(partial(spec.term, **parameters), retrieved, chances).mean())
@@ -58,12 +58,12 @@ def bounds_of_top(
     *,
     depth: int = 0,
 ) -> Bounds:
-    """Bounds of a metric of the top K with gains; the arguments are those of :func:`bounds_of_ranks`."""
+    """Bounds of a metric of the top K with gains; see :func:`bounds_of_ranks`."""
     k = parameters.get("k", depth)
     unjudged = ~look_up_gains(top, judgments, k, spec.name)[1]
     columns = positions_of(top.ids[:, :k], judgments.gallery_ids)[0]
-    # A rating below the highest cannot make nDCG lower: where it stays as high, for ratings from one to another, so it
-    # does for those between (a linear gain over a convex ideal). A small degree adds to R and to little else.
+    # For low, only the highest rating matters: nDCG is a linear gain over a convex ideal, so a lower rating of a
+    # positive does not lower it further. A tiny degree adds to R and hardly to the gain.
     degrees = (HIGHEST_GAIN[spec.gains], *([TINY] if spec.gains == "degrees" else []))
     low, high = _extremes(
         spec.function(top, _add_gains(judgments, columns, labels, gain), **parameters)
@@ -80,7 +80,7 @@ def bounds_of_top(
 
 
 def bounds_of_matches(spec: Spec, hits: PlausibleHits) -> Bounds:
-    """Bounds of a metric of plausible matches: categories decide every pair, so that the value itself is both."""
+    """Bounds of a metric of plausible matches, both equal to its value, as categories decide every pair."""
     value = spec.average(spec.function(hits))
     depths = [
         np.minimum(hits.n_matches[:, hits.looks.index(look)], FAR if look[1] is None else look[1])
@@ -90,7 +90,7 @@ def bounds_of_matches(spec: Spec, hits: PlausibleHits) -> Bounds:
 
 
 def bounds_of_tops(spec: Spec, altered: AlteredRanks) -> Bounds:
-    """Bounds of a metric of the first item alone, of which no label says whether it is altered: the value is both."""
+    """Bounds of a metric of the top item, both equal to its value, as no label says whether an item is altered."""
     value = spec.average(spec.function(altered))
     return Bounds(value, value, 0, altered.top_altered.size, value)
 
@@ -98,18 +98,18 @@ def bounds_of_tops(spec: Spec, altered: AlteredRanks) -> Bounds:
 def bounds_of_sums(
     function: Callable[[FloatArray], FloatArray], directions: Sequence[Sequence[Bounds | None]]
 ) -> Bounds | None:
-    """Bounds of a sum of other metrics' values, and the pairs of that which looks deepest in each direction."""
-    if any(own is None for given in directions for own in given):
+    """Bounds of a sum of other metrics, over the pairs of the deepest metric in each direction."""
+    if any(part is None for parts in directions for part in parts):
         return None
-    inputs = [own for given in directions for own in given if own is not None]
-    low, high = (float(function(np.array([getattr(own, name) for own in inputs]))) for name in ("low", "high"))
-    expected = [own.expected for own in inputs if own.expected is not None]
-    deepest = [max(filter(None, given), key=lambda own: own.retrieved) for given in directions]
+    inputs = [part for parts in directions for part in parts if part is not None]
+    low, high = (float(function(np.array([getattr(part, name) for part in inputs]))) for name in ("low", "high"))
+    expected = [part.expected for part in inputs if part.expected is not None]
+    deepest = [max(filter(None, parts), key=lambda part: part.retrieved) for parts in directions]
     return Bounds(
         low,
         high,
-        sum(own.unjudged for own in deepest),
-        sum(own.retrieved for own in deepest),
+        sum(part.unjudged for part in deepest),
+        sum(part.retrieved for part in deepest),
         float(function(np.array(expected))) if len(expected) == len(inputs) else None,
     )
 
@@ -122,10 +122,10 @@ def _make_bounds(
 
 
 def _extremes(values: Iterator[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """(Q,) least and largest values."""
+    """(Q,) lowest and (Q,) highest values."""
     low = high = next(values)
-    for own in values:
-        low, high = np.minimum(low, own), np.maximum(high, own)
+    for labelled in values:
+        low, high = np.minimum(low, labelled), np.maximum(high, labelled)
     return low, high
 
 
@@ -139,7 +139,7 @@ def _first_and_last(unjudged: Flags) -> Iterator[Flags]:
 
 
 def _add_gains(judgments: Judgments, columns: IntArray, labels: Flags, gain: float) -> Judgments:
-    """The judgments, and in them the labelled items of the top with their gain."""
+    """The judgments with the labelled items of the top added at this gain."""
     size, added = judgments.gallery_ids.size, np.nonzero(labels)[0] * judgments.gallery_ids.size + columns[labels]
     pairs = np.append(judgments.rows * size + judgments.indices, added)
     gains = np.append(np.asarray(judgments.gains), np.full(added.size, gain))

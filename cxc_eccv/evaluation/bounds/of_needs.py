@@ -1,4 +1,4 @@
-"""Bounds of finished needs: what is read for them in the pass of the needs, and which bounds come of it."""
+"""Bounds of the metrics of finished needs, and the readers that these bounds require."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from cxc_eccv.types import CROSS_MODAL, Bounds, FloatArray, IntArray, TopK, look
 
 
 class BoundsOfNeeds:
-    """Bounds over the unjudged of all metrics of some needs."""
+    """Bounds over unjudged pairs for all metrics of some needs."""
 
     def __init__(
         self, run: Run, needs: Iterable[Need[Any]], library: Library, split: str, depth: int, sources: Sequence[str]
@@ -51,16 +51,16 @@ class BoundsOfNeeds:
                 self._tops[need] = _TopOfItems(need, depth)
 
     def readers(self, need: Need[Any]) -> Sequence[RowReader]:
-        """What must read the scores for the bounds of a need."""
+        """Readers of the scores for the bounds of a need."""
         return self._tops[need].readers if need in self._tops else ()
 
     def settle(self) -> None:
-        """Take what was read; the needs have learnt theirs."""
+        """Take the results of the readers, after the needs took theirs."""
         for top in self._tops.values():
             top.settle()
 
     def find(self, need: Need[Any], variant: Variant, settings: Settings) -> Bounds | None:
-        """The bounds of a metric, where it has any."""
+        """The bounds of a metric, or None."""
         if need in self._tops:
             return self._tops[need].find(variant, settings.probabilities_of)
         if isinstance(need, MatchCounts):
@@ -73,7 +73,7 @@ class BoundsOfNeeds:
         return None
 
     def reasons(self, need: Need[Any]) -> Mapping[str, str]:
-        """Label of each metric that can be computed, but not its bounds, to the reason."""
+        """Label to reason, for the metrics whose bounds cannot be computed."""
         return self._tops[need].unbounded if need in self._tops else {}
 
 
@@ -90,18 +90,18 @@ class _Top(ABC):
 
     @abstractmethod
     def settle(self) -> None:
-        """Take what was read."""
+        """Take the results of the readers."""
 
     @abstractmethod
     def ask(self, variants: Sequence[Variant]) -> tuple[IntArray, Flags]:
-        """(Q, D) items, and which of them metrics ask the probabilities of."""
+        """(Q, D) items, and (Q, D) bool, whether the metrics need their probabilities."""
 
     @abstractmethod
     def compute(self, variant: Variant, probabilities: FloatArray | None) -> Bounds:
         """The bounds of a metric that has them."""
 
     def find(self, variant: Variant, probabilities_of: ProbabilitiesOf | None) -> Bounds | None:
-        """The bounds of a metric; probabilities are asked once for all metrics, of pairs that matter to any."""
+        """The bounds of a metric; probabilities are asked once for all metrics."""
         if variant.label in self.unbounded:
             return None
         need = self.need
@@ -112,12 +112,12 @@ class _Top(ABC):
         return self.compute(variant, self._probabilities)
 
     def looks_at(self, variant: Variant) -> int:
-        """How many items of a query count as retrieved."""
+        """Number of items of a query that count as retrieved."""
         return int(variant.parameters.get("k", self.depth))
 
 
 class _TopOfRanks(_Top):
-    """The top of every query beside ranks, of rankings as far down as all go; ``known`` pairs are judged."""
+    """The top of every query for metrics of ranks, as deep as the shallowest ranking; ``known`` pairs are judged."""
 
     _retrieved: Retrieved
 
@@ -132,8 +132,8 @@ class _TopOfRanks(_Top):
         self.readers = self._top.readers
         needed = {variant.label: min(self.looks_at(variant), self._top.largest) for variant in need.variants}
         self.unbounded = {
-            label: f"bounds look at the top {items}, but the rankings hold {deepest} items; ask for bounds_depth="
-            f"{deepest} (--bounds-depth {deepest}), or rank more"
+            label: f"bounds look at the top {items}, but the rankings hold {deepest} items; set bounds_depth={deepest} "
+            f"(--bounds-depth {deepest}) or rank more items"
             for label, items in needed.items()
             if items > self._top.depth
         }
@@ -147,7 +147,7 @@ class _TopOfRanks(_Top):
             self.unbounded = self._find_unsettled(min(self.depth, self._top.depth)) | self.unbounded
 
     def _find_unsettled(self, depth: int) -> dict[str, str]:
-        """R grows with each label: a metric at R then looks below the retrieved items, for known positives there."""
+        """Labels add to R, so a metric at R may look below the retrieved items for known positives."""
         given = self.need.given
         if not isinstance(given, GivenRanks):
             return {}
@@ -155,13 +155,14 @@ class _TopOfRanks(_Top):
         if (given.depths >= needed).all():
             return {}
         reason = (
-            f"with all {depth} retrieved items labelled it looks at the top {needed.max()}, but a ranking ends at rank "
-            f"{given.depths[given.depths < needed].min()}; ask for a smaller bounds_depth (--bounds-depth) or rank more"
+            f"with labels for all {depth} retrieved items it looks at the top {needed.max()}, but a ranking ends at "
+            f"rank {given.depths[given.depths < needed].min()}; set a smaller bounds_depth (--bounds-depth) or rank "
+            "more items"
         )
         return {variant.label: reason for variant in self.need.variants if not variant.spec.best_rank}
 
     def ask(self, variants: Sequence[Variant]) -> tuple[IntArray, Flags]:
-        """Of the unjudged items those whose labels can change a metric."""
+        """The unjudged items whose labels can change a metric."""
         top = self._retrieved
         return top.ids, np.any([top.matters(variant.spec, variant.parameters) for variant in variants], axis=0)
 
@@ -170,7 +171,7 @@ class _TopOfRanks(_Top):
 
 
 class _TopOfItems(_Top):
-    """The top that a need has, and for a metric at R what lies below it, as R grows with each label."""
+    """The top of every query for metrics with gains; deeper than the need's for a metric at R, as labels add to R."""
 
     def __init__(self, need: TopItems, depth: int) -> None:
         super().__init__(depth)
@@ -187,14 +188,14 @@ class _TopOfItems(_Top):
     def settle(self) -> None:
         for reader in self.readers:
             if reader.error is not None:
-                reason = f"{reader.error} Or ask for a smaller bounds_depth (--bounds-depth): each label adds one to R."
+                reason = f"{reader.error} Or set a smaller bounds_depth (--bounds-depth), as each label adds one to R."
                 self.unbounded = {
                     variant.label: reason for variant in self.need.variants if "k" not in variant.parameters
                 }
                 self._further = None
 
     def ask(self, variants: Sequence[Variant]) -> tuple[IntArray, Flags]:
-        """The unjudged items down to the deepest place that is looked at."""
+        """The unjudged items down to the greatest depth of the metrics."""
         top, deepest = self._top, max(map(self.looks_at, variants))
         return top.ids, ~look_up_gains(top, self.need.judged, deepest, self.need.key)[1]
 

@@ -1,4 +1,4 @@
-"""The top of every query, and what is known of it: which pairs nobody judged, and how ties order the others."""
+"""The top of every query: its unjudged pairs, and its ties."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Retrieved:
-    """The top D of every query, and what is known of it."""
+    """The top D of every query."""
 
     ranks: PositiveRanks  # of the known positives
     ids: IntArray  # (Q, D), best first
     unjudged: Flags  # (Q, D)
-    above: IntArray  # (Q, D) known positives that score higher, of unjudged items
-    ends: IntArray  # (Q, D) place of the last retrieved item that scores the same
-    lowest: IntArray  # (Q, D) rank of the last item that scores the same and is no known positive, retrieved or not
-    depth: int  # of a metric without K; D may be more, for another metric at K
+    above: IntArray  # (Q, D) number of known positives that score higher, for unjudged items
+    ends: IntArray  # (Q, D) place of the last retrieved item with the same score
+    lowest: IntArray  # (Q, D) rank of the last item with the same score that is not a known positive
+    depth: int  # for metrics without K; D may be larger, for a metric at K
 
     def within(self, k: int | None) -> Flags:
-        """(Q, D) the unjudged items that a metric at K looks at, or any other one."""
+        """(Q, D) bool, the unjudged items that a metric at K, or without K, looks at."""
         return self.unjudged & (np.arange(self.ids.shape[1]) < (k or self.depth))
 
     def matters(self, spec: Spec, parameters: Mapping[str, Any]) -> Flags:
-        """(Q, D) the unjudged items whose labels can change a metric: if the best rank decides, those above it."""
+        """(Q, D) bool, the unjudged items whose labels can change a metric."""
         above = np.arange(self.ids.shape[1]) + 1 < self.ranks.best[:, None]
         return self.within(parameters.get("k")) & (above | (not spec.best_rank))
 
     def places(self, labels: Flags) -> IntArray:
-        """(Q, D) rank of each item that the labels call positive; other entries mean nothing."""
-        found = np.cumsum(labels, axis=1)
-        return np.asarray(self.lowest - np.take_along_axis(found, self.ends, axis=1) + found)
+        """(Q, D) rank of each item that is positive under the labels; other entries have no meaning."""
+        counts = np.cumsum(labels, axis=1)
+        return np.asarray(self.lowest - np.take_along_axis(counts, self.ends, axis=1) + counts)
 
     def best(self, labels: Flags) -> IntArray:
-        """(Q,) rank of the best positive, as :attr:`PositiveRanks.best`."""
+        """(Q,) rank of the best positive under the labels, see :attr:`PositiveRanks.best`."""
         far = self.ranks.n_gallery + 1
         first = np.where(labels, self.places(labels), far[:, None]).min(axis=1)
         return np.asarray(np.minimum(first, self.ranks.best))
 
     def with_best(self, best: IntArray) -> PositiveRanks:
-        """Ranks with no other positive than the best one, of which :meth:`best` tells the rank."""
-        found = best <= self.ranks.n_gallery
-        return replace(self.ranks, indptr=np.append(0, np.cumsum(found)), ranks=best[found])
+        """Ranks of the best positives alone, given as returned by :meth:`best`."""
+        reachable = best <= self.ranks.n_gallery
+        return replace(self.ranks, indptr=np.append(0, np.cumsum(reachable)), ranks=best[reachable])
 
     def relabel(self, labels: Flags) -> PositiveRanks:
-        """Ranks of all positives, known ones and those that the labels add."""
+        """Ranks of all positives, known and added by the labels."""
         known, added = np.repeat(np.arange(len(labels)), np.diff(self.ranks.indptr)), np.nonzero(labels)[0]
         rows, ranks = np.append(known, added), np.append(self.ranks.ranks, self.places(labels)[labels])
         counts = np.bincount(rows, minlength=len(labels))
@@ -70,7 +70,7 @@ class Retrieved:
 
 
 class TopOfKnown:
-    """Reads the top of every query, fold by fold where there are folds, beside all that is known of its pairs."""
+    """Reads the top of every query, fold by fold, with the known labels of its pairs."""
 
     def __init__(self, judged: Judgments, known: tuple[IntArray, IntArray], depth: int) -> None:
         self._n_queries = judged.query_ids.size
@@ -79,12 +79,12 @@ class TopOfKnown:
         labelled = _add_known(judged, *known)
         self._rows = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
         self._labelled = [_cut_fold(labelled, folds == fold, item_folds == fold) for fold in np.unique(folds)]
-        self.readers = [TopRows(own, depth) for own in self._labelled]
+        self.readers = [TopRows(of_fold, depth) for of_fold in self._labelled]
         self.depth = min(reader.depth for reader in self.readers)
         self.largest = int(min(gallery_sizes(judged)))
 
     def retrieved(self, ranks: PositiveRanks, depth: int | None = None) -> Retrieved:
-        """What was read, beside the ranks of the positives; of it so many items, or all, for a metric without K."""
+        """The top of every query with the ranks of its positives; ``depth`` items, or all, for metrics without K."""
         ids, above, ends, lowest = np.zeros((4, self._n_queries, self.depth), dtype=np.int64)
         unjudged = np.zeros_like(ids, dtype=bool)
         for rows, labelled, reader in zip(self._rows, self._labelled, self.readers, strict=True):
@@ -97,13 +97,13 @@ class TopOfKnown:
 
 
 def _add_known(judged: Judgments, queries: IntArray, items: IntArray) -> Judgments:
-    """The positives with gain 1, and with gain 0 what else was judged."""
+    """Judgments with gain 1 for positives and 0 for the other known pairs."""
     size = judged.gallery_ids.size
     rows, asked = positions_of(queries, judged.query_ids)
     columns, ranked = positions_of(items, judged.gallery_ids)
-    own = asked & ranked
+    inside = asked & ranked
     positive = judged.rows * size + judged.indices
-    pairs = np.union1d(positive, rows[own] * size + columns[own])
+    pairs = np.union1d(positive, rows[inside] * size + columns[inside])
     counts = np.bincount(pairs // size, minlength=judged.query_ids.size)
     return replace(
         judged,
@@ -114,7 +114,7 @@ def _add_known(judged: Judgments, queries: IntArray, items: IntArray) -> Judgmen
 
 
 def _cut_fold(labelled: Judgments, asked: Flags, ranked: Flags) -> Judgments:
-    """The judgments of one fold alone; positives outside it cannot be reached."""
+    """The judgments of one fold; positives outside it are unreachable."""
     inside = ranked[labelled.indices]
     kept = inside & asked[labelled.rows]
     lost = np.bincount(labelled.rows[~inside], minlength=asked.size)
@@ -130,7 +130,7 @@ def _cut_fold(labelled: Judgments, asked: Flags, ranked: Flags) -> Judgments:
 
 
 def _shorten(top: TopK, depth: int) -> TopK:
-    """The same where it is no deeper; in another fold fewer items may be ranked."""
+    """The top cut to a depth, as folds may differ in size."""
     if top.depth == depth or top.scores is None or top.cut is None:
         return top
     tied = (top.scores[:, depth:] == top.scores[:, depth - 1 : depth]).sum(axis=1)
@@ -149,7 +149,7 @@ def _ranks_of_rows(ranks: PositiveRanks, rows: IntArray) -> tuple[IntArray, IntA
 def _find_ties(top: TopK, positive: Flags, ranks: tuple[IntArray, IntArray]) -> tuple[IntArray, IntArray]:
     """``ends`` and ``lowest`` of :class:`Retrieved`."""
     if top.scores is None or top.cut is None:
-        raise DataError("bounds: the top items come without scores, so that ties are not known")
+        raise DataError("bounds need the scores of the top items, to find ties")
     n_queries, depth = top.ids.shape
     changes, every = top.scores[:, 1:] != top.scores[:, :-1], np.arange(depth)
     starts = np.maximum.accumulate(np.where(np.insert(changes, 0, True, axis=1), every, 0), axis=1)
@@ -159,9 +159,9 @@ def _find_ties(top: TopK, positive: Flags, ranks: tuple[IntArray, IntArray]) -> 
     counts: IntArray = np.take_along_axis(in_sight, ends, axis=1) - np.take_along_axis(
         in_sight - positive, starts, axis=1
     )
-    # Positives stand last of what they tie with: those of a tie that goes on below the top may all be below it.
-    owners, own_ranks = ranks
-    below = (own_ranks > depth) & (own_ranks <= depth + top.cut[owners])
+    # Positives come last in a tie, so those of a tie that continues below the top may all be below it.
+    owners, known_ranks = ranks
+    below = (known_ranks > depth) & (known_ranks <= depth + top.cut[owners])
     others_below = top.cut - np.bincount(owners[below], minlength=n_queries)
     lowest = ends + 1 - counts + np.where(ends == depth - 1, others_below[:, None], 0)
     return ends, lowest

@@ -1,8 +1,7 @@
-"""What a metric can need: a class each, with what it asks of a run, what it learns, and the values of it.
+"""Needs of metrics: one class for each kind of input, which reads it from a run and computes values from it.
 
-A :class:`Need` stands for what some metrics of one part of a task are computed from. A new one is a class of this room
-and its line in :data:`NEEDS`, under a name that :mod:`cxc_eccv.metrics.spec` allows; ``Spec.needs`` and ``Task.offers``
-speak of it by that name, and no other stage of an evaluation does.
+A :class:`Need` is the input of some metrics of one part of a task. To add one, write a class here and add it to
+:data:`NEEDS` under a name that :mod:`cxc_eccv.metrics.spec` lists; ``Spec.needs`` and ``Task.offers`` use this name.
 """
 
 from collections.abc import Mapping
@@ -39,4 +38,4 @@ NEEDS: Mapping[str, type[Need[Any]]] = MappingProxyType(
         "comparisons": ComparedScores,
     }
 )
-"""What ``Spec.needs`` calls them."""
+"""Name in ``Spec.needs`` to class."""

@@ -1,4 +1,4 @@
-"""The base of all needs, and the metrics and values that pass through them."""
+"""The base class of needs, and the metrics and values that they handle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cxc_eccv.tasks.task import Task, direction_of
 from cxc_eccv.types import FloatArray, IntArray, Judgments, PositiveRanks, Result
 
 AnyRanks = PositiveRanks | GivenRanks
-"""Ranks of the positives of every query; those of given rankings as far as these tell them."""
+"""Ranks of the positives of every query; those from rankings may be incomplete."""
 
 Judged = TypeVar("Judged")
 
@@ -30,7 +30,7 @@ class Variant:
 
     spec: Spec
     parameters: dict[str, Any]
-    shown: bool = True  # otherwise it is computed for another metric's sake
+    shown: bool = True  # False if it is computed only for another metric
 
     @property
     def label(self) -> str:
@@ -44,24 +44,24 @@ class QueryValues:
 
     ids: IntArray
     values: FloatArray
-    best_ranks: pa.Array | None = None  # null where no positive was found
-    images: IntArray | None = None  # behind each query; None where its id, or the captions of the split, tell it
-    among: IntArray | None = None  # what an interval draws from; None for the images behind the queries
+    best_ranks: pa.Array | None = None  # null where no positive is ranked
+    images: IntArray | None = None  # image of each query; None if it follows from the query id
+    among: IntArray | None = None  # images from which intervals draw; None for the images of the queries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """One number of a report, in full."""
+    """One result of a report with the values behind it."""
 
     variant: Variant
     result: Result
     queries: QueryValues | None = None
-    images: IntArray | None = None  # behind each query
+    images: IntArray | None = None  # image of each query
     samples: FloatArray | None = None  # resampled numbers
 
 
 class Need(Generic[Judged]):
-    """What some metrics of one part of a task are computed from; a run must hold its queries and gallery."""
+    """The input of some metrics of one part of a task; a run must hold its queries and gallery."""
 
     query_ids: IntArray
     gallery_ids: IntArray
@@ -69,23 +69,23 @@ class Need(Generic[Judged]):
     def __init__(self, task: Task, part: str, judged: Judged, variants: Sequence[Variant]) -> None:
         self.task, self.part, self.judged, self.variants = task, part, judged, tuple(variants)
         self.direction = direction_of(part)
-        self.requests: Mapping[str, Judgments] = {}  # whose positives must be ranked, by the name of the ranks
+        self.requests: Mapping[str, Judgments] = {}  # name of ranks to the judgments whose positives to rank
         self.readers: Sequence[RowReader] = ()
-        self.errors: dict[str, CxcEccvError] = {}  # by the label of a metric that cannot be computed
+        self.errors: dict[str, CxcEccvError] = {}  # by label, for metrics that cannot be computed
 
     @classmethod
     def build(cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], run: Run) -> list[Need[Judged]]:
-        """One for all the metrics, or several where they must be told apart in this kind of run."""
+        """One need for all metrics, or several if the kind of run requires it."""
         return [cls(task, part, judged, variants)]
 
     @classmethod
     def fits(cls, spec: Spec, task: Task) -> bool:
-        """Whether what a task offers under this name is what the metric means by it."""
+        """Whether the task offers the kind of input that the metric expects."""
         return True
 
     @classmethod
     def why_not(cls, run: Run, direction: str) -> str | None:
-        """Why a run can never give it, or None."""
+        """Why the run cannot provide it, or None."""
         return run.why_not(direction)
 
     @property
@@ -95,18 +95,18 @@ class Need(Generic[Judged]):
 
     @property
     def caution(self) -> str:
-        """What a user is warned of, or nothing."""
+        """A warning for the user, or an empty string."""
         return ""
 
     def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
-        """Label of each metric that the mere lengths of rankings rule out, and the error that says where."""
+        """Label to error, for metrics that need longer rankings, as far as the lengths alone show."""
         return {}
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """Take what the pass over the run gave."""
+        """Take the results of the pass over the run."""
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """The numbers of one metric, without intervals and bounds."""
+        """The results of one metric, without intervals and bounds."""
         raise NotImplementedError
 
     def aggregate(
@@ -118,7 +118,7 @@ class Need(Generic[Judged]):
         coverage: float | None = None,
         parameters: dict[str, Any] | None = None,
     ) -> list[Scored]:
-        """The one number of a metric that has a value for each query: their mean or median."""
+        """The result of a metric with a value for each query: their mean or median."""
         values = queries.values
         row = Result(
             self.task.name,
@@ -134,7 +134,7 @@ class Need(Generic[Judged]):
 
 
 class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
-    """Scores of all directions of one task, for example for RSUM; their samples were drawn together."""
+    """Scores of all directions of one task, for example for RSUM; their samples share the draws."""
 
     def __init__(
         self, task: Task, part: str, judged: Mapping[str, Sequence[Scored]], variants: Sequence[Variant]
@@ -145,7 +145,7 @@ class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
                 self.errors[variant.label] = InvalidOption(f"needs {' and '.join(lacking)} too")
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One number."""
+        """One result."""
         spec, directions = variant.spec, list(self.judged.values())
         inputs = [row for rows in self.inputs(spec) for row in rows]
         value = float(spec.function(np.array([row.result.value for row in inputs])))
@@ -155,11 +155,11 @@ class OtherScores(Need[Mapping[str, Sequence[Scored]]]):
         return [Scored(variant, row, samples=spec.function(np.stack(samples, axis=-1)) if samples else None)]
 
     def inputs(self, spec: Spec) -> list[list[Scored]]:
-        """The scores of each direction that a metric is made of."""
+        """The scores of each direction that a metric uses."""
         return [[row for row in rows if row.variant.label in spec.inputs] for rows in self.judged.values()]
 
     def _find_lacking(self, spec: Spec) -> list[str]:
-        """Directions, or scores of a direction, that are not there."""
+        """Missing directions, or scores of a direction."""
         labels = {direction: [row.variant.label for row in rows] for direction, rows in self.judged.items()}
         lacking: list[str] = []
         for direction in self.task.directions:

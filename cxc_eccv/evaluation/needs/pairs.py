@@ -1,4 +1,4 @@
-"""The similarities of rated pairs, and of images with their captions and hard negatives."""
+"""Needs of metrics on pairs: similarities of rated pairs, and scores of captions and hard negatives."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class PairSimilarities(Need[RatedPairs]):
 
     @classmethod
     def why_not(cls, run: Run, direction: str) -> str | None:
-        """Rankings have no similarities, whatever the direction."""
+        """Why the run has no similarities, or None."""
         if run.kind == "rankings":
-            return "rankings do not tell how similar rated pairs are"
+            return "rankings have no similarities of rated pairs"
         return super().why_not(run, direction)
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """Multiply the pairs out."""
+        """Compute the similarities of the pairs."""
         self._similarities = similarities_of_run(run, self.direction, self.judged, similarity=similarity)
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One number; or of samples two, their mean and their standard deviation (ddof 0)."""
+        """One result; for a metric with samples their mean and standard deviation (ddof 0)."""
         options = variant.spec.select_options({"seed": settings.seed})
         try:
             values = variant.spec.function(self.judged, self._similarities, **variant.parameters, **options)
@@ -55,7 +55,7 @@ class PairSimilarities(Need[RatedPairs]):
 
 
 class ComparedScores(Need[Comparisons]):
-    """The scores of an image with its caption and with a hard negative, whose vectors are further arrays of the run."""
+    """The scores of images with their caption and a hard negative, whose vectors are further arrays of the run."""
 
     def __init__(self, task: Task, part: str, judged: Comparisons, variants: Sequence[Variant]) -> None:
         super().__init__(task, part, judged, variants)
@@ -64,31 +64,31 @@ class ComparedScores(Need[Comparisons]):
 
     @classmethod
     def why_not(cls, run: Run, direction: str) -> str | None:
-        """Its captions come in arrays of their own; the images must be there."""
+        """Why the run has no images, or None; the captions come in further arrays."""
         return run.why_not("i2i")
 
     @classmethod
     def build(
         cls, task: Task, part: str, judged: Comparisons, variants: Sequence[Variant], run: Run
     ) -> list[Need[Comparisons]]:
-        """One, if the run has the vectors of the part's items."""
+        """One need; raises NotApplicable if the run lacks the vectors of the part's items."""
         if compared_captions(run, task.name, part, task.parts, judged) is None:
             raise NotApplicable(f"the run has no arrays {task.name}_{part}_...")
         return [cls(task, part, judged, variants)]
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """Multiply the pairs out: captions and negatives alike, so that equal vectors tie."""
+        """Compute the scores of captions and negatives together, so that equal vectors tie."""
         vectors = compared_captions(run, self.task.name, self.part, self.task.parts, self.judged)
         if vectors is None or not isinstance(run, EmbeddingsRun):
             raise MalformedRun(f"{self.key}: the run has no vectors of its captions")
         both = np.concatenate(vectors)
-        seen = replace(run, captions=Embeddings(np.arange(len(both)), both))
+        combined = replace(run, captions=Embeddings(np.arange(len(both)), both))
         pairs = RatedPairs(np.tile(self.judged.image_ids, 2), np.arange(len(both)), np.zeros(len(both)))
-        captions, negatives = np.split(similarities_of_run(seen, self.direction, pairs, similarity=similarity), 2)
+        captions, negatives = np.split(similarities_of_run(combined, self.direction, pairs, similarity=similarity), 2)
         self._scores = captions, negatives
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One number."""
+        """One result."""
         captions, negatives = self._scores
         values = variant.spec.function(captions, negatives, **variant.parameters)
         judged = self.judged

@@ -1,4 +1,4 @@
-"""Ranks of the positives of every query, and what altered captions do to them."""
+"""Needs of metrics on ranks: ranks of the positives, without and with altered captions."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Ranks(Need[Judgments]):
 
     @property
     def ranks(self) -> PositiveRanks:
-        """The ranks alone, whatever gave them."""
+        """The ranks, from any kind of run."""
         return self.given.ranks if isinstance(self.given, GivenRanks) else self.given
 
     def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
-        """Metrics that need a deeper ranking wherever the positives stand; in folds rankings must be whole."""
+        """Label to error, for metrics that need deeper rankings; with folds rankings must be whole."""
         given = depths_alone(run, self.direction, self.judged)
         folds = self.judged.gallery_folds is not None
         return self._find_unsettled(
@@ -45,18 +45,18 @@ class Ranks(Need[Judgments]):
         )
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """Take its ranks."""
+        """Take the ranks."""
         self.settle(ranks[self.key])
 
     def settle(self, ranks: AnyRanks) -> None:
-        """Take ranks, and find the metrics that they end too early for."""
+        """Take ranks, and find the metrics that need deeper rankings."""
         self.given = ranks
         if isinstance(ranks, GivenRanks):
             self.errors |= self._find_unsettled(ranks, self.variants)
 
     @property
     def caution(self) -> str:
-        """Warns where many items of many galleries score the same as a positive; a few equal captions are usual."""
+        """A warning if many items tie with a positive in many queries; a few equal captions are usual."""
         if all(variant.label in self.errors for variant in self.variants):
             return ""
         ties, sizes = self.ranks.ties, self.ranks.n_gallery
@@ -65,11 +65,11 @@ class Ranks(Need[Judgments]):
             return ""
         return (
             f"{decided} of {ties.size} queries are decided by ties: more than {TIED_SHARE:.0%} of the gallery scores "
-            "exactly as high as a positive, and each of these items counts as ranked above it"
+            "exactly as high as a positive, and these items rank above it"
         )
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One number, with the best rank of every query."""
+        """One result, with the best rank of every query."""
         ranks = self.ranks
         values = variant.spec.function(ranks, **variant.parameters)
         best = pa.array(ranks.best, mask=np.diff(ranks.indptr) == 0)
@@ -78,13 +78,13 @@ class Ranks(Need[Judgments]):
         )
 
     def _find_unsettled(self, ranks: GivenRanks, variants: Sequence[Variant]) -> dict[str, RunTooShallow]:
-        """In folds (COCO 1K) a ranking must be whole: how many items of its fold a shorter one holds is chance."""
+        """Label to error, for metrics that need deeper rankings; with folds (COCO 1K) rankings must be whole."""
         if self.judged.gallery_folds is not None and not ranks.complete.all():
             query = np.flatnonzero(~ranks.complete)[0]
             error = RunTooShallow(
-                f"folds are cut out of rankings of the whole gallery, {self.gallery_ids.size} items; that of query "
-                f"{self.query_ids[query]} holds {ranks.depths[query]} of the {ranks.ranks.n_gallery[query]} items of "
-                "its fold. Rank the whole gallery."
+                f"folds are cut out of rankings of the whole gallery of {self.gallery_ids.size} items, but that of "
+                f"query {self.query_ids[query]} holds {ranks.depths[query]} of the "
+                f"{ranks.ranks.n_gallery[query]} items of its fold. Rank the whole gallery."
             )
             return dict.fromkeys((variant.label for variant in variants), error)
         errors: dict[str, RunTooShallow] = {}
@@ -97,13 +97,13 @@ class Ranks(Need[Judgments]):
 
 
 def _is_limited(variant: Variant, given: GivenRanks) -> bool:
-    """Whether a metric needs the same depth wherever the positives stand."""
+    """Whether a metric needs a fixed depth, wherever the positives are."""
     sizes = np.unique(given.ranks.n_positives)
     return bool((needed_depth(variant.spec.function, sizes, **variant.parameters) < FAR).all())
 
 
 class Alterations(Need[Judgments]):
-    """What altered captions in the galleries do to the ranks of the positives, and how often they stand first."""
+    """Ranks of the positives without and with altered captions, and how often an altered caption ranks first."""
 
     ranks: AlteredRanks
 
@@ -117,7 +117,7 @@ class Alterations(Need[Judgments]):
         self.readers = self._best
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """Take the ranks; an altered caption is first where no original scores higher, as it stands above its ties."""
+        """Take the ranks; an altered caption ranks first unless an original scores higher."""
         altered, plain = (ranks[name] for name in self.requests)
         if isinstance(altered, GivenRanks) or isinstance(plain, GivenRanks):
             raise MalformedRun("rankings have no altered captions")
@@ -126,9 +126,9 @@ class Alterations(Need[Judgments]):
         self.ranks = AlteredRanks(plain, altered, best_altered >= best_original, ties)
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One number."""
+        """One result."""
         ranks = self.ranks
         queries = QueryValues(self.query_ids, variant.spec.function(ranks, **variant.parameters))
-        # With a depth, positives stand within it or do not.
+        # A metric at K depends on ties of positives, one without K on ties at the top.
         ties = ranks.altered.ties if variant.parameters else ranks.top_ties
         return self.aggregate(variant, queries, ties=int(np.count_nonzero(ties)))

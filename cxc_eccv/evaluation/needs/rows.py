@@ -1,4 +1,4 @@
-"""What is read from the rows of the score matrix: all of it, or nothing where rankings end too early."""
+"""Needs of metrics on the top items of every query."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
 
 
 class _FromRows(Need[Judged]):
-    """What a reader learns from the rows of the score matrix, all at once or not at all."""
+    """A need whose reader reads rows of the score matrix, and fails as a whole if rankings are too short."""
 
     def _read_with(self, reader: TopRows | PlausibleRows) -> None:
         self.query_ids, self.gallery_ids, self.reader = reader.query_ids, reader.gallery_ids, reader
@@ -31,12 +31,12 @@ class _FromRows(Need[Judged]):
 
     @classmethod
     def build(cls, task: Task, part: str, judged: Judged, variants: Sequence[Variant], run: Run) -> list[Need[Judged]]:
-        """One for each metric of rankings, which may be long enough for some and too short for others."""
+        """One need for each metric of rankings, which may be long enough for some only."""
         groups = [[variant] for variant in variants] if run.kind == "rankings" else [variants]
         return [cls(task, part, judged, group) for group in groups]
 
     def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
-        """Rankings that hold fewer items than are read."""
+        """Label to error, if rankings hold fewer items than the reader needs."""
         needed = self.reader.needs
         held = run.depths(self.direction)[rows_of(run, self.direction, self.query_ids)]
         short = np.flatnonzero(held < needed)
@@ -47,7 +47,7 @@ class _FromRows(Need[Judged]):
         return dict.fromkeys((variant.label for variant in self.variants), error)
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
-        """Find out whether the rankings were long enough."""
+        """Record an error if the rankings were too short."""
         if self.reader.error is not None:
             self.errors |= dict.fromkeys((variant.label for variant in self.variants), self.reader.error)
 
@@ -63,18 +63,18 @@ class MatchCounts(_FromRows[CategoryMatches]):
 
     @property
     def hits(self) -> PlausibleHits:
-        """The matches, once they were read."""
+        """The matches, after the pass."""
         return self._rows.result
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One number."""
+        """One result."""
         hits = self.hits
         queries = QueryValues(hits.query_ids, variant.spec.function(hits, **variant.parameters))
         return self.aggregate(variant, queries, ties=int(np.count_nonzero(hits.ties)))
 
 
 class TopItems(_FromRows[Judgments]):
-    """The top K of every query, or the top R for a metric without K, beside judgments with gains."""
+    """The top K of every query, or the top R for a metric without K, with judgments with gains."""
 
     def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
         super().__init__(task, part, judged, variants)
@@ -84,26 +84,26 @@ class TopItems(_FromRows[Judgments]):
 
     @property
     def top(self) -> TopK:
-        """The items, once they were read."""
+        """The items, after the pass."""
         return self._rows.result
 
     @property
-    def asked(self) -> int:
-        """Of how many pairs a classifier was asked."""
+    def n_asked(self) -> int:
+        """Number of pairs that a classifier labelled."""
         return 0 if self._answers is None else self._answers[1].size
 
     @classmethod
     def fits(cls, spec: Spec, task: Task) -> bool:
-        """Gains are ratings, labels of 0 and 1, or degrees of being positive."""
+        """Whether metric and task have the same kind of gains: ratings, labels or degrees."""
         return spec.gains == task.gains
 
     def _depths(self, variant: Variant) -> IntArray:
-        """(Q,) how many items a metric looks at: K, or R."""
+        """(Q,) depth of a metric: K or R."""
         wanted = self.judged.n_relevant
         return np.full_like(wanted, variant.parameters["k"]) if "k" in variant.parameters else wanted
 
     def score(self, variant: Variant, settings: Settings) -> list[Scored]:
-        """One number under the policy for pairs that nobody judged, where the metric has one."""
+        """One result, under the policy for unjudged pairs if the metric has one."""
         top, judgments, depths = self.top, self.judged, self._depths(variant)
         k = int(depths.max())
         gains, judged = look_up_gains(top, judgments, k, variant.label)
@@ -126,7 +126,7 @@ class TopItems(_FromRows[Judgments]):
         return self.aggregate(variant, queries, ties=ties, coverage=coverage, parameters=parameters)
 
     def _policy(self, policy: str | Classifier, k: int) -> str | Classifier:
-        """A classifier is asked once, about all pairs down to the deepest place that is looked at, not for every K."""
+        """The policy for K; a classifier is asked only once, about all pairs down to the greatest depth."""
         if isinstance(policy, str):
             return policy
         if self._answers is None:
@@ -134,10 +134,12 @@ class TopItems(_FromRows[Judgments]):
             rows, places = np.nonzero(~look_up_gains(top, self.judged, top.depth, self.key)[1])
             labels = np.asarray(policy(top.query_ids[rows], top.ids[rows, places])) if rows.size else np.empty(0)
             if labels.shape != rows.shape:
-                raise DataError(f"{self.key}: the classifier gave labels of shape {labels.shape} for {rows.size} pairs")
+                raise DataError(
+                    f"{self.key}: the classifier returned labels of shape {labels.shape} for {rows.size} pairs"
+                )
             self._answers = labels, places
         labels, places = self._answers
-        return lambda _queries, _items: labels[places < k]  # both go through the pairs row by row
+        return lambda _queries, _items: labels[places < k]  # the metric asks in the same order, row by row
 
 
 def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK, Judgments]:
@@ -153,7 +155,7 @@ def _keep_queries(top: TopK, judgments: Judgments, rows: IntArray) -> tuple[TopK
 
 
 def _count_tied(top: TopK, gains: FloatArray, looked_at: NDArray[np.bool_]) -> int:
-    """Queries in which the tie rule decided: items of unequal gain tie in the top, or a tie goes beyond its end."""
+    """Number of queries in which items of different gain tie in the top, or a tie continues below it."""
     if top.scores is None or top.cut is None:
         return 0
     equal = top.scores[:, 1:] == top.scores[:, :-1]

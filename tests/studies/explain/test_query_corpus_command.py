@@ -66,7 +66,7 @@ def test_failures_are_those_that_explain_finds(position, search, make_run, sampl
     assert 2 <= known.min() <= known.max() <= 50
     below_ten = found.n_queries - len(found) + (known <= 10).sum()
     assert below_ten / found.n_queries == pytest.approx(scores[f"coco/query_{position}/recall_at_10"], abs=1e-12)
-    with pytest.raises(InvalidOption, match=r"by the mean of their other captions, .* explain takes this file"):
+    with pytest.raises(InvalidOption, match=r"by the mean of their other captions, .* explain for this file"):
         evaluate(run, data_dir=sample_library)
     with pytest.raises(MissingIds, match=r"none of its queries is a caption of COCO's validation split"):
         find_failures(run, sample_library, "validation", "t2i")
