@@ -90,6 +90,7 @@ def encode(
       torchrun --nproc-per-node 4 --no-python cxc-eccv encode
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
+    from cxc_eccv.sources.edition import describe_data
     from cxc_eccv.sources.library import Library
 
     refuse_unwritable(output, file=True)
@@ -112,7 +113,8 @@ def encode(
             wrote = _score(loaded, rerank, top_k, items | {"max_pairs": max_pairs, "score": score})
         else:
             wrote = _encode_items(loaded, options | items)
-    say_once(f"wrote {output}: {wrote}")
+    data = describe_data({"data": {"edition": library.edition}, "split": split})
+    say_once(f"wrote {output}: {wrote}, {data}")
 
 
 def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: str, rerank: Path | None) -> None:

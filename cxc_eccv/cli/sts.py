@@ -13,7 +13,7 @@ from cxc_eccv.cli.extras import needs_train_extra, register_models
 from cxc_eccv.cli.output import check_output, say_written
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.shown import visible
+from cxc_eccv.shown import upper_first, visible
 from cxc_eccv.terminal import Sheet, print_shown, say
 from cxc_eccv.writing import replaced_folder
 
@@ -98,9 +98,11 @@ STACKED = (((0,), (1,), (2, 3), (4,), (5,)), ((0,), (1, 5), (2, 3), (4,)))
 
 
 def print_sts(report: StsReport, console: Console | None = None) -> None:
-    """Print what the model was fitted on, where it was, and one table per task; correlations times 100."""
+    """Print the edition of the data, what a baseline was fitted on, and a table per task; correlations times 100."""
+    from cxc_eccv.sources.edition import describe_data
     from cxc_eccv.sts.results import HEADER, modified_lines, table_rows, title
 
+    print_shown(Text(visible(upper_first(describe_data(report.provenance, ""))), style="bold"), console)
     if "fitted_on" in report.provenance:
         print_shown(Text(visible(f"Fitted on {report.provenance['fitted_on']}.")), console)
     for task, rows in report.tasks.items():

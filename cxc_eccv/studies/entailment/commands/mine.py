@@ -13,6 +13,7 @@ from cxc_eccv.cli.choices import AllowModified, BatchSize, DataDir, Dtype, split
 from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.extras import needs_train_extra, register_models
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.shown import upper_first
 from cxc_eccv.terminal import print_shown
 
 if TYPE_CHECKING:
@@ -140,11 +141,14 @@ def _part_of(split: str) -> tuple[str, str]:
 
 
 def _tell(mined: MinedPairs, output: Path) -> None:
+    from cxc_eccv.sources.edition import describe_data
     from cxc_eccv.studies.entailment.quality import warn_of_training_data
     from cxc_eccv.studies.entailment.rule import table_of_rule
     from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.tasks.task import COLLECTIONS
 
     rule = mined.facts["rule"]
+    say_once(upper_first(describe_data(mined.facts, COLLECTIONS[mined.facts["collection"]].name)))
     with_any = len(set(mined.table["image_id"].to_pylist()))
     if "weights" in rule and os.environ.get("RANK", "0") == "0":
         print_shown(tables_to_console([table_of_rule(rule)]))
