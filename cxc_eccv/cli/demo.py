@@ -66,4 +66,8 @@ def _summarize(report: Report, page: Path | None) -> None:
     for name, key in SHOWN.items():
         values = (f"{100 * report.scores[key.format(way)]:.1f}% {direction_name(way)}" for way in CROSS_MODAL)
         say(f"{name}: {', '.join(values)}")
-    say("To keep the dataset and a page of results: cxc-eccv demo --output demo" if page is None else f"Open {page} in a browser")
+    say(
+        "To keep the dataset and a page of results: cxc-eccv demo --output demo"
+        if page is None
+        else f"Open {page} in a browser"
+    )

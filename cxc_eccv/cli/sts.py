@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, names
-from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.extras import check_model, needs_train_extra, register_models
 from cxc_eccv.cli.output import check_output, say_written
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
@@ -63,7 +63,9 @@ def sts(
     if model is None:
         report = _evaluate_baseline(str(baseline), library, wanted, vectors)
     else:
-        options = {"pooling": pooling, "batch_size": batch_size, "device": device, "dtype": dtype}
+        options: dict[str, Any] = {"pooling": pooling, "batch_size": batch_size, "dtype": dtype}
+        check_model(model, **options)
+        options["device"] = device
         report = _evaluate_model(model, library, wanted, options)
     try:
         written = _write(report, output)

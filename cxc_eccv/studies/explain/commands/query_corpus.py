@@ -21,7 +21,7 @@ from cxc_eccv.cli.choices import (
     TrustRemoteCode,
     split_name,
 )
-from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.extras import check_model, needs_train_extra, register_models
 from cxc_eccv.cli.output import COMMAND, check_output, say_kept, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
@@ -120,6 +120,10 @@ def query_corpus(
     from cxc_eccv.tables import tables_to_console
 
     _check_source(context, file, model)
+    if model is not None:
+        check_model(model, pooling=pooling, batch_size=batch_size, dtype=dtype)
+    if summarizer is not None:
+        check_model(summarizer)
     check_output(output)
     if normalise and (summarizer or summaries):
         raise InvalidOption("--normalise is for the mean of vectors; a summary has one vector, leave it out")
