@@ -28,9 +28,9 @@ def check_model(model: str, images: Path | None = None, **encoding: Any) -> None
     from cxc_eccv.sources.download import image_folder
     from cxc_eccv.types.encoding_options import check_encoding, check_source
 
-    check_source(model)
     if images is not None:
         image_folder(images)
+    check_source(model)
     check_encoding(**encoding)
 
 
