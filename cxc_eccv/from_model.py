@@ -23,7 +23,7 @@ from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import Embeddings, Report, check_whole
 
 if TYPE_CHECKING:
-    from cxc_eccv.builders.config import DatasetConfig
+    from cxc_eccv.builders.config import DatasetConfig, Sentences
     from cxc_eccv.encoding import LoadedModel
 
 
@@ -164,17 +164,9 @@ def encode_sentences(
     The rows are made of the raw files, with the spaCy pipeline ``tagger``, or read from the folder ``built``. Equal
     sentences are encoded once, and vectors are kept as by :func:`evaluate_model`.
     """
-    from cxc_eccv.builders.config import select_configs
     from cxc_eccv.encoding import encode_once
 
-    [config] = select_configs([config])
-    sentences = config.sentences
-    if sentences is None:
-        having = [entry.name for entry in select_configs(None) if entry.sentences is not None]
-        raise InvalidOption(
-            f"config {config.name!r} has no sentences of its own to encode, as {', '.join(having)} have; leave "
-            "--config out to encode the captions of a split"
-        )
+    config, sentences = find_sentences(config, split, built, tagger)
     if images is not None and not (sentences.image_files and "images" in loaded.sides):
         why = f"{loaded.name} encodes texts alone" if sentences.image_files else f"{config.name} has captions alone"
         raise InvalidOption(f"--images: {why}; leave it out")
@@ -200,6 +192,38 @@ def encode_sentences(
             places = [numbers[text] for text in rows[column].take(of_part).to_pylist()]
             further[f"{config.name}_{part}_{name}"] = vectors[places]
     return EmbeddingsRun(run.images, None, similarity=run.similarity, model=loaded.title, further=further)
+
+
+def find_sentences(
+    config: str | DatasetConfig, split: str, built: str | Path | None = None, tagger: str | None = None
+) -> tuple[DatasetConfig, Sentences]:
+    """A dataset config and its sentences; refuse one without sentences, another split, and a folder without its rows.
+
+    No row is read.
+    """
+    from cxc_eccv.builders.config import select_configs
+
+    [config] = select_configs([config])
+    if config.sentences is None:
+        having = [entry.name for entry in select_configs(None) if entry.sentences is not None]
+        raise InvalidOption(
+            f"config {config.name!r} has no sentences to encode; {', '.join(having)} have. Leave --config out to "
+            "encode the captions of a split"
+        )
+    if split not in config.splits:
+        raise UnknownName(f"split of {config.name}", split, config.splits)
+    if built is not None and tagger is not None:
+        raise InvalidOption(f"--tagger {tagger}: the rows in {built} are tagged already; leave out --tagger or --built")
+    if built is not None and not _built_files(config, split, built):
+        raise DataError(
+            f"{built}: holds no {split} split of the config {config.name}; build it with cxc-eccv build --configs "
+            f"{config.name} --splits {split} --output {built}"
+        )
+    return config, config.sentences
+
+
+def _built_files(config: DatasetConfig, split: str, built: str | Path) -> list[Path]:
+    return sorted(Path(built, config.name).glob(f"{split}-*-of-*.parquet"))
 
 
 def put_beside(run: EmbeddingsRun, added: EmbeddingsRun) -> EmbeddingsRun:
@@ -238,19 +262,10 @@ def _rows_of(
     """The rows of a config and split, made of the raw files, or as a built folder has them; at least one."""
     from cxc_eccv.builders.config import BuildOptions
 
-    if split not in config.splits:
-        raise UnknownName(f"split of {config.name}", split, config.splits)
-    if built is not None and tagger is not None:
-        raise InvalidOption(f"--tagger {tagger}: {built} holds rows that are made already; leave it out, or --built")
     if built is None:
         table = config.rows(library, split, BuildOptions() if tagger is None else BuildOptions(tagger=tagger)).table
     else:
-        files = sorted(Path(built, config.name).glob(f"{split}-*-of-*.parquet"))
-        if not files:
-            raise DataError(
-                f"{built}: holds no {split} split of the config {config.name}; build it with cxc-eccv build --configs "
-                f"{config.name} --splits {split} --output {built}"
-            )
+        files = _built_files(config, split, built)
         try:
             table = pa.concat_tables(map(read_parquet, files))
         except pa.ArrowInvalid as error:

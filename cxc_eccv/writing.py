@@ -271,6 +271,17 @@ def refuse_unwritable(target: Path, names: Collection[str] = (), *, file: bool =
     _refuse_obstacles(target, names)
 
 
+def check_output(output: str | Path, suffixes: Collection[str]) -> Path:
+    """The path of a file to write; refuse, before long work, one of another format or that cannot be written."""
+    path = Path(output)
+    if path.suffix.lower() not in suffixes:
+        raise InvalidOption(f"output {path}: the name must end in {' or '.join(suffixes)}")
+    if not path.parent.is_dir():
+        raise InvalidOption(f"output {path}: there is no folder {path.parent}; make it first")
+    refuse_unwritable(path, file=True)
+    return path
+
+
 @contextmanager
 def explained(target: Path, own: Path | None = None) -> Iterator[None]:
     """Turn what goes wrong while ``target`` is written into one error that names it, with what to do."""

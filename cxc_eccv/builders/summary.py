@@ -11,6 +11,7 @@ from typing import Any
 import datasets
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig
+from cxc_eccv.sources.edition import describe_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ class BuildSummary:
 
     def __str__(self) -> str:
         """A report of several lines for people."""
-        lines = [f"{self.output}: edition {self.provenance.edition}, version {self.provenance.data_version}"]
+        data = {"edition": self.provenance.edition, "modified": self.provenance.modified}
+        lines = [f"{self.output}: {describe_data({'data': data})}; data version {self.provenance.data_version}"]
         lines += [
             f"  modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}"
             for name, hashes in self.provenance.modified.items()

@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, add_encoding_options, split_name
-from cxc_eccv.cli.extras import load_given_model
+from cxc_eccv.cli.extras import check_model, load_given_model
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
-from cxc_eccv.writing import refuse_unwritable
+from cxc_eccv.writing import check_output
 
 if TYPE_CHECKING:
+    from pyarrow import Table
+
     from cxc_eccv.encoding import LoadedModel
+    from cxc_eccv.runs import EmbeddingsRun, ScoresRun
     from cxc_eccv.sources.library import Library
+
+SUFFIXES = (".npz", ".safetensors", ".parquet")
 
 
 @add_encoding_options(after="beside")
@@ -90,29 +95,63 @@ def encode(
       torchrun --nproc-per-node 4 --no-python cxc-eccv encode
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
+    from cxc_eccv.from_model import find_sentences
+    from cxc_eccv.sources.edition import describe_data
     from cxc_eccv.sources.library import Library
 
-    refuse_unwritable(output, file=True)
+    check_output(output, SUFFIXES)
     for option, value in {"only": only, "captions": captions, "rerank": rerank}.items():
         if config is not None and value is not None:
             raise InvalidOption(f"--{option} is for a split's own items; leave it out, or --config")
     for option, value in {"built": built, "beside": beside, "tagger": tagger}.items():
         if config is None and value is not None:
             raise InvalidOption(f"--{option} is for --config; name the config")
+    _check_values(only, score, top_k, max_pairs)
+    library, split = Library(data_dir, allow_modified=allow_modified), split_name(split)
+    check_model(model, images)
+    own_captions, first, further = _read_files(captions, rerank, beside)
+    if config is not None:
+        find_sentences(config, split, built, tagger)
     loaded, options = load_given_model(model, context.params)
     _refuse_of_other_models(loaded, options["central_crop"], score, rerank)
-    library, split = Library(data_dir, allow_modified=allow_modified), split_name(split)
     if config is not None:
         options |= {"built": built, "tagger": tagger, "images": images}
-        wrote = _encode_config(loaded, config, library, split, beside, output, options)
+        wrote = _encode_config(loaded, config, library, split, further, output, options)
     else:
-        items = _find_items(loaded, only, images, captions, library, split) | {"output": output}
+        items = _find_items(loaded, only, images, own_captions, library, split) | {"output": output}
         if loaded.is_cross_encoder:
             items |= {name: options[name] for name in ("batch_size", "skip_bad_images")}
-            wrote = _score(loaded, rerank, top_k, items | {"max_pairs": max_pairs, "score": score})
+            wrote = _score(loaded, first, top_k, items | {"max_pairs": max_pairs, "score": score})
         else:
             wrote = _encode_items(loaded, options | items)
-    say_once(f"wrote {output}: {wrote}")
+    data = describe_data({"data": {"edition": library.edition}, "split": split})
+    say_once(f"wrote {output}: {wrote}, {data}")
+
+
+def _check_values(only: str | None, score: str, top_k: int, max_pairs: int) -> None:
+    from cxc_eccv.types import check_whole
+    from cxc_eccv.types.encoding_options import SCORES
+
+    if only not in (None, "images", "captions"):
+        raise UnknownName("side", only, ["images", "captions"])
+    if score not in SCORES:
+        raise UnknownName("score", score, SCORES)
+    check_whole("top_k", top_k)
+    check_whole("max_pairs", max_pairs)
+
+
+def _read_files(
+    captions: Path | None, rerank: Path | None, beside: Path | None
+) -> tuple[Table | None, EmbeddingsRun | ScoresRun | None, EmbeddingsRun | None]:
+    """The contents of a command's files, which are read before a model is loaded: a wrong file costs no time."""
+    from cxc_eccv.cli.user_tables import read_captions
+    from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
+
+    first = None if rerank is None else load_run(rerank)
+    if isinstance(first, RankingsRun):
+        raise InvalidOption(f"--rerank {rerank}: holds rankings; give the embeddings or scores that they were made of")
+    own_captions = None if captions is None else read_captions(captions)
+    return own_captions, first, None if beside is None else load_embeddings(beside)
 
 
 def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: str, rerank: Path | None) -> None:
@@ -129,34 +168,32 @@ def _encode_config(
     config: str,
     library: Library,
     split: str,
-    beside: Path | None,
+    beside: EmbeddingsRun | None,
     output: Path,
     how: dict[str, Any],
 ) -> str:
     from cxc_eccv.from_model import encode_sentences, put_beside
-    from cxc_eccv.runs import load_embeddings, save_embeddings
+    from cxc_eccv.runs import save_embeddings
 
-    first = None if beside is None else load_embeddings(beside)
     run = encode_sentences(loaded, config, library, split, **how)
     if os.environ.get("RANK", "0") == "0":
-        save_embeddings(output, run if first is None else put_beside(first, run))
+        save_embeddings(output, run if beside is None else put_beside(beside, run))
     sizes = [f"{len(ids)} {name}" for name, ids in run.further.items() if name.endswith("ids")]
     sizes += [] if run.images is None else [f"{len(run.images.ids)} images"]
     return ", ".join(sizes)
 
 
 def _find_items(
-    loaded: LoadedModel, only: str | None, images: Path | None, captions: Path | None, library: Library, split: str
+    loaded: LoadedModel, only: str | None, images: Path | None, captions: Table | None, library: Library, split: str
 ) -> dict[str, Any]:
-    """The images and the captions to encode: the split's, or the captions of a file in place of its own."""
-    from cxc_eccv.cli.user_tables import read_captions
+    """The images and the captions to encode: those of the split, or the user's captions in place of the split's."""
     from cxc_eccv.from_model import split_items
 
     sides = _choose_sides(loaded, only, images)
     if "captions" not in sides or captions is None:
         return split_items(sides, library, split, images)
     of_split = tuple(side for side in sides if side != "captions")
-    return split_items(of_split, library, split, images) | {"captions": read_captions(captions)}
+    return split_items(of_split, library, split, images) | {"captions": captions}
 
 
 def _encode_items(loaded: LoadedModel, options: dict[str, Any]) -> str:
@@ -167,26 +204,19 @@ def _encode_items(loaded: LoadedModel, options: dict[str, Any]) -> str:
     return " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
 
 
-def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[str, Any]) -> str:
-    from cxc_eccv.encoding import rerank as rank_anew
-    from cxc_eccv.encoding import score_pairs
-    from cxc_eccv.runs import RankingsRun, load_run
+def _score(loaded: LoadedModel, first: EmbeddingsRun | ScoresRun | None, top_k: int, options: dict[str, Any]) -> str:
+    from cxc_eccv.encoding import rerank, score_pairs
 
-    if rerank is None:
+    if first is None:
         run = score_pairs(loaded, **options)
         return f"{len(run.image_ids)} images x {len(run.caption_ids)} captions"
-    first = load_run(rerank)
-    if isinstance(first, RankingsRun):
-        raise InvalidOption(f"--rerank {rerank}: holds rankings; give the embeddings or scores that they were made of")
-    rank_anew(loaded, first, top_k=top_k, **options)
-    return f"the top {top_k} of {rerank.name}, ranked anew"
+    rerank(loaded, first, top_k=top_k, **options)
+    return f"the top {top_k} of {first.path.name if first.path else 'the first ranking'}, ranked anew"
 
 
 def _choose_sides(loaded: LoadedModel, only: str | None, images: Path | None) -> tuple[str, ...]:
     sides = ("images", "captions") if loaded.is_cross_encoder else loaded.sides
     if only is not None:
-        if only not in ("images", "captions"):
-            raise UnknownName("side", only, ["images", "captions"])
         if loaded.is_cross_encoder:
             raise InvalidOption(f"--only {only}: {loaded.name} scores pairs and needs both sides; leave it out")
         if only not in sides:

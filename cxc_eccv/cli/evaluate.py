@@ -17,7 +17,7 @@ from cxc_eccv.cli.choices import (
     names,
     split_name,
 )
-from cxc_eccv.cli.extras import ENCODING, LOADING, load_given_model
+from cxc_eccv.cli.extras import ENCODING, LOADING, check_model, load_given_model
 from cxc_eccv.cli.output import check_output, deliver, say_kept
 from cxc_eccv.errors import InvalidOption
 
@@ -198,11 +198,15 @@ def _check_source(context: typer.Context, files: list[Path] | None, model: str |
 
 def _encode(model: str, given: dict[str, Any], scoring: dict[str, Any]) -> EmbeddingsRun:
     """What the model makes of the split's images and captions, now or before; says where that is kept."""
+    from cxc_eccv.evaluation import check_request
     from cxc_eccv.from_model import encode_split
-    from cxc_eccv.sources.download import image_folder
+    from cxc_eccv.runs.embeddings import FORMATS
+    from cxc_eccv.writing import check_output as check_file
 
-    if given["images"] is not None:
-        image_folder(given["images"])
+    check_model(model, given["images"])
+    if given["embeddings"] is not None:
+        check_file(given["embeddings"], FORMATS)
+    check_request(("captions",) if given["images"] is None else ("images", "captions"), **scoring)
     loaded, options = load_given_model(model, given)
     run, was_there = encode_split(loaded, given["images"], scoring, file=given["embeddings"], **options)
     say_kept(run, was_there)

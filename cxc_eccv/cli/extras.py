@@ -23,8 +23,21 @@ LOADING = (
 ENCODING = ("pooling", "batch_size", "central_crop", "skip_bad_images")
 
 
+def check_model(model: str, images: Path | None = None, **encoding: Any) -> None:  # noqa: ANN401 - of check_encoding
+    """Refuse, before torch is imported, the name of a model, a folder of images, and options of encoding."""
+    from cxc_eccv.sources.download import image_folder
+    from cxc_eccv.types.encoding_options import check_encoding, check_source
+
+    if images is not None:
+        image_folder(images)
+    check_source(model)
+    check_encoding(**encoding)
+
+
 def load_given_model(model: str, given: Mapping[str, Any]) -> tuple[LoadedModel, dict[str, Any]]:
     """The model that a command names, loaded with the options given, and the options of how it encodes."""
+    checked = {name: given[name] for name in ("pooling", "batch_size", "dtype", "central_crop") if name in given}
+    check_model(model, given.get("images"), **checked)
     with needs_train_extra():
         from cxc_eccv.encoding import load_model
 

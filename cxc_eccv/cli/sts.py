@@ -9,11 +9,11 @@ import typer
 from rich.text import Text
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, names
-from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.extras import check_model, needs_train_extra, register_models
 from cxc_eccv.cli.output import check_output, say_written
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.shown import visible
+from cxc_eccv.shown import upper_first, visible
 from cxc_eccv.terminal import Sheet, print_shown, say
 from cxc_eccv.writing import replaced_folder
 
@@ -63,7 +63,9 @@ def sts(
     if model is None:
         report = _evaluate_baseline(str(baseline), library, wanted, vectors)
     else:
-        options = {"pooling": pooling, "batch_size": batch_size, "device": device, "dtype": dtype}
+        options: dict[str, Any] = {"pooling": pooling, "batch_size": batch_size, "dtype": dtype}
+        check_model(model, **options)
+        options["device"] = device
         report = _evaluate_model(model, library, wanted, options)
     try:
         written = _write(report, output)
@@ -98,9 +100,11 @@ STACKED = (((0,), (1,), (2, 3), (4,), (5,)), ((0,), (1, 5), (2, 3), (4,)))
 
 
 def print_sts(report: StsReport, console: Console | None = None) -> None:
-    """Print what the model was fitted on, where it was, and one table per task; correlations times 100."""
+    """Print the edition of the data, what a baseline was fitted on, and a table per task; correlations times 100."""
+    from cxc_eccv.sources.edition import describe_data
     from cxc_eccv.sts.results import HEADER, modified_lines, table_rows, title
 
+    print_shown(Text(visible(upper_first(describe_data(report.provenance, ""))), style="bold"), console)
     if "fitted_on" in report.provenance:
         print_shown(Text(visible(f"Fitted on {report.provenance['fitted_on']}.")), console)
     for task, rows in report.tasks.items():

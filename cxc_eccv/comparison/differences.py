@@ -105,6 +105,7 @@ class Comparison:
         differences: a row per model and metric; Holm's correction is over all of them.
         not_compared: model to key to the reason why a metric was left out.
         notes: what else to know before believing the numbers.
+        data: split and edition of the data, in words.
     """
 
     baseline: str
@@ -113,6 +114,7 @@ class Comparison:
     differences: tuple[Difference, ...]
     not_compared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    data: str = ""
 
     def significant(self, one: Difference) -> bool:
         """Whether a difference holds at the level of the tests after Holm's correction."""
@@ -146,7 +148,8 @@ class Comparison:
         )
         *most, last = [_difference_table(self, model) for model in self.models]
         cautions = [f"note: {note}" for note in self.notes]
-        return [*most, replace(last, notes=[*last.notes, legend], cautions=cautions)]
+        tables = [*most, replace(last, notes=[*last.notes, legend], cautions=cautions)]
+        return [replace(table, data=self.data) for table in tables]
 
     def __repr__(self) -> str:
         models = f"{', '.join(self.models)} with {self.baseline}"

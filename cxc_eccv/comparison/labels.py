@@ -10,8 +10,9 @@ from cxc_eccv.errors import UnknownName
 from cxc_eccv.metrics.spec import UNITS, Spec
 from cxc_eccv.registry import metric_labelled, tasks
 from cxc_eccv.shown import upper_first
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.tables import Cell
-from cxc_eccv.types import Result
+from cxc_eccv.types import Report, Result
 from cxc_eccv.types.reported import SPREAD
 
 
@@ -29,6 +30,12 @@ def metric_name(label: str, *, in_full: bool = False) -> str:
     if is_spread:
         return f"{spec.title.format(**parameters)}, std over samples" if in_full else "std of samples"
     return (spec.long_title if in_full else spec.title).format(**parameters)
+
+
+def name_data(report: Report) -> str:
+    """The data set, the split and the edition behind a report."""
+    names = dict.fromkeys(tasks()[row.task].collection.name for row in report.results if row.task in tasks())
+    return describe_data(report.provenance, list_names(names or ["COCO"]))
 
 
 def heading_of(key: str) -> tuple[str, str, str]:

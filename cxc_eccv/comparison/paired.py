@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from cxc_eccv import registry
 from cxc_eccv.comparison.differences import FEWEST_SAMPLES, Comparison, ComparisonSettings, Difference
+from cxc_eccv.comparison.labels import name_data
 from cxc_eccv.comparison.pairing import Pair, check_comparable, notes_on, pair_up
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
@@ -91,7 +92,8 @@ def compare(
     notes = [note for other in rest for note in notes_on(first, other)]
     notes += [*dict.fromkeys(note for plan in plans.values() for note in plan.notes), *_too_few(settings, n_tests)]
     left_out = {name: plan.left_out for name, plan in plans.items()}
-    return Comparison(first.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes))
+    data = name_data(first.report)
+    return Comparison(first.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes), data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,13 @@ from cxc_eccv.comparison.differences import LONGEST_HEADING, Comparison
 from cxc_eccv.comparison.labels import heading_of, row_name, show_value, task_name
 from cxc_eccv.comparison.published import Agreement, ModelOrder, Placement, PublishedTable, Standing
 from cxc_eccv.shown import visible
+from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.reported import SPREAD
+
+PUBLISHED_DATA = describe_data({"data": {"edition": OFFICIAL}, "split": "test"})
+"""What published models were scored on; other reports cannot be placed among them."""
 
 
 def comparison_to_json(
@@ -28,6 +33,7 @@ def comparison_to_json(
     content: dict[str, Any] = {"schema": 1}
     if comparison is not None:
         content |= {
+            "data": comparison.data,
             "baseline": comparison.baseline,
             "models": comparison.models,
             "settings": {
@@ -88,7 +94,7 @@ def placement_table(table: PublishedTable, placements: Sequence[Placement], name
     for placement in placements:
         by_key.setdefault(placement.key, {})[placement.model] = placement
     if not by_key:
-        return Table((), (), title, subtitle, ["no metric in common"])
+        return Table((), (), title, subtitle, ["no metric in common"], data=PUBLISHED_DATA)
     legend, headings = [], list(names)
     if any(len(name) > LONGEST_HEADING for name in names):
         headings = ["model"] if len(names) == 1 else [f"model {place}" for place in range(1, len(names) + 1)]
@@ -105,6 +111,7 @@ def placement_table(table: PublishedTable, placements: Sequence[Placement], name
         [*legend, f"Of equal values, published models rank first. {table.citation}. {table.url}"],
         prose=frozenset(range(2 * len(names) + 1, len(header))),
         stacked=[[(0,), *pairs]],
+        data=PUBLISHED_DATA,
     )
 
 
@@ -134,7 +141,7 @@ def order_tables(order: ModelOrder) -> list[Table]:
     paper = order.table
     title, subtitle = f"Published models of {paper.title}", paper.printed_in
     if not order.standings:
-        return [Table((), (), title, subtitle, ["no metric in common"])]
+        return [Table((), (), title, subtitle, ["no metric in common"], data=PUBLISHED_DATA)]
     parts: list[list[str]] = [[]]
     for _, group in groupby(order.standings, key=lambda key: key.rpartition("/")[0]):
         keys = list(group)
@@ -152,6 +159,7 @@ def order_tables(order: ModelOrder) -> list[Table]:
             f"{title}, {place} of {len(parts)}" if len(parts) > 1 else title,
             subtitle,
             [legend, f"{paper.citation}. {paper.url}"] if place == len(parts) else (),
+            data=PUBLISHED_DATA,
         )
         for place, keys in enumerate(parts, 1)
     ]

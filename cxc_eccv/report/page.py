@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cxc_eccv.comparison.labels import metric_name, task_name, unit_of
+from cxc_eccv.comparison.labels import metric_name, name_data, task_name, unit_of
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.cards import QueryCard, example_cards, no_examples, reason_of
 from cxc_eccv.report.charts import CurvePanel, curve_panels
@@ -149,9 +149,14 @@ class Page:
         return str(self.report.provenance.get("split", ""))
 
     @property
-    def edition(self) -> str:
-        """Of the data."""
-        return str(self._data.get("edition", ""))
+    def data(self) -> str:
+        """The split and the edition of the data, to be shown."""
+        return visible(name_data(self.report))
+
+    @property
+    def first_line(self) -> str:
+        """What was scored, and on which data."""
+        return ", ".join(filter(None, [self.name, self.data]))
 
     @property
     def confidence(self) -> float | None:

@@ -17,6 +17,7 @@ from cxc_eccv.report.charts import Segment, line_chart, segments, span, table_de
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import COCO, LABELS, Verdicts, finding
 from cxc_eccv.shown import code_span, markdown_text, upper_first
+from cxc_eccv.sources.edition import describe_data
 
 SECTIONS = {
     "scores": "Scores",
@@ -79,6 +80,7 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
         "bounds": wording.bounds_text,
         "breakable": lambda file_name: escape(file_name).replace("_", Markup("_<wbr>")),  # in a narrow column
         "code": code_span,
+        "data": describe_data,
         "direction_name": wording.direction_name,
         "finding": finding,
         "interval": wording.interval_text,

@@ -58,7 +58,7 @@ def paper_tables(
     ``tasks`` are shown with all their metrics where the layout has no column of them.
     """
     models = _check_alike(reports, intervals=intervals)
-    labels = next(iter(reports.values())).labels
+    first = next(iter(reports.values()))
     modified = [(name, Page(report).modified) for name, report in reports.items()]
     cautions = [
         f"modified data of {name}: {', '.join(file for file, _, _ in files)}" for name, files in modified if files
@@ -71,21 +71,22 @@ def paper_tables(
                 *(tuple("R-P" if part == "R-Precision" else part for part in heading_of(key)) for key in keys),
             ],
             list(_rows(models, keys, intervals=intervals)),
-            f"{title.replace(' under ', ' on the queries of ')}, labels {labels}" if labels else title,
-            _describe(next(iter(reports.values())), keys, intervals=intervals, several=len(models) > 1),
+            f"{title.replace(' under ', ' on the queries of ')}, labels {first.labels}" if first.labels else title,
+            _describe(first, keys, intervals=intervals, several=len(models) > 1),
             cautions=cautions,
+            data=Page(first).data,
         )
         for title, keys in _lay_out(models, tasks).items()
     ]
 
 
 def paper_csv(reports: Mapping[str, Report], tasks: Sequence[str] | None = None, *, intervals: bool = False) -> str:
-    """The same for a program: values in the units of report.json under its keys, bounds under ``KEY/low``."""
+    """The tables for a program: values in the units of report.json under its keys, bounds under ``KEY/low``."""
     models = _check_alike(reports, intervals=intervals)
     keys = [key for keys in _lay_out(models, tasks).values() for key in keys]
     rows: list[dict[str, object]] = []
     for name, own in models.items():
-        row: dict[str, object] = {"model": visible(name)}
+        row: dict[str, object] = {"model": visible(name), "data": Page(reports[name]).data}
         for key in keys:
             result = own.get(key)
             row[key] = result and result.value
@@ -158,5 +159,4 @@ def _describe(report: Report, keys: Sequence[str], *, intervals: bool, several: 
     unit = "percent" + " (correlations as they are, ± the deviation of their samples)" * ("correlation" in units)
     confidence = report.provenance.get("confidence")
     interval = f" with {100 * confidence:g}% intervals" if intervals and confidence else ""
-    page = Page(report)
-    return f"{page.split} split, data edition {page.edition}, {unit}{interval}{'; the best in bold' if several else ''}"
+    return f"{unit}{interval}{'; the best in bold' if several else ''}"

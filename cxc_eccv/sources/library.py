@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources import readers
 from cxc_eccv.sources.catalog import Catalog, fingerprint_files
-from cxc_eccv.sources.download import catalog_of, fetch, locate, offline_reason, sha256_of, where_from
+from cxc_eccv.sources.download import catalog_of, fetch, locate, mirror_folder, offline_reason, sha256_of, where_from
 from cxc_eccv.sources.parsed import parse
 from cxc_eccv.sources.readers import CategorySets, EntailmentPairs, Instances, KarpathySplit, LabelFile, MinedPairs
 from cxc_eccv.sources.reading import read_ids, require_known
@@ -67,6 +67,8 @@ class Library:
         mined: Sequence[str | Path] = (),
         labels: str | Path | Sequence[str | Path] = (),
     ) -> None:
+        if data_dir is not None:
+            mirror_folder(data_dir)  # refuses what is not a folder
         self.data_dir, self.restval_in_train = data_dir, restval_in_train
         self._offline, self._allow_modified, self._progress = offline, allow_modified, progress
         self._mined = tuple(map(Path, mined))

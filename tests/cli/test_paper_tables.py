@@ -109,6 +109,7 @@ def test_csv_is_whole_and_under_the_keys_of_the_report(run, write):
     _, out, _ = run("report", one, other, "--csv", "--intervals", "--names", "a,b")
     first, second = csv.DictReader(io.StringIO(out))
     scores = read_report(one / "report.json").scores
+    assert first.pop("data") == second["data"] == "test split of COCO (official data)"
     values = {key: value for key, value in first.items() if not key.endswith(("/low", "/high", "model"))}
     assert {key: float(value) for key, value in values.items()} == {key: scores[key] for key in values}
     assert len(values) == 18 + 2 + 6 + 2 + 2

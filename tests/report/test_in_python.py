@@ -39,7 +39,7 @@ def test_printing_shows_what_the_command_line_shows(report, capsys):
     shown = capsys.readouterr().out
     assert [line.rstrip() for line in shown.splitlines()] == [line.rstrip() for line in printed.splitlines()]
     assert "ECCV Caption, percent with 95% interval" in printed
-    assert "skipped coco_1k/i2t" in printed
+    assert "; coco_1k: coco_1k needs 5,000 images" in printed
 
 
 def test_its_repr_is_one_short_line_and_it_travels_to_other_processes(report):

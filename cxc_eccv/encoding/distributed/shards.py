@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,11 +21,11 @@ from PIL import Image
 from tqdm import tqdm
 
 from cxc_eccv.encoding.distributed.processes import Processes
-from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
+from cxc_eccv.errors import DataError, MalformedRun
 from cxc_eccv.runs.npz import read_npz, write_npz
 from cxc_eccv.runs.record import record_path, write_record
 from cxc_eccv.types import Embeddings, IntArray
-from cxc_eccv.writing import cache_held, locked, refuse_unwritable, replaced_file
+from cxc_eccv.writing import cache_held, locked, replaced_file
 
 NAMED = 20
 """Images that a warning names; the record names all."""
@@ -200,17 +200,6 @@ def _join(side: Side, shards: list[Shard], wanted: int) -> tuple[Embeddings, Not
         raise DataError(f"none of the {len(notes.skipped)} images can be read, the first, {number}: {why}")
     ids, vectors = (np.concatenate([getattr(shard, name) for shard in full]) for name in ("ids", "vectors"))
     return Embeddings(ids, vectors), notes
-
-
-def check_output(output: str | Path, suffixes: Collection[str]) -> Path:
-    """The path of an output, once it is known, before the work starts, that it can be written."""
-    path = Path(output)
-    if path.suffix.lower() not in suffixes:
-        raise InvalidOption(f"output {path}: the name must end in {' or '.join(suffixes)}")
-    if not path.parent.is_dir():
-        raise InvalidOption(f"output {path}: there is no folder {path.parent}; make it first")
-    refuse_unwritable(path, file=True)
-    return path
 
 
 @contextmanager

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from cxc_eccv.comparison.labels import list_names
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.studies.annotation.labelling.changes import LabelChanges, change_tables
 from cxc_eccv.studies.asking.quality.agreement import STATISTICS, Agreement, Together
 from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED, Activity, SheetQuality, WorkerQuality
@@ -113,7 +114,7 @@ class AnnotationReport:
 
     def tables(self, most: int | None = LONGEST) -> list[Table]:
         """What the command line prints; of long tables the first rows, or all with None."""
-        return [
+        tables = [
             self.sheet_table,
             *([self.activity_table, self.worker_table(most)] if self.sheets else []),
             *([self.doubt_table(most)] if self.to_check else []),
@@ -123,6 +124,7 @@ class AnnotationReport:
             *([self.caption_table(most)] if self.sheets and self.doubted else []),
             *self.change_tables,
         ]
+        return [replace(table, data=describe_data(self.provenance)) for table in tables]
 
     @property
     def sheet_table(self) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cxc_eccv.cli.extras import needs_train_extra
+from cxc_eccv.cli.extras import check_model, needs_train_extra
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.judge import ClassifierJudge
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 def load_judge(name: str, images: Path | None = None, device: str | None = None) -> ClassifierJudge:
     """Load the judge of this name: a classifier's folder or Hub id; ``images`` is the folder that it looks into."""
+    check_model(name, images)
     with needs_train_extra():
         from cxc_eccv.studies.entailment.judge import ClassifierJudge
 

@@ -25,6 +25,7 @@ from cxc_eccv.metrics.entail_at_k import entail_at_k
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.sources.reading import check_content, read_json, require_keys, shown
@@ -264,7 +265,8 @@ class ManualScores:
             f"{facts['against_original_links']}; against labels derived from ratings, over which they decide: "
             f"{facts['against_derived_labels']}",
         ]
-        return Table([("",), ("E@M",), ("images",)], rows, "Judged by hand", notes=notes)
+        header = [("",), ("E@M",), ("images",)]
+        return Table(header, rows, "Judged by hand", notes=notes, data=describe_data(facts))
 
     def save(self, path: str | Path) -> Path:
         """Write ``results`` and ``provenance`` as JSON."""

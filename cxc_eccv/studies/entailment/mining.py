@@ -25,7 +25,6 @@ from cxc_eccv.encoding.distributed.processes import Processes, join_processes
 from cxc_eccv.encoding.distributed.shards import (
     Notes,
     Shard,
-    check_output,
     encode_side,
     fingerprint,
     image_identity,
@@ -40,13 +39,12 @@ from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
 from cxc_eccv.studies.entailment.labelled import LabelledPairs, Questions, find_images
-from cxc_eccv.studies.entailment.measures import check_threshold
-from cxc_eccv.studies.entailment.rule import FittedRule, check_share, fit_rule
+from cxc_eccv.studies.entailment.rule import FittedRule, check_rule, fit_rule
 from cxc_eccv.studies.entailment.seen import seen_by
 from cxc_eccv.studies.entailment.training_data import count_named, evaluation_splits, premises_of
 from cxc_eccv.tasks.task import COCO, FLICKR30K
 from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, positions_of
-from cxc_eccv.writing import replaced_file
+from cxc_eccv.writing import check_output, replaced_file
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Announced, Classifier
@@ -91,22 +89,8 @@ class MiningOptions:
                 "what models retrieve from the test split with evaluate --unjudged"
             )
         check_whole("top_k", self.top_k)
-        if self.threshold is not None:
-            check_threshold(self.threshold)
-        if self.share is not None:
-            check_share(self.share)
-        if self.threshold is not None and self.precision is not None:
-            raise InvalidOption("a threshold and a precision: give one of them")
-        if self.labelled is None:
-            if self.precision is not None or self.share is not None:
-                raise InvalidOption("precision (--precision) and share (--share) need labelled pairs (--labelled)")
-            if self.threshold is None:
-                raise InvalidOption(
-                    "neither labelled pairs nor a threshold. Name labelled pairs of the retriever's lists "
-                    "(--labelled): a rule fitted on them weighs the classifier against the rank. Or give the "
-                    "probability (--threshold) from which the classifier decides alone"
-                )
-        else:
+        check_rule(self.threshold, self.precision, self.share, labelled=self.labelled is not None)
+        if self.labelled is not None:
             _refuse_test_pairs(self.labelled, library)
             _refuse_seen_pairs(classifier, self.labelled)
             labelled_part(self.labelled, library)

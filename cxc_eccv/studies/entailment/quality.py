@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.parquet import write_parquet
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.measures import (
@@ -84,6 +85,7 @@ class ClassifierReport:
                 f"In brackets {100 * self.provenance['confidence']:g}% intervals, from a bootstrap over images.",
             ],
             cautions=self.cautions,
+            data=describe_data(self.provenance, ""),
         )
         costs = Table(
             [("Precision",), ("Threshold",), ("Pairs found",), ("Of the entailed",)],

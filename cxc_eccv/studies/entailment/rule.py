@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.studies.entailment.measures import (
     average_precision,
+    check_threshold,
     choose_threshold,
     fit_logistic,
     precision_of_best,
@@ -136,6 +137,26 @@ def _folds(truth: IntArray, images: NDArray[Any]) -> Iterator[tuple[NDArray[np.b
     for fold in range(min(FOLDS, names.size)):
         inside = folds[places] == fold
         yield ~inside, inside
+
+
+def check_rule(threshold: float | None, precision: float | None, share: float | None, *, labelled: bool) -> None:
+    """Refuse options of a rule that are out of range or do not go together; ``labelled``: there are pairs to fit on."""
+    if threshold is not None:
+        check_threshold(threshold)
+    if share is not None:
+        check_share(share)
+    if threshold is not None and precision is not None:
+        raise InvalidOption("a threshold and a precision: give one of them")
+    if labelled:
+        return
+    if precision is not None or share is not None:
+        raise InvalidOption("precision (--precision) and share (--share) need labelled pairs (--labelled)")
+    if threshold is None:
+        raise InvalidOption(
+            "neither labelled pairs nor a threshold. Name labelled pairs of the retriever's lists (--labelled): a rule "
+            "fitted on them weighs the classifier against the rank. Or give the probability (--threshold) from which "
+            "the classifier decides alone"
+        )
 
 
 def check_share(share: float) -> None:

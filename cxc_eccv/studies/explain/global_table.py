@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.studies.explain.explanation import COUNTS, NUMBERS, Explained, Explanation, Paired
 from cxc_eccv.studies.explain.measures import INFORMED, MEASURES, OF_TRUTH, OVER_RIVAL
 from cxc_eccv.tables import MISSING, Cell, Table
@@ -206,13 +207,14 @@ def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = 
     """Global table of one model, a column per direction; of several, a table per direction."""
     first, *others = explanations
     corpus = first.provenance.get("run", {}).get("corpus")
-    subtitle = f"{first.split} split, {first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
+    subtitle = f"{first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
+    data = describe_data(first.provenance)
     if not others:
         summaries = _summarize_all(first)
         rows = _rows([summary.scores for summary in summaries.values()])
         header = [("",), *((direction,) for direction in summaries)]
         notes = _group({**first.skipped, **_reasons(summaries)})
-        return [Table(header, rows, f"Failures of {first.model}", subtitle, notes)]
+        return [Table(header, rows, f"Failures of {first.model}", subtitle, notes, data=data)]
     directions = dict.fromkeys(name for model in explanations for name in model.directions)
     return [_compare_models(direction, explanations, paired, subtitle) for direction in directions]
 
@@ -234,7 +236,8 @@ def _compare_models(
     notes += _group({model.model: model.skipped[direction] for model in explanations if direction in model.skipped})
     notes += _group(_reasons(summaries))
     models = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
-    return Table(header, rows, f"Failures of {models}, {direction}", subtitle, notes)
+    data = describe_data(explanations[0].provenance)
+    return Table(header, rows, f"Failures of {models}, {direction}", subtitle, notes, data=data)
 
 
 def _rows(scores: Sequence[Mapping[str, float]], pairs: Sequence[Mapping[str, Paired]] = ()) -> list[list[str | Cell]]:

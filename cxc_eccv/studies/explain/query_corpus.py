@@ -20,12 +20,12 @@ from cxc_eccv.ranking.scores import refuse_zero_vectors
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
 from cxc_eccv.tables import Cell, Table
+from cxc_eccv.tasks.task import COLLECTIONS
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, positions_of
-
-COLLECTIONS = ("flickr8k", "flickr30k", "coco")
 
 METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10", "mrr", "median_rank")
 """Labels of the paper's metrics; beside them its fails, which are 1 - R@1."""
@@ -248,6 +248,7 @@ class QueryCorpusReport:
             f"{self.collection}: {self.provenance.get('model') or 'a model'}",
             f"images as {self.corpus}; percent, and ranks",
             notes=[*self._notes(alone)],
+            data=describe_data(self.provenance, COLLECTIONS[self.collection].name),
         )
 
     def _notes(self, alone: bool) -> Iterator[str]:

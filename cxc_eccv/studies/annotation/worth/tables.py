@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TypeVar
 
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.statistics import Estimate
 from cxc_eccv.studies.annotation.worth.appraisal import (
     DEPTH,
@@ -71,7 +72,8 @@ def appraisal_to_tables(found: Appraisal) -> dict[str, list[Table]]:
         "diversity": [*_diversity_tables(found.diversity)],
         "preferences": _preference_tables(found),
     }
-    return {name: own for name, own in tables.items() if own}
+    data = describe_data({**found.provenance, "split": found.split})
+    return {name: [replace(table, data=data) for table in own] for name, own in tables.items() if own}
 
 
 def appraisal_to_json(found: Appraisal, *, command: str | None = None) -> str:

@@ -9,8 +9,9 @@ import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, SkipBadImages, names
 from cxc_eccv.cli.encode import say_once
-from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.extras import check_model, needs_train_extra, register_models
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.writing import check_output
 
 
 def features(
@@ -39,12 +40,16 @@ def features(
       cxc-eccv features --model microsoft/resnet-152 --images Flicker8k_Dataset \
 --parts flickr8k/train,flickr8k/dev,flickr8k/test --output resnet152.npz
     """
+    from cxc_eccv.runs.embeddings import FORMATS
+
+    check_model(model, images, batch_size=batch_size, dtype=dtype)
+    check_output(output, FORMATS)
+    files = _find_files(names(parts) or [], images, data_dir, allow_modified)
     with needs_train_extra():
         from cxc_eccv.encoding import TenCrops, encode, load_model
 
     register_models()
     crops = TenCrops(shorter_side, crop_size)
-    files = _find_files(names(parts) or [], images, data_dir, allow_modified)
     run = encode(
         load_model(model, device=device, dtype=dtype),
         images=files,

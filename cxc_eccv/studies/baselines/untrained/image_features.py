@@ -10,6 +10,7 @@ from cxc_eccv.runs import EmbeddingsRun, load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
 from cxc_eccv.types import Report
+from cxc_eccv.types.encoding_options import check_source
 
 
 def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:
@@ -33,9 +34,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
 
 
 def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
-    # Only here: a file of features needs neither torch nor a folder.
     from cxc_eccv.builders.images import ImageFolder
-    from cxc_eccv.encoding import encode
 
     assert inputs.images is not None  # noqa: S101 - checked by run
     folder, table = ImageFolder(inputs.images), library.images(split)
@@ -47,6 +46,9 @@ def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
             f"{len(absent)} of {len(names)} images of the {split} split are not below {inputs.images}, the first: "
             f"{absent[0]}"
         )
+    check_source(str(inputs.model))
+    from cxc_eccv.encoding import encode
+
     pairs = zip(table["image_id"].to_pylist(), places, strict=True)
     return encode(inputs.model, images=pairs, central_crop=inputs.central_crop)
 

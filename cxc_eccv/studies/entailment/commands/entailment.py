@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cxc_eccv.cli.choices import AllowModified, BatchSize, DataDir, Dtype, names, split_name
-from cxc_eccv.cli.extras import needs_train_extra
+from cxc_eccv.cli.extras import check_model, needs_train_extra
 from cxc_eccv.cli.help import Command
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
@@ -135,9 +135,12 @@ def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None
 def _ask(
     model: str, pairs: str, library: Library, images: Path | None, batch_size: int, loading: dict[str, Any]
 ) -> Said:
+    from cxc_eccv.studies.entailment.labelled import find_images, find_labelled, read_labelled
+
+    check_model(model, images, batch_size=batch_size, dtype=loading["dtype"])
+    find_labelled(pairs)
     with needs_train_extra():
         from cxc_eccv.studies.entailment.scoring import announce, load_classifier
-    from cxc_eccv.studies.entailment.labelled import find_images, read_labelled
     from cxc_eccv.studies.entailment.seen import seen_by
 
     announced = announce(model)

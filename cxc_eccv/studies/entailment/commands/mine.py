@@ -11,9 +11,11 @@ import typer
 
 from cxc_eccv.cli.choices import AllowModified, BatchSize, DataDir, Dtype, split_name
 from cxc_eccv.cli.encode import say_once
-from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.extras import check_model, needs_train_extra, register_models
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.shown import upper_first
 from cxc_eccv.terminal import print_shown
+from cxc_eccv.writing import check_output
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import Run
@@ -85,24 +87,33 @@ def mine(
       --classifier classifier --images train2014 --threshold 0.9
       --output weak.parquet
     """
+    from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
+    from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled
+    from cxc_eccv.studies.entailment.rule import check_rule
     from cxc_eccv.types import check_whole
 
     if (retriever is None) == (model is None):
         raise InvalidOption("name the retriever's file, or a model to encode first (--model): one of the two")
+    for source in filter(None, (classifier, model)):
+        check_model(source, images, batch_size=batch_size, dtype=dtype)
+    check_whole("top_k", top_k)
+    check_rule(threshold, precision, share, labelled=labelled is not None)
+    check_output(output, [".parquet"])
+    part = _part_of(split)
+    if labelled is not None:
+        find_labelled(labelled)
+    run: Run | None = None if retriever is None else load_run(retriever)
+    of_labels: Run | None = None if labelled_retriever is None else load_run(labelled_retriever)
     library = Library(data_dir, allow_modified=allow_modified, restval_in_train=restval_in_train)
     with needs_train_extra():
         from cxc_eccv.studies.entailment.scoring import announce, load_classifier
-    from cxc_eccv.runs import load_run
-    from cxc_eccv.studies.entailment.labelled import read_labelled
     from cxc_eccv.studies.entailment.mining import MiningOptions, labelled_part, require_labelled_run
     from cxc_eccv.studies.entailment.mining import mine as mine_pairs
 
     announced = announce(classifier)
-    part = _part_of(split)
     looked_at = images if announced.config.has_visual else None
     pairs = None if labelled is None else read_labelled(labelled, library, images=looked_at)
-    check_whole("batch_size", batch_size)
     options = MiningOptions(
         split=part[1],
         collection=part[0],
@@ -117,12 +128,10 @@ def mine(
     options.check(announced, library)
     loading: dict[str, Any] = {"device": device, "dtype": dtype}
     run_of = partial(_encode, model, library, images, batch_size, loading)
-    run: Run | None = None if retriever is None else load_run(retriever)
     labelled_run: Run | None = None
     of_labelled = part if pairs is None else labelled_part(pairs, library)
     if pairs is not None and of_labelled != part and (labelled_retriever is not None or model is None):
-        known = None if labelled_retriever is None else load_run(labelled_retriever)
-        labelled_run = require_labelled_run(known, pairs, of_labelled)
+        labelled_run = require_labelled_run(of_labels, pairs, of_labelled)
     judge = load_classifier(classifier, **loading)
     run = run_of(part) if run is None else run
     if of_labelled != part and labelled_run is None:
@@ -140,11 +149,14 @@ def _part_of(split: str) -> tuple[str, str]:
 
 
 def _tell(mined: MinedPairs, output: Path) -> None:
+    from cxc_eccv.sources.edition import describe_data
     from cxc_eccv.studies.entailment.quality import warn_of_training_data
     from cxc_eccv.studies.entailment.rule import table_of_rule
     from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.tasks.task import COLLECTIONS
 
     rule = mined.facts["rule"]
+    say_once(upper_first(describe_data(mined.facts, COLLECTIONS[mined.facts["collection"]].name)))
     with_any = len(set(mined.table["image_id"].to_pylist()))
     if "weights" in rule and os.environ.get("RANK", "0") == "0":
         print_shown(tables_to_console([table_of_rule(rule)]))

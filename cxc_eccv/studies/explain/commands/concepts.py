@@ -10,7 +10,8 @@ import typer
 
 from cxc_eccv.cli.choices import AllowModified, DataDir, concept_source, split_name
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import Sheet, print_shown
+from cxc_eccv.shown import upper_first
+from cxc_eccv.terminal import Sheet, print_shown, say
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.explain.concepts import ImageConcepts
@@ -43,6 +44,7 @@ def concepts(
       cxc-eccv concepts --instances instances_val2014.json --image 391895
       cxc-eccv concepts --source visual-genome --split val
     """
+    from cxc_eccv.sources.edition import describe_data
     from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.explain.concepts import load_concepts
 
@@ -51,6 +53,7 @@ def concepts(
     image_concepts = load_concepts(library, split_name(split), concept_source(source), **files)
     if image is not None and image not in library.karpathy(image_concepts.split).image_ids:
         raise InvalidOption(f"image {image} is not one of {split}; name its split with --split")
+    say(upper_first(describe_data({"data": {"edition": library.edition}, "split": image_concepts.split})))
     for sheet in _sheets(image_concepts) if image is None else [_sheet_of_image(image_concepts, image)]:
         print_shown(sheet)
 

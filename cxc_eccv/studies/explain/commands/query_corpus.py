@@ -21,7 +21,7 @@ from cxc_eccv.cli.choices import (
     TrustRemoteCode,
     split_name,
 )
-from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.extras import check_model, needs_train_extra, register_models
 from cxc_eccv.cli.output import COMMAND, check_output, say_kept, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
@@ -116,16 +116,28 @@ def query_corpus(
     import numpy as np
 
     from cxc_eccv.sources.library import Library
-    from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus, take_rows
+    from cxc_eccv.studies.explain.query_corpus import (
+        collect_captions,
+        evaluate_query_corpus,
+        find_positions,
+        take_rows,
+    )
     from cxc_eccv.tables import tables_to_console
 
     _check_source(context, file, model)
+    if model is not None:
+        check_model(model, pooling=pooling, batch_size=batch_size, dtype=dtype)
+    if summarizer is not None:
+        check_model(summarizer)
+    if summaries is not None:
+        _check_summaries(summaries, written=summarizer is not None)
     check_output(output)
     if normalise and (summarizer or summaries):
         raise InvalidOption("--normalise is for the mean of vectors; a summary has one vector, leave it out")
     library = Library(data_dir, allow_modified=allow_modified)
     of_split = {} if split is None else {"split": split_name(split)}
     captions = collect_captions(library, collection, of_split.get("split"))
+    find_positions(query_position, np.asarray(captions["image_id"], dtype=np.int64))
     corpus = None
     if file is not None:
         side, facts = _load_captions(file, name)
@@ -170,6 +182,15 @@ def _check_source(context: typer.Context, file: Path | None, model: str | None) 
     if file is not None and named:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in named)
         raise InvalidOption(f"{options}: for --model alone, as {file} holds vectors of captions; leave it out")
+
+
+def _check_summaries(file: Path, *, written: bool) -> None:
+    from cxc_eccv.cli.user_tables import read_summaries
+
+    if written:
+        refuse_unwritable(file, file=True)
+    else:
+        read_summaries(file)
 
 
 def _load_captions(file: Path, name: str | None) -> tuple[Embeddings, dict[str, Any]]:
@@ -220,8 +241,6 @@ def _summarise(
     with needs_train_extra():
         from cxc_eccv.studies.explain.summaries import join_captions, load_summarizer, summarize
 
-    if file is not None:
-        refuse_unwritable(file, file=True)
     summarizer = load_summarizer(options["summarizer"], device=options["device"], dtype=options["dtype"])
     texts = [
         (image_id, pairing.position, text)
