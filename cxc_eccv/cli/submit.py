@@ -8,15 +8,18 @@ from typing import Annotated
 import typer
 
 from cxc_eccv.cli.choices import names
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 
 
 def submit(
     report: Annotated[Path, typer.Argument(help="report.json of `cxc-eccv evaluate` on the test split.")],
-    model: Annotated[str, typer.Option(help="Repository of the model: owner/name.")],
+    model: Annotated[str | None, typer.Option(help="Repository of the model: owner/name.")] = None,
     dataset: Annotated[
-        str, typer.Option(help="Repository of the released dataset, the benchmark `cxc-eccv push` made: owner/name.")
-    ],
+        str | None,
+        typer.Option(help="Repository of the released dataset, the benchmark `cxc-eccv push` made: owner/name."),
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Check the report without the Hub, then stop.")] = False,
     tasks: Annotated[
         list[str] | None,
         typer.Option(
@@ -35,28 +38,36 @@ def submit(
     ] = False,
     timeout: Annotated[float, typer.Option(help="Seconds of silence after which the Hub is asked again.")] = 120.0,
 ) -> None:
-    """Check a report strictly, and propose its results to the model they are about.
+    """Check a report strictly, and propose its results to the repository of its model.
 
-    Only reports of the official data, unmodified, by this release are accepted; any other is refused with the reason.
-    Results that the dataset's eval.yaml declares no task for are left out, and named.
+    Only reports that this release computed from the official, unmodified data are accepted. A refusal says why. Results
+    that the dataset's eval.yaml declares no task for are listed and left out.
 
-    Shows the change of .eval_results/cxc_eccv.yaml, and sends nothing without --yes. Given again with other results, it
-    updates the pull request that it opened, while that is open.
+    The command shows the change of .eval_results/cxc_eccv.yaml and sends nothing without --yes. Run it again with other
+    results to update the pull request that it opened, as long as that is open.
 
-    The token is that of `hf auth login` or HF_TOKEN.
+    It uses the token of `hf auth login` or HF_TOKEN. --check needs no token, no network and no other option.
 
     Examples:
+      cxc-eccv submit report/report.json --check
       cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv
       cxc-eccv submit report/report.json --model org/name --dataset org/cxc_eccv
         --tasks eccv_caption,cxc/i2t --notes zero-shot --yes
     """
+    if check and yes:
+        raise InvalidOption("--check sends nothing; leave out --check or --yes")
+    if not check and (model is None or dataset is None):
+        raise InvalidOption("name the repositories with --model and --dataset, or check the report alone with --check")
     from cxc_eccv.hub.client import Access
-    from cxc_eccv.hub.submit import SubmitOptions, plan_submission
+    from cxc_eccv.hub.submit import SubmitOptions, check_submission, plan_submission
 
     options = SubmitOptions(
         dataset, None if tasks is None else tuple(names(tasks) or ()), date, notes, source, model_index
     )
     access = Access(timeout=timeout)
+    if check or model is None:
+        say(check_submission(report, options, access.token))
+        return
     if not yes:
         say(access.told)  # before the Hub is asked, which may be out of reach
     submission = plan_submission(report, model, options, access=access)

@@ -124,6 +124,8 @@ def plan_submission(
 
     Changes nothing. Results that the benchmark declares no task for are left out.
     """
+    if options.dataset is None:
+        raise InvalidOption("name the released dataset that the results are about")
     access = access or Access()
     options.require_no_secret(access.token)
     report, files = checked_report(path)
@@ -150,11 +152,8 @@ def plan_submission(
     trusted = sorted(set(files) - published)
     notes = []
     if left_out:
-        groups: dict[str, list[str]] = {}
-        for place, _, metric in (key.rpartition("/") for key in left_out):
-            groups.setdefault(place, []).append(metric)
-        lines = [wrap(f"{place}: {', '.join(metrics)}", "  ", "    ") for place, metrics in groups.items()]
-        notes.append("\n".join([f"left out, since {options.dataset} declares no task for it:", *lines]))
+        lines = [f"left out, since {options.dataset} declares no task for it:", *_group_by_place(left_out)]
+        notes.append("\n".join(lines))
     notes += [f"taken on trust: {name}, whose sha256 its authors do not publish" for name in trusted]
     planned = _plan_pull_request(Repository(model, "model", access), board, options)
     description = (
@@ -164,14 +163,46 @@ def plan_submission(
     return replace(planned, description=description, notes=(*notes, *planned.notes))
 
 
+def check_submission(path: str | Path, options: SubmitOptions, token: str | None = None) -> str:
+    """Check a report without the Hub, and describe what would be submitted; raises as :func:`checked_report` does."""
+    options.require_no_secret(token)
+    report, _ = checked_report(path)
+    tasks, left_out = _choose_tasks(report, options, None, path)
+    lines = [f"{path} passes every check that needs no network."]
+    for main, title in (
+        (True, "Results that the leaderboard shows by default:"),
+        (False, "Results that count only where the dataset's eval.yaml declares them (push --all-tasks):"),
+    ):
+        values = [f"  {task.task_id}: {report.scores[task.key]:.4g}" for task in tasks if task.main is main]
+        lines += [title, *values] if values else []
+    if left_out:
+        lines += ["Results that no leaderboard has a task for:", *_group_by_place(left_out)]
+    dataset = "the released dataset, which --dataset names" if options.dataset is None else options.dataset
+    lines.append(f"Not checked yet: the eval.yaml and the raw files of {dataset}.")
+    return "\n".join(lines)
+
+
+def _group_by_place(keys: Sequence[str]) -> list[str]:
+    """A line for each task and direction, with its metrics."""
+    groups: dict[str, list[str]] = {}
+    for place, _, metric in (key.rpartition("/") for key in keys):
+        groups.setdefault(place, []).append(metric)
+    return [wrap(f"{place}: {', '.join(metrics)}", "  ", "    ") for place, metrics in groups.items()]
+
+
 def _choose_tasks(
-    report: Report, options: SubmitOptions, declared: Collection[str], path: str | Path
+    report: Report, options: SubmitOptions, declared: Collection[str] | None, path: str | Path
 ) -> tuple[list[LeaderboardTask], list[str]]:
-    """The tasks whose results are proposed; and keys of results that the benchmark declares no task for."""
+    """The tasks whose results are proposed; and keys of results that the benchmark declares no task for.
+
+    ``declared`` are the ids of the benchmark's tasks; None for all that this package knows.
+    """
+    board = leaderboard_tasks().values()
+    declared = [task.task_id for task in board] if declared is None else declared
     asked = select_tasks(options.tasks or ())
     wanted = {task.key for chosen in asked.values() for task in chosen}
     keys = [key for key in report.scores if key in wanted or not asked]
-    tasks = [task for task in leaderboard_tasks().values() if task.key in keys and task.task_id in declared]
+    tasks = [task for task in board if task.key in keys and task.task_id in declared]
     for name, chosen in asked.items():
         if not any(task.key in report.scores for task in chosen):
             raise ReportRefused(f"{path}: it has no result of {name}. Evaluate it too, or leave it out of --tasks.")
@@ -180,6 +211,8 @@ def _choose_tasks(
                 f"{options.dataset} has no task for {name} that this report has a result of; its {EVAL_YAML} declares "
                 f"{', '.join(sorted(declared))}. Leave {name} out of --tasks."
             )
+    if not tasks and options.dataset is None:
+        raise ReportRefused(f"{path}: the leaderboard has a task for none of its results")
     if not tasks:
         raise ReportRefused(
             f"{path}: it has no result that {options.dataset} has a task for. Is that the released dataset? Its "
@@ -239,9 +272,12 @@ LONGEST_NOTES = 300
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """What is submitted where, and what is said beside the numbers; no tasks means all that the benchmark declares."""
+    """Which results are submitted to which dataset, and what is published beside the numbers.
 
-    dataset: str
+    Without ``tasks``, all that the benchmark declares are submitted. Only :func:`check_submission` needs no dataset.
+    """
+
+    dataset: str | None = None
     tasks: tuple[str, ...] | None = None
     date: str | None = None
     notes: str | None = None

@@ -16,13 +16,10 @@ from cxc_eccv.builders.cards import bibtex, sources_of
 from cxc_eccv.builders.config import dataset_configs
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.settings import check_split
+from cxc_eccv.integrations.mteb_results import LANGUAGE, SUBSET, data_revision, task_name, task_scores
 from cxc_eccv.integrations.scoring import image_files, main_key, make_run, score, write
-from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report
-
-SUBSET = "default"
-"""What mteb calls the only subset of a task."""
 
 SIDES = {"i": "images", "t": "captions"}
 MODALITIES = {"images": "image", "captions": "text"}
@@ -53,13 +50,17 @@ class CxcEccvTask(mteb.AbsTask):
     """All of our tasks in one direction, with the report of the last model; made by :func:`mteb_task`."""
 
     direction: ClassVar[str]
+    library: ClassVar[Library]
+    images: ClassVar[Path | None]
+    output: ClassVar[Path | None]
     abstask_prompt = ""
     data_loaded: bool = False
 
-    def __init__(self, library: Library, images: Path | None, output: Path | None) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.report: Report | None = None
-        self._library, self._images, self._output = library, images, output
+        if "i" in self.direction and self.images is None:
+            raise InvalidOption(f"{self.direction} ranks images; name the folder with the images of the split")
 
     def load_data(self, num_proc: int | None = None, **_options: Any) -> None:  # noqa: ANN401 - mteb's own
         """The images and captions of the split, those that the direction needs; images are opened when encoded."""
@@ -71,11 +72,11 @@ class CxcEccvTask(mteb.AbsTask):
 
     def _items(self, side: str, split: str) -> datasets.Dataset:
         if side == "captions":
-            table = self._library.captions(split)
+            table = self.library.captions(split)
             ids, values, feature = table["caption_id"].to_pylist(), table["text"].to_pylist(), datasets.Value("string")
         else:
-            assert self._images is not None  # noqa: S101 - mteb_task asks for the folder
-            image_ids, files = image_files(self._library, split, self._images)
+            assert self.images is not None  # noqa: S101 - mteb_task asks for the folder
+            image_ids, files = image_files(self.library, split, self.images)
             # Some photographs are grey, which not every model takes.
             ids, values, feature = image_ids.tolist(), [str(file) for file in files], datasets.Image(mode="RGB")
         features = datasets.Features({"id": datasets.Value("int64"), MODALITIES[side]: feature})
@@ -103,11 +104,10 @@ class CxcEccvTask(mteb.AbsTask):
             for side, role in roles.items()
         }
         run = make_run(vectors.get("images"), vectors.get("captions"), model.similarity, name)
-        self.report = report = score(run, "all", self._library, hf_split, direction=self.direction, model=name)
-        if self._output is not None:
-            write(self._output / name.replace("/", "__") / f"{hf_split}_{self.direction}", report, run, self._library)
-        intervals = {result.key: [result.low, result.high] for result in report.results if result.low is not None}
-        return {**report.scores, "intervals": intervals}
+        self.report = report = score(run, "all", self.library, hf_split, direction=self.direction, model=name)
+        if self.output is not None:
+            write(self.output / name.replace("/", "__") / f"{hf_split}_{self.direction}", report, run, self.library)
+        return task_scores(report)
 
     def _encode(
         self,
@@ -164,34 +164,43 @@ def mteb_task(
 
     Raises:
         UnknownName: no such direction or split.
-        InvalidOption: a direction with images and no folder of them.
+        InvalidOption: the direction ranks images, and no folder of them is given.
 
     Example:
         >>> task = mteb_task("t2t", data_dir="sample")
         >>> task.metadata.name, task.metadata.main_score
         ('CxcEccvT2T.sample', 'cxc/t2t/recall_at_1')
     """
+    return task_class(direction, split, images, data_dir, output)()
+
+
+def task_class(
+    direction: str,
+    split: str,
+    images: str | Path | None = None,
+    data_dir: str | Path | None = None,
+    output: str | Path | None = None,
+) -> type[CxcEccvTask]:
+    """The class of a task, arguments as of :func:`mteb_task`: mteb reads metadata from classes."""
     if direction not in KINDS:
         raise UnknownName("direction", direction, KINDS)
     check_split(split)
-    if "i" in direction and images is None:
-        raise InvalidOption(f"{direction} ranks images; name the folder that holds those of the split as images")
     library = Library(data_dir)
-    # A class of its own: mteb reads the metadata of the class, and forgets that of an instance when it is done with it.
-    parts = {"direction": direction, "metadata": _describe(direction, split, library), "__doc__": CxcEccvTask.__doc__}
-    kind = type(f"CxcEccv{direction.upper()}", (CxcEccvTask,), parts)
-    made: CxcEccvTask = kind(library, *(None if path is None else Path(path) for path in (images, output)))
-    return made
+    content = {
+        "direction": direction,
+        "library": library,
+        "images": None if images is None else Path(images),
+        "output": None if output is None else Path(output),
+        "metadata": _describe(direction, split, library),
+        "__doc__": CxcEccvTask.__doc__,
+    }
+    return type(f"CxcEccv{direction.upper()}", (CxcEccvTask,), content)
 
 
 def _describe(direction: str, split: str, library: Library) -> TaskMetadata:
     kind, catalog = KINDS[direction], library.catalog
-    # mteb keeps results by the name of the task, and averages over its splits: what is of other data, or has another
-    # main score, needs another name.
-    split_name = "" if split == "test" else f".{split}"
-    edition = "" if library.edition == OFFICIAL else f".{library.edition}"
     return TaskMetadata(
-        name=f"CxcEccv{direction.upper()}{split_name}{edition}",
+        name=task_name(direction, split, library.edition),
         description=f"{kind.does} of MS-COCO, with labels of ECCV Caption, Crisscrossed Captions and others, scored "
         "by cxc_eccv.",
         prompt=kind.prompt,
@@ -199,9 +208,9 @@ def _describe(direction: str, split: str, library: Library) -> TaskMetadata:
         category=direction,
         modalities=list(dict.fromkeys(MODALITIES[SIDES[modality]] for modality in direction[::2])),
         eval_splits=[split],
-        eval_langs=["eng-Latn"],
+        eval_langs=[LANGUAGE],
         main_score=main_key(direction, split),
-        dataset={"path": "cxc_eccv", "revision": f"{library.edition} {catalog.version}"},
+        dataset={"path": "cxc_eccv", "revision": data_revision(library.edition, catalog.version)},
         annotations_creators="human-annotated",
         bibtex_citation=bibtex(sources_of([dataset_configs()["retrieval"]]), catalog),
     )

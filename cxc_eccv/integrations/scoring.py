@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from cxc_eccv.builders.images import ImageFolder
@@ -63,6 +62,8 @@ def make_run(images: Embeddings | None, captions: Embeddings | None, compare: Co
 
 def _find_similarity(compare: Compare, left: NDArray[np.float32], right: NDArray[np.float32], name: str) -> str:
     """``cosine`` or ``dot``, whichever gives the scores of the model itself; what a model says of it may be wrong."""
+    import torch  # not at the top: a report in mteb's form needs none
+
     scores = torch.as_tensor(compare(left, right)).detach().float().cpu().numpy()
     expected = {"cosine": to_unit_length(left) @ to_unit_length(right).T, "dot": left @ right.T}
     deviations = {

@@ -3,11 +3,13 @@
 import dataclasses
 import json
 import shutil
+import socket
 
 import numpy as np
 import pytest
 from official import FILES, SCORES, edited, official_report, result
 
+from cxc_eccv.cli import main
 from cxc_eccv.errors import InvalidOption, ReportRefused
 from cxc_eccv.evaluation import evaluate, report_to_json
 from cxc_eccv.evaluation.report_files import RESULT
@@ -29,6 +31,52 @@ def test_a_report_of_the_official_data_is_accepted(tmp_path):
     report, files = checked(tmp_path, official_report())
     assert report.scores == {key: value for key, (value, _) in SCORES.items()}
     assert files == FILES
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    """Connections fail, also those to this machine."""
+
+    def refuse(*_):
+        raise AssertionError("a connection was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+
+
+def test_a_report_is_checked_without_the_hub(tmp_path, no_network, capsys):
+    """Neither a token nor the names of repositories are needed."""
+    path = tmp_path / "report.json"
+    path.write_text(official_report())
+
+    def submit(*options):
+        with pytest.raises(SystemExit) as ended:
+            main(["submit", str(path), *options])
+        shown = capsys.readouterr()
+        return ended.value.code or 0, shown.out, shown.err
+
+    status, out, _ = submit("--check")
+    assert status == 0
+    by_default, _, others = out.partition("only where the dataset's eval.yaml declares them")
+    assert "  eccv_caption_i2t_map_at_r: 0.3125\n" in by_default
+    assert "  eccv_caption_i2t_r_precision: 0.4\n" in others
+    assert "  cxc/i2t: median_rank\n" in others
+    assert "Not checked yet: the eval.yaml and the raw files of the released dataset, which --dataset names." in out
+    status, out, _ = submit("--check", "--tasks", "cxc/t2t", "--dataset", "org/data")
+    assert "cxc_t2t_recall_at_1: 0.25\nNot checked yet: the eval.yaml and the raw files of org/data." in out
+    for options, message in (
+        (["--check", "--yes"], "leave out --check or --yes"),
+        (["--model", "org/name"], "with --model and --dataset, or check the report alone with --check"),
+        (["--check", "--tasks", "sugarcrepe"], "it has no result of sugarcrepe"),
+        (["--check", "--date", "tomorrow"], "expected a day of the calendar"),
+    ):
+        status, _, err = submit(*options)
+        assert status == 2
+        assert message in err
+    path.write_text(official_report(split="validation"))
+    assert "it covers the split 'validation'" in submit("--check")[2]
+    path.write_text(official_report({"cxc/i2t/median_rank": (2.0, {})}))
+    assert "the leaderboard has a task for none of its results" in submit("--check")[2]
 
 
 def test_bounds_over_the_unjudged_may_stand_in_a_report(tmp_path):
