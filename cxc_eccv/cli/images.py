@@ -44,14 +44,11 @@ def images(
       cxc-eccv images val2014 --split val --output val2014
     """
     from cxc_eccv.sources.catalog import OFFICIAL
-    from cxc_eccv.sources.download import offline_reason
-    from cxc_eccv.sources.download.photographs import download_photographs
+    from cxc_eccv.sources.download import fetch_photographs
     from cxc_eccv.sources.library import COCO_IMAGES, Library
 
     splits = _choose_splits(name, split, everything)
     refuse_unwritable(output)
-    if reason := offline_reason(None):
-        raise InvalidOption(f"downloads are off ({reason}). Unset the variable to download photographs.")
     library = Library(data_dir)
     if library.edition != OFFICIAL:
         raise InvalidOption(
@@ -61,7 +58,7 @@ def images(
     rows = [row for one in splits for row in library.images(one).to_pylist() if row["folder"] == name]
     addresses = {row["file_name"]: f"{COCO_IMAGES}/{name}/{row['file_name']}" for row in rows}
     try:
-        downloaded, kept = download_photographs(addresses, output)
+        downloaded, kept = fetch_photographs(addresses, output)
     except KeyboardInterrupt:
         say(f"{output} keeps the photographs that arrived. Run the same command again for the others.", err=True)
         raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = [
     "catalog_of",
     "encodings_folder",
     "fetch",
+    "fetch_photographs",
     "image_folder",
     "locate",
     "mirror_folder",
@@ -133,6 +135,15 @@ def fetch(
         return download(entry, archive, _cache_folder(), progress=progress)
     except DownloadFailed as error:
         raise DownloadFailed(_missing(entry, data_dir, str(error))) from error
+
+
+def fetch_photographs(addresses: Mapping[str, str], folder: Path) -> tuple[int, int]:
+    """Download photographs, file name to address; return how many were downloaded and how many were there before."""
+    if reason := offline_reason(None):
+        raise InvalidOption(f"downloads are off ({reason}). Unset the variable to download photographs.")
+    from cxc_eccv.sources.download.photographs import download_photographs  # imported late, as above
+
+    return download_photographs(addresses, folder)
 
 
 def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: bool = False) -> Path | None:

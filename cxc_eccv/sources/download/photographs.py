@@ -20,7 +20,7 @@ MOST_FAILURES = 10
 """After so many the rest will hardly arrive: no photograph is asked for any more."""
 
 
-def download_photographs(addresses: Mapping[str, str], folder: Path, *, progress: bool = True) -> tuple[int, int]:
+def download_photographs(addresses: Mapping[str, str], folder: Path) -> tuple[int, int]:
     """Download JPEG files, file name to address, into a folder; return how many were downloaded and how many kept.
 
     A file that is there and whole is kept. Any other is written under another name first and moved to its place once it
@@ -37,7 +37,7 @@ def download_photographs(addresses: Mapping[str, str], folder: Path, *, progress
         folder.mkdir(parents=True, exist_ok=True)
         with (
             ThreadPoolExecutor(AT_ONCE) as threads,
-            tqdm(total=len(addresses), desc="photographs", unit="image", disable=None if progress else True) as bar,
+            tqdm(total=len(addresses), desc="photographs", unit="image", disable=None) as bar,
         ):
             tasks = {threads.submit(_bring, folder / name, url): url for name, url in addresses.items()}
             try:
