@@ -19,7 +19,13 @@ from huggingface_hub import DatasetCard, DatasetCardData
 
 from cxc_eccv.builders.config import DEFAULT_CONFIG, DatasetConfig
 from cxc_eccv.builders.markdown import fence, table
-from cxc_eccv.builders.statistics import fields_table, left_out_table, made_with_line, statistics_tables
+from cxc_eccv.builders.statistics import (
+    fields_table,
+    left_out_table,
+    made_with_line,
+    rows_table,
+    statistics_tables,
+)
 from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
@@ -207,21 +213,29 @@ def config_sections(
     splits: Mapping[str, Mapping[str, Any]],
     path: str | None,
     level: str,
+    *,
+    brief: bool = False,
 ) -> str:
-    """One config's part of a card, as Markdown; the example loads ``path``, or the folder that the card is in."""
-    described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
-    blocks = [config.description, f"{level} How it was collected", config.collection]
-    blocks += [f"{level} Fields", fields_table(features, described), f"{level} Statistics"]
-    if splits:
-        blocks += [made_with_line(splits), statistics_tables(features, splits), left_out_table(splits)]
-    else:
-        blocks.append("None were computed: its raw files were not at hand.")
-    if config.defects:
-        blocks += [f"{level} Known defects", "\n".join(f"- {defect}" for defect in config.defects)]
+    """One config's part of a card, as Markdown; the example loads ``path``, or the folder that the card is in.
+
+    With ``brief`` the statistics are the numbers of rows.
+    """
     split = "test" if "test" in (splits or config.splits) else next(iter(splits or config.splits))
     load = LOAD_HERE if path is None else LOAD.format(path)
     code = f'{load}"{config.name}", split="{split}")\n{textwrap.dedent(config.example)}'
-    blocks += [f"{level} Example", fence(code, "python")]
+    described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
+    blocks = [config.description, fence(code, "python")]
+    blocks += [f"{level} Fields", fields_table(features, described)]
+    blocks += [f"{level} How it was collected", config.collection]
+    if config.defects:
+        blocks += [f"{level} Known defects", "\n".join(f"- {defect}" for defect in config.defects)]
+    blocks += [f"{level} Statistics"]
+    if not splits:
+        blocks.append("Not computed: the raw files were missing.")
+    elif brief:
+        blocks += [made_with_line(splits), rows_table(features, splits)]
+    else:
+        blocks += [made_with_line(splits), statistics_tables(features, splits), left_out_table(splits)]
     return "\n\n".join(block for block in blocks if block)
 
 

@@ -140,17 +140,27 @@ def _type_name(feature: object) -> str:
     return type(feature).__name__.lower()
 
 
+def rows_table(features: datasets.Features, splits: SplitStatistics) -> str:
+    """Rows of every split and group."""
+    head, groups = _grouped(features, splits)
+    return table([*head, "rows"], [[*place, part["rows"]] for place, part in groups])
+
+
 def statistics_tables(features: datasets.Features, splits: SplitStatistics) -> str:
-    """Rows per split, then ratings, list sizes, flags and labels; a row per split and group."""
+    """Rows, ratings, list sizes, flags and labels, with a row for every split and group."""
+    head, groups = _grouped(features, splits)
+    return "\n\n".join([rows_table(features, splits), *_number_tables(head, groups), *_other_tables(head, groups)])
+
+
+def _grouped(features: datasets.Features, splits: SplitStatistics) -> tuple[list[str], Groups]:
+    """The first columns of a table of statistics, and its rows."""
     by = next((name for name in GROUP_COLUMNS if name in features), None)
-    head = ["split"] if by is None else ["split", by]
     groups = [
         ([split] if by is None else [split, markdown_text(group)], part)
         for split, statistics in splits.items()
         for group, part in statistics["groups"].items()
     ]
-    rows = table([*head, "rows"], [[*place, part["rows"]] for place, part in groups])
-    return "\n\n".join([rows, *_number_tables(head, groups), *_other_tables(head, groups)])
+    return ["split"] if by is None else ["split", by], groups
 
 
 def left_out_table(splits: SplitStatistics) -> str:

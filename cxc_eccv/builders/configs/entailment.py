@@ -57,11 +57,11 @@ CONFIG = DatasetConfig(
     title="Entailment-corrected image-caption pairs",
     description="One row per image and caption of another image: does the image, with its own five captions as "
     "premise, entail the caption? `label` is 1 (entailed) or 0.",
-    collection="The entailment-corrected annotations of the multi-modal entailment paper were never released. Labels "
-    "come from a user's file in that layout (`entailment/entailment_test.jsonl` of the mirror folder) where there is "
-    "one; it decides on the pairs it labels, as the paper takes a pair's own annotation, and `conflict` marks where "
-    "another source differs. Of the other pairs, labels are derived from judgments that exist: CxC SITS binarised at "
-    "3, as the paper does for graded sets, and ECCV Caption positives of both directions.",
+    collection="The entailment-corrected annotations of the multi-modal entailment paper were never released. If the "
+    "mirror folder has a file in their layout (`entailment/entailment_test.jsonl`), its labels decide on the pairs "
+    "that it covers, and `conflict` marks pairs on which another source differs. Labels of all other pairs are "
+    "derived: CxC SITS binarised at 3, as the paper does for graded sets, and ECCV Caption positives of both "
+    "directions.",
     **columns(
         image_id=(Value("int64"), "COCO image id"),
         file_name=(Value("string"), "its file name"),
@@ -70,7 +70,7 @@ CONFIG = DatasetConfig(
         hypothesis=(Value("string"), "its text"),
         label=(ClassLabel(names=list(LABELS)), "whether the image entails the caption"),
         sources=([Value("string")], "which of `cxc`, `eccv`, `entailment` judged the pair"),
-        rules=([Value("string")], "what says that it is positive"),
+        rules=([Value("string")], "the rules that make the pair positive"),
         rating=(Value("float64"), "CxC SITS rating, null where unrated"),
         votes=([Value("string")], "annotators' votes, where the user's file has them"),
         conflict=(Value("bool"), "sources contradict each other"),

@@ -44,10 +44,10 @@ def _weak_positives(library: Library, split: str, options: BuildOptions) -> pa.L
 CONFIG = DatasetConfig(
     name="pairs",
     title="Training pairs: image, caption, and weak positives",
-    description="One row per caption with its image. `weak_positives` are captions of other images that some source "
-    "says describe this image too; a loss must not use them as negatives, and may use them as extra positives.",
+    description="One row per caption with its image. `weak_positives` are captions of other images that, by some "
+    "source, describe this image too. A loss should not use them as negatives and may use them as extra positives.",
     collection="MS-COCO captions in Karpathy splits. Weak positives come from CxC, ECCV Caption and entailment labels "
-    "where the split has them; the training splits have none, so their lists are empty until mined.",
+    "where the split has them. The training splits have none: their lists are empty unless you mine weak positives.",
     **columns(
         image_id=(Value("int64"), "COCO image id"),
         file_name=(Value("string"), "its file name"),
@@ -55,7 +55,7 @@ CONFIG = DatasetConfig(
         caption=(Value("string"), "its text"),
         weak_positives=(
             [{"caption_id": Value("int64"), "caption": Value("string"), "sources": [Value("string")]}],
-            "captions of other images that describe this image too, and who says so",
+            "captions of other images that describe this image too, with the sources that say so",
         ),
     ),
     splits=("train", "restval", "validation", "test"),
