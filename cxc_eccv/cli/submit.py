@@ -1,4 +1,4 @@
-"""``cxc-eccv submit``: a report to the leaderboard, as a pull request to its model."""
+"""``cxc-eccv submit``: propose a report's results for the leaderboard."""
 
 from __future__ import annotations
 
@@ -23,20 +23,18 @@ def submit(
     tasks: Annotated[
         list[str] | None,
         typer.Option(
-            help="Tasks or their directions, comma-separated or repeated, as eccv_caption,cxc/i2t. "
+            help="Tasks or their directions, comma-separated or repeated, as in eccv_caption,cxc/i2t. "
             "Default: all that the dataset declares."
         ),
     ] = None,
-    date: Annotated[
-        str | None, typer.Option(help="When the report was computed, as 2026-11-20. Default: today.")
-    ] = None,
-    notes: Annotated[str | None, typer.Option(help="The setting in a few words, as zero-shot.")] = None,
-    source: Annotated[str | None, typer.Option(help="Address of logs or a paper.")] = None,
-    model_index: Annotated[bool, typer.Option("--model-index", help="Write model-index into the card too.")] = False,
+    date: Annotated[str | None, typer.Option(help="Date of the report, as in 2026-11-20. Default: today.")] = None,
+    notes: Annotated[str | None, typer.Option(help="The setting in a few words, such as zero-shot.")] = None,
+    source: Annotated[str | None, typer.Option(help="Web address of logs or a paper.")] = None,
+    model_index: Annotated[bool, typer.Option("--model-index", help="Write model-index into the card, too.")] = False,
     yes: Annotated[
         bool, typer.Option("--yes", help="Open or update the pull request. Without it nothing is sent.")
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds of silence after which the Hub is asked again.")] = 120.0,
+    timeout: Annotated[float, typer.Option(help="Seconds of silence after which a request is repeated.")] = 120.0,
 ) -> None:
     """Check a report strictly, and propose its results to the repository of its model.
 
@@ -69,7 +67,7 @@ def submit(
         say(check_submission(report, options, access.token))
         return
     if not yes:
-        say(access.told)  # before the Hub is asked, which may be out of reach
+        say(access.token_line)  # first, because the Hub may not answer
     submission = plan_submission(report, model, options, access=access)
     say(str(submission))
     if not submission.pending:
@@ -78,4 +76,4 @@ def submit(
         say("Nothing was sent. Add --yes to send it.")
         return
     url, done = submission.propose(lambda: plan_submission(report, model, options, access=access))
-    say(f"{url} states these results already" if done == "nothing" else f"{done} pull request: {url}")
+    say(f"{url} has these results already" if done == "nothing" else f"{done} pull request: {url}")

@@ -120,21 +120,21 @@ EDITS = {
     "edition": (set_data(edition="sample"), "edition 'sample', not the official data"),
     "part": (
         lambda content: content["provenance"].update(restriction={"limit": 200, "images": {"used": 200, "of": 5_000}}),
-        "it covers a part of the split; a leaderboard is about the whole",
+        "it covers a part of the split; the leaderboard takes whole splits",
     ),
     "labels": (
         lambda content: content["provenance"].update(labels={"sources": ["coco"], "policy": "union", "files": {}}),
-        "it is on other labels than those of its tasks",
+        "it uses other labels than those of its tasks",
     ),
     "data-version": (set_data(version="0.9.0"), "version 0.9.0 of the data"),
-    "fingerprint": (set_data(fingerprint="0" * 64), "fingerprint is not that of the files"),
+    "fingerprint": (set_data(fingerprint="0" * 64), "fingerprint does not match the files"),
     "modified": (set_data(files=FILES | {"sts_test": "a" * 64}), "sts_test was modified"),
     "modified-files": (
         set_data(modified={"sts_test": {"expected": "a", "found": "b"}}),
         "computed from modified raw files: sts_test",
     ),
     "unknown-file": (set_data(files=FILES | {"mine": "a" * 64}), "'mine', which the official catalog does not have"),
-    "own-file": (set_data(files=FILES | {"entailment_test": "a" * 64}), "entailment_test, a file of your own"),
+    "own-file": (set_data(files=FILES | {"entailment_test": "a" * 64}), "entailment_test, a file that only you have"),
     "no-hash": (set_data(files=FILES | {"sts_test": "abc"}), "not 64 hexadecimal digits"),
     "no-files": (set_data(files={}), "lists no data files"),
     "files-type": (set_data(files=["sts_test"]), "provenance, data, files: found ['sts_test'], expected an object"),
@@ -143,7 +143,7 @@ EDITS = {
         "results of eccv_caption but lists no file of eccv_caption",
     ),
     "package": (lambda c: c["provenance"]["package"].update(name="other"), "does not name this package"),
-    "package-version": (lambda c: c["provenance"]["package"].update(version="0.0.9"), "made by cxc_eccv 0.0.9"),
+    "package-version": (lambda c: c["provenance"]["package"].update(version="0.0.9"), "cxc_eccv 0.0.9 computed it"),
     "split": (lambda c: c["provenance"].update(split="validation"), "covers the split 'validation'"),
     "no-provenance": (lambda c: c.update(provenance=[]), "provenance: found [], expected an object"),
     "score-edited": (lambda c: c["scores"].update({"eccv_caption/i2t/map_at_r": 0.99}), "results say 0.3125"),
@@ -152,7 +152,7 @@ EDITS = {
     "row-removed": (lambda c: c["results"].remove(row(c)), "name different metrics"),
     "row-twice": (lambda c: c["results"].append(row(c)), "is there twice"),
     "key": (lambda c: row(c).update(key="eccv_caption/t2i/map_at_r"), "the file was edited"),
-    "no-results": (lambda c: c.update(results=[], scores={}), "holds no result"),
+    "no-results": (lambda c: c.update(results=[], scores={}), "it has no results"),
     "text-value": (lambda c: both(c, "0.3"), "value is '0.3', expected a finite decimal number"),
     "whole-value": (lambda c: both(c, 1), "value is 1, expected a finite decimal number"),
     "true-value": (lambda c: both(c, True), "value is True"),
@@ -167,11 +167,14 @@ EDITS = {
     "ties": (lambda c: row(c).update(ties=9999), "more ties than queries"),
     "queries-type": (lambda c: row(c).update(n_queries=1261.0), "n_queries is 1261.0"),
     "queries-zero": (lambda c: row(c).update(n_queries=0), "n_queries is 0"),
-    "queries-differ": (lambda c: row(c).update(n_queries=1200), "1200 and 1261 queries"),
+    "queries-differ": (lambda c: row(c).update(n_queries=1200), "different numbers of queries: 1200 and 1261"),
     "coverage": (lambda c: row(c).update(coverage=1.5), "coverage is 1.5"),
     "map-above-r": (lambda c: both(c, 0.45), "map_at_r is above r_precision"),
     "recall-falls": (lambda c: both(c, 0.95, "eccv_caption/i2t/recall_at_1"), "recall_at_1 is above recall_at_5"),
-    "parameters": (lambda c: row(c, "eccv_caption/i2t/recall_at_1").update(parameters={"k": 10}), "are not those of"),
+    "parameters": (
+        lambda c: row(c, "eccv_caption/i2t/recall_at_1").update(parameters={"k": 10}),
+        "do not match",
+    ),
     "bounds-below": (set_bounds(low=0.0, high=0.25), "bounds 0.0 and 0.25 over 3 of 9 pairs cannot be those"),
     "bounds-expected": (set_bounds(expected=0.95), "cannot be those of its value"),
     "bounds-counts": (set_bounds(unjudged=10), "10 of 9 pairs cannot be those"),
@@ -211,7 +214,7 @@ def test_a_sum_must_be_that_of_its_parts():
     ]
     sums = {value: result("coco_1k//rsum", value, {}, low=None, high=None, n_queries=30000) for value in (300.0, 301.0)}
     check_values(Report((*recalls, sums[300.0]), {}, {}))
-    with pytest.raises(ReportRefused, match=r"is 301\.0, its parts make 300\.0"):
+    with pytest.raises(ReportRefused, match=r"is 301\.0, but its parts give 300\.0"):
         check_values(Report((*recalls, sums[301.0]), {}, {}))
 
 
