@@ -1,4 +1,4 @@
-"""Columns on the single ratings behind a mean of CxC."""
+"""Columns about the single ratings behind CxC's mean ratings."""
 
 from __future__ import annotations
 

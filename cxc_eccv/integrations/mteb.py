@@ -1,4 +1,4 @@
-"""Tasks for mteb: it loads and runs the model, this package ranks and scores."""
+"""Tasks for mteb, which loads and runs the model; this package ranks and scores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MODALITIES = {"images": "image", "captions": "text"}
 
 
 class Kind(NamedTuple):
-    """A direction as mteb sees it: type of task, what is done, and the instruction for models that take one."""
+    """What mteb needs of a direction: type of task, description, and instruction for models that take one."""
 
     type: str
     does: str
@@ -43,7 +43,7 @@ KINDS = {
     "t2t": Kind("Retrieval", "Captions for a caption", "Retrieve semantically similar text."),
     "i2i": Kind("Any2AnyRetrieval", "Images for an image", "Retrieve images of a similar scene."),
 }
-"""Direction to what mteb is told of it, the instructions as in its own tasks of the kind."""
+"""Directions for mteb, with the instructions of mteb's tasks of the same type."""
 
 
 class CxcEccvTask(mteb.AbsTask):
@@ -63,7 +63,7 @@ class CxcEccvTask(mteb.AbsTask):
             raise InvalidOption(f"{self.direction} ranks images; name the folder with the images of the split")
 
     def load_data(self, num_proc: int | None = None, **_options: Any) -> None:  # noqa: ANN401 - mteb's own
-        """The images and captions of the split, those that the direction needs; images are opened when encoded."""
+        """Load the images and captions that the direction needs; images are opened when they are encoded."""
         if not self.data_loaded:
             (split,) = self.metadata.eval_splits
             sides = {side: self._items(side, split) for side in dict.fromkeys(SIDES[x] for x in self.direction[::2])}
@@ -75,9 +75,9 @@ class CxcEccvTask(mteb.AbsTask):
             table = self.library.captions(split)
             ids, values, feature = table["caption_id"].to_pylist(), table["text"].to_pylist(), datasets.Value("string")
         else:
-            assert self.images is not None  # noqa: S101 - mteb_task asks for the folder
+            assert self.images is not None  # noqa: S101 - checked by __init__
             image_ids, files = image_files(self.library, split, self.images)
-            # Some photographs are grey, which not every model takes.
+            # Some photographs are grey, and some models need RGB.
             ids, values, feature = image_ids.tolist(), [str(file) for file in files], datasets.Image(mode="RGB")
         features = datasets.Features({"id": datasets.Value("int64"), MODALITIES[side]: feature})
         return datasets.Dataset.from_dict({"id": ids, MODALITIES[side]: values}, features=features)
@@ -92,12 +92,12 @@ class CxcEccvTask(mteb.AbsTask):
         num_proc: int | None = None,
         **_options: Any,  # noqa: ANN401 - mteb's own
     ) -> dict[str, Any]:
-        """Encode both sides, score, and give every number of the report with the intervals."""
+        """Encode both sides and score them; return every score with its interval."""
         name = model.mteb_model_meta.name
-        if name in (None, "no_model_name/available"):  # what mteb calls one that it knows no name of
+        if name in (None, "no_model_name/available"):  # mteb's placeholder for a model without a name
             name = type(getattr(model, "model", model)).__name__
         query, gallery = (SIDES[modality] for modality in self.direction[::2])
-        # Within one modality an item is query and gallery with one vector, as in mteb's tasks of similarity.
+        # Within one modality each item has one vector, as query and in the gallery, as in mteb's similarity tasks.
         roles = {query: None} if query == gallery else {query: PromptType.query, gallery: PromptType.document}
         vectors = {
             side: self._encode(model, side, data_split[side], role, hf_split, encode_kwargs, num_proc)
@@ -136,7 +136,7 @@ class CxcEccvTask(mteb.AbsTask):
 
 
 def _collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    # As mteb's models take a batch; other processes find it by its name.
+    # A batch as mteb's models expect it; a named function, so that worker processes find it.
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
@@ -148,19 +148,19 @@ def mteb_task(
     data_dir: str | Path | None = None,
     output: str | Path | None = None,
 ) -> CxcEccvTask:
-    """A task for ``mteb.evaluate``: all our tasks in one direction, from one pass of encoding.
+    """A task for ``mteb.evaluate``: all our tasks of one direction, which encode the model only once.
 
-    Queries are encoded as queries and the gallery as documents, in the way of mteb's own tasks of a direction; within
-    one modality every item is encoded once, without a role. The vectors are then ranked and scored by
-    :func:`cxc_eccv.evaluate`: scores have the keys of a report, and ``intervals`` their bounds. The main score is mAP@R
-    of ECCV Caption or, where that has no labels (``validation``, ``t2t``, ``i2i``), recall at 1 of CxC.
+    As in mteb's tasks, queries are encoded as queries and the gallery as documents; within one modality every item is
+    encoded once, without a role. :func:`cxc_eccv.evaluate` ranks and scores the vectors: scores have the keys of a
+    report, and ``intervals`` has their bounds. The main score is mAP@R of ECCV Caption or, where ECCV Caption has no
+    labels (``validation``, ``t2t``, ``i2i``), recall at 1 of CxC.
 
     Args:
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
         split: ``test`` or ``validation``.
-        images: folder with the split's images; ``t2t`` needs none.
+        images: folder with the images of the split; ``t2t`` needs none.
         data_dir: mirror folder, ``"sample"``, or None for ``CXC_ECCV_DATA``, else the download cache.
-        output: folder for the report of every model, in ``<output>/<model>/<split>_<direction>``.
+        output: write each model's report to ``<output>/<model>/<split>_<direction>``.
 
     Raises:
         UnknownName: no such direction or split.

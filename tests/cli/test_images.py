@@ -101,7 +101,7 @@ def test_other_splits(site, official, run, tmp_path):
 FAULTS = {
     "no image": (lambda body: (200, b"<html>", 6), "something other than a complete JPEG image"),
     "half an image": (lambda body: (200, body[: len(body) // 2], len(body) // 2), "other than a complete JPEG image"),
-    "not there": (lambda body: (404, b"", 0), "the server refused it: 404"),
+    "not there": (lambda body: (404, b"", 0), "the server refused the request: 404"),
     "busy": (lambda body: (503, b"", 0), "4 attempts to download it failed"),
 }
 

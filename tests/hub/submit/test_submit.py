@@ -216,10 +216,8 @@ def proposed(model, number):
 
 def test_without_the_benchmarks_name_or_with_a_refused_report_nothing_is_looked_at(hub, client, model, report):
     hub.requests.clear()
-    assert (
-        "name the repositories with --model and --dataset"
-        in client.command("submit", report, "--model", MODEL, status=2).err
-    )
+    error = client.command("submit", report, "--model", MODEL, status=2).err
+    assert "name the repositories with --model and --dataset" in error
     report.write_text(edited(official_report(), lambda content: content["provenance"]["data"].update(edition="sample")))
     assert "ReportRefused" in submit(client, report, "--yes", status=2).err
     assert not hub.requests
@@ -235,7 +233,8 @@ def test_without_the_benchmarks_name_or_with_a_refused_report_nothing_is_looked_
         ({"sources": None}, "is not one that `cxc-eccv build` wrote"),
         (
             {},
-            "org/cxc_eccv declares no task for any of its results. Is that the released dataset? Its eval.yaml declares a.",
+            "org/cxc_eccv declares no task for any of its results. Is that the released dataset? Its eval.yaml "
+            "declares a.",
         ),
     ],
 )
