@@ -5,7 +5,7 @@ edited them; in the front matter it replaces only the keys that describe the fil
 
     ---
     license: other          <- kept, however it was edited
-    configs: ...            <- generated anew
+    configs: ...            <- generated again
     ---
 
     Hand-written text.      <- kept

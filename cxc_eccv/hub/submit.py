@@ -77,10 +77,10 @@ class Submission:
     def __str__(self) -> str:
         return "\n".join([*self.notes, self.diff, self.plan] if self.pending else [*self.notes, self.plan])
 
-    def propose(self, plan_anew: Callable[[], Submission]) -> tuple[str, Done]:
+    def propose(self, replan: Callable[[], Submission]) -> tuple[str, Done]:
         """Open or update the pull request, planning again if something changed; return address and outcome."""
         self.repository.access.require_token()
-        return repeat(Submission._propose, self, plan_anew)
+        return repeat(Submission._propose, self, replan)
 
     def _propose(self) -> tuple[str, Done]:
         url = self.pull_request.url if self.pull_request else ""

@@ -109,9 +109,9 @@ class Push:
         self.repository.access.require_token()
         if self.parent is None:
             self.repository.create(private=self.private, space_sdk=self.content.space_sdk)
-        return repeat(Push._commit, self if self.parent else self._plan_anew(), self._plan_anew)
+        return repeat(Push._commit, self if self.parent else self._replan(), self._replan)
 
-    def _plan_anew(self) -> Push:
+    def _replan(self) -> Push:
         return _compare(self.repository, self.content, self.private)
 
     def _commit(self) -> Push:

@@ -18,8 +18,8 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """Pairs by image, then caption, in Karpathy order; an image's own captions are left out."""
     pairs = entailed_pairs(library, split, policy=options.policy, thresholds=options.thresholds)
     image_ids, caption_ids = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
-    own = lookup.images_of(library, split, caption_ids) == image_ids
-    keep = ~own
+    of_same_image = lookup.images_of(library, split, caption_ids) == image_ids
+    keep = ~of_same_image
     image_ids, caption_ids = image_ids[keep], caption_ids[keep]
     columns = {
         "image_id": image_ids,
@@ -34,7 +34,8 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
         "votes": _votes(library, split, image_ids, caption_ids),
         "conflict": pairs.conflict[keep],
     }
-    return Rows(pa.table(columns), pairs.left_out | {"pairs of an image with its own caption": int(own.sum())})
+    left_out = {"pairs of an image with its own caption": int(of_same_image.sum())}
+    return Rows(pa.table(columns), pairs.left_out | left_out)
 
 
 def _premises(library: Library, split: str) -> pa.ListArray:

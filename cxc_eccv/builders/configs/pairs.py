@@ -27,18 +27,18 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
 
 def _weak_positives(library: Library, split: str, options: BuildOptions) -> pa.ListArray:
     """Per caption: the captions of other images that are positives of its image."""
-    found = merge(library, split, "i2t", policy=options.policy, thresholds=options.thresholds)
+    merged = merge(library, split, "i2t", policy=options.policy, thresholds=options.thresholds)
     content = library.karpathy(split)
-    own = content.caption_image_ids[found.items] == found.query_ids[found.queries]
-    keep = found.positive & ~own
-    ids = content.caption_ids[found.items[keep]]
+    of_same_image = content.caption_image_ids[merged.items] == merged.query_ids[merged.queries]
+    keep = merged.positive & ~of_same_image
+    ids = content.caption_ids[merged.items[keep]]
     columns = {
         "caption_id": ids,
         "caption": lookup.caption_texts(library, split, ids),
-        "sources": lookup.subset_lists(found.said_positive[keep], found.sources),
+        "sources": lookup.subset_lists(merged.said_positive[keep], merged.sources),
     }
-    of_images = lookup.struct_lists(np.bincount(found.queries[keep], minlength=found.query_ids.size), columns)
-    return of_images.take(pa.array(positions_of(content.caption_image_ids, found.query_ids)[0]))
+    of_images = lookup.struct_lists(np.bincount(merged.queries[keep], minlength=merged.query_ids.size), columns)
+    return of_images.take(pa.array(positions_of(content.caption_image_ids, merged.query_ids)[0]))
 
 
 CONFIG = DatasetConfig(

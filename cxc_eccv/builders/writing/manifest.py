@@ -1,4 +1,4 @@
-"""``manifest.json`` of a built folder: what it holds, what it was made from, and how to recognise it as ours."""
+"""``manifest.json`` of a built folder: its files, its sources, and its format."""
 
 from __future__ import annotations
 

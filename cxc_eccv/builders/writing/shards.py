@@ -17,7 +17,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.runs.checks import hash_file
 
 SHARD_BYTES = 100_000_000
-"""A file is closed before it would hold more than this, uncompressed: the size of row groups that ``datasets`` writes.
+"""Most bytes of a file, uncompressed: the size of the row groups that ``datasets`` writes.
 
 A file has one row group: a process that streams a few rows and ends, while Arrow's threads read further groups, aborts
 with "terminate called without an active exception" (apache/arrow#45214, huggingface/datasets#7467).
@@ -77,14 +77,14 @@ def write_shards(tables: Iterable[pa.Table], folder: Path, split: str, shard_byt
 
 def _join(tables: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
     """Join consecutive tables up to ``size`` bytes."""
-    held: list[pa.Table] = []
+    pending: list[pa.Table] = []
     for table in tables:
-        if held and sum(part.nbytes for part in held) + table.nbytes > size:
-            yield pa.concat_tables(held)
-            held = []
-        held.append(table)
-    if held:
-        yield pa.concat_tables(held)
+        if pending and sum(part.nbytes for part in pending) + table.nbytes > size:
+            yield pa.concat_tables(pending)
+            pending = []
+        pending.append(table)
+    if pending:
+        yield pa.concat_tables(pending)
 
 
 def _plain_lists(described: Any) -> Any:  # noqa: ANN401 - a JSON tree
