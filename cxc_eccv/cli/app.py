@@ -22,6 +22,7 @@ from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
 from cxc_eccv.cli.help import Command, Group
+from cxc_eccv.cli.images import images
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
@@ -44,7 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (build, encode, evaluate, report, compare, sts, demo, push, submit):
+for command in (build, images, encode, evaluate, report, compare, sts, demo, push, submit):
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_all)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +14,9 @@ from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_file
+
+if TYPE_CHECKING:
+    from cxc_eccv.types import Report
 
 
 def report(
@@ -28,6 +32,9 @@ def report(
     csv: Annotated[
         bool, typer.Option("--csv", help="Print them as CSV, values whole and under report.json's keys.")
     ] = False,
+    mteb: Annotated[
+        bool, typer.Option("--mteb", help="Write the JSON files that mteb.ResultCache reads, to the folder --output.")
+    ] = False,
     intervals: Annotated[bool, typer.Option("--intervals", help="Of tables: with the intervals.")] = False,
     tasks: Annotated[
         list[str] | None,
@@ -37,7 +44,7 @@ def report(
         list[str] | None,
         typer.Option(help="Of tables: models' names. Default: the reports', or where two are alike the folders'."),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="File for the tables. Default: standard output.")] = None,
+    output: Annotated[Path | None, typer.Option(help="File for the tables; with --mteb a folder.")] = None,
 ) -> None:
     """Rebuild report.md and report.html, or print one or several reports as the tables of a paper.
 
@@ -52,10 +59,12 @@ def report(
       cxc-eccv report out --images val2014
       cxc-eccv report baseline new --latex --output scores.tex
       cxc-eccv report baseline new --markdown --tasks coco_5k,cxc --intervals
+      cxc-eccv report out --mteb --output mteb_results
     """
-    forms = [name for name, wanted in (("latex", latex), ("markdown", markdown), ("csv", csv)) if wanted]
+    wanted = {"latex": latex, "markdown": markdown, "csv": csv, "mteb": mteb}
+    forms = [name for name in wanted if wanted[name]]
     if len(forms) > 1:
-        raise InvalidOption(f"--{' and --'.join(forms)} are different tables; name one")
+        raise InvalidOption(f"--{' and --'.join(forms)} are different forms; name one")
     if not forms:
         for option, value in {"intervals": intervals, "tasks": tasks, "names": names, "output": output}.items():
             if value:
@@ -65,6 +74,10 @@ def report(
     if images is not None:
         raise InvalidOption(f"--images are thumbnails in report.html, which --{forms[0]} does not make; leave one out")
     from cxc_eccv.comparison import read_reports
+
+    if mteb:
+        _write_mteb(read_reports(folders, names_of(names)), output, has_table_options=intervals or bool(tasks))
+        return
     from cxc_eccv.report.paper import paper_csv, paper_tables
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown
 
@@ -80,6 +93,16 @@ def report(
         with replaced_file(output) as file:
             file.write_text(text, encoding="utf-8", newline="\n")
         say_written([output])
+
+
+def _write_mteb(reports: Mapping[str, Report], output: Path | None, *, has_table_options: bool) -> None:
+    from cxc_eccv.integrations.mteb_results import write_mteb
+
+    if has_table_options:
+        raise InvalidOption("--intervals and --tasks are for tables; --mteb writes every result with its interval")
+    if output is None:
+        raise InvalidOption("--mteb writes several files; name their folder with --output")
+    say_written(write_mteb(output, reports))
 
 
 def _rebuild(folders: list[Path], images: Path | None) -> None:

@@ -160,11 +160,11 @@ def test_what_cannot_be_built_is_reported_without_local_paths(tmp_path):
     summary = build(tmp_path / "data", configs=[CAPTIONS, RATINGS])
     assert [(part.split, part.reason) for part in summary.not_built] == [
         ("train", "no row"),
-        ("validation", "its raw files are not at hand"),
+        ("validation", "its raw files are missing"),
     ]
     assert summary.not_built[1].missing == "secret/place/ratings.csv is not here"
     text = (tmp_path / "data" / "README.md").read_text()
-    assert "| ratings | validation | its raw files are not at hand |" in text
+    assert "| ratings | validation | its raw files are missing |" in text
     assert "| captions | test | images of the moon | 3 |" in text
     assert "secret" not in text
     assert "not built (no row): ratings/train" in str(summary)
@@ -266,7 +266,7 @@ def test_a_broken_image_leaves_the_previous_build(tmp_path, photographs):
 def test_foreign_files_are_kept_unless_told(tmp_path):
     build(tmp_path / "data", configs=["sts"])
     (tmp_path / "data" / "thesis.tex").write_text("...")
-    with pytest.raises(InvalidOption, match=r"it holds thesis\.tex"):
+    with pytest.raises(InvalidOption, match=r"no build wrote: thesis\.tex"):
         build(tmp_path / "data", configs=["sis"])
     assert (tmp_path / "data" / "sts").is_dir()
     build(tmp_path / "data", configs=["sis"], overwrite=True)
@@ -355,5 +355,5 @@ def test_a_script_without_its_guard_is_told(tmp_path):
     settings = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=settings)
     assert done.returncode == 1
-    assert 'outside of `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+    assert 'outside `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]

@@ -147,7 +147,7 @@ def test_what_does_not_belong_together_is_refused(run, write):
     for arguments, part in (
         ((one, other, "--latex"), "the split is 'test' for one and 'validation' for other"),
         ((one, edition, "--csv"), "the data's edition is 'official' for one and 'sample' for edition"),
-        ((one, "--latex", "--csv"), "--latex and --csv are different tables; name one"),
+        ((one, "--latex", "--csv"), "--latex and --csv are different forms; name one"),
         ((one, "--intervals"), "--intervals is for tables; name their form: --latex, --markdown or --csv"),
         ((one, "--output", "x.tex"), "--output is for tables"),
         ((one, "--latex", "--images", "."), "--images are thumbnails in report.html, which --latex does not make"),

@@ -40,7 +40,7 @@ def code_of(path):
 def run_cell(source, names):
     """What a cell prints, and the value of its last expression, which a notebook shows."""
     lines, out, value = source.splitlines(), io.StringIO(), None
-    body = ast.parse("\n".join(line for line in lines if not line.startswith("!"))).body
+    body = ast.parse("\n".join(line for line in lines if not line.startswith(("!", "%")))).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     with contextlib.redirect_stdout(out):
         exec(compile(ast.Module(body, []), "cell", "exec"), names)

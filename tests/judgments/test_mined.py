@@ -229,7 +229,7 @@ def test_a_build_names_the_file_by_its_hash_and_without_one_says_nothing(mined, 
         assert "mined" not in manifest["options"]
         assert str(tmp_path) not in json.dumps(manifest)
         card = (tmp_path / name / "README.md").read_text()
-        assert ("weak positives that a classifier found and nobody judged" in card) == there
+        assert ("weak positives found by a classifier and judged by nobody" in card) == there
     rows = pq.read_table(next((tmp_path / "with" / "pairs").iterdir()))["weak_positives"].to_pylist()
     assert {source for row in rows for weak in row for source in weak["sources"]} == {"mined"}
 
@@ -238,8 +238,8 @@ def test_a_build_names_the_file_by_its_hash_and_without_one_says_nothing(mined, 
     ("of_split", "options", "reason"),
     [
         ("restval", {"restval_in_train": True}, "restval, which is folded into train"),
-        ("train", {"splits": ["validation", "test"]}, r"train, and no row that is built \(validation, test\) takes it"),
-        ("train", {"splits": ["train"], "configs": ["captions"]}, "train, and no row that is built"),
+        ("train", {"splits": ["validation", "test"]}, r"train, and no row of this build \(validation, test\) uses it"),
+        ("train", {"splits": ["train"], "configs": ["captions"]}, "train, and no row of this build"),
     ],
 )
 @pytest.mark.parametrize("kind", ["mined", "labels"])
@@ -251,7 +251,7 @@ def test_a_file_that_no_row_takes_is_refused(kind, of_split, options, reason, mi
     fold = options.get("restval_in_train", False)
     chosen = BuildOptions(**{kind: (str(file),)}, restval_in_train=fold)
     limits = {name: value for name, value in options.items() if name != "restval_in_train"}
-    with pytest.raises(InvalidOption, match=f"{file.name} is of the split {reason}.*leave the file out"):
+    with pytest.raises(InvalidOption, match=f"{file.name} is of the split {reason}.*leave out the file"):
         build_folder(tmp_path / "out", options=chosen, data_dir="sample", progress=False, **limits)
     assert not (tmp_path / "out").exists()
 

@@ -69,7 +69,7 @@ def test_evaluation_says_it_for_a_split_of_its_own(mirror, make_run):
 def test_what_a_build_left_out_names_the_file(mirror, tmp_path):
     options = BuildOptions(allow_modified=True)
     summary = build_folder(tmp_path / "out", configs=["pairs"], data_dir=mirror, options=options, progress=False)
-    told = "not built (it is in coco/dataset_coco.json, which is not at hand): pairs/train, pairs/restval"
+    told = "not built (it is in coco/dataset_coco.json, which is missing): pairs/train, pairs/restval"
     assert told in str(summary)
 
 

@@ -86,7 +86,7 @@ def test_without_its_tagger_the_others_are_built(tmp_path):
         ce.build_folder(tmp_path / "data", configs=chosen, data_dir="sample", options=options, progress=False)
     everything = ce.build_folder(tmp_path / "data", splits=["test"], data_dir="sample", options=options, progress=False)
     (lost,) = (part for part in everything.not_built if part.config == "adversarial")
-    assert lost.reason == "what it is made with is not at hand; ask for it by name to read how to get it"
+    assert lost.reason == "the tool that makes it is missing; name the config to read how to get it"
     assert "adversarial/test" in str(everything)
     assert "sts" in everything.configs
 
