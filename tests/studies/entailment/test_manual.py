@@ -249,16 +249,16 @@ def test_another_edition_of_the_data_is_refused(tmp_path, runs, sample_library):
     path = fill(export(runs, tmp_path, sample_library), lambda *_: True)
     world = TinyWorld(tmp_path / "world")
     world.folder.mkdir()
-    with pytest.raises(DataError, match="exported from the edition 'sample' of the data, and at hand is another"):
+    with pytest.raises(DataError, match="exported from the edition 'sample' of the data, and this is"):
         score_answers(path, data_dir=world.write())
 
 
 def test_answers_need_what_was_exported_and_an_export_is_not_written_over(tmp_path, runs, sample_library):
     path = export(runs, tmp_path, sample_library)
-    with pytest.raises(InvalidOption, match="is there, and answers may belong to it"):
+    with pytest.raises(InvalidOption, match="exists, and answers may belong to it"):
         export(runs, tmp_path, sample_library)
     path.with_name(ASKED).unlink()
-    with pytest.raises(DataError, match=r"asked\.json is missing, which says what was exported"):
+    with pytest.raises(DataError, match=r"asked\.json is missing\. It records the export"):
         score_answers(path, data_dir=sample_library)
 
 
@@ -271,7 +271,7 @@ def test_answers_need_what_was_exported_and_an_export_is_not_written_over(tmp_pa
         (lambda about: {"data": {}}, "edition"),
         (lambda about: {"images": about["images"][:2]}, "model 'a': .* 10 captions for each of 2 images"),
         (lambda about: {"depth": 9}, "model 'a': .* 9 captions for each of 3 images"),
-        (lambda about: {"models": about["models"][:1] * 2}, "model 'a': .* a name of its own"),
+        (lambda about: {"models": about["models"][:1] * 2}, "model 'a': .* a unique name"),
         (lambda about: {"models": [about["models"][0] | {"name": ["a"]}]}, r"models\[0\], name: found"),
         (lambda about: {"models": [about["models"][0] | {"captions": [[1, 2], [3], [4]]}]}, "10 captions for each"),
         (lambda about: {"models": [about["models"][0] | {"captions": [["x"] * 10] * 3}]}, "found 'x'"),
@@ -294,13 +294,13 @@ def test_what_cannot_be_exported(tmp_path, runs, sample_library):
     texts = EmbeddingsRun(None, Embeddings(captions, np.ones((captions.size, 2))))
     for given, error, message in (
         ({}, InvalidOption, "no run to export"),
-        (runs | {"few": few}, InvalidOption, "5 images of the split are in every run, and 7 are asked for"),
+        (runs | {"few": few}, InvalidOption, "only 5 images of the split are in every run, fewer than 7"),
         ({"lacking": lacking}, MissingIds, "captions"),
         ({"short": short}, RunTooShallow, "9"),
         ({"texts": texts}, InvalidOption, "texts ranks no captions for images: the run has no images"),
     ):
         with pytest.raises(error, match=message):
             export(given, tmp_path / "asked", sample_library, sample=7)
-    with pytest.raises(InvalidOption, match=r"depth 301 \(--depth\): the split has 300 captions"):
+    with pytest.raises(InvalidOption, match=r"depth 301 \(--depth\): the split has only 300 captions"):
         export(runs, tmp_path / "asked", sample_library, sample=7, depth=301)
     assert not list(tmp_path.iterdir())
