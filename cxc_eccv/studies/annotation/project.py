@@ -49,7 +49,7 @@ from cxc_eccv.studies.annotation.rounds import (
     unseal,
     write_round,
 )
-from cxc_eccv.studies.asking.answers import SAID, SCHEMA, Unfinished, read_answers
+from cxc_eccv.studies.asking.answers import COMPARED, SCHEMA, Unfinished, read_answers
 from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.quality.sheets import (
     BY_HAND,
@@ -422,7 +422,7 @@ class Project:
                 before = latest.get((row["sheet"], row["worker"], row["pair_id"]))
                 if before is None:
                     added.append(row)
-                elif any(before[name] != row[name] for name in SAID):
+                elif any(before[name] != row[name] for name in COMPARED):
                     if not replace:
                         file, _, where = row["origin"].partition(", ")
                         raise MalformedSource(

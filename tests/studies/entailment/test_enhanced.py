@@ -273,7 +273,7 @@ def test_bad_input_is_refused(tmp_path):
         with pytest.raises(InvalidOption, match=f"alpha={alpha}: give a factor"):
             trained(tmp_path, weak_batches(), alpha=alpha)
     rows = [{name: row[name] for name in ("inputs", "labels")} for row in ROWS]
-    with pytest.raises(InvalidOption, match=r"without image_id, .*remove_unused_columns=False"):
+    with pytest.raises(InvalidOption, match=r"a batch has no image_id, .*remove_unused_columns=False"):
         trained(tmp_path, weak_batches(), rows=rows)
     trained(tmp_path, rows=rows)
 

@@ -376,7 +376,7 @@ def test_a_threshold_that_nothing_reaches_costs_no_scores(library, run, tmp_path
             return 0.5 * scores, cut
 
     file = tmp_path / "weak.parquet"
-    with pytest.raises(InvalidOption, match=r"none of 300 pairs reaches the threshold 0\.9, the highest probability"):
+    with pytest.raises(InvalidOption, match=r"none of 300 pairs reaches the threshold 0\.9; the highest probability"):
         mine(run, Cautious(), library, top_k=5, threshold=0.9, output=file, progress=False)
     assert not file.exists()
     again = Cautious()

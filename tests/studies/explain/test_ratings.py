@@ -207,7 +207,7 @@ def test_the_draw_is_that_of_the_seed_and_not_of_the_order_of_the_failures(expla
 
 def test_failures_of_image_queries_are_not_exported(explained, exported):
     images = explained.set_column(0, "direction", pa.array(["i2t"] * explained.num_rows))
-    with pytest.raises(InvalidOption, match="0 failures of text queries, and 10 are asked for"):
+    with pytest.raises(InvalidOption, match="only 0 failures of text queries, not 10"):
         exported(table=images)
 
 
@@ -525,11 +525,11 @@ def test_what_cannot_be_correlated_has_a_reason_and_no_number(explained):
     rows = {row.metric: row for row in report_ratings(rated, table).agreements}
     assert rows["size_disagreement"].spearman is None
     assert rows["size_disagreement"].reason == "the number is the same for every failure that has one"
-    assert rows["size_disagreement_informed"].reason == "none of the failures has it"
+    assert rows["size_disagreement_informed"].reason == "no failure has this number"
     few = rows["concept_agreement"]
     assert few.spearman is not None
     assert (few.low, few.high, few.verdict) == (None, None, "\N{EM DASH}")
-    assert few.reason == "no interval, as some draws of so few failures hold equal values alone"
+    assert few.reason == "no interval: with so few failures, some bootstrap samples have equal values only"
     same = report_ratings(ratings_of(table, [mark("detail")] * size, [9] * size), table).agreements[0]
     assert same.reason == "the mean rating is the same for every failure that has one"
 
