@@ -132,11 +132,7 @@ def read_answers(
     if not rows_by_key:
         expected = "answered questions, in an exported file that people filled in"
         raise MalformedSource(", ".join(map(str, files)) or "no file", "", "no answers", expected)
-    sizes = {
-        questionnaire.first + number: len(sheet)
-        for questionnaire in questionnaires
-        for number, sheet in enumerate(questionnaire.sheets)
-    }
+    sizes = {each.first + number: len(sheet) for each in questionnaires for number, sheet in enumerate(each.sheets)}
     begun: dict[tuple[int, str], int] = {}
     for sheet, worker, _ in rows_by_key:
         begun[sheet, worker] = begun.get((sheet, worker), 0) + 1
@@ -175,19 +171,17 @@ def _find_question(
         expected = f"{' or '.join(map(repr, known))}; these are answers to other questions or another edition of the"
         raise MalformedSource(path, f"{where}, questionnaire", shown(name), f"{expected} data")
     pair, number = record["pair_id"], record["sheet"]
-    known_question = asked.get((name, pair)) if isinstance(pair, str) else None
+    entry = asked.get((name, pair)) if isinstance(pair, str) else None
     # Older versions numbered the sheets of each round from 0.
-    anywhere = is_older or (known_question is not None and known_question[0].portable)
-    if known_question is None or not (
-        anywhere or (type(number) is int and number in (known_question[1], known_question[1] - known_question[0].first))
-    ):
+    anywhere = is_older or (entry is not None and entry[0].portable)
+    if entry is None or not (anywhere or (type(number) is int and number in (entry[1], entry[1] - entry[0].first))):
         there = f"pair_id {shown(pair)} of sheet {shown(number)}"
         raise MalformedSource(path, where, there, "an exported question; remove the line")
     for key in ASKED:
-        if record[key] != getattr(known_question[3], key) and not (is_older and record[key] is None):
-            expected = f"{shown(getattr(known_question[3], key))}, as exported; undo the change"
+        if record[key] != getattr(entry[3], key) and not (is_older and record[key] is None):
+            expected = f"{shown(getattr(entry[3], key))}, as exported; undo the change"
             raise MalformedSource(path, f"{where}, {key}", shown(record[key]), expected)
-    return known_question
+    return entry
 
 
 def _read_row(

@@ -44,12 +44,8 @@ def list_files(questions: Sequence[Question], scheme: Scheme) -> set[str]:
 def describe_questions(
     questionnaires: Sequence[Questionnaire], images: Mapping[str, str], only: Collection[int] | None = None
 ) -> list[Asked]:
-    """Every question of some sheets in order, with all that a person may know of it."""
-    sheets = {
-        questionnaire.first + place: (questionnaire, sheet)
-        for questionnaire in questionnaires
-        for place, sheet in enumerate(questionnaire.sheets)
-    }
+    """Every question of some sheets, in order, as people see it."""
+    sheets = {each.first + place: (each, sheet) for each in questionnaires for place, sheet in enumerate(each.sheets)}
     numbers = list(sheets) if only is None else sorted(only)
     if not numbers or not set(numbers) <= sheets.keys():
         raise InvalidOption(f"sheets {numbers}: give numbers from {min(sheets)} to {max(sheets)}")
@@ -84,9 +80,7 @@ def render_questionnaire(asked: Sequence[Asked], handout: Handout) -> str:
     """The page, which keeps answers in the browser and saves them as JSONL."""
     scheme, practice = handout.scheme, [question for question, _ in handout.practice]
     shown = [*asked, *practice]
-    images = {
-        question[part]: question[name] for question in shown for part, name in ADDRESSES.items() if name in question
-    }
+    images = {each[part]: each[name] for each in shown for part, name in ADDRESSES.items() if name in each}
     names = sorted({question["questionnaire"] for question in asked})
     name_of_all = names[0] if len(names) == 1 else "q" + blake2b("".join(names).encode(), digest_size=6).hexdigest()
     data = {
@@ -96,8 +90,7 @@ def render_questionnaire(asked: Sequence[Asked], handout: Handout) -> str:
         "widgets": scheme.widgets(),
         "shows": [asdict(part) for part in scheme.shows],
         "sheets": [
-            {"number": number, "size": len(list(question))}
-            for number, question in groupby(asked, lambda question: question["sheet"])
+            {"number": number, "size": len(list(sheet))} for number, sheet in groupby(asked, lambda each: each["sheet"])
         ],
         "images": images,  # once, as they may be embedded
         "asked": [_without_addresses(question) for question in asked],

@@ -95,7 +95,7 @@ class TestCoco:
 
     @pytest.mark.parametrize("annotations", [[], [(5, 5, 0, 9)]])
     def test_a_file_that_names_no_concept_is_refused(self, load, ids, annotations):
-        message = rf"lists 1 of the images of test, and none .* \({len(annotations)} annotations"
+        message = rf"lists 1 of the images of test, but none .* \({len(annotations)} annotations"
         with pytest.raises(DataError, match=message):
             load([image(ids[0])], [box(ids[0], 18, *sides) for sides in annotations])
 

@@ -159,7 +159,7 @@ IDS, VECTORS = "adversarial_size_ids", "adversarial_size_embeddings"
         (lambda good, own: good | {IDS: good[IDS][[0, 0, 1, 2, 3]]}, MalformedRun, "stands in rows 0 and 1"),
         (lambda good, own: alter(own, "sise", np.arange(5)), UnknownName, "did you mean 'size'"),
         (lambda good, own: good | {IDS: good[IDS] + 10**9}, UnknownIds, "5 of 5 captions are not in"),
-        (lambda good, own: good | {VECTORS: good[VECTORS][:, :-1]}, MalformedRun, "15 dimensions.* model 16"),
+        (lambda good, own: good | {VECTORS: good[VECTORS][:, :-1]}, MalformedRun, "15 dimensions.* model's have 16"),
         (lambda good, own: good | {VECTORS: own.vectors[:5]}, InvalidOption, "all 5 altered queries have"),
     ],
 )
@@ -181,7 +181,7 @@ def test_runs_that_cannot_be_asked(sample_library, make_run):
     for asked, queries, directions, error, message in (
         (scores, altered, None, InvalidOption, "need vectors"),
         (EmbeddingsRun(run.images, None), altered, None, InvalidOption, "need vectors"),
-        (text, other, None, InvalidOption, "their model is another, and that of the run is one"),
+        (text, other, None, InvalidOption, "their model is another, but that of the run is one"),
         (text, altered, ["t2i"], InvalidOption, "cannot be ranked in t2i: the run has no images"),
         (run, altered, ["i2t"], InvalidOption, "choose among the directions t2i and t2t"),
         (fewer, altered, None, MissingIds, "lacks 1 of 300 captions"),
