@@ -1,4 +1,4 @@
-"""Options that all commands share which ask people and read their answers."""
+"""Options shared by the commands that export questions and read answers."""
 
 from __future__ import annotations
 

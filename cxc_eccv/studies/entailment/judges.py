@@ -1,4 +1,4 @@
-"""Judges of what nobody judged, for ``cxc-eccv evaluate --unjudged``: the classifier that a folder or Hub id holds."""
+"""The judge that ``cxc-eccv evaluate --unjudged`` loads: a classifier of entailment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def load_judge(name: str, images: Path | None = None, device: str | None = None) -> ClassifierJudge:
-    """Load the judge of this name: a classifier's folder or Hub id; ``images`` is the folder that it looks into."""
+    """Load a classifier from a folder or the Hub as a judge; ``images`` is the folder with the image files."""
     check_model(name, images)
     with needs_train_extra():
         from cxc_eccv.studies.entailment.judge import ClassifierJudge

@@ -142,7 +142,7 @@ def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, pr
         (texts / "texts.json").write_text(json.dumps(content))
         assert message in command("export", "mine", "--texts", texts, "--output", "no", status=2)
     (tmp_path / "none").mkdir()
-    assert "holds no texts" in command("export", "mine", "--texts", "none", "--output", "no", status=2)
+    assert "has no texts" in command("export", "mine", "--texts", "none", "--output", "no", status=2)
 
 
 def test_published_labels_tell_agreement_and_who_proposed_by_themselves(project, runs, tmp_path):
@@ -236,7 +236,7 @@ def test_a_round_without_reasons_asks_for_none(command, project, sample_library,
     assert [len(own.questionnaire.scheme.details) for own in again.rounds] == [2, 0]
     data = again.export(tmp_path / "out", images="images/{file_name}")[0]
     assert [own["name"] for own in page_data(data)["widgets"]] == ["answer"]
-    with pytest.raises(InvalidOption, match="export each kind by itself"):
+    with pytest.raises(InvalidOption, match="export each kind separately"):
         again.export(tmp_path / "out", images="images/{file_name}", sheets=[0, 10])
 
 

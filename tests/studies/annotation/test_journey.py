@@ -167,7 +167,7 @@ def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tm
     assert "No such file" in command("import", "p", "none.jsonl", status=2)
     (tmp_path / "studio.json").write_text("[]")
     wrong = command("import", "p", "studio.json", "--format", "html", status=2)
-    assert "no file of the format html; name label_studio" in wrong
+    assert "another format than html; give --format label_studio" in wrong
     assert "a list of tasks" in command("import", "p", "studio.json", status=2)
     assert "nobody has answered yet" in command("merge", "p", status=2)
     assert not (tmp_path / "q").exists()

@@ -195,7 +195,7 @@ def test_where_the_model_of_workers_does_not_settle_the_rest_is_told_all_the_sam
         *(["Not known, agreement with the labels"] if rule == "dawid_skene" else []),
         "Not known, reliability of workers",
     ]
-    assert "has not settled after 1 steps" in tables_to_markdown(report.tables())
+    assert "did not converge in 1 steps" in tables_to_markdown(report.tables())
     assert report.by_rank == settled.by_rank
     assert cells(report.worker_table())["ann"][-1] == "\N{EM DASH}"
 

@@ -74,7 +74,7 @@ def test_before_anybody_answered_the_report_says_so(run, models, tmp_path):
 def test_a_sheet_is_accepted_by_hand_and_counts_from_then_on(run, project, sample_library):
     status, out, _ = run("check", project)
     assert (status, "to be checked by hand, as sheet:worker: 1:ben:b" in out) == (0, True)
-    assert "the known positive was answered as none" in out
+    assert "the known positive was answered as a negative" in out
     assert not (project / CHECKS).exists()
     assert "Workers two by two" in run("report", project)[1]
     run("merge", project)

@@ -86,7 +86,7 @@ def test_all_processes_take_an_extra_step_on_as_many_pairs_or_none_does(found, s
         assert [len(drawn) for _, drawn in process["extra"]] == ([] if pairs is None else [pairs, pairs])
     assert other["said"] == []
     if pairs is None:
-        assert mine["said"] == ["2 of 2 steps had no extra batch: a process had no weak positive to draw"]
+        assert mine["said"] == ["2 of 2 steps had no extra batch: a process had no weak positives left"]
         return
     assert mine["said"] == []
     assert {image for _, drawn in other["extra"] for image, _ in drawn} <= set(enhanced_worker.SHARES[share][1])

@@ -218,7 +218,7 @@ def test_two_at_once_keep_all_answers(sample_library, make_run, monkeypatch):
 
 def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make_run, tmp_path):
     with pytest.raises(
-        InvalidOption, match=r"org/stand-in looks at images: give their folder with images \(--images\)"
+        InvalidOption, match=r"org/stand-in looks at images: give their folder \(--images\)"
     ):
         ClassifierJudge(StandIn("1", visual=True))
     folder = tmp_path / "images"
@@ -234,7 +234,7 @@ def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make
     evaluate(run, sample_library, again, images=folder)
     assert set(again.images) == {changed}
     changed.unlink()
-    with pytest.raises(SourceMissing, match=f"no image {changed.name} below .*, and org/stand-in looks at images"):
+    with pytest.raises(SourceMissing, match=f"org/stand-in looks at images, and .* has no file {changed.name}"):
         evaluate(run, sample_library, StandIn("1", visual=True), images=folder)
 
 
@@ -274,7 +274,7 @@ def test_a_classifier_without_probabilities_gives_no_number(sample_library, make
         def score_and_count(self, premises, images, hypotheses, **_options):
             return np.full(len(premises), np.nan), 0
 
-    with pytest.raises(DataError, match=r"org/stand-in gave no .* probabilities between 0 and 1"):
+    with pytest.raises(DataError, match=r"org/stand-in must give one probability between 0 and 1 for each of"):
         evaluate(make_run(sample_library), sample_library, Wrong("1"))
 
 

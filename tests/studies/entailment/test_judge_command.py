@@ -60,7 +60,7 @@ def test_what_is_no_policy_is_refused_with_what_there_is(run, tmp_path):
         ("classifier", "the folder or Hub id of a classifier of entailment"),
         ("jugde", "the folder or Hub id of a classifier of entailment"),
         ("empty", "empty"),
-        ("sees", "sees looks at images: give their folder with images (--images)"),
+        ("sees", "sees looks at images: give their folder (--images)"),
     ):
         status, shown = run("evaluate", "run.npz", "--tasks", "entailment", "--unjudged", value)
         assert status == 2

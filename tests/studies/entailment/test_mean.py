@@ -83,7 +83,7 @@ def test_reports_that_do_not_go_together_have_no_mean(reports):
     ):
         with pytest.raises(InvalidOption, match=message):
             mean_entailment(scored(pair))
-    with pytest.raises(InvalidOption, match="no report with the task flickr30k_entailment"):
+    with pytest.raises(InvalidOption, match="no report has the task flickr30k_entailment"):
         mean_entailment(scored((coco, flickr))[:1])
 
 

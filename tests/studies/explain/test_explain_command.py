@@ -140,9 +140,9 @@ def bad_files(make_run, sample_library, tmp_path):
     ("words", "message"),
     [
         (["one.npz", "--adversarial", "absent.npz"], "absent.npz.* no such file"),
-        (["one.npz", "--adversarial", "other.npz"], "other.npz: holds no altered queries"),
+        (["one.npz", "--adversarial", "other.npz"], "other.npz has no altered queries"),
         (["one.npz", "--adversarial", "altered.npz"], r"3 of 3 altered queries \(size\) have a zero vector"),
-        (["whole.parquet", "--adversarial", "altered.npz"], "altered queries are ranked by vectors"),
+        (["whole.parquet", "--adversarial", "altered.npz"], "altered queries need vectors"),
         (["one.npz", "other.npz", "--seed", "-1"], "seed"),
         (["whole.parquet", "--similarity", "dot"], "similarity='dot' is for embeddings"),
         (["whole.parquet", "first.parquet"], "asked different t2i queries, 300 and 60. Give .* --query-position"),

@@ -152,7 +152,7 @@ def test_tables(pair):
     assert "CA, NCS, CE, SD, SD relative to truth (mentioned concepts): the queries are images" in alone
     assert "|  | one | other | other minus one |" in both
     assert "| of the queries | 62.50% | 75.00% | +12.50% [" in both
-    assert "| failed by it alone | \u2014 | \u2014 | 25.00% [" in both
+    assert "| failed only by it | \u2014 | \u2014 | 25.00% [" in both
     one, other = pair
     lacking = Explanation("other", "test", other.concepts, {}, {"t2i": "the run has no images"}, other.provenance)
     text = tables_to_markdown(make_tables([one, lacking]))

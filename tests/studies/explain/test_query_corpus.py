@@ -145,7 +145,7 @@ def test_summaries_stand_for_images(sample_library):
 @pytest.mark.parametrize(
     ("columns", "positions", "message"),
     [
-        ({"summary": ["a", "b"]}, [0, 1], "no column query_position, and 2 positions"),
+        ({"summary": ["a", "b"]}, [0, 1], "no column query_position, which 2 positions need"),
         ({"summary": ["a", " "]}, [0], "row 1: the summary of image 8 is ' '"),
         ({"summary": ["a", None]}, [0], "row 1: the summary of image 8 is None"),
         ({"summary": ["a", "b"], "image_id": [7, 7]}, [0], "row 1: a second summary of image 7"),
@@ -169,7 +169,7 @@ def test_what_cannot_be_ranked(sample_library):
     for position in ("first", -1, "-1", True):
         with pytest.raises(InvalidOption, match="query position"):
             evaluate_query_corpus(captions, vectors, sample_library, collection="coco", query_position=position)
-    with pytest.raises(InvalidOption, match=r"no image has a caption at position 5 .* its positions are 0 to 4"):
+    with pytest.raises(InvalidOption, match=r"no image has a caption at position 5 .* positions are 0 to 4"):
         evaluate_query_corpus(captions, vectors, sample_library, collection="coco", query_position="5")
     turned = np.array([[1, 0], [1, 0], [-1, 0]], dtype=np.float32)
     with pytest.raises(MalformedRun, match=r"captions of 1 images average to the zero vector.*the first: 4"):

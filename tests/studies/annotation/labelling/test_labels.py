@@ -194,7 +194,7 @@ def test_known_pairs_are_no_labels():
         ]
     )
     assert settle(answers, ECCV)["caption_id"].to_pylist() == [10]
-    with pytest.raises(DataError, match="no answer about a candidate"):
+    with pytest.raises(DataError, match="no candidate has an answer"):
         settle(answers.slice(1), ECCV)
 
 

@@ -270,7 +270,7 @@ def test_whole_runs_differ_by_what_they_make_of_weak_positives(tmp_path, sample_
         found[use] = torch.cat([value.flatten() for value in weights(tmp_path / f"run {use}").values()])
         assert ("weak_positives_as" in trained.settings) == bool(use)
         # What the classifier of this file was trained on is not in it.
-        assert ("weak positives: What the classifier was trained on is not recorded" in trained.about) == bool(use)
+        assert ("weak positives: The classifier's training data is not recorded" in trained.about) == bool(use)
     assert len({tuple(value[:500].tolist()) for value in found.values()}) == 4
     identity = json.loads((tmp_path / "run weight" / "run.json").read_text())
     assert (identity["alpha"], len(identity["weak_positives_sha256"])) == (0.3, 1)

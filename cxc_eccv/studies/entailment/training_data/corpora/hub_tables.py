@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HubTable:
-    """A table of sentence pairs for ``datasets``: the folder ``entailment/NAME`` of the mirror, else the Hub's."""
+    """A table of sentence pairs from the mirror's folder ``entailment/NAME``, else from the Hub."""
 
     name: str
     repository: str
@@ -35,11 +35,11 @@ class HubTable:
 
     @property
     def place(self) -> str:
-        """Where the table is, in words."""
+        """The address of the table, in words."""
         return f"{self.repository}, {self.config}"
 
     def corpus(self, title: str, rule: str, expected: Mapping[str, int], published: str) -> Corpus:
-        """The declaration of this table; the paper counts all its parts."""
+        """The corpus of this table; the paper counts all its parts."""
         return Corpus(
             name=self.name,
             title=title,
@@ -76,7 +76,7 @@ class HubTable:
         names = getattr(dataset.features["label"], "names", self.labels)
         if set(names) != set(self.labels):
             raise MalformedSource(*where, f"labels {', '.join(names)}", f"the labels {', '.join(self.labels)}")
-        # Numbers stand for the names that the file gives them.
+        # A label is a name, or its number in the file's list of names.
         meanings: dict[object, int | None] = {
             value: int(name == self.positive) for place, name in enumerate(names) for value in (place, name)
         }
@@ -111,7 +111,7 @@ class HubTable:
 
     def _check_hub(self, library: Library, folder: Path | None) -> None:
         if library.edition != OFFICIAL:
-            obstacle = f"the edition {library.edition!r} stands alone and does not hold it"
+            obstacle = f"the edition {library.edition!r} does not include it"
         elif reason := library.offline_reason:
             obstacle = f"downloads are off ({reason})"
         else:
