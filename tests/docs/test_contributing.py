@@ -115,7 +115,7 @@ def test_a_metric_is_computed_and_shown_in_its_unit_under_its_title(found):
 
 def test_a_task_is_evaluated_shown_and_ranked(found):
     assert "## `uncontested`" in found["pages"]["docs/tasks.md"]
-    assert "uncontested_t2i_recall_at_1" in found["pages"]["docs/leaderboard.md"]
+    assert "`uncontested/t2i/map_at_r`" in found["pages"]["docs/leaderboard.md"]
     assert "### Uncontested" in found["page"]
     assert {"uncontested/i2t/recall_at_1", "uncontested/t2i/found_at_r"} <= set(found["scores"])
 

@@ -50,12 +50,9 @@ def task_section(task: Task, sizes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def leaderboard_table() -> str:
-    """A row for every task of the leaderboard."""
-    rows = [
-        (f"`{entry.task_id}`", f"`{entry.key}`", f"`{entry.config}`", "yes" if entry.main else "")
-        for entry in leaderboard_tasks().values()
-    ]
-    return table(["task id", "key in report.json", "config with the labels", "declared by default"], rows)
+    """A row for every task that the leaderboard declares by default."""
+    rows = [(f"`{entry.key}`", f"`{entry.config}`") for entry in leaderboard_tasks().values() if entry.main]
+    return table(["key in report.json", "config with the labels"], rows)
 
 
 def _sizes(rows: Sequence[Mapping[str, Any]]) -> str:
