@@ -42,8 +42,8 @@ def expected_files(root: Path) -> dict[str, str]:
 
 def _parts(every: Mapping[str, Any], sizes: Sizes) -> dict[str, dict[str, str]]:
     """Page to its generated parts, of the pages that are otherwise written by hand."""
-    metrics = [f'      - "{Description(spec).title}": metrics/{name}.md' for name, spec in registry.metrics().items()]
-    datasets = [f"      - {name}: datasets/{name}.md" for name in dataset_configs()]
+    metrics = [f'          - "{Description(spec).title}": metrics/{name}.md' for name, spec in registry.metrics().items()]
+    datasets = [f"          - {name}: datasets/{name}.md" for name in dataset_configs()]
     sections = (task_section(task, sizes.get(name, [])) for name, task in registry.tasks().items())
     return {
         "mkdocs.yml": {"metrics": "\n".join(metrics), "datasets": "\n".join(datasets)},
