@@ -18,7 +18,7 @@ from site_pages.metric_pages import metric_parts, metrics_table
 from site_pages.new_metric_page import first_sections
 from site_pages.parts import filled, part_texts
 from site_pages.python_page import error_table, reference
-from site_pages.task_page import leaderboard_table, task_section, tasks_table
+from site_pages.task_page import leaderboard_table, task_sections, tasks_table
 from site_pages.task_sizes import Sizes, task_sizes
 
 __all__ = ["expected_files"]
@@ -44,12 +44,11 @@ def _parts(every: Mapping[str, Any], sizes: Sizes) -> dict[str, dict[str, str]]:
     """Page to its generated parts, of the pages that are otherwise written by hand."""
     metrics = [f'      - "{Description(spec).title}": metrics/{name}.md' for name, spec in registry.metrics().items()]
     datasets = [f"      - {name}: datasets/{name}.md" for name in dataset_configs()]
-    sections = (task_section(task, sizes.get(name, [])) for name, task in registry.tasks().items())
     return {
         "mkdocs.yml": {"metrics": "\n".join(metrics), "datasets": "\n".join(datasets)},
         "docs/metrics/index.md": {"metrics": metrics_table()},
         "docs/datasets/index.md": {"datasets": datasets_table(every)},
-        "docs/tasks.md": {"tasks": "\n\n".join([tasks_table(), *sections])},
+        "docs/tasks.md": {"tasks": f"{tasks_table()}\n\n{task_sections(sizes)}"},
         "docs/leaderboard.md": {"leaderboard tasks": leaderboard_table()},
         "docs/reference/cli.md": {"commands": commands()},
         "docs/reference/python.md": {"names": reference(), "errors": error_table()},
