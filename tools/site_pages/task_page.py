@@ -13,9 +13,11 @@ from cxc_eccv.tasks.task import Task
 
 __all__ = ["leaderboard_table", "task_links", "task_sections", "tasks_table"]
 
+SHOWN = "test"
+"""The split that every task is defined on."""
+
 COLUMNS = {
     "labels": "tasks",
-    "split": "split",
     "part": "part",
     "queries": "queries",
     "gallery": "gallery",
@@ -117,17 +119,13 @@ def leaderboard_table() -> str:
 
 
 def _sizes(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A row for every part; splits in which a part has the same sizes share one."""
+    """A row for every part, of the test split."""
     if not rows:
         return "Sizes were not computed: its raw files were not at hand."
-    splits: dict[tuple[tuple[str, Any], ...], list[str]] = {}
-    for row in rows:
-        splits.setdefault(tuple((name, value) for name, value in row.items() if name != "split"), []).append(
-            row["split"]
-        )
-    merged = [{"split": ", ".join(names), **dict(values)} for values, names in splits.items()]
-    shown = [name for name in COLUMNS if any(name in row for row in merged)]
-    return table([COLUMNS[name] for name in shown], [[row.get(name) for name in shown] for row in merged])
+    shown = [name for name in COLUMNS if any(name in row for row in rows)]
+    return table(
+        [COLUMNS[name] for name in shown], [[row.get(name) for name in shown] for row in rows if row["split"] == SHOWN]
+    )
 
 
 def _linked(metric: str) -> str:
