@@ -54,11 +54,11 @@ def _facts(library: Library, split: str) -> dict[str, Any]:
 TASK = Task(
     name="annotated",
     description=(
-        "Image-text retrieval with the positives of label files alone, all files of a library together: pairs that "
-        "models proposed and people verified, as cxc-eccv annotate merge makes labels of their answers. The queries "
-        "are the images and captions of the split with a positive, and rank all captions and all images of the split. "
-        "A positive has a gain above 0 and up to 1, which graded metrics count. An original link is a positive only "
-        "where a label file has it. The task is there where a library was opened with label files."
+        "Image-text retrieval with the positives of label files alone: pairs that models proposed and people "
+        "verified. The task exists when a library has label files, and takes all of them together. Queries are the "
+        "images and captions with a positive; they rank all captions and images of the split. Each positive has a "
+        "gain above 0 and up to 1, which graded metrics use. An original link is a positive only if a label file has "
+        "it."
     ),
     directions={direction: partial(_positives, direction=direction) for direction in ("i2t", "t2i")},
     graded={direction: partial(_degrees, direction=direction) for direction in ("i2t", "t2i")},

@@ -64,10 +64,10 @@ TASK = Task(
     name="coco_fg",
     title="MSCOCO-FG",
     description=(
-        "Image-text retrieval on the COCO Karpathy test split with captions that were refined until they tell their "
-        "image from similar ones. A caption ranks the test images among many more that are like them, from COCO's "
-        "unlabeled images; an image of the test split ranks all refined captions. A caption is positive for the image "
-        "it was written for, and for no other."
+        "Image-text retrieval on the COCO Karpathy test split with captions that were refined to tell their image "
+        "from similar ones. A caption ranks the test images and many similar ones from COCO's unlabeled images; an "
+        "image of the test split ranks all refined captions. A caption is positive only for the image it was written "
+        "for."
     ),
     directions={direction: partial(links, direction=direction) for direction in ("i2t", "t2i")},
     splits=("test",),

@@ -10,11 +10,11 @@ TASK = Task(
     name="cxc",
     title="CxC",
     description=(
-        "Retrieval with the positives of the Crisscrossed Captions paper: the original COCO links together with the "
-        "pairs that annotators rated similar (caption pairs and image-caption pairs from 3, image pairs from 2.5 of "
-        "5). Within one modality the query is left out of its gallery; queries without a positive are left out. And "
-        "rank correlation of similarities with the ratings themselves: caption pairs (sts, captions as queries), image "
-        "pairs (sis) and image-caption pairs (sits, images as queries), each pair in both orders within a modality."
+        "Retrieval with the positives of the Crisscrossed Captions paper: the original COCO links and the pairs that "
+        "annotators rated similar (from 3 of 5; image pairs from 2.5). Within one modality a query is not in its own "
+        "gallery; queries without a positive are left out. And rank correlation of similarities with the ratings: "
+        "caption pairs (sts, captions as queries), image pairs (sis) and image-caption pairs (sits, images as "
+        "queries); sts and sis take each pair in both orders."
     ),
     directions={direction: partial(merged_qrels, direction=direction) for direction in DIRECTIONS},
     splits=("validation", "test"),
@@ -33,9 +33,9 @@ RATED = Task(
     name="cxc_rated",
     title="CxC rated",
     description=(
-        "Image-text retrieval with the pairs rated 3 or higher in Crisscrossed Captions as the only positives, as the "
-        "eccv_caption package computes its CxC recall. An original COCO link rated under 3 is not positive; a caption "
-        "without a positive is no query."
+        "Image-text retrieval with the pairs rated 3 or higher in Crisscrossed Captions as the only positives, as in "
+        "the CxC recall of the eccv_caption package. An original COCO link rated below 3 is not a positive; captions "
+        "without a positive are left out."
     ),
     directions={direction: partial(cxc_rated, direction=direction) for direction in ("i2t", "t2i")},
     splits=("validation", "test"),

@@ -8,10 +8,10 @@ TASK = Task(
     title="Entailment",
     description=(
         "Image-to-text retrieval on all images and captions of a COCO Karpathy split, scored by how many of the top "
-        "captions are ground truth or entailed by the image with its captions. A file of entailment labels decides on "
-        "the pairs it labels; of the others, entailed is what Crisscrossed Captions rates 3 or higher and what ECCV "
-        "Caption verified. Most retrieved pairs have no label: the policy for them and the share of labelled pairs "
-        "stand in every result."
+        "captions are original or entailed by the image with its captions. A file of entailment labels decides on the "
+        "pairs it has. Of the others, those that Crisscrossed Captions rates 3 or higher or that ECCV Caption "
+        "verified are entailed. Most retrieved pairs have no label: every result states the policy for them and the "
+        "share of labelled pairs."
     ),
     directions={"i2t": entailment_labels},
     splits=("validation", "test"),

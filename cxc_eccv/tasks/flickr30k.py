@@ -29,9 +29,9 @@ ENTAILMENT = Task(
     title="Flickr30k entailment",
     description=(
         "Image-to-text retrieval on all images and captions of a Flickr30k Karpathy split, scored by how many of the "
-        "top captions are ground truth or entailed by the image with its captions. Of other pairs than the original "
-        "ones, only a file of entailment labels says whether they are entailed; without one, none is labelled. The "
-        "policy for pairs without a label and the share of labelled pairs stand in every result."
+        "top captions are original or entailed by the image with its captions. Pairs other than the original ones "
+        "have labels only in a file of entailment labels. Every result states the policy for unlabelled pairs and the "
+        "share of labelled pairs."
     ),
     directions={"i2t": flickr30k_entailment_labels},
     splits=("validation", "test"),

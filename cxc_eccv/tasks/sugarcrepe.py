@@ -41,9 +41,9 @@ TASK = Task(
     title="SugarCrepe",
     description=(
         "Images of COCO val2017, each with a caption and a hard negative: the caption with an object, an attribute or "
-        "a relation replaced, two of them swapped, or one added that is not there. An item counts where its image "
-        "scores the caption strictly above the negative; a tie never does. Each of the seven parts has its accuracy, "
-        "and the whole their mean, in which every part weighs the same."
+        "a relation replaced, two of them swapped, or one added. An item counts if its image scores the caption "
+        "strictly above the negative; a tie does not count. Each of the seven parts has an accuracy; their plain mean "
+        "is the score of the whole."
     ),
     directions={part: partial(comparisons, part=part) for part in SUGARCREPE_PARTS},
     splits=("test",),
