@@ -65,6 +65,10 @@ NOT_RUN = {
 
 ON_THE_HUB = ("push", "submit")
 
+ONE_EPOCH = {trainer: ["--num-train-epochs", "1"] for trainer in ("dual-encoder", "entailment-classifier")}
+trained = set()
+"""Commands that trained a model: a page that repeats one of another page does not train again."""
+
 
 def run_lines(text, hub):
     """Run every command of a shell block; gives what they print. ``hub`` makes the local Hub where one is needed."""
@@ -86,6 +90,11 @@ def _run(words, hub):
         name, _, environment[name] = words.pop(0).partition("=")
     if any(" ".join(words).startswith(start) for start in NOT_RUN):
         return ""
+    if words[1:2] == ["train"]:
+        if tuple(words) in trained:
+            return ""
+        trained.add(tuple(words))
+        words = [*words, *ONE_EPOCH.get(words[2], [])]
     if words[0] in ("cxc-eccv", ".venv/bin/cxc-eccv"):
         _put_official_reports(words[1:])
         return hub().command(words[1:]) if words[1] in ON_THE_HUB else _command_line(words, environment)
