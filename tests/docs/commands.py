@@ -68,6 +68,10 @@ NOT_RUN = {
 OFFICIAL = {"submit", "--published", "--all-published"}
 """What takes results of the official data alone: on the embedded sample it refuses them, and names the edition."""
 
+ONE_EPOCH = {trainer: ["--num-train-epochs", "1"] for trainer in ("dual-encoder", "entailment-classifier")}
+trained = set()
+"""Commands that trained a model: a page that repeats one of another page does not train again."""
+
 
 def run_lines(text, hub):
     """Run every command of a shell block; gives what they print. ``hub`` makes the local Hub where one is needed."""
@@ -89,6 +93,11 @@ def _run(words, hub):
         name, _, environment[name] = words.pop(0).partition("=")
     if any(" ".join(words).startswith(start) for start in NOT_RUN):
         return ""
+    if words[1:2] == ["train"]:
+        if tuple(words) in trained:
+            return ""
+        trained.add(tuple(words))
+        words = [*words, *ONE_EPOCH.get(words[2], [])]
     if words[0] in ("cxc-eccv", ".venv/bin/cxc-eccv"):
         if OFFICIAL & set(words) and os.environ["CXC_ECCV_DATA"] == "sample":
             return _refused(words, "edition is 'sample'", "edition 'sample'")
