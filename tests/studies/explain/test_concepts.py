@@ -104,7 +104,9 @@ class TestCoco:
         assert names_of(found) == {ids[0]: {"dog.n.01"}, ids[1]: set()}
         assert found.of([ids[1], ids[0]]) == [found.images[ids[1]], found.images[ids[0]]]
         known = "2 of the 60 images of test are annotated"
-        with pytest.raises(DataError, match=rf"2 of the images have no annotations, among them image {ids[2]}\..*{known}"):
+        with pytest.raises(
+            DataError, match=rf"2 of the images have no annotations, among them image {ids[2]}\..*{known}"
+        ):
             found.of([ids[0], ids[2], ids[3], ids[2]])
 
     def test_a_file_of_other_images(self, load, genome):
