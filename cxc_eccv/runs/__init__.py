@@ -1,4 +1,4 @@
-"""A model's results become arrays: embeddings, score matrices, rankings; one protocol over all three."""
+"""Runs: a model's results as embeddings, score matrices or rankings, under one protocol."""
 
 from cxc_eccv.runs.embeddings import EmbeddingsRun, load_embeddings, save_embeddings
 from cxc_eccv.runs.load import load_run

@@ -1,4 +1,4 @@
-"""Vectors of altered captions in a run's file: to rank among its captions, or to compare with these one by one."""
+"""Vectors of altered captions in a run, to rank among its captions or to compare with them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENDS = ("image_ids", "caption_embeddings", "negative_embeddings")
 
 
 def altered_captions(run: Run, kind: str) -> Embeddings | None:
-    """Vectors of one kind of altered captions, by the ids of the captions they were made from; None without any."""
+    """Vectors of one kind of altered captions, with the ids of their original captions; None without any."""
     if not isinstance(run, EmbeddingsRun):
         return None
     where, (ids, vectors) = run.path or "run", _names(kind)
@@ -34,16 +34,16 @@ def altered_captions(run: Run, kind: str) -> Embeddings | None:
 
 
 def why_no_altered(run: Run, kind: str, called: str = "<kind>") -> str | None:
-    """Why a run cannot be ranked among altered captions, or None where it can; so is the kind ``called`` there."""
+    """Why a run cannot rank altered captions, or None; the text names the kind as ``called``."""
     if not isinstance(run, EmbeddingsRun):
-        return f"altered captions are vectors of an embeddings file, and this run has {run.kind}"
+        return f"altered captions need vectors in an embeddings file, but this run has {run.kind}"
     if altered_captions(run, kind) is None:
         return f"the run has no altered captions ({' and '.join(_names(called))} in its file)"
     return None
 
 
 def find_altered_faults(run: Run, kind: str, needed: IntArray, known: IntArray) -> list[CxcEccvError]:
-    """An error where a run lacks altered captions, and one where it has some of captions unknown to the data."""
+    """Errors for altered captions that a run lacks, and for those whose original caption is not in the data."""
     altered, name = altered_captions(run, kind), f"{run.path or 'run'}, {_names(kind)[0]}"
     ids = np.empty(0, np.int64) if altered is None else altered.ids
     missing, unknown = needed[~positions_of(needed, ids)[1]], ids[~positions_of(ids, known)[1]]
@@ -51,22 +51,22 @@ def find_altered_faults(run: Run, kind: str, needed: IntArray, known: IntArray) 
     if missing.size:
         errors.append(
             MissingIds(
-                f"{name}: lacks {missing.size} of {needed.size} captions, the first: {_first(missing)}. Give the "
-                "vector of every altered caption, under the id of the caption that it was made from."
+                f"{name}: lacks {missing.size} of {needed.size} captions, the first: {_first(missing)}. Save the "
+                "vector of every altered caption under the id of its original caption."
             )
         )
     if unknown.size:
         errors.append(
             UnknownIds(
                 f"{name}: {unknown.size} of {ids.size} captions are unknown to the data, the first: {_first(unknown)}. "
-                "Use the COCO ids of the captions that the altered ones were made from."
+                "Use the COCO ids of the original captions."
             )
         )
     return errors
 
 
 def add_altered(run: Run, kinds: Iterable[str], similarity: str | None = None) -> Run:
-    """The run with altered captions of these kinds among its captions, under ids of their own; itself without any."""
+    """The run with the altered captions of these kinds added to its captions under separate ids."""
     added = [(kind, altered) for kind in kinds if (altered := altered_captions(run, kind)) is not None]
     if not added or not isinstance(run, EmbeddingsRun) or run.captions is None:
         return run
@@ -74,9 +74,9 @@ def add_altered(run: Run, kinds: Iterable[str], similarity: str | None = None) -
         zero = altered.ids[~altered.vectors.any(axis=1)]
         if zero.size and similarity == "cosine":
             raise MalformedRun(
-                f"{run.path or 'run'}, {_names(kind)[1]}: {zero.size} of {altered.ids.size} vectors are zero, which "
-                f"has no direction and so no cosine, the first of caption {zero[0]}. Check the model's output on it, "
-                "or compare by dot product (similarity='dot', --similarity dot)."
+                f"{run.path or 'run'}, {_names(kind)[1]}: {zero.size} of {altered.ids.size} vectors are zero and have "
+                f"no cosine, the first of caption {zero[0]}. Check the model's output on it, or compare by dot product "
+                "(similarity='dot', --similarity dot)."
             )
     ids = [run.captions.ids, *(altered_ids(kind, altered.ids) for kind, altered in added)]
     vectors = [run.captions.vectors, *(altered.vectors for _, altered in added)]
@@ -94,7 +94,7 @@ def _first(ids: IntArray) -> str:
 def compared_captions(
     run: Run, benchmark: str, part: str, parts: Iterable[str], wanted: Comparisons
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
-    """(P, D) vectors of the captions of one part, and of their negatives, in the order ``wanted``; None without any."""
+    """(P, D) vectors of the captions of one part and (P, D) of their negatives, in the order ``wanted``, or None."""
     if not isinstance(run, EmbeddingsRun):
         return None
     where, further = run.path or "run", run.further
@@ -112,13 +112,13 @@ def compared_captions(
     ids, captions, negatives = (further[name] for name in names)
     if not ids.size == len(captions) == len(negatives) or captions.shape != negatives.shape:
         shapes = ", ".join(f"{name} {further[name].shape}" for name in names)
-        raise MalformedRun(f"{where}: {shapes}: need as many rows of each, and vectors of one space")
+        raise MalformedRun(f"{where}: {shapes}; need the same number of rows, and vectors of one space")
     row = _find_first_difference(ids, wanted.image_ids)
     if row is not None:
         actual = f"row {row} is image {ids[row]}" if row < ids.size else f"there is no row {row}"
-        expected = "no item belongs there"
+        expected = "expected no further row"
         if row < wanted.item_ids.size:
-            expected = f"item {wanted.item_ids[row]} of image {wanted.image_ids[row]} belongs there"
+            expected = f"expected item {wanted.item_ids[row]} of image {wanted.image_ids[row]}"
         raise MalformedRun(
             f"{where}, {names[0]}: {actual}, {expected}; the array has {ids.size} rows, {part} has "
             f"{wanted.item_ids.size} items. Save a row for every item, in the order of the official file."

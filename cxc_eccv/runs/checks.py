@@ -1,4 +1,4 @@
-"""What the ids and the name of a run must look like, and a file of it; errors name file, array, place and remedy."""
+"""Checks of a run's ids, name and file; errors name file, array, place and remedy."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from cxc_eccv.types.strict_json import JsonFault, decode_json
 MODEL = "model"
 
 CORPUS = "corpus"
-"""Name of the entry of a file of rankings that says what stood for an image, where that was not the image itself."""
+"""Entry of a rankings file that says what represented an image, if not the image itself."""
 
 
 def check_name(
     where: str | Path, name: object, error: type[CxcEccvError] = MalformedRun, what: str = "the model's name"
 ) -> None:
-    """Refuse a name that is empty, or that no line of text could show; None stands for no name."""
+    """Raise unless a name is None or a nonempty line of printable text."""
     if name is not None and not (isinstance(name, str) and name.strip() and name.isprintable()):
         raise error(f"{where}: {what} is {shorten(name)}; give one line of text, or none")
 
 
 def one_text(path: Path, array: NDArray[Any], entry: str) -> str:
-    """The text that an array of a file holds, and nothing else."""
+    """The text in an array that holds exactly one."""
     if array.size != 1 or array.dtype.kind != "U":
         raise MalformedRun(f"{path}, {entry}: is {shorten(array.tolist())}; save one text, or leave it out")
     return str(array.item())
 
 
 def to_array(owner: str, values: ArrayLike) -> NDArray[Any]:
-    """The values, nested lists or a tensor too, as an array of whatever type they have; messages name their owner."""
+    """The values, also nested lists or a tensor, as an array; messages name the owner."""
     try:
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
         reason = "rows of unequal length" if "inhomogeneous" in str(error) else str(error)
         raise MalformedRun(
-            f"{owner}: no array ({reason}); give a NumPy array, of a tensor tensor.float().cpu().numpy()"
+            f"{owner}: is not an array ({reason}); give a NumPy array, such as tensor.float().cpu().numpy()"
         ) from None
 
 
 def check_ids(path: str | Path, name: str, values: NDArray[Any]) -> IntArray:
-    """(N,) int64 ids, at least one and none repeated, out of any integer array; messages name it and its file."""
+    """(N,) int64 ids, N > 0, without repeats, from any integer array; messages name the array and its file."""
     if values.dtype.kind not in "iu":
         raise MalformedRun(
             f"{path}, {name}: has type {values.dtype}, ids must be integers. "
@@ -63,18 +63,18 @@ def check_ids(path: str | Path, name: str, values: NDArray[Any]) -> IntArray:
         repeated = unique[counts > 1][0]
         rows = np.flatnonzero(ids == repeated)[:2]
         raise MalformedRun(
-            f"{path}, {name}: id {repeated} stands in rows {rows[0]} and {rows[1]}; {int((counts > 1).sum())} ids are "
+            f"{path}, {name}: id {repeated} is in rows {rows[0]} and {rows[1]}; {int((counts > 1).sum())} ids are "
             "repeated. Keep one row per id."
         )
     return ids
 
 
 def whole_ids(values: ArrayLike, owner: str) -> NDArray[Any]:
-    """(N,) ids, possibly none, which may repeat, of whatever integer type they have, int64 instead of uint64."""
+    """(N,) ids of any integer type except uint64, possibly none or repeated."""
     array = to_array(owner, values)
     if array.ndim == 1 and not array.size and array.dtype.kind != "O":
         return np.empty(0, dtype=np.int32)
-    # NumPy takes true among numbers for 1.
+    # NumPy would convert a bool among numbers to 1.
     truths = isinstance(values, list | tuple) and not {bool, np.bool_}.isdisjoint(map(type, values))
     beyond = array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max
     if array.ndim != 1 or array.dtype.kind not in "iu" or truths or beyond:
@@ -83,13 +83,13 @@ def whole_ids(values: ArrayLike, owner: str) -> NDArray[Any]:
 
 
 def shorten(value: object) -> str:
-    """A value as messages show it, long ones cut."""
+    """A value for messages, cut if long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def refuse_unreadable(path: Path) -> None:
-    """Raise unless the file can be opened: it is not there, is a folder, or may not be read."""
+    """Raise MalformedRun unless the file exists and can be opened."""
     if not path.is_file():
         raise MalformedRun(f"{path}: {'is a folder, not a file' if path.is_dir() else 'no such file'}")
     try:
@@ -99,13 +99,13 @@ def refuse_unreadable(path: Path) -> None:
 
 
 def hash_file(path: Path) -> str:
-    """Hex digest of the file's bytes."""
+    """The SHA-256 hex digest of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def parse_json(path: Path, text: str) -> Any:  # noqa: ANN401 - whatever the text holds
-    """The value of a JSON text in which every number is whole and no key is given twice."""
+    """The value of a JSON text with whole numbers and without repeated keys."""
     try:
         return decode_json(text, parse_float=_refuse_float)
     except JsonFault as fault:

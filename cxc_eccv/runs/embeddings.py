@@ -1,4 +1,4 @@
-"""EmbeddingsRun: the image and caption vectors of one model, in one space; and the files that hold them."""
+"""EmbeddingsRun: image and caption vectors of a model, and the files that hold them."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ SIMILARITIES = ("cosine", "dot")
 
 PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}
 SIMILARITY = "similarity"
-"""Name of the entry that says what the vectors are meant for: a text in ``.npz``, metadata in ``.safetensors``."""
+"""Entry that names the similarity of the vectors: a text in ``.npz``, metadata in ``.safetensors``."""
 
 FURTHER = ("adversarial_", "rococo_", "sugarcrepe_", "coco_fg_")
-"""How names of further arrays begin, of sentences that somebody altered: ``rococo_danger_ids``, ..."""
+"""Prefixes of further arrays, with altered sentences: ``rococo_danger_ids``, ..."""
 
 FORMATS = (".npz", ".safetensors")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EmbeddingsRun:
-    """What a model says about images, captions, or both; or about altered sentences alone.
+    """Vectors of images, captions, or both; or of altered sentences alone.
 
     Attributes:
         images: (N, D) image vectors, or None for a text-only model.
         captions: (M, D) caption vectors, or None for an image-only model.
         path: the file they were read from, or None.
         sha256: hex digest of that file, or None.
-        similarity: ``cosine`` or ``dot``, which the vectors are meant for; None where nothing says it.
-        model: what the model is called, in reports and comparisons; None where nothing says it.
-        further: ids (``..._ids``, which may repeat) and vectors (``..._embeddings``) of altered sentences by the names
-            that their tasks give them; a task says which belong together and which ids there must be.
+        similarity: the similarity of the vectors, ``cosine`` or ``dot``, or None if unknown.
+        model: name of the model in reports and comparisons, or None.
+        further: ids (``..._ids``, which may repeat) and vectors (``..._embeddings``) of altered sentences, under the
+            names that their tasks define.
 
     Raises:
-        MalformedRun: neither side is given and nothing further, the two sides differ in D, there is no such similarity,
-            or the name is no line of text.
+        MalformedRun: there are no vectors at all, images and captions differ in D, the similarity is unknown, or the
+            name is not a line of text.
 
     Example:
         >>> import numpy as np
@@ -83,12 +83,12 @@ class EmbeddingsRun:
                 )
 
     def why_not(self, direction: str) -> str | None:
-        """Why this direction cannot be ranked, or None where it can."""
+        """Why this direction cannot be ranked, or None."""
         lacking = next((side for side in sides_of(direction) if getattr(self, side) is None), None)
         return None if lacking is None else f"the run has no {lacking}"
 
     def ids(self, side: str) -> IntArray:
-        """(N,) ids of the ``images`` or ``captions``; empty where there are none."""
+        """(N,) ids of the ``images`` or ``captions``, possibly none."""
         embeddings: Embeddings | None = getattr(self, side)
         return np.empty(0, dtype=np.int64) if embeddings is None else embeddings.ids
 
@@ -111,19 +111,19 @@ class EmbeddingsRun:
 def load_embeddings(path: str | Path) -> EmbeddingsRun:
     """Read and check an embeddings file.
 
-    The file holds ``image_ids`` (N,) and ``caption_ids`` (M,), any integer type, with ``image_embeddings`` (N, D)
-    and ``caption_embeddings`` (M, D), any real type; a text-only or image-only file has just its pair. Vectors become
-    float32; pickled objects are never loaded. At will ``similarity`` says ``cosine`` or ``dot``, and ``model`` what the
-    model is called: texts in ``.npz``, entries of the metadata in ``.safetensors``. Vectors of altered sentences stand
-    under the names that their tasks give them, ``rococo_danger_ids`` and ``rococo_danger_embeddings`` for example.
+    The file holds ``image_ids`` (N,) and ``caption_ids`` (M,) of any integer type, with ``image_embeddings`` (N, D) and
+    ``caption_embeddings`` (M, D) of any real type; a text-only or image-only file has only one pair. Vectors become
+    float32; pickled objects are never loaded. Optional entries are ``similarity`` (``cosine`` or ``dot``) and
+    ``model``, a name: texts in ``.npz``, metadata in ``.safetensors``. Vectors of altered sentences have the names that
+    their tasks define, for example ``rococo_danger_ids`` and ``rococo_danger_embeddings``.
 
     Args:
         path: a ``.npz`` or ``.safetensors`` file.
 
     Raises:
-        MalformedRun: unreadable, cut short or damaged; an array is missing, empty, of the wrong type or shape; ids
-            repeat; a value is NaN or infinite, or a vector too small for float32; an unknown similarity. The message
-            names file, array, place and remedy.
+        MalformedRun: the file is unreadable, cut short or damaged; an array is missing, empty, or of the wrong type or
+            shape; ids repeat; a value is NaN or infinite, or a vector too small for float32; or the similarity is
+            unknown. The message names file, array, place and remedy.
 
     Example:
         >>> import numpy as np
@@ -146,13 +146,13 @@ def load_embeddings(path: str | Path) -> EmbeddingsRun:
 def embeddings_of_arrays(
     path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None
 ) -> EmbeddingsRun:
-    """The run that the arrays of a file make; its metadata says similarity and model, if no array does."""
-    told = dict(metadata or {})
+    """The run from the arrays of a file; similarity and model are arrays or metadata."""
+    entries = dict(metadata or {})
     if SIMILARITY in arrays:
-        given = arrays[SIMILARITY]
-        told[SIMILARITY] = str(given.item() if given.size == 1 else given.tolist())
+        text = arrays[SIMILARITY]
+        entries[SIMILARITY] = str(text.item() if text.size == 1 else text.tolist())
     if MODEL in arrays:
-        told[MODEL] = one_text(path, arrays[MODEL], MODEL)
+        entries[MODEL] = one_text(path, arrays[MODEL], MODEL)
     sides = {side: side_of_arrays(path, arrays, *names) for side, names in PAIRS.items()}
     further = check_further(path, arrays)
     if not any(sides.values()) and not further:
@@ -162,14 +162,14 @@ def embeddings_of_arrays(
         **sides,
         path=path,
         sha256=hash_file(path),
-        similarity=told.get(SIMILARITY),
-        model=told.get(MODEL),
+        similarity=entries.get(SIMILARITY),
+        model=entries.get(MODEL),
         further=further,
     )
 
 
 def check_further(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Those arrays of a file that are of altered sentences: ids as int64, vectors as finite float32."""
+    """The arrays of altered sentences: ids as int64, vectors as finite float32."""
     checked: dict[str, NDArray[Any]] = {}
     for name in sorted(name for name in arrays if name.startswith(FURTHER)):
         if name.endswith("_ids"):
@@ -184,16 +184,16 @@ def check_further(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, N
 
 
 def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
-    """Write a run so that :func:`load_embeddings` reads the same arrays back; replaces ``path`` in one step.
+    """Write an embeddings file that :func:`load_embeddings` reads; replaces ``path`` in one step.
 
     Args:
-        path: a ``.npz`` or ``.safetensors`` file; its folder is made where it is not there.
+        path: a ``.npz`` or ``.safetensors`` file; its folder is created if needed.
         run: the vectors to write.
 
     Raises:
         MalformedRun: the suffix is neither of the two.
         InvalidOption: ``path`` is a folder.
-        WriteFailed: it cannot be written; what was there is as it was.
+        WriteFailed: the file cannot be written; an earlier file stays intact.
     """
     path = Path(path)
     suffix = _suffix(path)
@@ -203,8 +203,8 @@ def save_embeddings(path: str | Path, run: EmbeddingsRun) -> None:
         if embeddings is not None:
             arrays |= {ids: embeddings.ids, vectors: embeddings.vectors}
     arrays |= run.further
-    told = {SIMILARITY: run.similarity, MODEL: run.model}
-    entries = {name: text for name, text in told.items() if text is not None}
+    texts = {SIMILARITY: run.similarity, MODEL: run.model}
+    entries = {name: text for name, text in texts.items() if text is not None}
     with replaced_file(path) as part:
         if suffix == ".npz":
             write_npz(part, arrays | {name: np.array(text) for name, text in entries.items()})
@@ -222,7 +222,7 @@ def _suffix(path: Path) -> str:
 def side_of_arrays(
     path: Path | str, arrays: Mapping[str, NDArray[Any]], ids_name: str, vectors_name: str
 ) -> Embeddings | None:
-    """Ids and float32 vectors of one side, of equal length and finite; None where the file has neither."""
+    """The checked ids and float32 vectors of one side, or None if the file has neither."""
     present = [name for name in (ids_name, vectors_name) if name in arrays]
     if not present:
         return None
@@ -239,7 +239,7 @@ def side_of_arrays(
 
 
 def _check_vectors(path: Path | str, name: str, vectors: NDArray[Any], ids: IntArray) -> NDArray[np.float32]:
-    """(N, D) vectors as float32, finite and none too small for it; their ids stand in messages."""
+    """(N, D) vectors as float32, finite and not too small; messages name their ids."""
     if vectors.dtype.kind not in "fiu":
         raise MalformedRun(f"{path}, {name}: has type {vectors.dtype}, expected float16, float32 or float64")
     if vectors.ndim != 2 or not vectors.size:
@@ -252,8 +252,8 @@ def _check_vectors(path: Path | str, name: str, vectors: NDArray[Any], ids: IntA
         row = vectors[faint[0]]
         raise MalformedRun(
             f"{path}, {name}: the largest value of row {faint[0]} (id {ids[faint[0]]}) is "
-            f"{row[np.abs(row).argmax()]}, smaller than float32 can tell apart; {faint.size} of {ids.size} vectors "
-            "are like it. Multiply all vectors by one large number (cosine similarity does not depend on their length)."
+            f"{row[np.abs(row).argmax()]}; {faint.size} of {ids.size} vectors are too small for float32. Multiply all "
+            "vectors by one large number (cosine similarity does not depend on their length)."
         )
     return single
 

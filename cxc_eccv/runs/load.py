@@ -1,4 +1,4 @@
-"""load_run: any file of a model's results becomes a run; rankings come as JSON, Parquet or TREC runs."""
+"""load_run: reads any file of a model's results; rankings are JSON, Parquet or TREC runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ UNREADABLE = "a line cannot be read: query id, item id and rank must be whole nu
 
 
 def load_run(*paths: str | Path, direction: str | None = None) -> EmbeddingsRun | ScoresRun | RankingsRun:
-    """Read and check a model's results, whichever form they have.
+    """Read and check a model's results: embeddings, scores or rankings.
 
     ==============  ==============================================================================================
     embeddings      ``.npz``, ``.safetensors``: image_ids, image_embeddings, caption_ids, caption_embeddings
@@ -51,16 +51,17 @@ def load_run(*paths: str | Path, direction: str | None = None) -> EmbeddingsRun 
     rankings        ``.trec``, ``.run``, ``.txt``: query Q0 item rank score tag, one direction to a file
     ==============  ==============================================================================================
 
-    At will ``model`` says what the model is called: a text in ``.npz``, metadata in ``.safetensors`` and ``.parquet``.
+    An optional ``model`` names the model: a text in ``.npz``, metadata in ``.safetensors`` and ``.parquet``.
 
     Args:
-        *paths: one file, or several that hold a direction each.
+        *paths: one file, or several with one direction each.
         direction: of a rankings file that neither says it nor is named after it (``clip_i2t.trec`` is).
 
     Raises:
-        MalformedRun: unreadable, cut short, of the wrong type or shape, not finite, with repeated ids. The message
-            names file, place and remedy.
-        InvalidOption: no file, several that are not rankings, or ``direction`` where the file says its own.
+        MalformedRun: a file is unreadable or cut short, of the wrong type or shape, has values that are not finite, or
+            repeated ids. The message names file, place and remedy.
+        InvalidOption: there is no file, or several that are not rankings; or ``direction`` is given although the file
+            names its direction.
 
     Example:
         >>> import json, tempfile
@@ -80,7 +81,7 @@ def load_run(*paths: str | Path, direction: str | None = None) -> EmbeddingsRun 
     if all(path.suffix.lower() in RANKINGS for path in files):
         return _load_rankings(files, direction)
     if len(files) > 1:
-        raise InvalidOption(f"{len(files)} files: only rankings may be spread over several, a direction to each")
+        raise InvalidOption(f"got {len(files)} files, but only rankings may have several, one direction each")
     if direction is not None:
         raise InvalidOption(f"{files[0]}: a direction is for rankings; leave it out")
     return _load_arrays(files[0])
@@ -92,19 +93,19 @@ def _load_rankings(files: list[Path], direction: str | None) -> RankingsRun:
         for name, found in RANKINGS[path.suffix.lower()](path, direction).items():
             if name in lists:
                 where = f"{lists[name].place} and {found.place}"
-                raise MalformedRun(f"{where}: give the rankings of {name} twice; keep one")
+                raise MalformedRun(f"{where}: both hold the rankings of {name}; keep one")
             lists[name] = found
     tables = [path for path in files if path.suffix.lower() == ".parquet"]
     named = {entry: {_text_of(path, entry) for path in tables} - {None} for entry in (MODEL, CORPUS)}
     for entry, texts in named.items():
         if len(texts) > 1:
-            told = " and ".join(sorted(map(str, texts)))
-            raise MalformedRun(f"{files[0]} and others: are of {told}; give files of one {entry}")
+            names = " and ".join(sorted(map(str, texts)))
+            raise MalformedRun(f"{files[0]} and others: are of {names}; give files of one {entry}")
     return RankingsRun(lists, *(next(iter(texts), None) for texts in named.values()))
 
 
 def _text_of(path: Path, entry: str) -> str | None:
-    """The text that the metadata of a Parquet file has under a name, as ours do."""
+    """The text of an entry in the metadata of a Parquet file, or None."""
     try:
         return ((pq.read_schema(path).metadata or {}).get(entry.encode()) or b"").decode() or None
     except UnicodeDecodeError:
@@ -129,7 +130,7 @@ def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:
 
 
 def _read_json(path: Path, direction: str | None) -> dict[str, RankedLists]:
-    """Direction to its rankings; query ids are keys, hence strings of digits."""
+    """Direction to its rankings; query ids are JSON keys, so strings of digits."""
     content = parse_json(path, _read_text(path))
     if not isinstance(content, dict) or not content:
         kind = "nothing" if content == {} else f"a {type(content).__name__}"
@@ -145,7 +146,7 @@ def _read_json(path: Path, direction: str | None) -> dict[str, RankedLists]:
             "COCO ids of images and captions"
         )
     if direction is not None:
-        raise InvalidOption(f"{path}: names its directions itself ({', '.join(content)}); leave out direction")
+        raise InvalidOption(f"{path}: names its directions ({', '.join(content)}); leave out direction")
     return {name: RankedLists.of(lists, f"{path}, {name}", **origin) for name, lists in content.items()}
 
 
@@ -155,12 +156,12 @@ def _read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise MalformedRun(f"{path}: byte {error.start} is not UTF-8; save the rankings as plain text") from None
     if not text.strip():
-        raise MalformedRun(f"{path}: is empty; it may not have been written to its end, save it again")
+        raise MalformedRun(f"{path}: is empty; save it again")
     return text
 
 
 def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
-    """Direction to its rankings: a row per query and item, or a row per query with a list of items."""
+    """Direction to its rankings, from a row per query and item, or a row per query with a list of items."""
     table = _read_table(path)
     make = _lists_of_lists if "item_ids" in table.column_names else _lists_of_long
     origin = {"path": path, "sha256": hash_file(path)}
@@ -170,11 +171,11 @@ def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
     if direction is not None:
         raise InvalidOption(f"{path}: has a column of directions; leave out direction")
     names = _pick(path, table, "direction", lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind))
-    found = pc.unique(names).to_pylist()
-    for name in found:
+    directions = pc.unique(names).to_pylist()
+    for name in directions:
         if name not in DIRECTIONS:
             raise UnknownName(f"direction in {path}, column direction:", name, DIRECTIONS)
-    return {name: make(table.filter(pc.equal(names, name)), f"{path}, {name}", origin) for name in found}
+    return {name: make(table.filter(pc.equal(names, name)), f"{path}, {name}", origin) for name in directions}
 
 
 def _read_table(path: Path) -> pa.Table:
@@ -197,7 +198,7 @@ def _pick(path: str | Path, table: pa.Table, name: str, fits: Any, wanted: str =
         raise MalformedRun(f"{path}, column {name}: has type {column.type}, expected {wanted}")
     if column.null_count:
         row = column.is_null().index(True).as_py()
-        raise MalformedRun(f"{path}, column {name}: has no value in row {row} and {column.null_count} in all")
+        raise MalformedRun(f"{path}, column {name}: has {column.null_count} nulls, the first in row {row}")
     return column
 
 
@@ -205,9 +206,7 @@ def _take_ids(place: str, table: pa.Table, name: str) -> NDArray[Any]:
     column = _pick(place, table, name, pa.types.is_integer, "whole numbers, the COCO ids")
     values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     if values.dtype == np.uint64 and values.max() > np.iinfo(np.int64).max:
-        raise MalformedRun(
-            f"{place}, column {name}: id {values.max()} does not fit 64 bits with a sign; use the COCO ids"
-        )
+        raise MalformedRun(f"{place}, column {name}: id {values.max()} does not fit int64; use the COCO ids")
     return values.astype(np.int64, copy=False)
 
 
@@ -238,29 +237,29 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _read_trec(path: Path, direction: str | None) -> dict[str, RankedLists]:
-    """The one direction of a TREC run; the rank column gives the order, which the scores must not contradict."""
+    """The direction of a TREC run; ranks give the order, and scores must not contradict it."""
     name = _direction_of(path, direction)
     text = _read_text(path)
     rows = _read_rows(text)
     if rows is None or not np.all(np.isfinite(rows["score"]) & (np.abs(rows["score"]) >= LEAST)):
         reason = _find_fault(text.splitlines())
-        if rows is None or reason:  # else the scores are true zeros
+        if rows is None or reason:  # otherwise the scores are zeros
             raise MalformedRun(f"{path}, {reason or UNREADABLE}")
     columns = (np.ascontiguousarray(rows[field]) for field in ("query", "item", "rank", "score"))
     return {name: _lists_of_rows(*columns, place=f"{path}, {name}", path=path, sha256=hash_file(path))}
 
 
 def _read_rows(text: str) -> NDArray[Any] | None:
-    """The lines as records, or None where one is malformed."""
+    """The lines as records, or None if one is malformed."""
     try:
-        with warnings.catch_warnings(action="error"):  # a whole number written as 1.0 is only warned of
+        with warnings.catch_warnings(action="error"):  # NumPy only warns of 1.0 for a whole number
             return np.loadtxt(io.StringIO(text), dtype=TREC_RECORD, comments=None, ndmin=1)
     except (ValueError, OverflowError, DeprecationWarning):
         return None
 
 
 def _find_fault(lines: list[str]) -> str | None:
-    """What is wrong with the first line that is no row of a TREC run; None where nothing is found."""
+    """The fault of the first malformed line of a TREC run, or None."""
     for number, line in enumerate(lines, start=1):
         fields = line.split()
         if fields and (reason := _fault_of(fields)):
@@ -275,15 +274,15 @@ def _fault_of(fields: list[str]) -> str | None:
         try:
             np.int64(int(fields[place]))
         except (ValueError, OverflowError):
-            return f"{TREC_FIELDS[place]} {fields[place]!r:.40} is no whole number of 64 bits; ids are the COCO ids"
+            return f"{TREC_FIELDS[place]} {fields[place]!r:.40} is not a whole number of 64 bits; use the COCO ids"
     try:
         score = float(fields[4])
     except ValueError:
         score = math.nan
     if not math.isfinite(score):
-        return f"score {fields[4]:.40} is not finite or no number; check the model's output on this item"
+        return f"score {fields[4]:.40} is not a finite number; check the model's output on this item"
     if abs(score) < LEAST and re.search("[1-9]", fields[4].lower().partition("e")[0]):
-        return f"score {fields[4]:.40} is too small for 64 bits, where others would equal it; scale the scores"
+        return f"score {fields[4]:.40} is too small for float64; scale the scores"
     return None
 
 
@@ -296,7 +295,7 @@ def _lists_of_rows(
     place: str,
     **origin: Any,  # noqa: ANN401 - path and sha256
 ) -> RankedLists:
-    """The lists, queries ascending, of (P,) rows in any order; ranks count from 1, or 0, without gaps per query."""
+    """The lists of (P,) rows in any order, with ascending queries; ranks start at 1 or 0 and have no gaps."""
     later = queries[1:] > queries[:-1]
     if not np.all(later | ((queries[1:] == queries[:-1]) & (ranks[1:] > ranks[:-1]))):
         order = np.lexsort((ranks, queries))
@@ -308,10 +307,10 @@ def _lists_of_rows(
     expected = np.arange(ranks.size) - np.repeat(indptr[:-1], np.diff(indptr)) + first
     bad = np.flatnonzero((ranks != expected) | ~np.isin(first, (0, 1)))
     if bad.size:
-        own = ranks[queries == queries[bad[0]]][:5].tolist()
+        begin = ranks[queries == queries[bad[0]]][:5].tolist()
         raise MalformedRun(
-            f"{place}: the ranks of query {queries[bad[0]]} begin {own}; need 1, 2, 3 and so on, each once. "
-            "A rank that is missing or given twice leaves the order open; number the items of each query anew."
+            f"{place}: the ranks of query {queries[bad[0]]} begin {begin}; need 1, 2, 3 and so on, each once. "
+            "Number the items of each query again, as a missing or repeated rank leaves the order undefined."
         )
     return RankedLists(queries[starts], indptr, narrow_ids(items), scores, place=place, **origin)
 
@@ -321,13 +320,13 @@ def _direction_of(path: Path, direction: str | None) -> str:
         if direction not in DIRECTIONS:
             raise UnknownName("direction", direction, DIRECTIONS)
         return direction
-    found = set(NAMED.findall(path.stem.lower()))
-    if len(found) != 1:
+    named = set(NAMED.findall(path.stem.lower()))
+    if len(named) != 1:
         raise MalformedRun(
             f"{path}: does not say which direction its rankings have. Name the file after it, as in "
             f"{path.stem}_i2t{path.suffix}, or give the direction: --direction i2t, load_run(..., direction='i2t')"
         )
-    return str(found.pop())
+    return str(named.pop())
 
 
 RANKINGS: dict[str, Callable[[Path, str | None], dict[str, RankedLists]]] = {

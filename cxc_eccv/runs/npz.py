@@ -1,4 +1,4 @@
-"""NumPy archives: read whole, with their checksums, and without unpickling; written without a time stamp."""
+"""A strict reader of NumPy archives, with checksums and without pickle, and a writer without time stamps."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from cxc_eccv.types.expansion import refuse_expansion
 from cxc_eccv.types.npy import array_of_npy
 
 END = struct.Struct("<4s16xH")
-"""The last record of an archive: its mark, and the length of a comment after it."""
+"""The last record of an archive: its mark, and the length of the comment after it."""
 
 LOCAL = struct.Struct("<4s2xHH4xIIIHH")
-"""The record before a member: mark, flags, method, checksum, sizes packed and plain, lengths of name and extra."""
+"""The header of a member: mark, flags, method, checksum, sizes packed and plain, lengths of name and extra."""
 
 STREAMED = 8
-"""The flag of a member whose checksum and sizes stand after it, as its writer could not go back."""
+"""The flag of a member whose checksum and sizes follow it."""
 
 DESCRIPTORS = (0, 12, 16, 20, 24)
-"""Bytes that may stand after a streamed member: checksum and sizes, of 32 or 64 bits, with a mark or without."""
+"""Bytes that may follow a streamed member: checksum and sizes of 32 or 64 bits, with a mark or without."""
 
 LARGE = 0xFFFFFFFF
 
@@ -35,10 +35,10 @@ METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays of a ``.npz`` file by name; every byte is accounted for, and pickled objects are refused."""
+    """All arrays of a ``.npz`` file by name; refuses unaccounted bytes and pickled objects."""
     with path.open("rb") as file:
         if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
-            raise MalformedRun(f"{path}: a single .npy array; save named arrays with np.savez")
+            raise MalformedRun(f"{path}: is a single .npy array; save named arrays with np.savez")
         try:
             with zipfile.ZipFile(file) as archive:
                 _refuse_loose_bytes(file, archive)
@@ -51,34 +51,34 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
             ) from None
     if len(arrays) < len(members):
         names = [member.filename for member in members]
-        raise MalformedRun(f"{path}: holds an array twice, among {names}; save it again")
+        raise MalformedRun(f"{path}: holds an array twice among {names}; save it again")
     return arrays
 
 
 def _refuse_expansion(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
     try:
-        refuse_expansion(sum(own.compress_size for own in members), sum(own.file_size for own in members))
+        refuse_expansion(*(sum(getattr(member, size) for member in members) for size in ("compress_size", "file_size")))
     except ValueError as error:
         raise MalformedRun(f"{path}: {error}; save a file of real vectors or scores with np.savez") from None
 
 
 def _refuse_loose_bytes(file: IO[bytes], archive: zipfile.ZipFile) -> None:
-    """Refuse an archive with bytes that belong to no member, or records that differ from the directory."""
-    file.seek(-22, 2)  # the last record without a comment, which NumPy does not write
+    """Raise BadZipFile if bytes belong to no member, or a header differs from the directory."""
+    file.seek(-22, 2)  # the last record; NumPy writes no comment after it
     if END.unpack(file.read(22)) != (b"PK\x05\x06", 0):
         raise zipfile.BadZipFile("bytes follow the archive's end")
     members = sorted(archive.infolist(), key=lambda member: member.header_offset)
     starts = [*(member.header_offset for member in members), archive.start_dir]
     if starts[0] != 0:
-        raise zipfile.BadZipFile("bytes stand before the archive or within its directory")
+        raise zipfile.BadZipFile("there are bytes before the archive or within its directory")
     for member, (start, stop) in zip(members, itertools.pairwise(starts), strict=True):
         spare = stop - start - _measure(file, member)
         if spare not in (DESCRIPTORS if member.flag_bits & STREAMED else (0,)):
-            raise zipfile.BadZipFile(f"{spare} bytes after {member.filename} that belong to no member")
+            raise zipfile.BadZipFile(f"{spare} bytes after {member.filename} belong to no member")
 
 
 def _measure(file: IO[bytes], member: zipfile.ZipInfo) -> int:
-    """Bytes of a member and the record before it, which must repeat what the directory says."""
+    """Bytes of a member with its header, which must equal the entry in the directory."""
     file.seek(member.header_offset)
     mark, flags, method, checksum, packed, plain, name, extra = LOCAL.unpack(file.read(LOCAL.size))
     file.seek(name, 1)
@@ -86,22 +86,22 @@ def _measure(file: IO[bytes], member: zipfile.ZipInfo) -> int:
     if LARGE in (packed, plain):
         large = _split_fields(fields).get(1, b"")
         plain, packed = struct.unpack("<QQ", large[:16])
-    known = [member.flag_bits, member.compress_type, member.CRC, member.compress_size, member.file_size]
-    found = [flags, method, checksum, packed, plain]
+    directory = [member.flag_bits, member.compress_type, member.CRC, member.compress_size, member.file_size]
+    header = [flags, method, checksum, packed, plain]
     if flags & STREAMED:
-        known, found = known[:2], found[:2]
-    if mark != b"PK\x03\x04" or found != known:
-        raise zipfile.BadZipFile(f"the record before {member.filename} and the directory differ")
+        directory, header = directory[:2], header[:2]
+    if mark != b"PK\x03\x04" or header != directory:
+        raise zipfile.BadZipFile(f"the header of {member.filename} and the directory differ")
     return LOCAL.size + int(name) + int(extra) + member.compress_size
 
 
 def _split_fields(extra: bytes) -> dict[int, bytes]:
-    found = {}
+    fields = {}
     while len(extra) >= 4:
         kind, size = struct.unpack("<HH", extra[:4])
-        found[kind] = extra[4 : 4 + size]
+        fields[kind] = extra[4 : 4 + size]
         extra = extra[4 + size :]
-    return found
+    return fields
 
 
 def _name(member: zipfile.ZipInfo) -> str:
@@ -111,7 +111,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 def _read_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     name = _name(member)
     if member.compress_type not in METHODS or member.flag_bits & 1:
-        raise MalformedRun(f"{path}, {name}: encrypted, or packed as NumPy does not; save the file with np.savez")
+        raise MalformedRun(f"{path}, {name}: is encrypted, or not compressed as by NumPy; save the file with np.savez")
     try:
         with archive.open(member) as stream:
             return array_of_npy(stream, member.file_size)

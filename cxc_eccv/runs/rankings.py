@@ -1,4 +1,4 @@
-"""RankingsRun: the ranked items of every query, whole or cut short, as one RankedLists per direction."""
+"""RankingsRun: the ranked items of every query, complete or cut short, as one RankedLists per direction."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from cxc_eccv.writing import replaced_file
 
 MOST, MOST_DIGITS = np.iinfo(np.int64).max, 19
 LISTS_AT_ONCE = 256
-"""So many lists are narrowed at once: one at a time is slow where they are short, all at once is too large."""
+"""Lists that are converted together: one at a time would be slow, all at once too large."""
 
 ITEMS_AT_ONCE = 2**18
-"""Lists are looked at together up to this many items: so many are sorted within the processor's cache."""
+"""Items that are checked together, which fit the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedLists:
     """The ranked items of every query of one direction: query q has ``items[indptr[q]:indptr[q + 1]]``, best first.
 
-    ``items`` are int32 where they fit; ``place`` is what messages call the lists.
+    ``items`` are int32 if they fit; ``place`` names the lists in messages.
     """
 
     query_ids: IntArray
@@ -49,7 +49,7 @@ class RankedLists:
         if not lengths.all():
             raise MalformedRun(
                 f"{self.place}: the ranking of query {self.query_ids[lengths == 0][0]} is empty; rank its gallery, or "
-                "at least the items that the metrics look at"
+                "at least the items that the metrics need"
             )
         object.__setattr__(self, "item_ids", _distinct_ids(self.items))
         self._refuse_repeats()
@@ -58,7 +58,7 @@ class RankedLists:
 
     @classmethod
     def of(cls, lists: Mapping[Any, ArrayLike], place: str = "rankings", **origin: Any) -> RankedLists:  # noqa: ANN401
-        """Lists out of a dict by query ids, whole numbers or their digits; ``origin`` is their ``path`` and hash."""
+        """Lists from a dict whose keys are query ids, integers or digits; ``origin`` is their ``path`` and hash."""
         if not isinstance(lists, Mapping):
             raise MalformedRun(f"{place}: is a {type(lists).__name__}; give a dict of query id to ranked item ids")
         if not lists:
@@ -97,7 +97,7 @@ class RankedLists:
             rank = rises[0] - self.indptr[row] + 1
             raise MalformedRun(
                 f"{self.place}: the ranking of query {self.query_ids[row]} has score {scores[rises[0]]} at rank {rank}"
-                ", which is not finite or above that of the rank before. Sort each ranking by score, the highest first."
+                ", which is not finite or above the previous score. Sort each ranking by descending score."
             )
 
 
@@ -113,24 +113,24 @@ def _query_id(key: object, place: str) -> int:
 
 
 def narrow_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """The ids as int32 where they fit, else as int64: whole rankings of COCO hold 125 million of them."""
+    """The ids as int32 if they fit, else int64; complete rankings of COCO hold 125 million ids."""
     limits = np.iinfo(np.int32)
     fits = not ids.size or (ids.min() >= limits.min and ids.max() <= limits.max)
     return ids.astype(np.int32 if fits else np.int64, copy=False)
 
 
 def _distinct_ids(ids: NDArray[Any]) -> IntArray:
-    """The distinct ones of at least one id, ascending."""
+    """The distinct ids, ascending, of at least one id."""
     low, span, is_dense = measure_span(ids)
     if not is_dense:
         return np.unique(ids).astype(np.int64)
-    there = np.zeros(span, dtype=bool)
-    there[ids - low] = True
-    return np.flatnonzero(there) + low
+    present = np.zeros(span, dtype=bool)
+    present[ids - low] = True
+    return np.flatnonzero(present) + low
 
 
 def _first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tuple[int, int, int] | None:
-    """The first list that names an id twice, and the two places in it; None where no list does."""
+    """The first list that repeats an id, and the two places of the id in it, or None."""
     low, span, is_dense = measure_span(distinct, ids.size)
     for rows in np.split(np.arange(indptr.size - 1), np.flatnonzero(np.diff(indptr[1:] // ITEMS_AT_ONCE)) + 1):
         block = ids[indptr[rows[0]] : indptr[rows[-1] + 1]]
@@ -143,30 +143,30 @@ def _first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tu
 
 
 def _places_of_repeat(ids: NDArray[Any], indptr: IntArray, row: int) -> tuple[int, int, int]:
-    own = ids[indptr[row] : indptr[row + 1]]
-    codes = np.unique(own, return_inverse=True)[1]
-    last = np.empty(own.size, dtype=np.int64)
-    last[codes] = np.arange(own.size)
-    first = int(np.flatnonzero(last[codes] != np.arange(own.size))[0])
-    return row, first, first + 1 + int(np.flatnonzero(own[first + 1 :] == own[first])[0])
+    ranking = ids[indptr[row] : indptr[row + 1]]
+    codes = np.unique(ranking, return_inverse=True)[1]
+    last = np.empty(ranking.size, dtype=np.int64)
+    last[codes] = np.arange(ranking.size)
+    first = int(np.flatnonzero(last[codes] != np.arange(ranking.size))[0])
+    return row, first, first + 1 + int(np.flatnonzero(ranking[first + 1 :] == ranking[first])[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankingsRun:
-    """Rankings of one direction or several.
+    """Rankings of one or more directions.
 
-    The order is trusted. Where scores come with it, equal ones share the tie rule of all runs: a positive stands below
-    the items that it ties with. A ranking that is cut short gives the metrics that it is deep enough for.
+    The order is trusted. Equal scores, if there are scores, follow the tie rule: items that tie with a positive rank
+    above it. Rankings that are cut short allow only the metrics for which they are deep enough.
 
     Attributes:
         lists: direction (``i2t``, ``t2i``, ``t2t``, ``i2i``) to its ranked lists.
-        model: what the model is called, or None.
-        corpus: of rankings of ``query-corpus``, what stands for an image, in words; they are of those captions alone
-            that were queries. None of all others, in which an image is itself and every query of a split is asked.
+        model: name of the model, or None.
+        corpus: for rankings of ``query-corpus``, what represents an image, in words; they may lack queries. None for
+            all other rankings.
 
     Raises:
-        MalformedRun: no direction at all, or a name that is no line of text.
-        UnknownName: no such direction.
+        MalformedRun: there is no direction, or a name is not a line of text.
+        UnknownName: a direction is unknown.
 
     Example:
         >>> run = RankingsRun.from_dicts({5: [30, 10, 20]}, {30: [5]})
@@ -182,7 +182,7 @@ class RankingsRun:
 
     def __post_init__(self) -> None:
         check_name(self.path or "run", self.model)
-        check_name(self.path or "run", self.corpus, what="what stands for an image")
+        check_name(self.path or "run", self.corpus, what="the name of what represents an image")
         for direction in self.lists:
             if direction not in DIRECTIONS:
                 raise UnknownName("direction", direction, DIRECTIONS)
@@ -190,8 +190,8 @@ class RankingsRun:
             raise MalformedRun("a rankings run needs at least one direction; this one has none")
         if self.corpus is not None and [*self.lists] != ["t2i"]:
             raise MalformedRun(
-                f"{self.path or 'run'}: rankings of query-corpus are of t2i alone, and these are of "
-                f"{', '.join(self.lists)}; give their file alone"
+                f"{self.path or 'run'}: rankings of query-corpus have only t2i, but these have "
+                f"{', '.join(self.lists)}; give the file of query-corpus alone"
             )
 
     @classmethod
@@ -203,16 +203,17 @@ class RankingsRun:
         t2t: Mapping[Any, ArrayLike] | None = None,
         i2i: Mapping[Any, ArrayLike] | None = None,
     ) -> RankingsRun:
-        """A run out of dicts, the first two as ``compute_all_metrics`` of the eccv_caption package takes them.
+        """Build a run from dicts, the first two as for ``compute_all_metrics`` of the eccv_caption package.
 
         Args:
             i2t: image id to ranked caption ids, best first.
             t2i: caption id to ranked image ids.
-            t2t: caption id to ranked caption ids; the query itself is left out.
-            i2i: image id to ranked image ids; likewise.
+            t2t: caption id to ranked caption ids, without the query itself.
+            i2i: image id to ranked image ids, without the query itself.
 
         Raises:
-            MalformedRun: not a dict, empty, or a key or an item that is no whole number; an item twice in a list.
+            MalformedRun: an argument is not a dict or is empty, a key or item is not an integer, or a list repeats an
+                item.
         """
         dicts = {"i2t": i2t, "t2i": t2i, "t2t": t2t, "i2i": i2i}
         return cls({name: RankedLists.of(lists, name) for name, lists in dicts.items() if lists is not None})
@@ -224,25 +225,25 @@ class RankingsRun:
         return paths.pop() if len(paths) == 1 else None
 
     def why_not(self, direction: str) -> str | None:
-        """Why this direction cannot be ranked, or None where it can."""
+        """Why this direction cannot be ranked, or None."""
         return None if direction in self.lists else f"the run has no {direction} rankings"
 
     def ids(self, side: str) -> IntArray:
-        """(N,) distinct ids of the ``images`` or ``captions`` that ask or are ranked."""
-        found = [np.empty(0, dtype=np.int64)]
+        """(N,) distinct ids of the ``images`` or ``captions`` that are queries or ranked items."""
+        ids = [np.empty(0, dtype=np.int64)]
         for direction, lists in self.lists.items():
             queries, gallery = sides_of(direction)
-            found += [lists.query_ids] * (queries == side) + [lists.item_ids] * (gallery == side)
-        return np.unique(np.concatenate(found))
+            ids += [lists.query_ids] * (queries == side) + [lists.item_ids] * (gallery == side)
+        return np.unique(np.concatenate(ids))
 
     def depths(self, direction: str) -> IntArray:
-        """(Q,) items that each query of a direction ranks; among its own kind, itself is none of them."""
+        """(Q,) number of items that each query of a direction ranks, without the query itself."""
         lists = self.lists[direction]
         queries, gallery = sides_of(direction)
         if queries != gallery:
             return lists.depths
-        own = np.repeat(lists.query_ids, lists.depths) == lists.items
-        return np.asarray(lists.depths - np.add.reduceat(own.astype(np.int64), lists.indptr[:-1]))
+        is_query = np.repeat(lists.query_ids, lists.depths) == lists.items
+        return np.asarray(lists.depths - np.add.reduceat(is_query.astype(np.int64), lists.indptr[:-1]))
 
     def facts(self) -> dict[str, Any]:
         """Kind and model; file, hash, number of queries and depth per direction; number of images and captions."""

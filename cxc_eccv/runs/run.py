@@ -1,4 +1,4 @@
-"""Run: what evaluation asks of a model's results, whichever form they have."""
+"""Run: the protocol that evaluation uses for embeddings, scores and rankings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cxc_eccv.types import IntArray
 
 @runtime_checkable
 class Run(Protocol):
-    """Embeddings, a score matrix, or rankings, as ``kind`` says."""
+    """A model's results: embeddings, a score matrix, or rankings, depending on ``kind``."""
 
     kind: ClassVar[str]
 
@@ -20,13 +20,13 @@ class Run(Protocol):
 
     @property
     def model(self) -> str | None:
-        """What the model is called, where the file says it."""
+        """The name of the model, or None."""
 
     def why_not(self, direction: str) -> str | None:
-        """Why this direction cannot be ranked, or None where it can."""
+        """Why this direction cannot be ranked, or None."""
 
     def ids(self, side: str) -> IntArray:
-        """(N,) distinct ids of the ``images`` or ``captions`` that it names; empty where it names none."""
+        """(N,) distinct ids of the ``images`` or ``captions``, possibly none."""
 
     def facts(self) -> dict[str, Any]:
-        """What a report records of it: kind, file, hash, model where it is known, and an entry of sizes per side."""
+        """Facts for a report: kind, file, hash, name of the model, and sizes per side."""

@@ -1,4 +1,4 @@
-"""The safetensors format by its official reader, bfloat16 included; with a checksum where we wrote the file."""
+"""Reads and writes safetensors files, with bfloat16, and with a checksum in files that we wrote."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ TYPES = {
 }  # fmt: skip
 NAMES = {np.dtype(code): name for name, code in TYPES.items() if name != "BF16"}
 CHECKSUM = "sha256"
-"""The format has no checksum of its own: ours stands in the metadata, over names, types, shapes and values."""
+"""Entry of the metadata with our checksum of names, types, shapes and values, as the format has none."""
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """All tensors of a ``.safetensors`` file by name, and its metadata; bfloat16 becomes float32, which holds it."""
+    """All tensors of a ``.safetensors`` file by name, with bfloat16 as float32, and its metadata."""
     content = path.read_bytes()
     try:
         tensors = safetensors.deserialize(content)  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise MalformedRun(f"{path}: not a safetensors file, cut short or damaged ({error}); save it again") from None
     length = int.from_bytes(content[:8], "little")
-    header = parse_json(path, content[8 : 8 + length].decode())  # the official reader takes the last of two equal names
+    header = parse_json(path, content[8 : 8 + length].decode())  # refuses repeated names, unlike the official reader
     metadata: dict[str, str] = header.get("__metadata__") or {}
     checksum = metadata.pop(CHECKSUM, None)
     if checksum not in (None, _checksum(tensors, metadata)):
-        raise MalformedRun(f"{path}: its content is not what its checksum was made of; it is damaged, save it again")
+        raise MalformedRun(f"{path}: its content does not match its checksum; the file is damaged, save it again")
     return {name: _array(path, name, entry) for name, entry in tensors}, metadata
 
 
 def write_safetensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
-    """Write arrays, equal ones as equal bytes: the official writer orders metadata by chance."""
+    """Write arrays; equal arrays give equal bytes, as the order of the metadata is fixed."""
     entries = {name: {"dtype": NAMES[array.dtype], "shape": list(array.shape)} for name, array in arrays.items()}
     data = {name: np.ascontiguousarray(array).data.cast("B") if array.size else b"" for name, array in arrays.items()}
     tensors = [(name, {**entry, "data": data[name]}) for name, entry in entries.items()]
@@ -70,6 +70,6 @@ def _checksum(tensors: list[tuple[str, dict[str, Any]]], metadata: Mapping[str, 
 def _array(path: Path, name: str, entry: Mapping[str, Any]) -> NDArray[Any]:
     kind = entry["dtype"]
     if kind not in TYPES:
-        raise MalformedRun(f"{path}, {name}: type {kind}; save one of {', '.join(TYPES)}")
+        raise MalformedRun(f"{path}, {name}: has type {kind}; save one of {', '.join(TYPES)}")
     array = np.frombuffer(entry["data"], dtype=TYPES[kind]).reshape(entry["shape"])
     return (array.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else array

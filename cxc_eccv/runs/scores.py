@@ -1,4 +1,4 @@
-"""ScoresRun: the scores of a model that looks at an image and a caption together, every pair of them."""
+"""ScoresRun: a model's scores of every image with every caption."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ ROWS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoresRun:
-    """A score for every image with every caption, for example of a cross-encoder.
+    """A score for every image with every caption, for example from a cross-encoder.
 
-    Scores are compared in their own precision. They say nothing of two images or two captions.
+    Scores are compared in the precision they have.
 
     Attributes:
         image_ids: (N,) unique ids.
         caption_ids: (M,) unique ids.
-        scores: (N, M) float16, float32 or float64, finite; higher is more alike.
+        scores: (N, M) float16, float32 or float64, finite; higher means more similar.
         path: the file they were read from, or None.
         sha256: hex digest of that file, or None.
-        model: what the model is called, or None.
+        model: name of the model, or None.
 
     Raises:
-        MalformedRun: wrong type or shape, repeated ids, a NaN or infinite score. The message names array and place.
+        MalformedRun: wrong type or shape, repeated ids, or a NaN or infinite score. The message names array and place.
 
     Example:
         >>> run = ScoresRun(np.array([1]), np.array([7, 8]), np.array([[0.5, 0.25]]))
@@ -62,7 +62,7 @@ class ScoresRun:
         _refuse_non_finite(where, self)
 
     def why_not(self, direction: str) -> str | None:
-        """Why this direction cannot be ranked, or None where it can."""
+        """Why this direction cannot be ranked, or None."""
         return None if direction in ("i2t", "t2i") else f"scores of images with captions do not rank {direction}"
 
     def ids(self, side: str) -> IntArray:
@@ -83,7 +83,7 @@ class ScoresRun:
 
 
 def scores_of_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> ScoresRun:
-    """The run that the arrays of a file make, all three of which must be there."""
+    """The run from the arrays of a file."""
     lacking = [name for name in ARRAYS if name not in arrays]
     if lacking:
         raise MalformedRun(
@@ -102,10 +102,10 @@ def _refuse_other_shapes(where: str, run: ScoresRun) -> None:
             "Save scores.astype('float32')."
         )
     if shape != wanted:
-        turned = " It looks turned round: save scores.T." if shape == wanted[::-1] else ""
+        transposed = " It looks transposed: save scores.T." if shape == wanted[::-1] else ""
         raise MalformedRun(
             f"{where}, scores: has shape {shape}, expected {wanted}: a row per image id and a column per caption "
-            f"id.{turned}"
+            f"id.{transposed}"
         )
 
 
@@ -117,7 +117,7 @@ def _refuse_non_finite(where: str, run: ScoresRun) -> None:
         row, column = (int(place[0]) for place in np.nonzero(~finite))
         row += start
         value = run.scores[row, column]
-        remedy = "A pair that was not scored has no place in a matrix: save rankings, which may be cut short."
+        remedy = "A matrix needs a score for every pair; save rankings instead, which may be cut short."
         if np.isinf(value) and run.scores.dtype == np.float16:
             remedy = "float16 overflows above 65504; save float32 scores."
         raise MalformedRun(

@@ -136,7 +136,7 @@ def test_a_tokenizer_that_is_missing_or_of_another_model(tmp_path):
     [
         ({}, InvalidOption, "neither images nor captions"),
         ({"captions": []}, InvalidOption, "no caption to encode"),
-        ({"captions": [(1, "a"), (1, "b")]}, MalformedRun, "id 1 stands in rows 0 and 1"),
+        ({"captions": [(1, "a"), (1, "b")]}, MalformedRun, "id 1 is in rows 0 and 1"),
         ({"captions": [(1, None)]}, MalformedRun, "that of id 1 is None, no text"),
         ({"captions": {"id": [1], "text": ["a"]}}, InvalidOption, "lack caption_id"),
         ({"captions": ["a dog"]}, InvalidOption, "give .caption id, text. each"),

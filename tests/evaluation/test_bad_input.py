@@ -86,7 +86,7 @@ def test_good_forms_are_accepted(good, report_of, tmp_path):
         (lambda: RankingsRun.from_dicts({}, {}), "i2t: holds no query"),
         (lambda: RankingsRun.from_dicts([[1, 2]]), "i2t: is a list; give a dict"),
         (lambda: RankingsRun.from_dicts({1.0: [2]}), "query id 1.0 is not a whole number"),
-        (lambda: RankingsRun.from_dicts({"1": [2], 1: [3]}), "id 1 stands in rows 0 and 1"),
+        (lambda: RankingsRun.from_dicts({"1": [2], 1: [3]}), "id 1 is in rows 0 and 1"),
         (lambda: RankingsRun.from_dicts({1: [2.0]}), "need a list of whole-number ids"),
         (lambda: RankingsRun.from_dicts({1: {2, 3}}), "need a list of whole-number ids"),
         (lambda: RankingsRun.from_dicts({1: [[2], [3, 4]]}), "rows of unequal length"),

@@ -162,10 +162,10 @@ def test_archives_of_other_arrays_are_refused(arrays, words, tmp_path):
         ("run.json", '{"1": [2]}', "does not say which direction"),
         ("i2t_or_t2i.json", '{"1": [2]}', "does not say which direction"),
         ("run.trec", "1 Q0 2 1 0.5 x", "does not say which direction"),
-        ("i2t.trec", "1 Q0 2 first 0.5 x", "line 1: rank 'first' is no whole number"),
+        ("i2t.trec", "1 Q0 2 first 0.5 x", "line 1: rank 'first' is not a whole number"),
         ("i2t.trec", f"1 Q0 {2**70} 1 0.5 x", "line 1: item id .* 64 bits"),
         ("i2t.trec", "1 Q0 2 1 0.5 x\n\n1 Q0 3 2 x", "line 3: has 5 fields"),
-        ("i2t.trec", "1 Q0 2 1 high x", "line 1: score high is not finite or no number"),
+        ("i2t.trec", "1 Q0 2 1 high x", "line 1: score high is not a finite number"),
         ("i2t.trec", "1 Q0 2 1 0.5 x\n1 Q0 3 1 0.5 x", r"ranks of query 1 begin \[1, 1\]"),
         ("i2t.trec", "1 Q0 2 2 0.5 x\n1 Q0 3 3 0.5 x", r"ranks of query 1 begin \[2, 3\]"),
         ("i2t.trec", "1 Q0 2 1 0.5 x\n1 Q0 2 2 0.5 x", "lists item 2 twice, at ranks 1 and 2"),
@@ -187,11 +187,14 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
     ("columns", "words"),
     [
         ({"query_id": [1], "rank": [1]}, "has the columns query_id, rank, direction; needs query_id"),
-        ({"query_id": [1, None], "rank": [1, 1], "item_id": [2, 3]}, "column query_id: has no value in row 1"),
+        (
+            {"query_id": [1, None], "rank": [1, 1], "item_id": [2, 3]},
+            "column query_id: has 1 nulls, the first in row 1",
+        ),
         ({"query_id": [1], "rank": [1.0], "item_id": [2]}, "column rank: has type double"),
         ({"query_id": [1], "rank": [1], "item_id": ["2"]}, "column item_id: has type string"),
         ({"query_id": [1], "item_ids": [["2"]]}, "column item_ids: has type string"),
-        ({"query_id": [1], "item_ids": [[2, None]]}, "column item_ids: has no value in row 1"),
+        ({"query_id": [1], "item_ids": [[2, None]]}, "column item_ids: has 1 nulls, the first in row 1"),
         ({"query_id": [1], "item_ids": [2]}, "column item_ids: has type int64, expected lists"),
         ({"query_id": [1], "rank": [1], "item_id": [2], "score": ["a"]}, "column score: has type string"),
         ({"query_id": [], "rank": [], "item_id": []}, "has no rows"),
@@ -230,11 +233,11 @@ def test_options_at_odds_with_the_files_are_refused(tmp_path):
     for name in ("run.json", "run.parquet", "run.npz"):
         with pytest.raises(InvalidOption, match="direction"):
             load_run(tmp_path / name, direction="i2t")
-    with pytest.raises(InvalidOption, match="2 files: only rankings"):
+    with pytest.raises(InvalidOption, match="got 2 files, but only rankings"):
         load_run(tmp_path / "run.npz", tmp_path / "run.json")
     with pytest.raises(InvalidOption, match="needs a file"):
         load_run()
-    with pytest.raises(MalformedRun, match="give the rankings of i2t twice"):
+    with pytest.raises(MalformedRun, match="both hold the rankings of i2t"):
         load_run(tmp_path / "run.json", tmp_path / "run.parquet")
 
 

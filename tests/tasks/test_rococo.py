@@ -171,7 +171,7 @@ def test_scores_and_rankings_say_why_not(content):
     for run in (scores, ranked):
         report = evaluate(run, data_dir="sample", progress=False, intervals="none")
         assert (
-            f"altered captions are vectors of an embeddings file, and this run has {run.kind}"
+            f"altered captions need vectors in an embeddings file, but this run has {run.kind}"
             in report.skipped.values()
         )
         with pytest.raises(
@@ -204,7 +204,7 @@ BAD = {
     "a missing id": (
         dict.fromkeys((IDS, VECTORS), lambda array: array[1:]),
         MissingIds,
-        rf"{IDS}: lacks 1 of 300 captions, the first: \d+. Give the vector of every altered caption",
+        rf"{IDS}: lacks 1 of 300 captions, the first: \d+. Save the vector of every altered caption",
     ),
     "an unknown id": (
         {IDS: lambda ids: np.append(ids, 424242), VECTORS: lambda own: np.vstack([own, np.ones_like(own[:1])])},
@@ -219,7 +219,7 @@ BAD = {
     "an id twice": (
         {IDS: lambda ids: np.append(ids[:-1], ids[0])},
         MalformedRun,
-        f"{IDS}: id .* stands in rows 0 and 299",
+        f"{IDS}: id .* is in rows 0 and 299",
     ),
     "fewer vectors": ({VECTORS: lambda own: own[:-1]}, MalformedRun, f"{IDS} has 300 rows, {VECTORS} has 299"),
     "another width": (

@@ -172,8 +172,8 @@ CASES["rankings (TREC)"] = {
         trec("{query} Q0 {item} 2 5.0 run"), "score 5.0 at rank 2", "Sort each ranking"
     ),
     "scores that are not finite": malformed(
-        trec("{query} Q0 {item} 2 nan run"), "run_t2i.trec, line 2", "score nan is not finite"
+        trec("{query} Q0 {item} 2 nan run"), "run_t2i.trec, line 2", "score nan is not a finite number"
     ),
-    "ranks with gaps": malformed(trec("{query} Q0 {item} 12 -12 run"), "ranks of query", "number the items"),
+    "ranks with gaps": malformed(trec("{query} Q0 {item} 12 -12 run"), "ranks of query", "Number the items"),
 }
 BAD_INPUTS = {(what, form): case for form, cases in CASES.items() for what, case in cases.items()}

@@ -92,9 +92,9 @@ def test_two_models_are_explained_side_by_side(command, make_run, sample_library
 
 def test_rankings_of_query_corpus_are_of_one_direction_and_corpus(tmp_path):
     lists = RankingsRun.from_dicts({7: [1]}, {1: [7]}).lists
-    with pytest.raises(MalformedRun, match="of t2i alone, and these are of i2t, t2i"):
+    with pytest.raises(MalformedRun, match="have only t2i, but these have i2t, t2i"):
         RankingsRun(lists, corpus="a summary")
-    with pytest.raises(MalformedRun, match="what stands for an image is ' '; give one line"):
+    with pytest.raises(MalformedRun, match="what represents an image is ' '; give one line"):
         RankingsRun({"t2i": lists["t2i"]}, corpus=" ")
 
 
