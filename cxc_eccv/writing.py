@@ -241,6 +241,16 @@ def cache_held(*places: Path) -> Iterator[bool]:
         yield keeps
 
 
+@contextmanager
+def resumable(kept: str) -> Iterator[None]:
+    """Note on an interruption of the work inside (Ctrl-C) what is kept; the command line prints it."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        interruption.add_note(kept)
+        raise
+
+
 def is_plain(path: Path) -> bool:
     """Whether a path is free, or a file or folder: no link, which others may put into a cache, and no pipe."""
     try:

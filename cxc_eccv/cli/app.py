@@ -37,9 +37,30 @@ from cxc_eccv.writing import remedy_of
 BROKEN_PIPE = 128 + 13
 """Exit status of a program that the signal of a broken pipe ends, as a shell tells it."""
 
+INTERRUPTED = 128 + 2
+"""Exit status of a program that Ctrl-C ends."""
+
+DISCARDED = "Unfinished files were discarded; run the command again to start over."
+
+
+def _report_interruption(interruption: KeyboardInterrupt) -> int:
+    """Print what is kept, and return the exit status."""
+    kept = getattr(interruption, "__notes__", [DISCARDED])
+    say(f"\ncxc-eccv: interrupted. {' '.join(kept)}", err=True)
+    return INTERRUPTED
+
+
+class _Commands(Group):
+    def invoke(self, ctx: typer.Context) -> Any:  # noqa: ANN401 - as of typer
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interruption:  # typer would end without a message
+            raise typer.Exit(_report_interruption(interruption)) from None
+
+
 app = typer.Typer(
     name="cxc-eccv",
-    cls=Group,
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -119,9 +140,8 @@ def _status_of(arguments: list[str]) -> int:
     except OSError as error:
         say(f"cxc-eccv: {_of_system(error)}", err=True)
         return 2
-    except KeyboardInterrupt:
-        say("cxc-eccv: interrupted", err=True)
-        return 130
+    except KeyboardInterrupt as interruption:
+        return _report_interruption(interruption)
     return 0
 
 

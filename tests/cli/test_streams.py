@@ -1,5 +1,6 @@
 """Whatever becomes of a command's streams, its files are written, and it does not end without a word."""
 
+import contextlib
 import io
 import os
 import re
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 from command_line import status_with_unread_streams
 
-from cxc_eccv.cli.app import Outlet, main
+from cxc_eccv.cli.app import DISCARDED, Outlet, main
+from cxc_eccv.writing import resumable
 
 pytestmark = pytest.mark.thorough
 
@@ -113,6 +115,18 @@ def test_files_are_utf_8_whatever_the_terminal_is(demo, tmp_path):
     environment = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     assert shell(f"{COMMAND} report {out} | cat", **environment)[0] == [0, 0]
     assert ((out / "report.html").read_bytes(), (out / "report.md").read_bytes()) == before
+
+
+@pytest.mark.parametrize("kept", ["", "Finished parts are kept in a.npz.parts."])
+def test_ctrl_c_ends_with_its_status_and_says_what_is_kept(kept, run, monkeypatch):
+    def interrupt(*_arguments, **_options):
+        with resumable(kept) if kept else contextlib.nullcontext():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("cxc_eccv.runs.load_run", interrupt)
+    status, out, err = run("evaluate", "run.npz", "--data-dir", "sample")
+    assert (status, out) == (130, "")
+    assert err == f"\ncxc-eccv: interrupted. {kept or DISCARDED}\n"
 
 
 def test_what_comes_after_the_reader_has_gone_is_dropped():

@@ -25,7 +25,7 @@ from cxc_eccv.errors import DataError, MalformedRun
 from cxc_eccv.runs.npz import read_npz, write_npz
 from cxc_eccv.runs.record import record_path, write_record
 from cxc_eccv.types import Embeddings, IntArray
-from cxc_eccv.writing import cache_held, locked, replaced_file
+from cxc_eccv.writing import cache_held, locked, replaced_file, resumable
 
 NAMED = 20
 """Images that a warning names; the record names all."""
@@ -211,7 +211,12 @@ def lock_output(path: Path | None, processes: Processes, *, cache: bool = False)
                 stack.enter_context(locked(parts_folder(path)))
             elif not stack.enter_context(cache_held(parts_folder(path), path, record_path(path))):
                 path = None
-        yield processes.gather(path)[0] if cache else path
+        shared = processes.gather(path)[0] if cache else path
+        if shared is None:
+            yield None
+        else:
+            with resumable(f"Finished parts are kept in {parts_folder(shared)}; the same command continues from them."):
+                yield shared
 
 
 def write_output(

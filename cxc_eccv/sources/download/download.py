@@ -13,6 +13,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -25,6 +26,7 @@ from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
 from cxc_eccv.sources.catalog import Archive, Entry
 from cxc_eccv.sources.download import expected_of, open_plain, pin, record_of
 from cxc_eccv.sources.reading import Expected, verify
+from cxc_eccv.writing import resumable as noted
 
 
 def download(entry: Entry, archive: Archive | None, cache: Path, *, progress: bool = True) -> Path:
@@ -62,7 +64,9 @@ def _deliver(item: Entry | Archive, progress: bool, part: Path, expected: Expect
         raise DownloadFailed("it has no address")
     resumable = item.sha256 is not None
     resumed = resumable and part.is_file()
-    receive(item.url, part, size=item.size, resumable=resumable, progress=progress)
+    kept = f"The part of {part.stem} that arrived is kept; the same command continues the download."
+    with noted(kept) if resumable else nullcontext():
+        receive(item.url, part, size=item.size, resumable=resumable, progress=progress)
     try:
         _verify_part(part, expected, f"{item.url} delivered this file, which has been deleted.")
     except HashMismatch:

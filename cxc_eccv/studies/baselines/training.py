@@ -41,6 +41,9 @@ Processing = Any
 CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
 """Files of a checkpoint; the state is written last."""
 
+CHECKPOINTS = "Checkpoints saved so far are in {}; the same command continues from the last one."
+"""What is kept when training is interrupted, for the folder of the checkpoints."""
+
 
 SHAPING = (
     "learning_rate",

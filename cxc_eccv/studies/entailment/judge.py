@@ -33,7 +33,7 @@ from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import FloatArray, IntArray
-from cxc_eccv.writing import is_plain, replaced_file
+from cxc_eccv.writing import is_plain, replaced_file, resumable
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Announced, Classifier
@@ -163,7 +163,7 @@ class ClassifierJudge(Judge):
             bar = tqdm(
                 total=asked.size, desc="judging", unit="pair", leave=False, disable=None if self._progress else True
             )
-            with bar:
+            with bar, resumable("The classifier's answers are kept; the same command continues from them."):
                 for start in range(0, asked.size, PAIRS_AT_ONCE):
                     rows = asked[start : start + PAIRS_AT_ONCE]
                     pairs = [(premises[row], images[row], hypotheses[row]) for row in first[rows].tolist()]

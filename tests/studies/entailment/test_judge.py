@@ -183,8 +183,9 @@ def test_a_killed_run_goes_on_where_it_was(sample_library, make_run, monkeypatch
 
     monkeypatch.setattr(judging, "PAIRS_AT_ONCE", 100)
     run, killed, next_one, whole = make_run(sample_library), Killed("1"), StandIn("1"), StandIn("3")
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as died:
         evaluate(run, sample_library, killed)
+    assert died.value.__notes__ == ["The classifier's answers are kept; the same command continues from them."]
     evaluate(run, sample_library, next_one)
     evaluate(run, sample_library, whole)
     assert len(killed.asked) == 200

@@ -80,8 +80,9 @@ def test_a_killed_call_goes_on_where_it_was(saved, tmp_path, monkeypatch):
     file = tmp_path / "cut.jsonl"
     with monkeypatch.context() as patch:
         patch.setattr(Summarizer, "write", write_once)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as died:
             summarize(summarizer, TEXTS, file, batch_size=1)
+    assert f"are kept in {file}; the same command continues" in died.value.__notes__[0]
     with file.open("a") as cut:
         cut.write('{"image_id": 8, "summ')  # the process died within a line
     asked.clear()

@@ -42,6 +42,7 @@ from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnse
 from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
 from cxc_eccv.studies.baselines.command_line import option, read_arguments
 from cxc_eccv.studies.baselines.training import (
+    CHECKPOINTS,
     EpochCallback,
     FiniteTrainer,
     Trained,
@@ -54,7 +55,7 @@ from cxc_eccv.studies.baselines.training import (
 )
 from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report
-from cxc_eccv.writing import explained
+from cxc_eccv.writing import explained, resumable
 
 ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 
@@ -183,7 +184,8 @@ def train(command: Sequence[str]) -> Trained:
         is_first = trainer.is_world_process_zero()
         options: dict[str, Any] = {"resume": arguments.resume, "is_first": is_first}
         checkpoint = last_checkpoint(folder / "checkpoints", arguments.identity, **options)
-        trainer.train(resume_from_checkpoint=checkpoint)
+        with resumable(CHECKPOINTS.format(trainer.args.output_dir)):
+            trainer.train(resume_from_checkpoint=checkpoint)
         processes = Processes(process_rank(), process_count())
         if processes.rank == 0:
             _save_ensemble(folder, arguments.ensemble)

@@ -53,6 +53,7 @@ from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer
 from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
 from cxc_eccv.studies.baselines.training import (
+    CHECKPOINTS,
     AnyModel,
     Processing,
     Trained,
@@ -61,7 +62,7 @@ from cxc_eccv.studies.baselines.training import (
     without_places,
 )
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
-from cxc_eccv.writing import explained
+from cxc_eccv.writing import explained, resumable
 
 SPLITS = {name: split for name, split in SPLIT_NAMES.items() if split in ("validation", "test")}
 ABOUT = "Train a dual encoder of the CxC paper, or fine-tune CLIP and its kin."
@@ -107,7 +108,8 @@ def train(command: Sequence[str]) -> Trained:
     folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
     with explained(folder):
         checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
-        trainer.train(resume_from_checkpoint=checkpoint)
+        with resumable(CHECKPOINTS.format(trainer.args.output_dir)):
+            trainer.train(resume_from_checkpoint=checkpoint)
         trainer.save_model()
         trainer.save_state()
     trained = _describe(folder, library, model_arguments, data, identity, trainer.model)

@@ -40,6 +40,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
 from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
 from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer
 from cxc_eccv.studies.baselines.training import (
+    CHECKPOINTS,
     ScoredPairs,
     Trained,
     last_checkpoint,
@@ -56,7 +57,7 @@ from cxc_eccv.studies.entailment.scoring import Classifier
 from cxc_eccv.studies.entailment.seen import SeenPairs, record_seen
 from cxc_eccv.studies.entailment.training_data import load_training_data, part_of
 from cxc_eccv.types import FloatArray
-from cxc_eccv.writing import explained
+from cxc_eccv.writing import explained, resumable
 
 ABOUT = "Train a classifier of entailment: does an image with its captions entail a sentence?"
 KINDS = (ModelArguments, ObjectiveArguments, DataArguments, EntailmentTrainingArguments)
@@ -97,7 +98,8 @@ def train(command: Sequence[str]) -> Trained:
     folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
     with explained(folder):
         checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
-        trainer.train(resume_from_checkpoint=checkpoint)
+        with resumable(CHECKPOINTS.format(trainer.args.output_dir)):
+            trainer.train(resume_from_checkpoint=checkpoint)
         trained_model = _settle_and_save(trainer, data, record)
         seen = record_seen(folder, pairs.trained, pairs.held, model_arguments.pretrained, is_first=is_first)
     trained = _describe(folder, library, model_arguments, data, identity, trained_model.config)

@@ -194,6 +194,18 @@ def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):
         assert torch.equal(value, weights(folder)[name]), name
 
 
+def test_ctrl_c_says_where_the_checkpoints_are(whole_run, tmp_path, monkeypatch):
+    def interrupt(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cxc_eccv.studies.baselines.training.FiniteTrainer.training_step", interrupt)
+    with pytest.raises(KeyboardInterrupt) as died:
+        train([*whole_run[1], "--output-dir", str(tmp_path)])
+    assert died.value.__notes__ == [
+        f"Checkpoints saved so far are in {tmp_path}; the same command continues from the last one."
+    ]
+
+
 def test_in_the_middle_of_an_epoch_as_well(whole_run, tmp_path):
     _, command, _ = whole_run
     steps = [*command, "--save-strategy", "steps", "--save-steps", "1", "--eval-strategy", "no"]
