@@ -17,11 +17,12 @@ import typer
 
 from cxc_eccv import __version__
 from cxc_eccv.cli.build import build
+from cxc_eccv.cli.choices import DATA, AllowModified, DataDir, DataOptions
 from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
-from cxc_eccv.cli.help import Command, Group
+from cxc_eccv.cli.help import Command, DataCommand, Group
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
@@ -43,10 +44,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
-for command in (build, encode, evaluate, report, compare, sts, demo, push, submit):
+app.command(cls=Command)(demo)
+app.command("list", cls=DataCommand)(list_all)
+for command in (evaluate, encode, compare, sts, build):
+    app.command(cls=DataCommand)(command)
+for command in (report, submit, push):
     app.command(cls=Command)(command)
-app.command("list", cls=Command)(list_all)
 
 
 def _add_commands(added: typer.Typer) -> None:
@@ -55,7 +60,7 @@ def _add_commands(added: typer.Typer) -> None:
     for name, module in [item for room in study_modules("commands") for item in modules_of(room).items()]:
         command = getattr(module, name)
         if not isinstance(command, typer.Typer):
-            added.command(cls=Command)(command)
+            added.command(cls=DataCommand)(command)
         elif name in groups:
             groups[name].registered_commands += command.registered_commands
         else:
@@ -79,8 +84,11 @@ def _show_warning(message: Warning | str, *_place: object, **_stream: object) ->
 @app.callback()
 def options(
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
 ) -> None:
     """Honest labels and exact metrics for MS-COCO image-caption retrieval."""
+    DATA.set(DataOptions(data_dir, allow_modified))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

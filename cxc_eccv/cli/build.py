@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, Labels, names, split_name
+from cxc_eccv.cli.choices import DATA, Labels, names, split_name
 from cxc_eccv.terminal import say
 
 
@@ -43,8 +43,6 @@ def build(
         ),
     ] = False,
     restval_in_train: Annotated[bool, typer.Option(help="Fold restval into train.")] = False,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Build the dataset folder that datasets.load_dataset reads.
 
@@ -59,7 +57,7 @@ def build(
         output,
         configs=names(configs),
         splits=[split_name(split) for split in names(splits) or []] or None,
-        data_dir=data_dir,
+        data_dir=DATA.get().data_dir,
         images=images,
         num_proc=num_proc,
         options=BuildOptions(
@@ -68,7 +66,7 @@ def build(
             sis=sis,
             sits=sits,
             restval_in_train=restval_in_train,
-            allow_modified=allow_modified,
+            allow_modified=DATA.get().allow_modified,
             mined=tuple(map(str, mined or ())),
             tagger=tagger,
             seed=seed,

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.splits import SPLIT_NAMES
+
+if TYPE_CHECKING:
+    from cxc_eccv.sources.library import Library
 
 DataDir = Annotated[
     str | None,
@@ -22,6 +26,30 @@ DataDir = Annotated[
 AllowModified = Annotated[
     bool, typer.Option("--allow-modified", help="Use raw files whose hash is not the catalog's; reports say so.")
 ]
+
+
+class DataOptions(NamedTuple):
+    """Which raw files a command reads: the options of the program, which stand before or after a command's name."""
+
+    data_dir: str | None = None
+    allow_modified: bool = False
+
+    def to_arguments(self) -> list[str]:
+        """The same options on a command line."""
+        arguments = [] if self.data_dir is None else ["--data-dir", self.data_dir]
+        return [*arguments, *(["--allow-modified"] if self.allow_modified else [])]
+
+
+DATA: ContextVar[DataOptions] = ContextVar("DATA", default=DataOptions())  # noqa: B039 - a tuple is immutable
+
+
+def open_library(**options: Any) -> Library:  # noqa: ANN401 - as of Library
+    """The library of the raw files that the command line names."""
+    from cxc_eccv.sources.library import Library
+
+    return Library(**DATA.get()._asdict(), **options)
+
+
 Labels = Annotated[
     list[str] | None,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import DataDir
+from cxc_eccv.cli.choices import DATA
 from cxc_eccv.cli.choices import names as names_of
 from cxc_eccv.cli.output import check_output, say_written
 from cxc_eccv.errors import InvalidOption
@@ -53,7 +53,6 @@ def compare(
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
     confidence: Annotated[float, typer.Option(help="Of the intervals; 1 minus it is the level of the tests.")] = 0.95,
     chart: Annotated[bool, typer.Option(help="With --published and --output, draw the ranks.")] = True,
-    data_dir: DataDir = None,
 ) -> None:
     """Test the differences between models, or place models among published ones.
 
@@ -82,7 +81,7 @@ def compare(
     orders = [order_models(paper, models) for paper in papers] if all_published else []
     comparison = None
     if len(reports) > 1:
-        scored = load_reports(reports, names_of(names), data_dir)
+        scored = load_reports(reports, names_of(names), DATA.get().data_dir)
         metrics = "all" if all_metrics else "main"
         comparison = compare_reports(*scored, seed=seed, samples=samples, confidence=confidence, metrics=metrics)
     tables = _lay_out(comparison, papers, placements, orders, list(models))

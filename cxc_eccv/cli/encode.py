@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, add_encoding_options, split_name
+from cxc_eccv.cli.choices import add_encoding_options, open_library, split_name
 from cxc_eccv.cli.extras import load_given_model
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
@@ -63,8 +63,6 @@ def encode(
     ] = None,
     top_k: Annotated[int, typer.Option(help="Items per query to rank anew.")] = 20,
     max_pairs: Annotated[int, typer.Option(help="Most pairs that a cross-encoder scores.")] = 10_000_000,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
     **_encoding: Any,  # noqa: ANN401 - of many types
 ) -> None:
     """Encode a split's images and captions; a model that scores pairs gives scores, or ranks the top items anew.
@@ -90,8 +88,6 @@ def encode(
       torchrun --nproc-per-node 4 --no-python cxc-eccv encode
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
-    from cxc_eccv.sources.library import Library
-
     refuse_unwritable(output, file=True)
     for option, value in {"only": only, "captions": captions, "rerank": rerank}.items():
         if config is not None and value is not None:
@@ -101,7 +97,7 @@ def encode(
             raise InvalidOption(f"--{option} is for --config; name the config")
     loaded, options = load_given_model(model, context.params)
     _refuse_of_other_models(loaded, options["central_crop"], score, rerank)
-    library, split = Library(data_dir, allow_modified=allow_modified), split_name(split)
+    library, split = open_library(), split_name(split)
     if config is not None:
         options |= {"built": built, "tagger": tagger, "images": images}
         wrote = _encode_config(loaded, config, library, split, beside, output, options)

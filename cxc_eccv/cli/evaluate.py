@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import (
-    AllowModified,
-    DataDir,
-    Labels,
-    SkipBadImages,
-    add_encoding_options,
-    names,
-    split_name,
-)
+from cxc_eccv.cli.choices import Labels, SkipBadImages, add_encoding_options, names, open_library, split_name
 from cxc_eccv.cli.extras import ENCODING, LOADING, load_given_model
 from cxc_eccv.cli.output import check_output, deliver, say_kept
 from cxc_eccv.errors import InvalidOption
@@ -112,8 +104,6 @@ def evaluate(
         typer.Option(help="File (.npz, .safetensors) to keep its embeddings in. Default: one in the cache."),
     ] = None,
     skip_bad_images: SkipBadImages = False,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
     **_encoding: Any,  # noqa: ANN401 - of many types
 ) -> None:
     """Score a model of the split's images and captions, or its embeddings, scores or rankings of them.
@@ -145,14 +135,13 @@ def evaluate(
     from cxc_eccv.evaluation import evaluate as evaluate_run
     from cxc_eccv.report.folder import FILES
     from cxc_eccv.runs import load_run
-    from cxc_eccv.sources.library import Library
 
     _check_source(context, files, model)
     check_output(output, FILES)
     judge = policy(unjudged, images, device)
     looks = model is not None or getattr(judge, "images", None) is not None
     check_output(output, images=None if looks else images)
-    library = Library(data_dir, allow_modified=allow_modified, labels=labels or ())
+    library = open_library(labels=labels or ())
     options: dict[str, Any] = {
         "tasks": names(tasks) or "all",
         "metrics": names(metrics),

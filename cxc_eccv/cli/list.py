@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cxc_eccv.cli.choices import DataDir
+from cxc_eccv.cli.choices import DATA
 from cxc_eccv.terminal import Sheet, print_shown
 
 
-def list_all(data_dir: DataDir = None) -> None:
+def list_all() -> None:
     """List sources, configs, tasks and metrics with their state on this machine.
 
     Sources are `in mirror`, `present` (in the cache), `to download`, or `user-provided`.
@@ -20,6 +20,7 @@ def list_all(data_dir: DataDir = None) -> None:
     from cxc_eccv.registry import tasks as tasks_by_name
     from cxc_eccv.sources.download import catalog_of, state
 
+    data_dir = DATA.get().data_dir
     catalog = catalog_of(data_dir)
     sources = [[e.name, e.path, _size(e.size), state(e, data_dir)] for e in catalog.entries.values()]
     configs = [[c.name, ", ".join(c.splits), c.title] for c in dataset_configs().values()]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names
+from cxc_eccv.cli.choices import names, open_library
 from cxc_eccv.cli.extras import needs_train_extra, register_models
 from cxc_eccv.cli.output import check_output, say_written
 from cxc_eccv.discovery import study_modules
@@ -39,8 +39,6 @@ def sts(
     batch_size: Annotated[int, typer.Option(help="Texts at once.")] = 64,
     device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.")] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Correlate the similarities of a text encoder with human scores on SemEval STS, the STS Benchmark and SICK.
 
@@ -52,14 +50,13 @@ def sts(
       cxc-eccv sts --baseline bow
       cxc-eccv sts --baseline word_vectors --vectors glove.840B.300d.txt
     """
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.sts.tasks import task_names
 
     check_output(output)
     wanted = task_names(names(tasks))  # an unknown task is refused before a model is loaded
     if (model is None) == (baseline is None) or (vectors is not None and baseline is None):
         raise InvalidOption("give either --model, or --baseline bow or word_vectors, the latter with --vectors")
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     if model is None:
         report = _evaluate_baseline(str(baseline), library, wanted, vectors)
     else:

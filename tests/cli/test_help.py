@@ -56,6 +56,18 @@ def test_examples_stand_as_they_are_typed(command, helped):
     assert any(" ".join(["cxc-eccv", *command]) in line for line in examples)
 
 
+@pytest.mark.parametrize("command", [(), ("evaluate",), ("annotate", "undo")], ids=" ".join)
+def test_h_is_short_for_help(command, helped, run):
+    status, out, _ = run(*command, "-h")
+    assert (status, out) == (0, helped(main, "cxc-eccv", *command))
+
+
+@pytest.mark.parametrize(("command", "reads"), [("evaluate", True), ("report", False)])
+def test_the_options_of_the_program_are_explained_once(command, reads, helped):
+    assert helped(main, "cxc-eccv").count("--data-dir") == 1
+    assert ("Options of every command: --data-dir, --allow-modified" in helped(main, "cxc-eccv", command)) == reads
+
+
 @pytest.mark.parametrize(("code", "status"), [(None, 0), (3, 3), (True, 1), ("no such thing", 1), (["a"], 1)])
 def test_a_script_may_end_with_a_message(code, status, monkeypatch, capsys):
     def end(*arguments, **options):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, Labels, names, split_name
+from cxc_eccv.cli.choices import Labels, names, open_library, split_name
 from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.terminal import print_shown, say
@@ -62,8 +62,6 @@ def labels(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind intervals.")] = 0,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Say what sets of labels are worth: how many positives they have, how right and how complete they are.
 
@@ -80,7 +78,6 @@ def labels(
       cxc-eccv labels clip.npz vilt.npz pcme.npz --project doubts --output worth
       cxc-eccv labels --preferences choices.csv
     """
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.annotation.project import Project
     from cxc_eccv.studies.annotation.worth.appraisal import appraise
     from cxc_eccv.studies.annotation.worth.preferences import rate_preferences, read_preferences
@@ -91,7 +88,7 @@ def labels(
     options: dict[str, Any] = {"seed": seed, "confidence": confidence}
     rated = () if preferences is None else rate_preferences(*read_preferences(preferences), **options)
     files_of_labels = [*(labels or ()), *([] if project is None else [project])]
-    library = Library(data_dir, allow_modified=allow_modified, labels=files_of_labels)
+    library = open_library(labels=files_of_labels)
     found = appraise(
         library,
         split_name(split),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, split_name
+from cxc_eccv.cli.choices import open_library, split_name
 from cxc_eccv.cli.output import check_output, deliver
 
 
@@ -22,8 +22,6 @@ def baseline(
         float | None, typer.Option(help="image_features: share of an image's area to keep; the CxC paper's is 0.875.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="random: seed of the vectors. Default: 0.")] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
     output: Annotated[Path | None, typer.Option(help="Folder for report.json and its pages.")] = None,
 ) -> None:
     """Score a baseline that needs no training.
@@ -40,12 +38,11 @@ def baseline(
       cxc-eccv baseline image_features --model google/vit-base-patch16-224 --images val2014
     """
     from cxc_eccv.report.folder import FILES
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
 
     check_output(output, FILES)
     score = baseline_named(name)
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     inputs = Inputs(vectors, features, model, images, central_crop, seed)
     report, run = score(library, split_name(split), inputs)
     deliver(report, output, run, library)

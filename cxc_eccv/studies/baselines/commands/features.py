@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, SkipBadImages, names
+from cxc_eccv.cli.choices import SkipBadImages, names, open_library
 from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.extras import needs_train_extra, register_models
 from cxc_eccv.errors import InvalidOption
@@ -27,8 +27,6 @@ def features(
     device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.")] = None,
     skip_bad_images: SkipBadImages = False,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Extract image features for the character GRU: the mean over ten crops of what an image model pools last.
 
@@ -44,7 +42,7 @@ def features(
 
     register_models()
     crops = TenCrops(shorter_side, crop_size)
-    files = _find_files(names(parts) or [], images, data_dir, allow_modified)
+    files = _find_files(names(parts) or [], images)
     run = encode(
         load_model(model, device=device, dtype=dtype),
         images=files,
@@ -56,13 +54,12 @@ def features(
     say_once(f"wrote {output}: {0 if run.images is None else len(run.images.ids)} images")
 
 
-def _find_files(parts: list[str], folder: Path, data_dir: str | None, allow_modified: bool) -> list[tuple[int, Path]]:
+def _find_files(parts: list[str], folder: Path) -> list[tuple[int, Path]]:
     """A file that is not there keeps its name, for the message."""
     from cxc_eccv.builders.images import ImageFolder
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.baselines.caption_groups import part_images
 
-    library, found, files = Library(data_dir, allow_modified=allow_modified), ImageFolder(folder), {}
+    library, found, files = open_library(), ImageFolder(folder), {}
     for (collection, number), name in part_images(library, parts).items():
         if number in files:
             raise InvalidOption(

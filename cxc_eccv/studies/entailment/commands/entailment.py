@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, BatchSize, DataDir, Dtype, names, split_name
+from cxc_eccv.cli.choices import BatchSize, Dtype, names, open_library, split_name
 from cxc_eccv.cli.extras import needs_train_extra
-from cxc_eccv.cli.help import Command
+from cxc_eccv.cli.help import Command, DataCommand
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
@@ -29,8 +29,8 @@ entailment = typer.Typer(
 )
 
 
-@entailment.command("data", cls=Command)
-def data(data_dir: DataDir = None, allow_modified: AllowModified = False) -> None:
+@entailment.command("data", cls=DataCommand)
+def data() -> None:
     """Count the labelled pairs at hand that a classifier can be trained on, beside the paper's Table 2.
 
     The last number is of pairs that hold no image, caption or words of a test split: what training takes unless it is
@@ -40,15 +40,14 @@ def data(data_dir: DataDir = None, allow_modified: AllowModified = False) -> Non
       cxc-eccv entailment data
       cxc-eccv entailment data --data-dir sample
     """
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.entailment.training_data import count_corpora, table_of_counts
     from cxc_eccv.tables import tables_to_console
 
-    library = Library(data_dir, offline=True, allow_modified=allow_modified)
+    library = open_library(offline=True)
     print_shown(tables_to_console([table_of_counts(library, count_corpora(library))]))
 
 
-@entailment.command("score", cls=Command)
+@entailment.command("score", cls=DataCommand)
 def score(
     pairs: Annotated[
         str, typer.Argument(help="Labelled pairs: a file (.parquet, .csv, .jsonl), or a part such as cxc/test.")
@@ -75,8 +74,6 @@ def score(
     batch_size: BatchSize = 64,
     device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
     dtype: Dtype = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Measure a classifier on labelled pairs, and say what it was trained on.
 
@@ -90,7 +87,6 @@ def score(
       cxc-eccv entailment score cxc/test --scores report/probabilities.parquet
     """
     from cxc_eccv.cli.output import COMMAND, check_output
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.entailment.measures import check_precision, check_threshold
     from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
     from cxc_eccv.tables import tables_to_console
@@ -107,7 +103,7 @@ def score(
         check_threshold(threshold)
     if precision is not None:
         check_precision(precision)
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     if scores is not None:
         labelled, said, facts = _read_scores(scores, pairs, library, images, name)
     else:
@@ -200,7 +196,7 @@ def mean(
     say_written([] if output is None else [output])
 
 
-@entailment.command("export", cls=Command)
+@entailment.command("export", cls=DataCommand)
 def export(
     runs: Annotated[
         list[Path], typer.Argument(help="A file of embeddings, scores or rankings (image to text) for each model.")
@@ -218,8 +214,6 @@ def export(
     models: Annotated[
         list[str] | None, typer.Option("--names", help="Models' names. Default: what the files say, or their names.")
     ] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Write the top captions of some images for people to judge: the first half of Entail@K judged by hand.
 
@@ -233,14 +227,13 @@ def export(
       --sample 20 --hide-known --output all_pairs
     """
     from cxc_eccv.runs import load_run
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.entailment.manual import export_pairs
 
     loaded = [load_run(path) for path in runs]
     titles = names(models) or [run.model or path.name for run, path in zip(loaded, runs, strict=True)]
     if len(titles) != len(loaded) or len(set(titles)) < len(titles):
         raise InvalidOption(f"{len(loaded)} runs need as many different names, not {', '.join(titles)}: give --names")
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     written = export_pairs(
         dict(zip(titles, loaded, strict=True)),
         output,
@@ -257,7 +250,7 @@ def export(
     say(f"when people have answered, put their files into {output}: cxc-eccv entailment manual {output}/ANSWERS")
 
 
-@entailment.command("manual", cls=Command)
+@entailment.command("manual", cls=DataCommand)
 def manual(
     answers: Annotated[list[Path], typer.Argument(help="Answered files, in the folder that entailment export wrote.")],
     form: AnswerForm = None,
@@ -267,8 +260,6 @@ def manual(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Score the exported models by what people answered: Entail@K judged by hand, the paper's E@M.
 
@@ -280,7 +271,6 @@ def manual(
       cxc-eccv entailment manual asked/ann.csv --output manual.json
       --labels entailment_test.jsonl
     """
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.entailment.manual import score_answers
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.writing import refuse_unwritable
@@ -288,7 +278,7 @@ def manual(
     for path in (output, labels):
         if path is not None:
             refuse_unwritable(path, file=True)
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     scores = score_answers(answers, form=form, data_dir=library, seed=seed, confidence=confidence)
     written = [scores.save(output)] if output is not None else []
     written += [scores.save_labels(labels)] if labels is not None else []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, BatchSize, DataDir, Dtype, split_name
+from cxc_eccv.cli.choices import BatchSize, Dtype, open_library, split_name
 from cxc_eccv.cli.encode import say_once
 from cxc_eccv.cli.extras import needs_train_extra, register_models
 from cxc_eccv.errors import InvalidOption
@@ -65,8 +65,6 @@ def mine(
     device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
     dtype: Dtype = None,
     restval_in_train: Annotated[bool, typer.Option("--restval-in-train", help="Fold restval into train.")] = False,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Find captions of other images that describe an image too: a retriever proposes them, a classifier decides.
 
@@ -85,12 +83,11 @@ def mine(
       --classifier classifier --images train2014 --threshold 0.9
       --output weak.parquet
     """
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.types import check_whole
 
     if (retriever is None) == (model is None):
         raise InvalidOption("name the retriever's file, or a model to encode first (--model): one of the two")
-    library = Library(data_dir, allow_modified=allow_modified, restval_in_train=restval_in_train)
+    library = open_library(restval_in_train=restval_in_train)
     with needs_train_extra():
         from cxc_eccv.studies.entailment.scoring import announce, load_classifier
     from cxc_eccv.runs import load_run

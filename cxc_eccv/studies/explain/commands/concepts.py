@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, concept_source, split_name
+from cxc_eccv.cli.choices import concept_source, open_library, split_name
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import Sheet, print_shown
 
@@ -30,8 +30,6 @@ def concepts(
         Path | None, typer.Option(help="Visual Genome's objects.json, of any release; with --image-data.")
     ] = None,
     image_data: Annotated[Path | None, typer.Option(help="Visual Genome's image_data.json; with --objects.")] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Show what images show, in WordNet's synsets.
 
@@ -43,10 +41,9 @@ def concepts(
       cxc-eccv concepts --instances instances_val2014.json --image 391895
       cxc-eccv concepts --source visual-genome --split val
     """
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.explain.concepts import load_concepts
 
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     files = {"instances": instances, "objects": objects, "image_data": image_data}
     image_concepts = load_concepts(library, split_name(split), concept_source(source), **files)
     if image is not None and image not in library.karpathy(image_concepts.split).image_ids:

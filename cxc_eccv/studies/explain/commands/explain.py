@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, concept_source, names, split_name
+from cxc_eccv.cli.choices import Thumbnails, concept_source, names, open_library, split_name
 from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.errors import InvalidOption
@@ -64,8 +64,6 @@ def explain(
         int, typer.Option(help="Seed of the bootstrap behind intervals, and of the failures the page draws.")
     ] = 0,
     images: Thumbnails = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Say what failed queries retrieved instead: which concepts of the right image, how many, how large.
 
@@ -91,7 +89,6 @@ def explain(
       cxc-eccv explain clip.npz --adversarial altered.npz --output explained
     """
     from cxc_eccv.runs import load_embeddings
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.sources.wordnet import load_wordnet
     from cxc_eccv.studies.explain.concepts import load_concepts
     from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run
@@ -104,7 +101,7 @@ def explain(
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
     check_whole("seed", seed, 0)
     source = concept_source(concepts)
-    library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
+    library, wanted = open_library(), split_name(split)
     runs, asked = load_runs(files, direction, name), names(directions)
     selections = check_runs(runs, library, wanted, directions=asked, similarity=similarity)
     baseline = next(iter(runs.values()))

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir
-from cxc_eccv.cli.help import Command
+from cxc_eccv.cli.choices import open_library
+from cxc_eccv.cli.help import DataCommand
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
@@ -16,7 +16,7 @@ from cxc_eccv.terminal import print_shown, say
 failures = typer.Typer(no_args_is_help=True, help="Have people rate failures. Which of CA, NCS, CE and SD agrees?")
 
 
-@failures.command("export", cls=Command)
+@failures.command("export", cls=DataCommand)
 def export(
     explained: Annotated[Path, typer.Argument(help="Folder that explain --output wrote.")],
     output: Annotated[Path, typer.Option(help="Folder to write to; other files in it stay.")],
@@ -24,8 +24,6 @@ def export(
     images: QuestionImages = "coco",
     sample: Annotated[int, typer.Option(help="Failures, drawn at random.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Write failures for people to rate: the query, the right image and the retrieved one, as a page or for a tool.
 
@@ -38,17 +36,16 @@ def export(
       cxc-eccv failures export explained --format csv --output asked
       --sample 20
     """
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.explain.ratings import export_failures, read_failures
 
     table, split = read_failures(explained)
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     options: dict[str, Any] = {"form": form, "images": images, "sample": sample, "seed": seed}
     say_written(export_failures(table, output, library, split, **options))
     say(f"when people have answered: cxc-eccv failures ratings ANSWERS --explained {explained}")
 
 
-@failures.command("ratings", cls=Command)
+@failures.command("ratings", cls=DataCommand)
 def ratings(
     files: Annotated[list[Path], typer.Argument(help="Answered files of failures export: all of them together.")],
     explained: Annotated[Path, typer.Option(help="Folder of the failures that were exported.")],
@@ -56,8 +53,6 @@ def ratings(
     output: Annotated[Path | None, typer.Option(help="File (.json) to keep the numbers in.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Count what people marked, and say which of CA, NCS, CE and SD agrees with their ratings.
 
@@ -71,7 +66,6 @@ def ratings(
       --output ratings.json
     """
     from cxc_eccv.evaluation.report import provenance_of
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.sources.reading import sha256_of
     from cxc_eccv.studies.explain.ratings import read_failures, read_ratings, report_ratings
     from cxc_eccv.tables import tables_to_console
@@ -80,7 +74,7 @@ def ratings(
     if output is not None:
         refuse_unwritable(output, file=True)
     table, split = read_failures(explained)
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     rated = read_ratings(files, table, library, split, form)
     hashes = {path.name: sha256_of(path) for path in (*files, explained / "failures.parquet")}
     facts = provenance_of(library, split=split, files=hashes)

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from cxc_eccv.cli.choices import (
-    AllowModified,
     BatchSize,
     CaptionPrompt,
-    DataDir,
     Dtype,
     Lowercase,
     Pooling,
     Processor,
     Revision,
     TrustRemoteCode,
+    open_library,
     split_name,
 )
 from cxc_eccv.cli.extras import needs_train_extra, register_models
@@ -92,8 +91,6 @@ def query_corpus(
     device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
     dtype: Dtype = None,
     lowercase: Lowercase = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Search for an image by one of its captions, among images that stand for their other captions.
 
@@ -115,7 +112,6 @@ def query_corpus(
     """
     import numpy as np
 
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus, take_rows
     from cxc_eccv.tables import tables_to_console
 
@@ -123,7 +119,7 @@ def query_corpus(
     check_output(output)
     if normalise and (summarizer or summaries):
         raise InvalidOption("--normalise is for the mean of vectors; a summary has one vector, leave it out")
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     of_split = {} if split is None else {"split": split_name(split)}
     captions = collect_captions(library, collection, of_split.get("split"))
     corpus = None

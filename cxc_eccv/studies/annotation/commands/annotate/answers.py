@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names
+from cxc_eccv.cli.choices import names
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.commands.annotate.telling import (
@@ -51,8 +51,6 @@ def export(
         typer.Option(help="Folder with words of your own: instructions.md, examples.md, consent.md, texts.json."),
     ] = None,
     practice: Annotated[int, typer.Option(help="Of html: so many questions to practise on come first.")] = 0,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Write questions as a page, or for an annotation tool. Nothing in them tells the known pairs.
 
@@ -70,7 +68,7 @@ def export(
     from cxc_eccv.studies.asking.quality.sheets import REJECTED
 
     own_format = find_format(form)
-    project = open_project(folder, data_dir, allow_modified=allow_modified)
+    project = open_project(folder)
     asked, workers = project.round(number), names(people)
     known = range(len(project.questions())) if number is None else asked.numbers
     if sheets == "open":
@@ -94,7 +92,7 @@ def export(
                 say(f"{worker}: {count_nouns(len(own), 'sheet')}, {name_some(own)}")
     rounds = [str(own.number) for own in project.rounds if set(own.numbers) & set(chosen)]
     say(f"round {', '.join(rounds)}, {count_nouns(len(chosen), 'sheet')}: {own_format.exported}")
-    say_next(data_dir, "import", folder, "ANSWERS")
+    say_next("import", folder, "ANSWERS")
 
 
 def import_answers(
@@ -104,8 +102,6 @@ def import_answers(
     replace: Annotated[
         bool, typer.Option("--replace", help="Let these answers count in the place of other ones of the same people.")
     ] = False,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Take in whole sheets that people answered; or, where any line is not in order, nothing.
 
@@ -120,7 +116,7 @@ def import_answers(
     """
     from cxc_eccv.sources.reading import shown
 
-    project = open_project(folder, data_dir, allow_modified=allow_modified)
+    project = open_project(folder)
     done = project.add_answers(files, form, replace=replace)
     if done.added or done.changed:
         changed = f", {count_nouns(len(done.changed), 'answer')} changed" if done.changed else ""
@@ -133,8 +129,8 @@ def import_answers(
     for own in done.unfinished:
         say(f"not taken yet: sheet {own.sheet} of {own.worker}, {own.answered} of {own.questions} answered")
     if done.added or done.changed:
-        say_next(data_dir, "undo", folder)
-    say_status(done.project, data_dir)
+        say_next("undo", folder)
+    say_status(done.project)
 
 
 def _show_answer(row: Any) -> str:  # noqa: ANN401 - a row of answers
@@ -145,8 +141,6 @@ def _show_answer(row: Any) -> str:  # noqa: ANN401 - a row of answers
 def undo(
     folder: Folder,
     number: Annotated[int | None, typer.Argument(help="Number of the import. Default: the last.")] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Take the answers of an import away again; answers that it replaced count as before.
 
@@ -154,11 +148,11 @@ def undo(
       cxc-eccv annotate undo doubts
       cxc-eccv annotate undo doubts 3
     """
-    done = open_project(folder, data_dir, allow_modified=allow_modified).undo(number)
+    done = open_project(folder).undo(number)
     say(f"import {done.number} is undone: {count_nouns(done.removed, 'answer')} taken away")
     for sheet, worker in done.dropped:
         say(f"the decision about sheet {sheet} of {worker} went with its answers")
-    say_status(done.project, data_dir)
+    say_status(done.project)
 
 
 def check(
@@ -185,8 +179,6 @@ def check(
         bool | None,
         typer.Option("--straight/--no-straight", help="Hold back sheets with the same answer to all candidates."),
     ] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Say which sheets count, after somebody has looked at their answers; without an option list those to look at.
 
@@ -212,7 +204,7 @@ def check(
     people += [(identify_worker(name), False) for name in reject_worker or ()]
     if len(dict(given)) < len(given) or len(dict(people)) < len(people):
         raise InvalidOption("a sheet or a worker is named twice; decide once about each")
-    project = open_project(folder, data_dir, allow_modified=allow_modified)
+    project = open_project(folder)
     decided, workers = dict(given), dict(people)
     settings = {"least_seconds": least_seconds, "least_accuracy": least_accuracy, "straight": straight}
     if decided or workers or any(value is not None for value in settings.values()):
@@ -221,7 +213,7 @@ def check(
     report = report_project(project)
     if report.to_check:
         print_shown(tables_to_console([report.doubt_table()]))
-    say_status(project, data_dir)
+    say_status(project)
 
 
 def _say_decided(project: Project, changed: Any) -> None:  # noqa: ANN401 - pairs of SheetQuality

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, names
+from cxc_eccv.cli.choices import DATA, Thumbnails, names
 from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.studies.annotation.commands.annotate.telling import (
     Folder,
-    data_option,
     name_some,
     open_project,
     say_next,
@@ -42,8 +41,6 @@ def merge(
         str | None, typer.Option("--license", help="Of the labels, as the Hub calls it: cc-by-4.0, for example.")
     ] = None,
     citation: Annotated[Path | None, typer.Option(help="Of the labels, for the card: a file with its BibTeX.")] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Make labels of the answers: labels.parquet, a source like the official ones, and README.md, its card.
 
@@ -59,7 +56,7 @@ def merge(
     from cxc_eccv.sources.reading import read_text
     from cxc_eccv.studies.annotation.project import CARD, LABELS, compare_labels
 
-    project = open_project(folder, data_dir, allow_modified=allow_modified)
+    project = open_project(folder)
     if project.scheme.sides != ("image", "caption"):
         say_written([project.write_ratings(least_answers=least_answers)])
         return
@@ -84,8 +81,8 @@ def merge(
     command += ["--sources", ",".join([*judging, labels.name])]
     if labels.split != "test":
         command += ["--split", labels.split]
-    say(f"use them: {shlex.join(command + data_option(data_dir))}")
-    say_next(data_dir, "report", folder, "MODEL")
+    say(f"use them: {shlex.join(command + DATA.get().to_arguments())}")
+    say_next("report", folder, "MODEL")
 
 
 def _say_compared(labels: LabelFile, compared: Table) -> None:
@@ -137,8 +134,6 @@ def report(
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     images: Thumbnails = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Say how good the answers are, what people said of each model's pairs, and what the labels change for models.
 
@@ -161,7 +156,7 @@ def report(
 
     check_output(output, images=images)
     merged = (folder / LABELS).is_file()
-    project = open_project(folder, data_dir, [str(folder / LABELS)] if merged else [], allow_modified=allow_modified)
+    project = open_project(folder, [str(folder / LABELS)] if merged else [])
     changes: Any = None
     if models and merged:
         runs = load_runs(models, direction, model_name, "--model-name")

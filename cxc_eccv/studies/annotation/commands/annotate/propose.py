@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, Labels, names, split_name
+from cxc_eccv.cli.choices import Labels, names, open_library, split_name
 from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.commands.annotate.telling import count_nouns, say_export
@@ -82,8 +82,6 @@ def propose(
     leave_open: Annotated[
         bool, typer.Option("--leave-open", help="Go on although sheets of the last round have no answer.")
     ] = False,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
     """Propose pairs to ask people about, in sheets with known pairs among them: the first round, or the next.
 
@@ -98,10 +96,9 @@ def propose(
       cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
     """
     from cxc_eccv.cli.user_tables import policy, read_probabilities
-    from cxc_eccv.sources.library import Library
 
     runs = load_runs(models or (), direction, model_name, "--model-name")
-    library = Library(data_dir, allow_modified=allow_modified, labels=labels or ())
+    library = open_library(labels=labels or ())
     given = {"name": name, "scheme": scheme, "split": None if split is None else split_name(split), "seed": seed}
     project = _open_or_create(folder, library, {key: value for key, value in given.items() if value is not None})
     options: dict[str, Any] = {
@@ -128,7 +125,7 @@ def propose(
         if last.known.num_rows or not ask_known:
             known = f"{last.known.num_rows:,} further pairs were proposed and are known to match"
             say(f"{known}; nobody is asked about them")
-    say_export(after, data_dir)
+    say_export(after)
 
 
 def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Project:
