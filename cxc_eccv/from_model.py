@@ -155,14 +155,13 @@ def encode_sentences(
     split: str = "test",
     *,
     built: str | Path | None = None,
-    tagger: str | None = None,
     images: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - those of encode_once
 ) -> EmbeddingsRun:
     """What a model makes of the sentences of a dataset config, and of its images in a folder, as ``further`` of a run.
 
-    The rows are made of the raw files, with the spaCy pipeline ``tagger``, or read from the folder ``built``. Equal
-    sentences are encoded once, and vectors are kept as by :func:`evaluate_model`.
+    The rows are made of the raw files, or read from the folder ``built``. Equal sentences are encoded once, and vectors
+    are kept as by :func:`evaluate_model`.
     """
     from cxc_eccv.builders.config import select_configs
     from cxc_eccv.encoding import encode_once
@@ -178,7 +177,7 @@ def encode_sentences(
     if images is not None and not (sentences.image_files and "images" in loaded.sides):
         why = f"{loaded.name} encodes texts alone" if sentences.image_files else f"{config.name} has captions alone"
         raise InvalidOption(f"--images: {why}; leave it out")
-    rows = _rows_of(config, library, split, built, tagger)
+    rows = _rows_of(config, library, split, built)
     texts = [text for column in sentences.texts.values() for text in rows[column].to_pylist()]
     numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     items: dict[str, Any] = {"captions": [(number, text) for text, number in numbers.items()]}
@@ -232,18 +231,14 @@ def _width_of(run: EmbeddingsRun) -> int | None:
     return vectors[0].shape[1] if vectors else None
 
 
-def _rows_of(
-    config: DatasetConfig, library: Library, split: str, built: str | Path | None, tagger: str | None
-) -> pa.Table:
+def _rows_of(config: DatasetConfig, library: Library, split: str, built: str | Path | None) -> pa.Table:
     """The rows of a config and split, made of the raw files, or as a built folder has them; at least one."""
     from cxc_eccv.builders.config import BuildOptions
 
     if split not in config.splits:
         raise UnknownName(f"split of {config.name}", split, config.splits)
-    if built is not None and tagger is not None:
-        raise InvalidOption(f"--tagger {tagger}: {built} holds rows that are made already; leave it out, or --built")
     if built is None:
-        table = config.rows(library, split, BuildOptions() if tagger is None else BuildOptions(tagger=tagger)).table
+        table = config.rows(library, split, BuildOptions()).table
     else:
         files = sorted(Path(built, config.name).glob(f"{split}-*-of-*.parquet"))
         if not files:

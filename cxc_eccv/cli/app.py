@@ -50,8 +50,8 @@ app.command(cls=Command)(demo)
 app.command("list", cls=DataCommand)(list_all)
 for command in (evaluate, encode, compare, sts, build):
     app.command(cls=DataCommand)(command)
-for command in (report, submit, push):
-    app.command(cls=Command)(command)
+for reader in (report, submit, push):
+    app.command(cls=Command)(reader)
 
 
 def _add_commands(added: typer.Typer) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import add_encoding_options, open_library, split_name
-from cxc_eccv.cli.extras import load_given_model
+from cxc_eccv.cli.choices import BatchSize, Device, Dtype, SkipBadImages, open_library, split_name
+from cxc_eccv.cli.extras import load_named_model
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import refuse_unwritable
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from cxc_eccv.sources.library import Library
 
 
-@add_encoding_options(after="beside")
 def encode(
-    context: typer.Context,
     model: Annotated[
         str,
         typer.Option(help="Hugging Face id, folder of a saved model, or open_clip:NAME/TAG, open_clip:NAME=FILE."),
@@ -30,45 +28,62 @@ def encode(
         Path, typer.Option(help="Embeddings (.npz, .safetensors), scores (.npz), or re-ranked lists (.parquet).")
     ],
     images: Annotated[
-        Path | None, typer.Option(help="Folder with the image files, at any depth; text models need none.")
+        Path | None, typer.Option(help="Folder with the images, at any depth; text models need none.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="What the model is called in reports. Default: its id, or its folder's name.")
+        str | None, typer.Option(help="Name of the model in reports. Default: its id, or its folder's name.")
     ] = None,
     split: Annotated[str, typer.Option(help="train, restval, val or test.")] = "test",
     only: Annotated[str | None, typer.Option(help="Encode one side of a dual encoder: images or captions.")] = None,
     captions: Annotated[
         Path | None,
-        typer.Option(help="Captions in place of the split's: .csv, .jsonl or .parquet with caption_id and text."),
+        typer.Option(help="File (.csv, .jsonl, .parquet) with caption_id and text, instead of the split's captions."),
     ] = None,
     config: Annotated[
         str | None,
-        typer.Option(help="In place of a split, the sentences of a dataset config: adversarial, rococo, sugarcrepe."),
+        typer.Option(help="Encode the sentences of a dataset config: adversarial, rococo or sugarcrepe."),
     ] = None,
     built: Annotated[
-        Path | None, typer.Option(help="Folder of cxc-eccv build, to take the rows of --config from it.")
-    ] = None,
-    tagger: Annotated[
-        str | None, typer.Option(help="spaCy pipeline for --config adversarial. Default: en_core_web_sm.")
+        Path | None, typer.Option(help="Folder of cxc-eccv build to read the rows of --config from.")
     ] = None,
     beside: Annotated[
         Path | None,
-        typer.Option(help="Embeddings by the same model, to write those of --config beside them into one file."),
+        typer.Option(help="Embeddings by the same model; the output holds them and those of --config."),
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Commit, tag or branch of a Hugging Face id. Default: the newest.")
+    ] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run the Python code that comes with the model.")
+    ] = False,
+    caption_prompt: Annotated[
+        str | None,
+        typer.Option(help="Text around every caption, which replaces {}; or a saved sentence-transformers prompt."),
+    ] = None,
+    image_prompt: Annotated[
+        str | None, typer.Option(help="Text beside every image, for sentence-transformers models that read one.")
+    ] = None,
+    pooling: Annotated[str, typer.Option(help="Vector of a plain text model: mean or cls.")] = "mean",
+    central_crop: Annotated[
+        float | None, typer.Option(help="Share of an image's area to keep, at its centre (0.875 in the CxC paper).")
     ] = None,
     score: Annotated[
-        str, typer.Option(help="Of a cross-encoder: itm; of BLIP and BLIP-2 also itc, or itm+itc as their authors.")
+        str, typer.Option(help="Score of a cross-encoder: itm; of BLIP and BLIP-2 also itc or itm+itc.")
     ] = "itm",
     rerank: Annotated[
-        Path | None, typer.Option(help="Embeddings or scores, whose top items a cross-encoder ranks anew.")
+        Path | None, typer.Option(help="Embeddings or scores whose top items a cross-encoder ranks again.")
     ] = None,
-    top_k: Annotated[int, typer.Option(help="Items per query to rank anew.")] = 20,
+    top_k: Annotated[int, typer.Option(help="Items per query to rank again.")] = 20,
     max_pairs: Annotated[int, typer.Option(help="Most pairs that a cross-encoder scores.")] = 10_000_000,
-    **_encoding: Any,  # noqa: ANN401 - of many types
+    batch_size: BatchSize = 64,
+    device: Device = None,
+    dtype: Dtype = None,
+    skip_bad_images: SkipBadImages = False,
 ) -> None:
-    """Encode a split's images and captions; a model that scores pairs gives scores, or ranks the top items anew.
+    """Encode a split's images and captions with a model. A cross-encoder scores pairs, or ranks the top items again.
 
-    Or encode the sentences of a dataset config, such as altered captions, for a file of their own or beside a split's.
-    Killed, the same command goes on where it was. Under torchrun the processes share the work.
+    --config encodes the sentences of a dataset config, such as altered captions, instead. An interrupted command
+    continues where it stopped when you run it again. Under torchrun the processes share the work.
 
     Examples:
       cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014
@@ -91,23 +106,32 @@ def encode(
     refuse_unwritable(output, file=True)
     for option, value in {"only": only, "captions": captions, "rerank": rerank}.items():
         if config is not None and value is not None:
-            raise InvalidOption(f"--{option} is for a split's own items; leave it out, or --config")
-    for option, value in {"built": built, "beside": beside, "tagger": tagger}.items():
+            raise InvalidOption(f"--{option} is for the items of a split; leave it out, or --config")
+    for option, value in {"built": built, "beside": beside}.items():
         if config is None and value is not None:
             raise InvalidOption(f"--{option} is for --config; name the config")
-    loaded, options = load_given_model(model, context.params)
-    _refuse_of_other_models(loaded, options["central_crop"], score, rerank)
+    loaded = load_named_model(
+        model,
+        name=name,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        caption_prompt=caption_prompt,
+        image_prompt=image_prompt,
+        device=device,
+        dtype=dtype,
+    )
+    _refuse_of_other_models(loaded, central_crop, score, rerank)
+    options: dict[str, Any] = {"batch_size": batch_size, "skip_bad_images": skip_bad_images}
     library, split = open_library(), split_name(split)
     if config is not None:
-        options |= {"built": built, "tagger": tagger, "images": images}
+        options |= {"pooling": pooling, "central_crop": central_crop, "built": built, "images": images}
         wrote = _encode_config(loaded, config, library, split, beside, output, options)
     else:
         items = _find_items(loaded, only, images, captions, library, split) | {"output": output}
         if loaded.is_cross_encoder:
-            items |= {name: options[name] for name in ("batch_size", "skip_bad_images")}
-            wrote = _score(loaded, rerank, top_k, items | {"max_pairs": max_pairs, "score": score})
+            wrote = _score(loaded, rerank, top_k, options | items | {"max_pairs": max_pairs, "score": score})
         else:
-            wrote = _encode_items(loaded, options | items)
+            wrote = _encode_items(loaded, options | items | {"pooling": pooling, "central_crop": central_crop})
     say_once(f"wrote {output}: {wrote}")
 
 

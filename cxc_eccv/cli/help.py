@@ -50,8 +50,34 @@ USAGE_ERRORS: Any = typer.BadParameter.__bases__
 COLUMN = 30
 """Widest column of the options' names; the text of longer ones begins in the next line."""
 
-OPTION_GROUPS: dict[str, frozenset[str]] = {}
-"""Heading to the options below it, in every command: an option of one name does one thing."""
+OPTION_GROUPS = {
+    "Input": (
+        *("model", "classifier", "images", "captions", "config", "limit", "name", "similarity", "adversarial"),
+        *("revision", "trust_remote_code", "built", "beside", "summarizer", "summaries", "labelled"),
+        *("labelled_retriever", "project", "preferences"),
+    ),
+    "Encoding": (
+        *("only", "caption_prompt", "image_prompt", "pooling", "central_crop", "batch_size", "device", "dtype"),
+        "skip_bad_images",
+    ),
+    "Data": (
+        *("split", "collection", "labels", "sources", "verified", "queries", "allow_missing", "concepts"),
+        "annotations",
+    ),
+    "What to score": (
+        *("tasks", "metrics", "direction", "query_position", "normalize", "unjudged", "bounds", "bounds_depth"),
+        *("probabilities", "threshold", "precision", "share", "score", "rerank", "top_k", "max_pairs"),
+    ),
+    "What to ask": (
+        *("scheme", "strategy", "budget", "depth", "metric", "ask_known", "without_reasons", "leave_open", "size"),
+    ),
+    "Statistics": ("intervals", "confidence", "seed"),
+    "Output": ("output",),
+}
+"""Heading to the options below it, in every command that has many: an option of one name does one thing."""
+
+MANY = 11
+"""The help of a command with more options than these is grouped."""
 
 
 class Command(TyperCommand):
@@ -71,12 +97,14 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - classes of typer that are not public
         """Arguments, then the options group by group, one below the other in the same columns."""
-        records = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
+        records: dict[str, Any] = {one.name: one.get_help_record(ctx) for one in self.get_params(ctx) if not one.hidden}
         arguments = {parameter.name for parameter in self.params if parameter.param_type_name == "argument"}
         groups = {"Arguments": [records.pop(name) for name in [*records] if name in arguments]}
-        for title, names in OPTION_GROUPS.items():
-            groups[title] = [records.pop(name) for name in [*records] if name in names]
-        groups["Options"] = [record for name, record in records.items() if name not in DataOptions._fields]
+        own = [name for name in records if name not in DataOptions._fields]
+        for title, names in OPTION_GROUPS.items() if len(own) > MANY else ():
+            groups[title] = [records[name] for name in own if name in names]
+            own = [name for name in own if name not in names]
+        groups["Other options" if len(groups) > 1 else "Options"] = [records[name] for name in own]
         width = min(COLUMN, max(len(record[0]) for rows in groups.values() for record in rows))
         for title, rows in groups.items():
             if rows:
@@ -103,10 +131,12 @@ class DataCommand(Command):
         formatter.write_text(f"Options of every command: {options} (see cxc-eccv --help).")
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as of typer
-        """Run with the options behind the command's name, else those before it."""
-        before, behind = DATA.get(), DataOptions(*(ctx.params.pop(name) for name in DataOptions._fields))
-        data_dir = before.data_dir if behind.data_dir is None else behind.data_dir
-        DATA.set(DataOptions(data_dir, behind.allow_modified or before.allow_modified))
+        """Run with the options behind the command's name, else those before it, else those of a run.yaml."""
+        before, behind = DATA.get()._asdict(), {name: ctx.params.pop(name) for name in DataOptions._fields}
+        typed = {name for name in behind if ctx.get_parameter_source(name).name == "COMMANDLINE"}
+        DATA.set(
+            DataOptions(**{name: behind[name] if name in typed else before[name] or behind[name] for name in behind})
+        )
         return super().invoke(ctx)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,13 +59,28 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
         return _check_column(path, table, "label", LABELS)
     if value in UNJUDGED[:-1]:  # the last is said by naming the classifier, whose folder may be called so
         return value
-    if not (path.is_dir() or HUB_ID.fullmatch(value)):
-        others = f"a file of labels ({', '.join(SUFFIXES)})", "the folder or Hub id of a classifier of entailment"
-        raise UnknownName("policy for unjudged pairs", value, (*UNJUDGED[:-1], *others))
+    return _load_judge("policy for unjudged pairs", value, [*UNJUDGED[:-1], "a file of labels"], images, device)
+
+
+def probabilities_or_judge(value: str, images: Path | None = None) -> pa.Table | Unjudged:
+    """The probabilities of pairs in a file, or the judge that a folder or Hub id holds."""
+    path = Path(value)
+    if path.suffix in SUFFIXES:
+        return read_probabilities(path)
+    return _load_judge("source of probabilities", value, ["a file of probabilities"], images)
+
+
+def _load_judge(
+    kind: str, value: str, others: Sequence[str], images: Path | None, device: str | None = None
+) -> Unjudged:
+    if not (Path(value).is_dir() or HUB_ID.fullmatch(value)):
+        *names, file = others
+        files = f"{file} ({', '.join(SUFFIXES)})"
+        raise UnknownName(kind, value, (*names, files, "the folder or Hub id of a classifier of entailment"))
     for module in study_modules("judges"):
         judge: Unjudged = module.load_judge(value, images, device)
         return judge
-    raise InvalidOption(f"--unjudged {value}: no study is installed that can judge pairs")
+    raise InvalidOption(f"{value}: no study is installed that can judge pairs")
 
 
 def read_captions(path: Path) -> pa.Table:

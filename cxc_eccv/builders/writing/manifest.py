@@ -44,7 +44,7 @@ def replaceable_files(target: Path, *, overwrite: bool = False) -> set[str]:
         shown = ", ".join(foreign[:3]) + (" and others" if len(foreign) > 3 else "")
         raise InvalidOption(
             f"{target} is not a folder this command built: it holds {shown}. "
-            "Choose another output folder. A build with --overwrite (overwrite=True) removes every file in it."
+            "Choose another output folder, or empty this one. From Python, overwrite=True removes every file in it."
         )
     return set(_files(target))  # a manifest may name files elsewhere
 

@@ -161,11 +161,13 @@ class Project:
             _refuse_lost(folder, 0, unseal(folder / PROJECT, FACTS)["rounds"])
         if not NAME.fullmatch(name):
             raise InvalidOption(
-                f"name {name!r}: give one (--name) of small letters, digits and _ that begins with a letter"
+                f"name {name!r}: use small letters, digits and _, and begin with a letter. The command line names a "
+                "project after its folder; choose another folder"
             )
         if name in label_sources():
             raise InvalidOption(
-                f"name {name!r} is taken by a source, as are {', '.join(label_sources())}; choose another (--name)"
+                f"name {name!r} is taken by a source, as are {', '.join(label_sources())}. The command "
+                "line names a project after its folder; choose another folder"
             )
         able = {own.name: own for own in schemes().values() if own.in_projects}
         if scheme not in able:

@@ -83,7 +83,7 @@ class ImageConcepts:
         ids = [int(image_id) for image_id in image_ids]
         lacking = [image_id for image_id in dict.fromkeys(ids) if image_id not in self.images]
         if lacking:
-            remedy = "; name a file that has all: --instances instances_val2014.json" * self.source.startswith("COCO")
+            remedy = "; name a file that has all: --annotations instances_val2014.json" * self.source.startswith("COCO")
             raise DataError(
                 f"{self.source}: no annotations of {len(lacking):,} of the images, image {lacking[0]} among them. "
                 f"{len(self.images):,} of the {self.n_images:,} images of {self.split} have some; what others show is "

@@ -48,7 +48,7 @@ COUNTS = ("common_concepts", "truth_only_concepts", "retrieved_only_concepts", "
 NO_WORDS = "the queries are images, which mention nothing"
 NOT_COUNTED = (
     "say which concepts an image shows, not how many or how large; annotations with boxes do, such as "
-    "instances_val2014.json (--instances)"
+    "instances_val2014.json (--annotations)"
 )
 
 
@@ -275,11 +275,13 @@ class Paired:
         return self.key.endswith("failed_alone")
 
 
-def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0) -> list[Paired]:
+def compare_failures(
+    baseline: Explanation, model: Explanation, *, seed: int = 0, confidence: float = 0.95
+) -> list[Paired]:
     """Compare two models' failures over the queries that both were asked, which must be the same.
 
     A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
-    on no query that both fail. Intervals are 95% percentiles of a bootstrap over images.
+    on no query that both fail. Intervals are percentiles of a bootstrap over images.
     """
     if (baseline.split, baseline.provenance["concepts"]) != (model.split, model.provenance["concepts"]):
         raise InvalidOption(f"{baseline.model} and {model.model} are explained by different splits or concepts")
@@ -288,7 +290,7 @@ def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0
     draws, rows = Draws(seed), []
     for direction in (name for name in baseline.directions if name in model.directions):
         for name, values, images in _pair_up(baseline.directions[direction], model.directions[direction]):
-            low, high = interval(ClusterBootstrap(images, draws).means(values[:, None])[0], 0.95)
+            low, high = interval(ClusterBootstrap(images, draws).means(values[:, None])[0], confidence)
             sizes = values.size, int(np.unique(images).size)
             key, value = f"{direction}/{name}", float(values.mean())
             rows.append(Paired(model.model, baseline.model, key, value, low, high, *sizes))

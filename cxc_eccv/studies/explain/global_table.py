@@ -103,13 +103,15 @@ def explanations_to_json(
     paired: Sequence[Paired] = (),
     reranked: Reranking | None = None,
     command: str | None = None,
+    confidence: float = 0.95,
 ) -> str:
     """The text of ``explain.json``: the first model's numbers, further models under ``others``.
 
     How they differ from the first stands under ``paired``; numbers of altered queries among the first's, and with
-    intervals under ``adversarial``.
+    intervals under ``adversarial``. The confidence of the intervals stands in the provenance where it is not 95%.
     """
-    stamp = {"command": command} if command else {}
+    stamp: dict[str, Any] = {"command": command} if command else {}
+    stamp |= {"confidence": confidence} if confidence != 0.95 else {}
     first, *others = (
         {"model": model.model, **_entries(model), "provenance": {**model.provenance, **stamp}} for model in explanations
     )
@@ -197,13 +199,18 @@ SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
 """Section to its rows: title, name of the number, how it is shown."""
 
 SIDE_BY_SIDE = (
-    "Beside {first}: the numbers of a failure over the queries that both fail, the others over all queries; 95% "
-    "intervals of a bootstrap over images."
+    "Beside {first}: the numbers of a failure over the queries that both fail, the others over all queries; "
+    "{level:g}% intervals of a bootstrap over images."
 )
 
 
-def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = ()) -> list[Table]:
-    """Global table of one model, a column per direction; of several, a table per direction."""
+def make_tables(
+    explanations: Sequence[Explanation], paired: Sequence[Paired] = (), confidence: float = 0.95
+) -> list[Table]:
+    """Global table of one model, a column per direction; of several, a table per direction.
+
+    ``confidence`` is that of the intervals of ``paired``.
+    """
     first, *others = explanations
     corpus = first.provenance.get("run", {}).get("corpus")
     subtitle = f"{first.split} split, {first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
@@ -214,11 +221,12 @@ def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = 
         notes = _group({**first.skipped, **_reasons(summaries)})
         return [Table(header, rows, f"Failures of {first.model}", subtitle, notes)]
     directions = dict.fromkeys(name for model in explanations for name in model.directions)
-    return [_compare_models(direction, explanations, paired, subtitle) for direction in directions]
+    note = SIDE_BY_SIDE.format(first=first.model, level=100 * confidence)
+    return [_compare_models(direction, explanations, paired, subtitle, note) for direction in directions]
 
 
 def _compare_models(
-    direction: str, explanations: Sequence[Explanation], paired: Sequence[Paired], subtitle: str
+    direction: str, explanations: Sequence[Explanation], paired: Sequence[Paired], subtitle: str, note: str
 ) -> Table:
     first = explanations[0].model
     summaries = {
@@ -230,7 +238,7 @@ def _compare_models(
             pairs.setdefault(row.model, {})[row.key.removeprefix(f"{direction}/")] = row
     rows = _rows([summary.scores for summary in summaries.values()], list(pairs.values()))
     header = [("",), *((name,) for name in summaries), *((f"{name} minus {first}",) for name in pairs)]
-    notes = [SIDE_BY_SIDE.format(first=first)] if pairs else []
+    notes = [note] if pairs else []
     notes += _group({model.model: model.skipped[direction] for model in explanations if direction in model.skipped})
     notes += _group(_reasons(summaries))
     models = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))

@@ -116,8 +116,8 @@ Corpus = Callable[[Pairing], Embeddings]
 """One vector for every image that takes part, of its captions other than the query."""
 
 
-def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Corpus:
-    """Images as the mean of the vectors of their other captions, each brought to length 1 before with ``normalise``.
+def mean_corpus(vectors: NDArray[np.float32], *, normalize: bool = False) -> Corpus:
+    """Images as the mean of the vectors of their other captions, each brought to length 1 before with ``normalize``.
 
     The paper (section 3.2) averages what the model gives; for a model that gives unit vectors the two are the same.
     """
@@ -130,7 +130,7 @@ def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Cor
             for part in np.array_split(of_size, -(-of_size.size // AT_ONCE)):
                 rows = pairing.others[pairing.starts[part][:, None] + np.arange(size)]
                 captions = vectors[rows].astype(np.float64)
-                if normalise:
+                if normalize:
                     captions /= np.linalg.norm(captions, axis=2, keepdims=True)
                 # Sorted, so that images with the same captions in another order get the same vector, to the last bit.
                 means[part] = np.sort(captions, axis=1).mean(axis=1)
@@ -277,7 +277,7 @@ def evaluate_query_corpus(
     collection: str,
     query_position: int | str = 0,
     corpus: Corpus | None = None,
-    normalise: bool = False,
+    normalize: bool = False,
     confidence: float = 0.95,
     seed: int = 0,
     **facts: Any,  # noqa: ANN401 - recorded as they are
@@ -293,8 +293,8 @@ def evaluate_query_corpus(
     words = [" ".join(text.lower().split()) for text in captions["text"].to_pylist()]
     draws, ranked, tops = Draws(seed), [], []
     if corpus is None:
-        corpus = mean_corpus(vectors, normalise=normalise)
-        corpus_name = "the mean of their other captions" + (", each of length 1" if normalise else "")
+        corpus = mean_corpus(vectors, normalize=normalize)
+        corpus_name = "the mean of their other captions" + (", each of length 1" if normalize else "")
     else:
         corpus_name = "a summary of their other captions"
     for position in find_positions(query_position, owners):

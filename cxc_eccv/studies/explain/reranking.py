@@ -40,7 +40,6 @@ PREFIX, ENDS = "adversarial_", ("_ids", "_embeddings")
 ROUNDING = 1e-5
 """Vectors of length 1 whose distance is at most this are the same: batches differ in the last digits."""
 
-CONFIDENCE = 0.95
 LEVEL = 0.05
 TESTS = 3
 """Of a kind in one direction: ranks moved, the cosine to the own image, R@1 over all queries."""
@@ -164,6 +163,7 @@ def rerank(
     directions: Sequence[str] | None = None,
     similarity: str | None = None,
     seed: int = 0,
+    confidence: float = 0.95,
 ) -> Reranking:
     """Rank a model's altered queries where the originals were ranked, and say what changed.
 
@@ -175,11 +175,11 @@ def rerank(
     captions = library.captions(split)
     run, originals, queries, wanted = check_altered(run, altered, captions, directions)
     samples = enough_samples(TESTS * len(queries) * len(wanted), LEVEL)
-    tests, rows = PairedBootstrap(seed, samples), []
+    tests, rows = PairedBootstrap(seed, samples, confidence), []
     for direction in wanted:
         search = _Search(list(_galleries(direction, run, captions, originals.vectors, similarity)), originals)
         rows += [_move(direction, kind, search, of_kind, tests) for kind, of_kind in queries.items()]
-    facts = {"run": altered.facts(), "confidence": CONFIDENCE, "seed": seed, "samples": samples}
+    facts = {"run": altered.facts(), "confidence": confidence, "seed": seed, "samples": samples}
     return Reranking(_correct(rows), facts)
 
 
@@ -291,7 +291,7 @@ def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests
     if not apart.any():
         raise InvalidOption(
             f"adversarial {kind}: none of the altered queries has an image to search for in {direction}; leave that "
-            "direction out with --directions"
+            "direction out with --direction"
         )
     places = places[apart]
     ranks, cosines = search.measure(Embeddings(queries.ids[apart], queries.vectors[apart]))
@@ -325,6 +325,7 @@ class PairedBootstrap:
 
     seed: int
     samples: int
+    confidence: float = 0.95
 
     def compare(
         self, columns: Mapping[str, tuple[FloatArray, FloatArray]], images: IntArray, *, median: bool = False
@@ -342,7 +343,7 @@ class PairedBootstrap:
         changes = {}
         for (name, both), samples in zip(columns.items(), np.concatenate(batches, axis=1), strict=True):
             before, after = (float(np.median(values) if median else values.mean()) for values in both)
-            bounds = interval(samples, CONFIDENCE)
+            bounds = interval(samples, self.confidence)
             changes[name] = Change(before, after, after - before, *bounds, two_sided_p_value(samples))
         return changes
 
@@ -411,8 +412,9 @@ def reranking_tables(reranking: Reranking) -> list[Table]:
             ),
             Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], changes),
         ]
+    level = 100 * reranking.facts["confidence"]
     note = (
-        f"In brackets {100 * CONFIDENCE:g}% intervals, from a bootstrap over images; in bold what holds at "
+        f"In brackets {level:g}% intervals, from a bootstrap over images; in bold what holds at "
         f"{100 * LEVEL:g}% in a paired test, corrected for all {TESTS * len(reranking.rows)} tests (Holm)."
     )
     return [*tables[:-1], replace(tables[-1], notes=[note])]

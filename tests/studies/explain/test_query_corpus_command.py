@@ -111,7 +111,7 @@ def test_rankings_of_query_corpus_are_of_one_direction_and_corpus(tmp_path):
         (("FILE", "--query-position", "first"), "query position 'first': give a number from 0, or all"),
         (("FILE", "--split", "val"), "lacks 300 of 300 captions"),
         (("IMAGES",), "holds no captions; a query and what it searches are captions"),
-        (("--model", "bert", "--summarizer", "t5", "--normalise"), "--normalise is for the mean of vectors"),
+        (("--model", "bert", "--summarizer", "t5", "--normalize"), "--normalize is for the mean of vectors"),
     ],
 )
 def test_what_does_not_fit_is_one_message(words, message, search, file, tmp_path):

@@ -53,7 +53,7 @@ def say_status(project: Project) -> None:
         say_next("check", project.folder, "--accept", doubtful[0])
         unsure = next((own.worker for own in judged if own.unsure and own.verdict == BY_HAND), None)
         if unsure is not None:
-            say_next("check", project.folder, "--reject-worker", unsure)
+            say_next("check", project.folder, "--reject", unsure)
     if not judged:
         say_export(project)
     if counts[ACCEPTED]:

@@ -17,8 +17,7 @@ def choose(pool: Pool) -> Chosen:
     """The pairs of a table of probabilities, or of the models' lists; first the one nearest to the threshold."""
     if (pool.probabilities is None) == (pool.classifier is None):
         raise InvalidOption(
-            "strategy uncertainty takes a classifier or probabilities: give one of the two (--classifier, "
-            "--probabilities)"
+            "strategy uncertainty needs a file of probabilities or a classifier: give one of the two (--probabilities)"
         )
     if pool.probabilities is not None:
         pairs, found = pool.probabilities
