@@ -97,10 +97,10 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - classes of typer that are not public
         """Arguments, then the options group by group, one below the other in the same columns."""
-        records: dict[str, Any] = {one.name: one.get_help_record(ctx) for one in self.get_params(ctx) if not one.hidden}
+        records: dict[str, Any] = {one.name: one.get_help_record(ctx) for one in self.get_params(ctx)}
         arguments = {parameter.name for parameter in self.params if parameter.param_type_name == "argument"}
         groups = {"Arguments": [records.pop(name) for name in [*records] if name in arguments]}
-        own = [name for name in records if name not in DataOptions._fields]
+        own = [name for name, record in records.items() if record and name not in DataOptions._fields]
         for title, names in OPTION_GROUPS.items() if len(own) > MANY else ():
             groups[title] = [records[name] for name in own if name in names]
             own = [name for name in own if name not in names]

@@ -53,9 +53,9 @@ def check_fits(text, width, piped):
         ("list", "--data-dir", "sample"),
         ("compare", "OLD", "NEW"),
         ("compare", "OLD", "NEW", "--all-metrics"),
-        ("compare", "OLD", "NEW", "--all-metrics", "--names", f"A{LONG},B{LONG}"),
+        ("compare", "OLD", "NEW", "--all-metrics", "--name", f"A{LONG}", "--name", f"B{LONG}"),
         ("compare", "NEW", "--published"),
-        ("compare", "OLD", "NEW", "NEWER", "--published", "--names", f"A{LONG},B{LONG},C"),
+        ("compare", "OLD", "NEW", "NEWER", "--published", "--name", f"A{LONG}", "--name", f"B{LONG}", "--name", "C"),
     ],
     ids=["evaluate", "list", "compare", "all-metrics", "long-names", "published", "several-published"],
 )
@@ -146,7 +146,9 @@ SHOWN = "clip[v1] [red]x[/red] :smile: \\x1b[31mred\\x07\\r\\n\\u202eevil"
 
 
 def test_names_are_texts_without_markup_and_without_control_characters(run, write):
-    status, out, _ = run("compare", write("old", 0.4), write("new", 0.6), "--names", f"{NAME},b[v2]", "--published")
+    status, out, _ = run(
+        "compare", write("old", 0.4), write("new", 0.6), "--name", NAME, "--name", "b[v2]", "--published"
+    )
     assert status == 0
     assert f"b[v2] against {SHOWN}" in out
     assert f"model 1: {SHOWN}" in out

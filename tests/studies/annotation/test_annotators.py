@@ -44,14 +44,14 @@ def test_an_owner_with_one_random_annotator_among_three(command, project, sample
     files = [write_answers(tmp_path / f"{name}.jsonl", project, name, own) for name, own in people.items()]
     printed = command("import", "mine", *files)
     assert "20 accepted, 10 to be checked by hand" in printed
-    assert "cxc-eccv annotate check mine --reject-worker coin" in printed
+    assert "cxc-eccv annotate check mine --reject coin" in printed
     command("merge", "mine")
     labels = read_labels(tmp_path / "mine" / "labels.parquet")
     assert labels.facts["people"] == 2
     rows = load_dataset(str(tmp_path / "mine"), split="test", cache_dir=str(tmp_path / "cache")).to_list()
     assert {own["person"] for row in rows for own in row["said"]} == {"p1", "p2"}
     assert all(row["positive"] == (sum((row["image_id"], row["caption_id"])) % 3 == 0) for row in rows)
-    printed = command("check", "mine", "--reject-worker", "coin")
+    printed = command("check", "mine", "--reject", "coin")
     assert "sheet 9 of coin (round 1): rejected, was to be checked by hand" in printed
 
 
@@ -221,7 +221,7 @@ def test_two_images_and_two_captions_become_ratings_as_cxc_has_them(
         for name, value in values.items()
     ]
     command("import", "mine", *files)
-    command("check", "mine", "--accept-worker", "ann", "--accept-worker", "ben")
+    command("check", "mine", "--accept", "ann", "--accept", "ben")
     assert "wrote mine/ratings.csv" in command("merge", "mine")
     header, *rows = (tmp_path / "mine" / "ratings.csv").read_text().splitlines()
     assert header.split(",") == [*columns, "agg_score", "sampling_method"]

@@ -14,7 +14,7 @@ from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionIm
 from cxc_eccv.terminal import print_shown, say
 
 failures = typer.Typer(
-    no_args_is_help=True, help="Ask people to rate failures, and test which of CA, NCS, CE and SD agrees."
+    no_args_is_help=True, help="Have people rate failures. Which of CA, NCS, CE and SD agrees with them?"
 )
 
 
