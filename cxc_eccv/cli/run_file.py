@@ -54,7 +54,8 @@ def write_run(context: typer.Context, library: Library, **instead: object) -> st
 
     values = {**DATA.get()._asdict(), **context.params, **instead}
     keys = {key: parameter.name for key, parameter in _parameters_by_key(context).items() if key not in LEFT_OUT}
-    content = {key: _plain(values[name]) for key, name in keys.items() if values[name] not in (None, False, (), [])}
+    given = {key: values[name] for key, name in keys.items() if values[name] is not False and values[name] is not None}
+    content = {key: _plain(value) for key, value in given.items() if value not in ((), [])}
     text: str = yaml.safe_dump({**content, MADE_WITH: _made_with(library)}, sort_keys=False, allow_unicode=True)
     return f"# The same report again: cxc-eccv evaluate --config run.yaml\n{text}"
 
@@ -73,10 +74,12 @@ def _parameters_by_key(context: typer.Context) -> dict[str, Any]:
 def _read_mapping(path: Path) -> dict[str, Any]:
     import yaml
 
+    from cxc_eccv.sources.reading import read_text
+
+    text = read_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
         content = yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except yaml.YAMLError as error:
         raise DataError(f"{path}: cannot be read as YAML: {error}") from None
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise DataError(f"{path}: expected the options of evaluate, one on a line, as `split: test`")
