@@ -48,10 +48,14 @@ app = typer.Typer(
 )
 app.command(cls=Command)(demo)
 app.command("list", cls=DataCommand)(list_all)
-for command in (evaluate, encode, compare, sts, build):
-    app.command(cls=DataCommand)(command)
-for reader in (report, submit, push):
-    app.command(cls=Command)(reader)
+app.command(cls=DataCommand)(evaluate)
+app.command(cls=DataCommand)(encode)
+app.command(cls=Command)(report)
+app.command(cls=DataCommand)(compare)
+app.command(cls=DataCommand)(sts)
+app.command(cls=DataCommand)(build)
+app.command(cls=Command)(submit)
+app.command(cls=Command)(push)
 
 
 def _add_commands(added: typer.Typer) -> None:

@@ -32,8 +32,8 @@ def baseline(
 
     bow: TF-IDF bag of words with document frequencies of the validation captions; text-text retrieval on CxC.
     random: random vectors for images and captions; every task.
-    word_vectors: the mean of a caption's word vectors; text-text retrieval and similarity.
-    image_features: pooled features of an image model, or of a file; image-image retrieval and similarity.
+    word_vectors: the mean of a caption's word vectors, read from a file of yours; text-text retrieval and similarity.
+    image_features: pooled features of an image model, or of a file of yours; image-image retrieval and similarity.
 
     Examples:
       cxc-eccv baseline bow --split test
