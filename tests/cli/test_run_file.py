@@ -35,7 +35,9 @@ def test_the_same_report_again(evaluate, tmp_path):
     assert written.items() >= {"name": "no: 1", "data-dir": "sample"}.items()
     assert "output" not in written
     assert evaluate("--config", "first/run.yaml", "--output", "second")[0] == 0
-    assert report_of(tmp_path / "second") == report_of(tmp_path / "first")
+    report = report_of(tmp_path / "second")
+    assert report == report_of(tmp_path / "first")
+    assert report["provenance"]["confidence"] == 0.9
     assert (tmp_path / "second" / "run.yaml").read_bytes() == (tmp_path / "first" / "run.yaml").read_bytes()
 
 

@@ -95,6 +95,13 @@ def test_models_side_by_side_and_equal_inputs_give_equal_bytes(explain, files, t
         alone = rows[f"{direction}/failed_alone"]["value"] - rows[f"{direction}/baseline_failed_alone"]["value"]
         assert rate["value"] == pytest.approx(alone)
     assert not any(key.startswith("t2t") for key in (*rows, *scores[0]))
+    assert "confidence" not in content["provenance"]
+    _, shown, _ = explain(*words, tmp_path / "wider", "--confidence", "0.99")
+    assert "99% intervals of a bootstrap" in " ".join(shown.split())
+    wider = content_of(tmp_path / "wider")
+    assert wider["provenance"]["confidence"] == 0.99
+    row = next(row for row in wider["paired"] if row["key"] == "t2i/failure_rate")
+    assert row["low"] < rows["t2i/failure_rate"]["low"] < rows["t2i/failure_rate"]["high"] < row["high"]
 
 
 def test_a_narrow_terminal_loses_no_number(explain, files):
