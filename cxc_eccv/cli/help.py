@@ -97,10 +97,10 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - classes of typer that are not public
         """Arguments, then the options group by group, one below the other in the same columns."""
-        records: dict[str, Any] = {one.name: one.get_help_record(ctx) for one in self.get_params(ctx)}
+        records: dict[str, Any] = {one.name: one.get_help_record(ctx) for one in self._listed(ctx)}
         arguments = {parameter.name for parameter in self.params if parameter.param_type_name == "argument"}
         groups = {"Arguments": [records.pop(name) for name in [*records] if name in arguments]}
-        own = [name for name, record in records.items() if record and name not in DataOptions._fields]
+        own = [name for name, record in records.items() if record]
         for title, names in OPTION_GROUPS.items() if len(own) > MANY else ():
             groups[title] = [records[name] for name in own if name in names]
             own = [name for name in own if name not in names]
@@ -111,6 +111,10 @@ class Command(TyperCommand):
                 (name, text), *others = rows
                 with formatter.section(title):
                     formatter.write_dl([(name.ljust(width), text), *others], col_max=COLUMN)
+
+    def _listed(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - a class of typer that is not public
+        """The parameters that the help of this command explains."""
+        return self.get_params(ctx)
 
     def get_short_help_str(self, limit: int = 45) -> str:
         """The first sentence, whatever its length; the list of commands wraps it."""
@@ -123,6 +127,9 @@ class DataCommand(Command):
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - a class of typer that is not public
         """Its own options, and those of the program."""
         return [*super().get_params(ctx), *_data_parameters(ctx)]
+
+    def _listed(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - a class of typer that is not public
+        return super().get_params(ctx)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - classes of typer that are not public
         """Name the program's options, which its own help explains."""
