@@ -1,6 +1,6 @@
-"""All commands, those of the core and those of the studies; and how a run ends.
+"""All commands, of the core and of the studies, and how a run ends.
 
-Whatever becomes of the readers of standard output and standard error, they cost no run its result.
+A run writes its files even if nobody reads standard output or standard error any more.
 """
 
 from __future__ import annotations

@@ -70,7 +70,9 @@ def compare(
 
     published = published or all_published
     if len(reports) == 1 and not published:
-        raise InvalidOption("one report alone: name a second one, or place it among published models with --published")
+        raise InvalidOption(
+            "one report cannot be compared: add a second one, or rank it among published models with --published"
+        )
     check_output(output)
     models, papers = read_reports(reports, name), published_tables() if published else ()
     placements = [placement for paper in papers for placement in place(paper, models)]
@@ -133,7 +135,7 @@ def _texts_of(
 
 
 def _write(texts: dict[str, str], models: dict[str, Report] | None, output: Path) -> list[Path]:
-    """Write the files and the chart of the models' ranks, all or nothing, in place of all that a comparison writes."""
+    """Write the files and the chart, all or nothing; the files of an earlier comparison are removed."""
     from cxc_eccv.comparison.published import draw_rank_chart, eccv_caption_table, published_tables
 
     names = list(texts)

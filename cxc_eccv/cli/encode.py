@@ -109,7 +109,7 @@ def encode(
             raise InvalidOption(f"--{option} is for the items of a split; leave it out, or --config")
     for option, value in {"built": built, "beside": beside}.items():
         if config is None and value is not None:
-            raise InvalidOption(f"--{option} is for --config; name the config")
+            raise InvalidOption(f"--{option} needs --config; name the config")
     loaded = load_named_model(
         model,
         name=name,
@@ -168,7 +168,7 @@ def _encode_config(
 def _find_items(
     loaded: LoadedModel, only: str | None, images: Path | None, captions: Path | None, library: Library, split: str
 ) -> dict[str, Any]:
-    """The images and the captions to encode: the split's, or the captions of a file in place of its own."""
+    """The images and captions to encode: those of the split, or the captions of a file."""
     from cxc_eccv.cli.user_tables import read_captions
     from cxc_eccv.from_model import split_items
 
@@ -199,7 +199,7 @@ def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[s
     if isinstance(first, RankingsRun):
         raise InvalidOption(f"--rerank {rerank}: holds rankings; give the embeddings or scores that they were made of")
     rank_anew(loaded, first, top_k=top_k, **options)
-    return f"the top {top_k} of {rerank.name}, ranked anew"
+    return f"the top {top_k} of {rerank.name}, ranked again"
 
 
 def _choose_sides(loaded: LoadedModel, only: str | None, images: Path | None) -> tuple[str, ...]:
@@ -210,17 +210,17 @@ def _choose_sides(loaded: LoadedModel, only: str | None, images: Path | None) ->
         if loaded.is_cross_encoder:
             raise InvalidOption(f"--only {only}: {loaded.name} scores pairs and needs both sides; leave it out")
         if only not in sides:
-            raise TowerMissing(f"--only {only}: {loaded.name} encodes {' and '.join(sides)} alone")
+            raise TowerMissing(f"--only {only}: {loaded.name} encodes only {' and '.join(sides)}")
         sides = (only,)
     if "images" in sides and images is None:
         advice = "" if "captions" not in sides or loaded.is_cross_encoder else ", or encode its texts: --only captions"
         raise InvalidOption(f"{loaded.name} looks at images: give their folder with --images{advice}")
     if "images" not in sides and images is not None:
-        raise TowerMissing(f"--images: {loaded.name} encodes captions alone; leave the images out")
+        raise TowerMissing(f"--images: {loaded.name} encodes only captions; leave the images out")
     return sides
 
 
 def say_once(text: str) -> None:
-    """On the first process alone."""
+    """Print a message, only on the first process."""
     if os.environ.get("RANK", "0") == "0":
         say(text)

@@ -1,4 +1,4 @@
-"""What a user names on the command line: captions to encode, labels and probabilities of pairs, who judges others."""
+"""Tables and judges that the command line names: captions, labels and probabilities of pairs, classifiers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 
 class Form(NamedTuple):
-    """What the values of a column are: a cell of CSV by a pattern and what it is read as, then any value by a test."""
+    """The values of a column: the pattern of a CSV cell, how it is read, and a test of any value."""
 
     cell: re.Pattern[str]
     read: Callable[[str], int | float]
@@ -52,7 +52,7 @@ Forms = Mapping[str, Form]
 
 
 def policy(value: str, images: Path | None = None, device: str | None = None) -> Unjudged:
-    """What ``--unjudged`` says: a policy's name, the table in a file, or the judge that a folder or Hub id holds."""
+    """The value of ``--unjudged``: a policy, the table in a file, or a classifier by its folder or Hub id."""
     path = Path(value)
     if path.suffix in SUFFIXES:
         table = _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
@@ -63,7 +63,7 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
 
 
 def probabilities_or_judge(value: str, images: Path | None = None) -> pa.Table | Unjudged:
-    """The probabilities of pairs in a file, or the judge that a folder or Hub id holds."""
+    """The probabilities of pairs in a file, or a classifier by its folder or Hub id."""
     path = Path(value)
     if path.suffix in SUFFIXES:
         return read_probabilities(path)
@@ -90,7 +90,7 @@ def read_captions(path: Path) -> pa.Table:
 
 
 def read_probabilities(path: Path) -> pa.Table:
-    """The probabilities of pairs in a file, with ``probability``, and the ids or whatever else names the pairs."""
+    """The probabilities of pairs in a file, with ``probability`` and the columns that name the pairs."""
     _refuse_other_suffixes(path, "probabilities", "a column probability")
     forms = {"image_id": NUMBER, "caption_id": NUMBER, "probability": PROBABILITY}
     table = _read_table(path, "probabilities", forms)
@@ -99,14 +99,14 @@ def read_probabilities(path: Path) -> pa.Table:
 
 
 def _check_column(path: Path, table: pa.Table, name: str, allowed: str) -> pa.Table:
-    """The table, once every number of a column is known to be one; what is no number is refused where it is used."""
+    """The table, after a check of the values of a numeric column."""
     if name in table.column_names and np.asarray(table[name]).dtype.kind in "biuf":
         check_values(table[name], f"{path}: column {name}", allowed)
     return table
 
 
 def read_summaries(path: Path) -> pa.Table:
-    """The summaries in a file, with image_id and summary, and query_position where it holds several of an image."""
+    """The summaries in a file, with image_id and summary, and query_position if an image has several."""
     _refuse_other_suffixes(path, "summaries", "image_id and summary")
     table = _read_table(path, "summaries", {"image_id": NUMBER, "query_position": NUMBER})
     _refuse_without(path, table, "image_id", "summary")
@@ -148,7 +148,7 @@ def _read_cells(path: Path, name: str, cells: list[str], form: Form) -> list[Any
 
 
 def _read_json_lines(path: Path, forms: Forms) -> pa.Table:
-    """Every line is an object; a column that a line lacks is null there."""
+    """Read one object per line; a column that a line lacks is null there."""
     lines = list(read_json_lines(path))
     columns = {}
     for name in dict.fromkeys(name for _, row in lines for name in row):

@@ -97,8 +97,8 @@ def test_a_prompt_and_a_name_reach_the_file(command, model, tmp_path):
     ("words", "message"),
     [
         (("--model", "dual"), "looks at images: give their folder with --images, or encode its texts: --only captions"),
-        (("--model", "bert", "--images", IMAGES), "TowerMissing: --images: .* encodes captions alone"),
-        (("--model", "vit", "--images", IMAGES, "--only", "captions"), "encodes images alone"),
+        (("--model", "bert", "--images", IMAGES), "TowerMissing: --images: .* encodes only captions"),
+        (("--model", "vit", "--images", IMAGES, "--only", "captions"), "encodes only images"),
         (("--model", "blip"), "looks at images: give their folder with --images\n"),
         (("--model", "blip", "--images", IMAGES, "--max-pairs", 10), "pairs, each a pass through the model"),
         (("--model", "bert", "--rerank", "x.npz"), "--rerank needs a model that scores pairs"),

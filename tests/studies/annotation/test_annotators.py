@@ -61,7 +61,7 @@ def test_a_begun_sheet_a_correction_and_an_undo_are_told(command, project, tmp_p
     file.write_text("".join(lines[:-3]))
     printed = command("import", "mine", file)
     assert "63 answers are new: import 1" in printed
-    assert "not taken yet: sheet 9 of ann, 4 of 7 answered" in printed
+    assert "not imported yet: sheet 9 of ann, 4 of 7 answered" in printed
     assert "open: 9" in printed
     row = json.loads(lines[0])
     other = {"yes": "no", "no": "yes"}[row["answer"]]
@@ -70,8 +70,8 @@ def test_a_begun_sheet_a_correction_and_an_undo_are_told(command, project, tmp_p
     printed = command("import", "mine", file, "--replace")
     assert "0 answers are new, 1 answer changed: import 2" in printed
     assert f'sheet 0 of \'ann\', {row["pair_id"]}: "{row["answer"]}" becomes "{other}"' in printed
-    assert "import 2 is undone: 1 answer taken away" in command("undo", "mine")
-    assert "import 1 is undone: 63 answers taken away" in command("undo", "mine", 1)
+    assert "import 2 is undone: 1 answer removed" in command("undo", "mine")
+    assert "import 1 is undone: 63 answers removed" in command("undo", "mine", 1)
     assert "mine has no import 5" in command("undo", "mine", 5, status=2)
 
 

@@ -141,7 +141,7 @@ def _tell(mined: MinedPairs, output: Path) -> None:
     for caution in warn_of_training_data(mined.facts["classifier"]["training_data"]):
         say_once(caution)
     if "weights" not in rule:
-        say_once("Without labelled pairs (--labelled) neither this precision nor that of the rank alone is known.")
+        say_once("The precision is unknown without labelled pairs (--labelled).")
     say_once(
         f"{mined.table.num_rows:,} of {rule['pairs_scored']:,} pairs reach the threshold {rule['threshold']!r}, "
         f"of {with_any:,} images\nwrote {output}"

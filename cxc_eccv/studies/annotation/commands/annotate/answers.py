@@ -127,7 +127,7 @@ def import_answers(
         place = f"sheet {after['sheet']} of {shown(after['worker'])}, {after['pair_id']}"
         say(f"{place}: {_show_answer(before)} becomes {_show_answer(after)}")
     for own in done.unfinished:
-        say(f"not taken yet: sheet {own.sheet} of {own.worker}, {own.answered} of {own.questions} answered")
+        say(f"not imported yet: sheet {own.sheet} of {own.worker}, {own.answered} of {own.questions} answered")
     if done.added or done.changed:
         say_next("undo", folder)
     say_status(done.project)
@@ -149,9 +149,9 @@ def undo(
       cxc-eccv annotate undo doubts 3
     """
     done = open_project(folder).undo(number)
-    say(f"import {done.number} is undone: {count_nouns(done.removed, 'answer')} taken away")
+    say(f"import {done.number} is undone: {count_nouns(done.removed, 'answer')} removed")
     for sheet, worker in done.dropped:
-        say(f"the decision about sheet {sheet} of {worker} went with its answers")
+        say(f"the decision about sheet {sheet} of {worker} is removed with its answers")
     say_status(done.project)
 
 
@@ -203,7 +203,7 @@ def check(
     given = [(_read_sheet("--accept", text), True) for text in accept or ()]
     given += [(_read_sheet("--reject", text), False) for text in reject or ()]
     if len(dict(given)) < len(given):
-        raise InvalidOption("a sheet or a person is named twice; decide once about each")
+        raise InvalidOption("a sheet or a person is named twice; name each once")
     project = open_project(folder)
     decided = {about: good for about, good in given if isinstance(about, tuple)}
     workers = {about: good for about, good in given if isinstance(about, str)}
@@ -226,7 +226,7 @@ def _say_decided(project: Project, changed: Any) -> None:  # noqa: ANN401 - pair
 
 
 def _read_sheet(option: str, text: str) -> tuple[int, str] | str:
-    """Number of a sheet and its worker, whose name may have colons of its own; or a worker alone."""
+    """The number of a sheet and its worker, whose name may contain colons; or only a worker."""
     from cxc_eccv.studies.asking.answers import identify_worker
 
     sheet, colon, worker = text.partition(":")

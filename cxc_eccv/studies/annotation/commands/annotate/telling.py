@@ -1,4 +1,4 @@
-"""What several of the subcommands take and say: the project, how the answers stand, and which command comes next."""
+"""What several subcommands share: the project, the state of its answers, and the next command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_project(folder: Path, labels: Sequence[str] = ()) -> Project:
 
 
 def say_status(project: Project) -> None:
-    """Which sheets are answered, what is thought of them, and what comes next; sheets have one number everywhere."""
+    """Print which sheets are answered, their verdicts, and the next command."""
     from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED
 
     open_sheets, judged = project.open_sheets(), project.judge()
@@ -66,12 +66,12 @@ def say_next(step: str, *arguments: object) -> None:
 
 
 def _name_images(project: Project) -> list[str]:
-    """The option of the images of this edition."""
+    """The option --images for this edition."""
     return {"official": [], "sample": ["--images", "sample"]}.get(project.library.edition, ["--images", "FOLDER"])
 
 
 def say_export(project: Project) -> None:
-    """That questions go out next."""
+    """Print the command that exports the questions."""
     say_next("export", project.folder, *_name_images(project), "--output", "questions")
 
 
@@ -81,13 +81,13 @@ def count_nouns(number: int, noun: str) -> str:
 
 
 def name_some(names: Iterable[object]) -> str:
-    """Of many the first few."""
+    """The first few of many names."""
     every = list(map(str, names))
     return ", ".join([*every[:SHOWN], *(["..."] if len(every) > SHOWN else [])])
 
 
 def read_numbers(option: str, text: str, known: range) -> list[int]:
-    """Numbers out of those that there are: ``0-4,7``."""
+    """Read a list of known numbers, as ``0-4,7``."""
     parts = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part) for part in text.split(",")]
     ranges = [range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part is not None]
     found = [number for part in ranges if len(part) <= len(known) for number in part]
