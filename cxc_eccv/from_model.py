@@ -155,22 +155,21 @@ def encode_sentences(
     split: str = "test",
     *,
     built: str | Path | None = None,
-    tagger: str | None = None,
     images: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - those of encode_once
 ) -> EmbeddingsRun:
     """What a model makes of the sentences of a dataset config, and of its images in a folder, as ``further`` of a run.
 
-    The rows are made of the raw files, with the spaCy pipeline ``tagger``, or read from the folder ``built``. Equal
-    sentences are encoded once, and vectors are kept as by :func:`evaluate_model`.
+    The rows are made of the raw files, or read from the folder ``built``. Equal sentences are encoded once, and vectors
+    are kept as by :func:`evaluate_model`.
     """
     from cxc_eccv.encoding import encode_once
 
-    config, sentences = find_sentences(config, split, built, tagger)
+    config, sentences = find_sentences(config, split, built)
     if images is not None and not (sentences.image_files and "images" in loaded.sides):
         why = f"{loaded.name} encodes texts alone" if sentences.image_files else f"{config.name} has captions alone"
         raise InvalidOption(f"--images: {why}; leave it out")
-    rows = _rows_of(config, library, split, built, tagger)
+    rows = _rows_of(config, library, split, built)
     texts = [text for column in sentences.texts.values() for text in rows[column].to_pylist()]
     numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     items: dict[str, Any] = {"captions": [(number, text) for text, number in numbers.items()]}
@@ -195,7 +194,7 @@ def encode_sentences(
 
 
 def find_sentences(
-    config: str | DatasetConfig, split: str, built: str | Path | None = None, tagger: str | None = None
+    config: str | DatasetConfig, split: str, built: str | Path | None = None
 ) -> tuple[DatasetConfig, Sentences]:
     """A dataset config and its sentences; refuse one without sentences, another split, and a folder without its rows.
 
@@ -212,8 +211,6 @@ def find_sentences(
         )
     if split not in config.splits:
         raise UnknownName(f"split of {config.name}", split, config.splits)
-    if built is not None and tagger is not None:
-        raise InvalidOption(f"--tagger {tagger}: the rows in {built} are tagged already; leave out --tagger or --built")
     if built is not None and not _built_files(config, split, built):
         raise DataError(
             f"{built}: holds no {split} split of the config {config.name}; build it with cxc-eccv build --configs "
@@ -256,14 +253,12 @@ def _width_of(run: EmbeddingsRun) -> int | None:
     return vectors[0].shape[1] if vectors else None
 
 
-def _rows_of(
-    config: DatasetConfig, library: Library, split: str, built: str | Path | None, tagger: str | None
-) -> pa.Table:
+def _rows_of(config: DatasetConfig, library: Library, split: str, built: str | Path | None) -> pa.Table:
     """The rows of a config and split, made of the raw files, or as a built folder has them; at least one."""
     from cxc_eccv.builders.config import BuildOptions
 
     if built is None:
-        table = config.rows(library, split, BuildOptions() if tagger is None else BuildOptions(tagger=tagger)).table
+        table = config.rows(library, split, BuildOptions()).table
     else:
         files = _built_files(config, split, built)
         try:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import DataDir, split_name
+from cxc_eccv.cli.choices import open_library, split_name
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import refuse_unwritable
@@ -32,7 +32,6 @@ def images(
         str | None, typer.Option(help="test, val or restval of val2014; train of train2014. Default: test, train.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All photographs of val2014: 40,504, 6.6 GB.")] = False,
-    data_dir: DataDir = None,
 ) -> None:
     """Download COCO's photographs, by default the 5,000 of the test split (0.8 GB).
 
@@ -45,11 +44,11 @@ def images(
     """
     from cxc_eccv.sources.catalog import OFFICIAL
     from cxc_eccv.sources.download import fetch_photographs
-    from cxc_eccv.sources.library import COCO_IMAGES, Library
+    from cxc_eccv.sources.library import COCO_IMAGES
 
     splits = _choose_splits(name, split, everything)
     refuse_unwritable(output)
-    library = Library(data_dir)
+    library = open_library()
     if library.edition != OFFICIAL:
         raise InvalidOption(
             f"the images of the edition {library.edition!r} are not at COCO. Unset CXC_ECCV_DATA, or name "

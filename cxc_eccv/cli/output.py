@@ -35,12 +35,19 @@ def check_output(output: Path | None, names: Collection[str] = (), *, images: Pa
         image_folder(images)
 
 
-def deliver(report: Report, output: Path | None, run: Run | None, library: Library, images: Path | None = None) -> None:
+def deliver(
+    report: Report,
+    output: Path | None,
+    run: Run | None,
+    library: Library,
+    images: Path | None = None,
+    run_file: str | None = None,
+) -> None:
     """Write a report, then print it: a reader that has gone loses no file, and a full disk no number."""
     from cxc_eccv.report.console import print_report
 
     try:
-        written = write_report(report, output, run, library, images)
+        written = write_report(report, output, run, library, images, run_file)
     finally:
         print_report(report)
     say_written(written)
@@ -62,9 +69,17 @@ def say_kept(run: EmbeddingsRun, was_there: bool) -> None:
 
 
 def write_report(
-    report: Report, output: Path | None, run: Run | None, library: Library, images: Path | None = None
+    report: Report,
+    output: Path | None,
+    run: Run | None,
+    library: Library,
+    images: Path | None = None,
+    run_file: str | None = None,
 ) -> list[Path]:
-    """Write the files of a report and give their paths; none without ``output``, no retrieved items without a run."""
+    """Write the files of a report and give their paths; none without ``output``, no retrieved items without a run.
+
+    ``run_file`` is the text of run.yaml.
+    """
     if output is None:
         return []
     from cxc_eccv.report.collect import collect_examples
@@ -75,7 +90,7 @@ def write_report(
         examples = collect_examples(run, report, library)
     if COMMAND.get() is not None:
         report = replace(report, provenance={**report.provenance, "command": COMMAND.get()})
-    return write_folder(output, report, examples, images)
+    return write_folder(output, report, examples, images, run_file)
 
 
 SECRETS = ("--hub-token", "--hub_token")

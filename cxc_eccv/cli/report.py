@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import Thumbnails
-from cxc_eccv.cli.choices import names as names_of
+from cxc_eccv.cli.choices import ReportNames, Thumbnails, names
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
@@ -22,37 +21,37 @@ if TYPE_CHECKING:
 def report(
     folders: Annotated[
         list[Path],
-        typer.Argument(metavar="DIR...", help="Folders that evaluate --output wrote; of tables also report.json."),
+        typer.Argument(
+            metavar="DIR...", help="Folders that evaluate --output wrote; for tables also report.json files."
+        ),
     ],
     images: Thumbnails = None,
-    latex: Annotated[
-        bool, typer.Option("--latex", help="Print tables for a paper, with the rules of booktabs.")
-    ] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print them as Markdown.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print tables for a paper, in LaTeX with booktabs.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables in Markdown.")] = False,
     csv: Annotated[
-        bool, typer.Option("--csv", help="Print them as CSV, values whole and under report.json's keys.")
+        bool,
+        typer.Option("--csv", help="Print the tables as CSV, with unrounded values under the keys of report.json."),
     ] = False,
     mteb: Annotated[
         bool, typer.Option("--mteb", help="Write the JSON files that mteb.ResultCache reads, to the folder --output.")
     ] = False,
-    intervals: Annotated[bool, typer.Option("--intervals", help="Of tables: with the intervals.")] = False,
+    intervals: Annotated[bool, typer.Option("--intervals", help="Add the intervals to the tables.")] = False,
     tasks: Annotated[
         list[str] | None,
-        typer.Option(help="Of tables: which tasks. Default: COCO, CxC, ECCV Caption, Plausible match, Flickr."),
+        typer.Option(help="Tasks in the tables. Default: COCO, CxC, ECCV Caption, Plausible match, Flickr."),
     ] = None,
-    names: Annotated[
-        list[str] | None,
-        typer.Option(help="Of tables: models' names. Default: the reports', or where two are alike the folders'."),
+    name: ReportNames = None,
+    output: Annotated[
+        Path | None, typer.Option(help="File for the tables, with --mteb a folder. Default: the console.")
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="File for the tables; with --mteb a folder.")] = None,
 ) -> None:
-    """Rebuild report.md and report.html, or print one or several reports as the tables of a paper.
+    """Rebuild report.md and report.html, or print reports as tables for a paper.
 
-    The pages are made from report.json, per_query.parquet and examples.parquet. The HTML page is one self-contained
-    file: it loads nothing from elsewhere. Without --images it shows images by their file names and captions.
+    The pages are made from report.json, per_query.parquet and examples.parquet. The HTML page is one file that loads
+    nothing else. Without --images it shows the file names and captions of images.
 
-    Tables have a row per report and the columns of COCO 1K, COCO 5K, CxC and ECCV Caption, the best in bold. Reports of
-    different data, splits or protocols are refused.
+    Tables have a row for each report and columns for COCO 1K, COCO 5K, CxC and ECCV Caption; the best value is bold.
+    Reports of different data, splits or protocols cannot stand in one table.
 
     Examples:
       cxc-eccv report out
@@ -64,24 +63,26 @@ def report(
     wanted = {"latex": latex, "markdown": markdown, "csv": csv, "mteb": mteb}
     forms = [name for name in wanted if wanted[name]]
     if len(forms) > 1:
-        raise InvalidOption(f"--{' and --'.join(forms)} are different forms; name one")
+        raise InvalidOption(f"--{' and --'.join(forms)} exclude each other; give one of them")
     if not forms:
-        for option, value in {"intervals": intervals, "tasks": tasks, "names": names, "output": output}.items():
+        for option, value in {"intervals": intervals, "tasks": tasks, "name": name, "output": output}.items():
             if value:
-                raise InvalidOption(f"--{option} is for tables; name their form: --latex, --markdown or --csv")
+                raise InvalidOption(f"--{option} is for tables; choose their format: --latex, --markdown or --csv")
         _rebuild(folders, images)
         return
     if images is not None:
-        raise InvalidOption(f"--images are thumbnails in report.html, which --{forms[0]} does not make; leave one out")
+        raise InvalidOption(
+            f"--images adds thumbnails to report.html, which --{forms[0]} does not write; leave one out"
+        )
     from cxc_eccv.comparison import read_reports
 
     if mteb:
-        _write_mteb(read_reports(folders, names_of(names)), output, has_table_options=intervals or bool(tasks))
+        _write_mteb(read_reports(folders, name), output, has_table_options=intervals or bool(tasks))
         return
     from cxc_eccv.report.paper import paper_csv, paper_tables
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown
 
-    reports, chosen = read_reports(folders, names_of(names)), names_of(tasks)
+    reports, chosen = read_reports(folders, name), names(tasks)
     if csv:
         text = paper_csv(reports, chosen, intervals=intervals)
     else:

@@ -168,7 +168,7 @@ def read_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None
 def _files(paths: Sequence[str | Path], names: Sequence[str] | None) -> dict[str, Path]:
     files = [find_report(path) for path in map(Path, paths)]
     chosen = list(names) if names else _default_names(files, [Path(path) for path in paths])
-    if len(chosen) != len(files) or len(set(chosen)) != len(chosen):
+    if not all(name.strip() for name in chosen) or not len(files) == len(chosen) == len(set(chosen)):
         raise InvalidOption(f"{len(files)} reports need as many different names, not {', '.join(chosen)}")
     return dict(zip(chosen, files, strict=True))
 

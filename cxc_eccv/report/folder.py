@@ -27,6 +27,9 @@ EXAMPLES, MARKDOWN, HTML = "examples.parquet", "report.md", "report.html"
 FILES = (REPORT, PER_QUERY, EXAMPLES, MARKDOWN, HTML)
 """What a report's folder holds; whatever else stands in it is the user's."""
 
+RUN = "run.yaml"
+"""Beside them after ``cxc-eccv evaluate``: the options that make the same report again."""
+
 DIGEST = b"report"
 """Metadata of the tables: which report.json they were written with."""
 
@@ -71,9 +74,15 @@ def load_report(path: str | Path) -> Report:
 
 
 def write_folder(
-    folder: Path, report: Report, examples: pa.Table | None = None, images: str | Path | None = None
+    folder: Path,
+    report: Report,
+    examples: pa.Table | None = None,
+    images: str | Path | None = None,
+    run: str | None = None,
 ) -> list[Path]:
-    """Write the five files of a report's folder; equal inputs give equal bytes, and other files of the folder are kept.
+    """Write the files of a report's folder; equal inputs give equal bytes, and other files of the folder are kept.
+
+    ``run`` is the text of its run.yaml; without it there is none, and that of an earlier report goes.
 
     Where thumbnails cannot be made, the report is written without them, and the error is raised.
     """
@@ -84,8 +93,10 @@ def write_folder(
     except Exception as error:
         failure = error
     values = PER_QUERY_SCHEMA.empty_table() if report.per_query is None else report.per_query
-    with replaced_folder(folder, FILES) as new:
+    with replaced_folder(folder, (*FILES, RUN)) as new:
         write_report(new / REPORT, report)
+        if run is not None:
+            (new / RUN).write_text(run, encoding="utf-8", newline="\n")
         for name, table in ((PER_QUERY, values), (EXAMPLES, page.example_table)):
             metadata = {**(table.schema.metadata or {}), DIGEST: _digest(new / REPORT)}
             marked = table.replace_schema_metadata(metadata)
@@ -93,7 +104,7 @@ def write_folder(
         _write_pages(new, page, uris)
     if failure is not None:
         raise failure
-    return [folder / name for name in FILES]
+    return [folder / name for name in (*FILES, *([] if run is None else [RUN]))]
 
 
 def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:

@@ -81,6 +81,13 @@ def test_list_shows_every_kind_and_its_state():
         assert word in text
 
 
+def test_the_data_is_named_before_or_after_the_command():
+    expected, _ = run_command("list", "--data-dir", "sample")
+    assert run_command("--data-dir", "sample", "list")[0] == expected
+    assert run_command("--data-dir", "no_such_folder", "list", "--data-dir", "sample")[0] == expected
+    assert run_command("list")[0] != expected, "a command must not see the options of the one before it"
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
@@ -89,9 +96,10 @@ def test_list_shows_every_kind_and_its_state():
         (("evaluate", "FILE", "--split", "tset"), ["unknown split 'tset'", "did you mean 'test'"]),
         (("build", "--output", "x", "--configs", "stss", "--data-dir", "sample"), ["did you mean 'sts'"]),
         (("build", "--output", "x", "--data-dir", "no_such_folder"), ["no_such_folder"]),
+        (("report", "--data-dir", "sample", "x"), ["No such option: --data-dir"]),
         (("build", "--output", "x", "--configs", "sts"), ["--data-dir", "CXC_ECCV_DATA"]),
     ],
-    ids=["no-file", "task", "split", "config", "folder", "no-data"],
+    ids=["no-file", "task", "split", "config", "folder", "no-raw-files-read", "no-data"],
 )
 def test_an_error_is_one_message_and_status_2(arguments, parts, embeddings, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

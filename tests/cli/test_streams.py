@@ -19,7 +19,8 @@ from cxc_eccv.writing import resumable
 pytestmark = pytest.mark.thorough
 
 COMMAND = f"{shlex.quote(sys.executable)} -c 'from cxc_eccv.cli import main; main()'"
-REPORT = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]
+PAGES = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]
+REPORT = [*PAGES, "run.yaml"]
 BROKEN_PIPE = 141
 
 
@@ -76,8 +77,8 @@ COMPARED = ["compare.csv", "compare.json", "compare.md", "compare.tex"]
             "build --data-dir sample --configs sts,sits --output OUT",
             ["LICENSE.md", "README.md", "croissant.json", "manifest.json", "sits", "sts"],
         ),
-        ("baseline bow --data-dir sample --output OUT", REPORT),
-        ("compare MODEL MODEL --names a,b --data-dir sample --samples 200 --output OUT", COMPARED),
+        ("baseline bow --data-dir sample --output OUT", PAGES),
+        ("compare MODEL MODEL --name a --name b --data-dir sample --samples 200 --output OUT", COMPARED),
         ("report MODEL", None),
         ("list --data-dir sample", None),
     ],
@@ -170,9 +171,9 @@ def test_an_output_that_cannot_be_written_is_told_before_the_work(demo, tmp_path
     for arguments in (
         "baseline bow --data-dir sample",
         "demo",
-        f"compare {demo} {demo} --names a,b --data-dir sample",
+        f"compare {demo} {demo} --name a --name b --data-dir sample",
         "sts --model absent --data-dir sample",
-        "build --data-dir sample --overwrite",
+        "build --data-dir sample",
     ):
         assert "is a file. Name a folder" in refused(f"{arguments} --output file")
     (tmp_path / "vectors.npz").mkdir()

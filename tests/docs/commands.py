@@ -38,7 +38,7 @@ NOT_RUN = {
     "cxc-eccv encode --model intfloat/": "has prompts of its own; likewise",
     "cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-": "test_judge_command.py beside the next runs it",
     "cxc-eccv concepts --source visual-genome": "needs Visual Genome; test_concepts.py has files like it",
-    "cxc-eccv concepts --instances": "needs COCO's instances; tests/studies/explain/test_concepts_command.py has some",
+    "cxc-eccv concepts --annotations": "needs COCO's instances; test_concepts_command.py has some",
     "cxc-eccv query-corpus": "needs vectors of a text model; test_query_corpus_command.py runs it",
     "python -m spacy download": "downloads",
     "python -m nltk.downloader": "downloads",

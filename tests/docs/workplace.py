@@ -22,6 +22,7 @@ RAW = Path(mirror_folder("sample"))
 MODELS = {
     "openai/clip-vit-base-patch32": "clip",
     "openai/clip-vit-base-patch16": "clip",
+    "google/siglip-base-patch16-224": "siglip",
     "sentence-transformers/all-MiniLM-L6-v2": "bert",
     "Salesforce/blip-itm-base-coco": "blip",
     "Salesforce/blip2-itm-vit-g": "blip2",

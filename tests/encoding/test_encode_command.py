@@ -46,13 +46,10 @@ def test_one_side_alone(command, model, tmp_path):
     assert load_run(tmp_path / "c.npz").images is None
 
 
-def test_case_and_crop(command, model, tmp_path):
-    words = ("--model", model("dual"), "--images", IMAGES, "--no-lowercase", "--central-crop", "0.875")
+def test_a_crop(command, model, tmp_path):
+    words = ("--model", model("dual"), "--images", IMAGES, "--central-crop", "0.875")
     command(*words, "--output", tmp_path / "run.npz")
-    record = json.loads((tmp_path / "run.encoding.json").read_text())
-    assert (record["lowercased"], record["central_crop"]) == (False, 0.875)
-    command("--model", model("bert"), "--lowercase", "--output", tmp_path / "t.npz")
-    assert json.loads((tmp_path / "t.encoding.json").read_text())["lowercased"] is True
+    assert json.loads((tmp_path / "run.encoding.json").read_text())["central_crop"] == 0.875
 
 
 def test_captions_of_a_file(command, model, tmp_path):
@@ -104,8 +101,8 @@ def test_a_prompt_and_a_name_reach_the_file(command, model, tmp_path):
     ("words", "message"),
     [
         (("--model", "dual"), "looks at images: give their folder with --images, or encode its texts: --only captions"),
-        (("--model", "bert", "--images", IMAGES), "TowerMissing: --images: .* encodes captions alone"),
-        (("--model", "vit", "--images", IMAGES, "--only", "captions"), "encodes images alone"),
+        (("--model", "bert", "--images", IMAGES), "TowerMissing: --images: .* encodes only captions"),
+        (("--model", "vit", "--images", IMAGES, "--only", "captions"), "encodes only images"),
         (("--model", "blip"), "looks at images: give their folder with --images\n"),
         (("--model", "blip", "--images", IMAGES, "--max-pairs", 10), "pairs, each a pass through the model"),
         (("--model", "bert", "--rerank", "x.npz"), "--rerank needs a model that scores pairs"),

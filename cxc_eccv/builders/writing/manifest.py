@@ -43,8 +43,8 @@ def replaceable_files(target: Path, *, overwrite: bool = False) -> set[str]:
     if foreign and not overwrite:
         shown = ", ".join(foreign[:3]) + (" and others" if len(foreign) > 3 else "")
         raise InvalidOption(
-            f"{target} has files that no build wrote: {shown}. Choose another output folder. With --overwrite "
-            "(overwrite=True) the build removes every file in it."
+            f"{target} has files that no build wrote: {shown}. Choose another output folder, or empty this one. In "
+            "Python, overwrite=True removes every file in it."
         )
     return set(_files(target))  # the manifest may name files in other places
 

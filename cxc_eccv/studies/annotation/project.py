@@ -161,11 +161,13 @@ class Project:
             _refuse_lost(folder, 0, unseal(folder / PROJECT, FACTS)["rounds"])
         if not NAME.fullmatch(name):
             raise InvalidOption(
-                f"name {name!r}: use lower-case letters, digits and _, and start with a letter (--name)"
+                f"name {name!r}: use lower-case letters, digits and _, and start with a letter. The command line names "
+                "a project after its folder; choose another folder"
             )
         if name in label_sources():
             raise InvalidOption(
-                f"name {name!r} is taken by a source; choose another than {', '.join(label_sources())} (--name)"
+                f"name {name!r} is taken by a source, as are {', '.join(label_sources())}. The command line names a "
+                "project after its folder; choose another folder"
             )
         able = {each.name: each for each in schemes().values() if each.in_projects}
         if scheme not in able:

@@ -83,7 +83,7 @@ class ImageConcepts:
         ids = [int(image_id) for image_id in image_ids]
         lacking = [image_id for image_id in dict.fromkeys(ids) if image_id not in self.images]
         if lacking:
-            remedy = " Give a file that has all: --instances instances_val2014.json." * self.source.startswith("COCO")
+            remedy = " Give a file that has all: --annotations instances_val2014.json." * self.source.startswith("COCO")
             raise DataError(
                 f"{self.source}: {len(lacking):,} of the images have no annotations, among them image {lacking[0]}. "
                 f"{len(self.images):,} of the {self.n_images:,} images of {self.split} are annotated.{remedy}"

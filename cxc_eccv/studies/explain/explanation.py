@@ -47,7 +47,7 @@ COUNTS = ("common_concepts", "truth_only_concepts", "retrieved_only_concepts", "
 
 NO_WORDS = "the queries are images, which mention nothing"
 NOT_COUNTED = (
-    "have no number and size of instances; give annotations with boxes, such as instances_val2014.json (--instances)"
+    "have no number and size of instances; give annotations with boxes, such as instances_val2014.json (--annotations)"
 )
 
 
@@ -273,11 +273,13 @@ class Paired:
         return self.key.endswith("failed_alone")
 
 
-def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0) -> list[Paired]:
-    """Compare two models' failures over their queries, which must be the same.
+def compare_failures(
+    baseline: Explanation, model: Explanation, *, seed: int = 0, confidence: float = 0.95
+) -> list[Paired]:
+    """Compare two models' failures over the queries that both were asked, which must be the same.
 
-    Directions that only one of them can be ranked in have no rows, nor have numbers that are undefined on all queries
-    that both fail. Intervals are 95% percentiles of a bootstrap over images.
+    A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
+    on no query that both fail. Intervals are percentiles of a bootstrap over images.
     """
     if (baseline.split, baseline.provenance["concepts"]) != (model.split, model.provenance["concepts"]):
         raise InvalidOption(
@@ -292,7 +294,7 @@ def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0
     draws, rows = Draws(seed), []
     for direction in (name for name in baseline.directions if name in model.directions):
         for name, values, images in _pair_up(baseline.directions[direction], model.directions[direction]):
-            low, high = interval(ClusterBootstrap(images, draws).means(values[:, None])[0], 0.95)
+            low, high = interval(ClusterBootstrap(images, draws).means(values[:, None])[0], confidence)
             sizes = values.size, int(np.unique(images).size)
             key, value = f"{direction}/{name}", float(values.mean())
             rows.append(Paired(model.model, baseline.model, key, value, low, high, *sizes))

@@ -104,13 +104,15 @@ def explanations_to_json(
     paired: Sequence[Paired] = (),
     reranked: Reranking | None = None,
     command: str | None = None,
+    confidence: float = 0.95,
 ) -> str:
     """The text of ``explain.json``: the first model's numbers, and further models under ``others``.
 
     ``paired`` has their differences from the first; numbers of altered queries are among the first's, and with
-    intervals under ``adversarial``.
+    intervals under ``adversarial``. The provenance has the confidence of the intervals if it is not 95%.
     """
-    stamp = {"command": command} if command else {}
+    stamp: dict[str, Any] = {"command": command} if command else {}
+    stamp |= {"confidence": confidence} if confidence != 0.95 else {}
     first, *others = (
         {"model": model.model, **_entries(model), "provenance": {**model.provenance, **stamp}} for model in explanations
     )
@@ -198,13 +200,18 @@ SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
 """Section to its rows: title, name and format of each number."""
 
 SIDE_BY_SIDE = (
-    "Differences from {first}: numbers of failures over the queries that both fail, others over all queries, with 95% "
-    "intervals from a bootstrap over images."
+    "Differences from {first}: numbers of failures over the queries that both fail, others over all queries, with "
+    "{level:g}% intervals from a bootstrap over images."
 )
 
 
-def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = ()) -> list[Table]:
-    """The global table of one model with a column per direction; a table per direction of several models."""
+def make_tables(
+    explanations: Sequence[Explanation], paired: Sequence[Paired] = (), confidence: float = 0.95
+) -> list[Table]:
+    """The global table of one model with a column per direction; a table per direction of several models.
+
+    ``confidence`` is that of the intervals of ``paired``.
+    """
     first, *others = explanations
     corpus = first.provenance.get("run", {}).get("corpus")
     subtitle = f"{first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
@@ -216,11 +223,12 @@ def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = 
         notes = _group({**first.skipped, **_reasons(summaries)})
         return [Table(header, rows, f"Failures of {first.model}", subtitle, notes, data=data)]
     directions = dict.fromkeys(name for model in explanations for name in model.directions)
-    return [_compare_models(direction, explanations, paired, subtitle) for direction in directions]
+    note = SIDE_BY_SIDE.format(first=first.model, level=100 * confidence)
+    return [_compare_models(direction, explanations, paired, subtitle, note) for direction in directions]
 
 
 def _compare_models(
-    direction: str, explanations: Sequence[Explanation], paired: Sequence[Paired], subtitle: str
+    direction: str, explanations: Sequence[Explanation], paired: Sequence[Paired], subtitle: str, note: str
 ) -> Table:
     first = explanations[0].model
     summaries = {
@@ -232,7 +240,7 @@ def _compare_models(
             pairs.setdefault(row.model, {})[row.key.removeprefix(f"{direction}/")] = row
     rows = _rows([summary.scores for summary in summaries.values()], list(pairs.values()))
     header = [("",), *((name,) for name in summaries), *((f"{name} minus {first}",) for name in pairs)]
-    notes = [SIDE_BY_SIDE.format(first=first)] if pairs else []
+    notes = [note] if pairs else []
     notes += _group({model.model: model.skipped[direction] for model in explanations if direction in model.skipped})
     notes += _group(_reasons(summaries))
     models = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))

@@ -116,8 +116,8 @@ Corpus = Callable[[Pairing], Embeddings]
 """A function from a pairing to one vector per image, made of its captions other than the query."""
 
 
-def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Corpus:
-    """Represent images by the mean vector of their other captions; ``normalise`` scales these to length 1 first.
+def mean_corpus(vectors: NDArray[np.float32], *, normalize: bool = False) -> Corpus:
+    """Represent images by the mean vector of their other captions; ``normalize`` scales these to length 1 first.
 
     The paper (section 3.2) averages the model's vectors; for a model of unit vectors the two are the same.
     """
@@ -130,7 +130,7 @@ def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Cor
             for part in np.array_split(of_size, -(-of_size.size // AT_ONCE)):
                 rows = pairing.others[pairing.starts[part][:, None] + np.arange(size)]
                 captions = vectors[rows].astype(np.float64)
-                if normalise:
+                if normalize:
                     captions /= np.linalg.norm(captions, axis=2, keepdims=True)
                 # Sorted, so that the mean does not depend on the order of the captions, to the last bit.
                 means[part] = np.sort(captions, axis=1).mean(axis=1)
@@ -278,7 +278,7 @@ def evaluate_query_corpus(
     collection: str,
     query_position: int | str = 0,
     corpus: Corpus | None = None,
-    normalise: bool = False,
+    normalize: bool = False,
     confidence: float = 0.95,
     seed: int = 0,
     **facts: Any,  # noqa: ANN401 - recorded as they are
@@ -294,8 +294,8 @@ def evaluate_query_corpus(
     words = [" ".join(text.lower().split()) for text in captions["text"].to_pylist()]
     draws, ranked, tops = Draws(seed), [], []
     if corpus is None:
-        corpus = mean_corpus(vectors, normalise=normalise)
-        corpus_name = "the mean of their other captions" + (", each of length 1" if normalise else "")
+        corpus = mean_corpus(vectors, normalize=normalize)
+        corpus_name = "the mean of their other captions" + (", each of length 1" if normalize else "")
     else:
         corpus_name = "a summary of their other captions"
     for position in find_positions(query_position, owners):

@@ -40,7 +40,6 @@ PREFIX, ENDS = "adversarial_", ("_ids", "_embeddings")
 ROUNDING = 1e-5
 """Unit vectors within this distance count as equal: batches differ in the last digits."""
 
-CONFIDENCE = 0.95
 LEVEL = 0.05
 TESTS = 3
 """Tests of a kind in one direction: ranks moved, the cosine to the right image, R@1 over all queries."""
@@ -164,6 +163,7 @@ def rerank(
     directions: Sequence[str] | None = None,
     similarity: str | None = None,
     seed: int = 0,
+    confidence: float = 0.95,
 ) -> Reranking:
     """Rank a model's altered queries in place of the originals, and measure the change.
 
@@ -175,11 +175,11 @@ def rerank(
     captions = library.captions(split)
     run, originals, queries, wanted = check_altered(run, altered, captions, directions)
     samples = enough_samples(TESTS * len(queries) * len(wanted), LEVEL)
-    tests, rows = PairedBootstrap(seed, samples), []
+    tests, rows = PairedBootstrap(seed, samples, confidence), []
     for direction in wanted:
         search = _Search(list(_galleries(direction, run, captions, originals.vectors, similarity)), originals)
         rows += [_move(direction, kind, search, of_kind, tests) for kind, of_kind in queries.items()]
-    facts = {"run": altered.facts(), "confidence": CONFIDENCE, "seed": seed, "samples": samples}
+    facts = {"run": altered.facts(), "confidence": confidence, "seed": seed, "samples": samples}
     return Reranking(_correct(rows), facts)
 
 
@@ -325,6 +325,7 @@ class PairedBootstrap:
 
     seed: int
     samples: int
+    confidence: float = 0.95
 
     def compare(
         self, columns: Mapping[str, tuple[FloatArray, FloatArray]], images: IntArray, *, median: bool = False
@@ -342,7 +343,7 @@ class PairedBootstrap:
         changes = {}
         for (name, both), samples in zip(columns.items(), np.concatenate(batches, axis=1), strict=True):
             before, after = (float(np.median(values) if median else values.mean()) for values in both)
-            bounds = interval(samples, CONFIDENCE)
+            bounds = interval(samples, self.confidence)
             changes[name] = Change(before, after, after - before, *bounds, two_sided_p_value(samples))
         return changes
 
@@ -411,8 +412,9 @@ def reranking_tables(reranking: Reranking) -> list[Table]:
             ),
             Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], changes),
         ]
+    level = 100 * reranking.facts["confidence"]
     note = (
-        f"Brackets: {100 * CONFIDENCE:g}% intervals from a bootstrap over images. Bold: significant at "
+        f"Brackets: {level:g}% intervals from a bootstrap over images. Bold: significant at "
         f"{100 * LEVEL:g}% in a paired test, corrected for all {TESTS * len(reranking.rows)} tests (Holm)."
     )
     return [*tables[:-1], replace(tables[-1], notes=[note])]

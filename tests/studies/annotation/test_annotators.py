@@ -44,14 +44,14 @@ def test_an_owner_with_one_random_annotator_among_three(command, project, sample
     files = [write_answers(tmp_path / f"{name}.jsonl", project, name, own) for name, own in people.items()]
     printed = command("import", "mine", *files)
     assert "20 accepted, 10 to be checked by hand" in printed
-    assert "cxc-eccv annotate check mine --reject-worker coin" in printed
+    assert "cxc-eccv annotate check mine --reject coin" in printed
     command("merge", "mine")
     labels = read_labels(tmp_path / "mine" / "labels.parquet")
     assert labels.facts["people"] == 2
     rows = load_dataset(str(tmp_path / "mine"), split="test", cache_dir=str(tmp_path / "cache")).to_list()
     assert {own["person"] for row in rows for own in row["said"]} == {"p1", "p2"}
     assert all(row["positive"] == (sum((row["image_id"], row["caption_id"])) % 3 == 0) for row in rows)
-    printed = command("check", "mine", "--reject-worker", "coin")
+    printed = command("check", "mine", "--reject", "coin")
     assert "sheet 9 of coin (round 1): rejected, was to be checked by hand" in printed
 
 
@@ -61,7 +61,7 @@ def test_a_begun_sheet_a_correction_and_an_undo_are_told(command, project, tmp_p
     file.write_text("".join(lines[:-3]))
     printed = command("import", "mine", file)
     assert "63 answers are new: import 1" in printed
-    assert "not taken yet: sheet 9 of ann, 4 of 7 answered" in printed
+    assert "not imported yet: sheet 9 of ann, 4 of 7 answered" in printed
     assert "open: 9" in printed
     row = json.loads(lines[0])
     other = {"yes": "no", "no": "yes"}[row["answer"]]
@@ -70,8 +70,8 @@ def test_a_begun_sheet_a_correction_and_an_undo_are_told(command, project, tmp_p
     printed = command("import", "mine", file, "--replace")
     assert "0 answers are new, 1 answer changed: import 2" in printed
     assert f'sheet 0 of \'ann\', {row["pair_id"]}: "{row["answer"]}" becomes "{other}"' in printed
-    assert "import 2 is undone: 1 answer taken away" in command("undo", "mine")
-    assert "import 1 is undone: 63 answers taken away" in command("undo", "mine", 1)
+    assert "import 2 is undone: 1 answer removed" in command("undo", "mine")
+    assert "import 1 is undone: 63 answers removed" in command("undo", "mine", 1)
     assert "mine has no import 5" in command("undo", "mine", 5, status=2)
 
 
@@ -221,7 +221,7 @@ def test_two_images_and_two_captions_become_ratings_as_cxc_has_them(
         for name, value in values.items()
     ]
     command("import", "mine", *files)
-    command("check", "mine", "--accept-worker", "ann", "--accept-worker", "ben")
+    command("check", "mine", "--accept", "ann", "--accept", "ben")
     assert "wrote mine/ratings.csv" in command("merge", "mine")
     header, *rows = (tmp_path / "mine" / "ratings.csv").read_text().splitlines()
     assert header.split(",") == [*columns, "agg_score", "sampling_method"]

@@ -120,7 +120,6 @@ def test_preferences(show, tmp_path):
         (["--preferences", "nowhere.csv"], "nowhere.csv"),
         (["nowhere.npz"], "nowhere.npz"),
         (["--confidence", "95"], "confidence is 95"),
-        (["--seed", "-1"], "seed"),
         (["--sources", ","], "InvalidOption"),
     ],
 )

