@@ -182,7 +182,11 @@ NEGATIVES, CAPTIONS = "sugarcrepe_add_att_negative_embeddings", "sugarcrepe_add_
 FAULTS = {
     "a missing row": (of_all(lambda a: np.delete(a, 4, axis=0)), MalformedRun, "row .* 17 rows.* 18 items"),
     "a missing last row": (of_all(lambda a: a[:-1]), MalformedRun, "there is no row 17, expected item 17 of image"),
-    "an extra row": (of_all(lambda a: np.concatenate([a, a[:1]])), MalformedRun, "row 18 is image.* expected no further row"),
+    "an extra row": (
+        of_all(lambda a: np.concatenate([a, a[:1]])),
+        MalformedRun,
+        "row 18 is image.* expected no further row",
+    ),
     "rows in another order": (of_all(lambda a: a[::-1]), MalformedRun, "row 0 is image.* item 0 of image"),
     "no negatives": ({NEGATIVES: None}, MalformedRun, "but not sugarcrepe_add_att_neg"),
     "fewer vectors": ({NEGATIVES: lambda a: a[:-1]}, MalformedRun, r"\(17, 16\)"),
