@@ -1,4 +1,4 @@
-"""What the ``evaluate`` modules in ``metrics/`` run on, and where these are."""
+"""The base of the ``evaluate`` modules in ``metrics/``, and their place."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ __all__ = ["MODULES", "metric", "module_folder"]
 
 INSTALLED = Path(__file__).parent / "modules"
 MODULES = INSTALLED if INSTALLED.is_dir() else Path(__file__).parents[2] / "metrics"
-"""A folder per metric: ``metrics/`` of a checkout, which a wheel carries inside the package."""
+"""Folder with one folder per metric: ``metrics/`` of a checkout, or its copy in an installed package."""
 
 
 def metric(name: str) -> str:
-    """The module of a metric: ``evaluate.load(ce.metric("map_at_r"))``.
+    """The path of a metric's module for Hugging Face's ``evaluate``: ``evaluate.load(ce.metric("map_at_r"))``.
 
-    Hugging Face's ``evaluate`` comes with the extra ``metrics``.
+    The extra ``metrics`` installs ``evaluate``.
 
     Args:
-        name: of a metric, such as ``map_at_r``.
+        name: name of a metric, such as ``map_at_r``.
 
     Returns:
-        The path of its folder.
+        The path of the module's folder.
 
     Raises:
         InvalidOption: ``evaluate`` is not installed.
-        UnknownName: no such metric; the message suggests the nearest.
+        UnknownName: the metric is unknown; the message suggests the nearest name.
 
     Example:
         >>> Path(metric("map_at_r")).name
@@ -41,7 +41,7 @@ def metric(name: str) -> str:
 
 
 def module_folder(name: str) -> Path:
-    """The folder of a metric's ``evaluate`` module, whether ``evaluate`` is there or not."""
+    """The folder of a metric's module, whether ``evaluate`` is installed or not."""
     known = sorted(folder.name for folder in MODULES.iterdir() if folder.is_dir())
     if name not in known:
         raise UnknownName("metric", name, known)

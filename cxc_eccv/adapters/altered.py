@@ -1,4 +1,4 @@
-"""``evaluate`` modules of metrics that need rankings with altered items among the originals."""
+"""``evaluate`` modules of metrics on rankings with altered items."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from cxc_eccv.types.altered import AlteredRanks
 
 
 class AlteredRankingModule(MetricModule):
-    """A metric of rankings with altered items: references are the positives among the originals."""
+    """A metric of rankings with altered items; references are the positives, which are originals."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": RANKINGS,
         "references": Column(
-            id_lists, "list of int64", "ids of the positives of each query, which are originals; at least one."
+            id_lists, "list of int64", "ids of the positives of each query, at least one; they are originals."
         ),
     }
     option_texts: ClassVar[Mapping[str, str]] = {
-        "altered": "ids of all altered items of the gallery; always needed.",
+        "altered": "ids of all altered items of the gallery; required.",
         "per_query": PER_QUERY,
     }
     limits = RANKING_LIMITS
@@ -47,7 +47,7 @@ class AlteredRankingModule(MetricModule):
         **parameters: object,
     ) -> dict[str, Any]:
         """Name to value, one for every combination of parameters."""
-        ids = _altered_ids(inputs, altered)
+        ids = _check_altered(inputs, altered)
         originals = [[item for item in row if item not in ids] for row in inputs["predictions"]]
         whole, plain = find_positives(inputs), find_positives({**inputs, "predictions": originals})
         first = np.array([row[:1] != kept[:1] for row, kept in zip(inputs["predictions"], originals, strict=True)])
@@ -55,23 +55,23 @@ class AlteredRankingModule(MetricModule):
         results: dict[str, Any] = {}
         for chosen in variants(cls.spec, parameters):
             name = label(cls.spec, chosen)
-            # Originals that no ranking holds could stand next: rankings must be long enough without altered items.
+            # A missing original could rank next, so rankings must be long enough without altered items.
             depths, k = (plain.depths, chosen["k"]) if "k" in chosen else (whole.depths, 1)
             check_whole(f"{name}: k", k)
             if (short := np.flatnonzero(depths < k)).size:
                 raise RunTooShallow(
-                    f"{name} of query {short[0]} looks at {k} items, of a ranking that holds {depths[short[0]]}, "
-                    "altered ones apart. Rank more of the gallery."
+                    f"{name} of query {short[0]} looks at {k} items, but its ranking holds {depths[short[0]]} without "
+                    "altered items. Rank more of the gallery."
                 )
             results |= results_of(cls.spec, name, cls.spec.function(ranks, **chosen), per_query=per_query)
         return results
 
 
-def _altered_ids(inputs: Mapping[str, list[Any]], altered: ArrayLike | None) -> set[int]:
+def _check_altered(inputs: Mapping[str, list[Any]], altered: ArrayLike | None) -> set[int]:
     if altered is None:
-        raise InvalidOption("altered is missing; give the ids of all altered items, those that no ranking holds too")
+        raise InvalidOption("altered is missing; give the ids of all altered items, including those not in rankings")
     ids = set(whole_ids(altered, "altered").tolist())
     for row, references in enumerate(inputs["references"]):
         for item in ids.intersection(references):
-            raise DataError(f"references of query {row}: item {item} is altered; positives are originals")
+            raise DataError(f"references of query {row}: item {item} is altered; positives must be originals")
     return ids

@@ -17,14 +17,14 @@ COMPARED = {
     ),
 }
 LIMITS = """\
-- Strictly above counts, so that ties count against the model. Scores of half precision tie often: compare in the
-  precision that the model was evaluated in.
-- NaN, infinite values, empty input and unequal lengths raise. None yields a number."""
+- Only strictly higher scores count, so ties count as wrong. Scores of half precision tie often; compare models in one
+  precision.
+- NaN, infinite values, empty input and unequal lengths raise an error."""
 EXAMPLE = {"predictions": [0.91, 0.35, 0.54, 0.18], "references": [0.48, 0.21, 0.54, 0.27]}
 
 
 class ComparisonsModule(MetricModule):
-    """A metric of compared captions: predictions are scores of captions, references those of their hard negatives."""
+    """A metric of compared captions; predictions are scores of captions, references scores of their hard negatives."""
 
     columns = COMPARED
     n_inputs = 2
@@ -44,18 +44,18 @@ class ComparisonsModule(MetricModule):
 
 
 class ComparedPartsModule(MetricModule):
-    """A metric of the values that parts of compared captions have: each row says which part it belongs to."""
+    """A metric of the values of several parts of compared captions."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         **COMPARED,
-        "parts": Column(names, "string", "name of the part that each item is of."),
+        "parts": Column(names, "string", "name of the part of each item."),
     }
-    limits = LIMITS + "\n- A part counts the same whether it has a hundred items or one."
+    limits = LIMITS + "\n- All parts have the same weight, whatever their number of items."
     example: ClassVar[Mapping[str, list[Any]]] = {**EXAMPLE, "parts": ["add_att", "add_att", "swap_obj", "swap_obj"]}
 
     @classmethod
     def scores(cls, inputs: Mapping[str, list[Any]], **parameters: object) -> dict[str, Any]:
-        """Name to value of the one result."""
+        """Name to value of the result."""
         captions, negatives, parts = (np.array(inputs[name]) for name in cls.columns)
         values = [
             spec.average(spec.function(captions[parts == part], negatives[parts == part], **chosen))

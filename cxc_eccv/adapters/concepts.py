@@ -1,4 +1,4 @@
-"""``evaluate`` modules of metrics that explain failures: concepts of two images each."""
+"""``evaluate`` modules of metrics that explain failed queries by the concepts of two images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cxc_eccv.types.seen import ConceptPairs, Concepts, Similarity
 
 
 def concept_lists(name: str, values: Any) -> list[list[str]]:  # noqa: ANN401 - checked here
-    """One list of concepts per image, each as often as the image shows it."""
+    """One list of concepts per image, with each concept once per instance."""
     rows = []
     for place, row in enumerate(values):
         concepts = None if isinstance(row, str | Mapping) or not np.iterable(row) else list(row)
@@ -31,11 +31,11 @@ IMAGES = {
     "predictions": Column(
         concept_lists,
         "list of string",
-        "what the image at the top shows, for every query that did not retrieve its own: each concept once per "
-        "instance. WordNet synsets, such as `dog.n.01`, or names of your own. There may be none.",
+        "concepts of the top image of every failed query, each once per instance: WordNet synsets, such as "
+        "`dog.n.01`, or other names; possibly none.",
     ),
     "references": Column(
-        concept_lists, "list of string", "likewise what the query's own image shows; at least one concept."
+        concept_lists, "list of string", "concepts of the query's image, in the same form; at least one."
     ),
 }
 EXAMPLE = {
@@ -43,17 +43,15 @@ EXAMPLE = {
     "references": [["dog.n.01", "dog.n.01", "ball.n.01", "park.n.01"], ["cat.n.01"]],
 }
 LIMITS = """\
-- Rows are failures alone: a query that retrieved its own image has nothing to explain. Leave a failure out, and count
-  it, if its own image shows no concept; such a row raises.
-- Concepts are compared as text: `dog` and `dog.n.01` are two. Where a source tells only which concepts an image shows,
-  concept agreement and non-common concept similarity say what they should; the number and the sizes of instances it
-  cannot tell.
-- Empty input, unequal lengths and values of another type raise. None yields a number."""
-DEFINED = {"{}_defined": "number of rows that have a value: those that the mean is over. None at all raises."}
+- Rows must be failed queries. Leave out failures whose image shows no concept; such rows raise an error.
+- Concepts are compared as text: `dog` and `dog.n.01` differ. With a source that names concepts without instances, use
+  only concept agreement and non-common concept similarity.
+- Empty input, unequal lengths and values of another type raise an error."""
+DEFINED = {"{}_defined": "number of rows with a value, over which the mean is taken; none raises an error."}
 
 
 class ConceptModule(MetricModule):
-    """A metric of concepts: predictions are those of the retrieved images, references those of the ground truths."""
+    """A metric of concepts; predictions are those of the retrieved images, references those of the right images."""
 
     columns = IMAGES
     option_texts: ClassVar[Mapping[str, str]] = {"per_query": PER_QUERY}
@@ -64,27 +62,26 @@ class ConceptModule(MetricModule):
     def scores(
         cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
     ) -> dict[str, Any]:
-        """Name to value of the one result."""
+        """Name to value of the result."""
         values = cls.spec.function(_pair(inputs), **parameters)
         return _results_of(cls.spec, values, per_query=per_query)
 
 
 class SimilarConceptsModule(MetricModule):
-    """A metric of concepts and how similar two of them are."""
+    """A metric of concepts and their similarities."""
 
     columns = IMAGES
     n_inputs = 2
     option_texts: ClassVar[Mapping[str, str]] = {
-        "similarities": "a dict of a concept to a dict of others to their similarity with it, from 0 to 1, in "
-        "either order; every two that must be compared need one. None is WordNet's path similarity, of synsets: "
-        "that needs `nltk` (`pip install 'cxc_eccv[explain]'`) and its corpus (`python -m nltk.downloader "
-        "wordnet`).",
+        "similarities": "a dict of concept to a dict of other concepts to similarities from 0 to 1, in either order, "
+        "for all pairs to compare. None is WordNet's path similarity of synsets, which needs `nltk` "
+        "(`pip install 'cxc_eccv[explain]'`) and its corpus (`python -m nltk.downloader wordnet`).",
         "per_query": PER_QUERY,
     }
     result_texts = DEFINED
     limits = (
-        "- Rows where one of the two images shows nothing that the other does not show have no value and are left out "
-        "of the\n  mean. With `per_query`, they are `None`.\n" + LIMITS
+        "- Rows in which all concepts of an image are shown by the other have no value and are left out of the mean.\n"
+        "  With `per_query`, they are `None`.\n" + LIMITS
     )
     example: ClassVar[Mapping[str, list[Any]]] = EXAMPLE
     example_options: ClassVar[Mapping[str, Any]] = {"similarities": {"ball.n.01": {"frisbee.n.01": 0.2}}}
@@ -99,7 +96,7 @@ class SimilarConceptsModule(MetricModule):
         per_query: bool = False,
         **parameters: object,
     ) -> dict[str, Any]:
-        """Name to value, and the number of rows that it is the mean of."""
+        """Name to value, and the number of rows with a value."""
         similarity = similarity_matrix if similarities is None else tabulate(similarities)
         pairs = _pair(inputs)
         values = cls.spec.function(pairs, similarity, **parameters)
@@ -112,9 +109,9 @@ class ConceptSizesModule(MetricModule):
     columns: ClassVar[Mapping[str, Column]] = {
         **IMAGES,
         "prediction_areas": Column(
-            number_lists, "list of float64", "the area of each prediction, as a share of its image: above 0, at most 1."
+            number_lists, "list of float64", "area of each prediction as a share of its image: above 0, at most 1."
         ),
-        "reference_areas": Column(number_lists, "list of float64", "likewise of each reference."),
+        "reference_areas": Column(number_lists, "list of float64", "area of each reference as a share of its image."),
     }
     option_texts: ClassVar[Mapping[str, str]] = {"per_query": PER_QUERY}
     result_texts = DEFINED
@@ -133,10 +130,10 @@ class ConceptSizesModule(MetricModule):
     def scores(
         cls, inputs: Mapping[str, list[Any]], *, per_query: bool = False, **parameters: object
     ) -> dict[str, Any]:
-        """Name to value, the number of rows that it is the mean of, and the options that it depends on."""
+        """Name to value, the number of rows with a value, and the options."""
         for side in ("prediction", "reference"):
-            shown = zip(inputs[f"{side}s"], inputs[f"{side}_areas"], strict=True)
-            for row, (concepts, sizes) in enumerate(shown):
+            images = zip(inputs[f"{side}s"], inputs[f"{side}_areas"], strict=True)
+            for row, (concepts, sizes) in enumerate(images):
                 if len(concepts) != len(sizes):
                     raise DataError(
                         f"row {row} has {len(concepts)} {side}s and {len(sizes)} {side}_areas; give the area of each "
@@ -148,19 +145,17 @@ class ConceptSizesModule(MetricModule):
 
 
 def tabulate(table: Mapping[str, Mapping[str, float]]) -> Similarity:
-    """Similarities that a user lists, of two concepts in either order; NaN where they lack one."""
+    """The similarities of a table, for two concepts in either order; NaN where the table has none."""
     if not isinstance(table, Mapping) or not all(isinstance(row, Mapping) for row in table.values()):
         raise InvalidOption(
-            f"similarities is {table!r:.60}; give a dict of a concept to a dict of others to their similarity with it, "
-            "or None for WordNet's"
+            f"similarities is {table!r:.60}; give a dict of concept to a dict of other concepts to similarities, or "
+            "None for WordNet's"
         )
     known: dict[frozenset[str], float] = {}
     for concept, row in table.items():
         for other, value in row.items():
             if known.setdefault(frozenset((concept, other)), value) != value:
-                raise InvalidOption(
-                    f"similarities has two values for {concept!r} and {other!r}; they are the same pair"
-                )
+                raise InvalidOption(f"similarities has two values for the pair {concept!r} and {other!r}; give one")
 
     def look_up(names: Sequence[str]) -> FloatArray:
         same = {frozenset((name,)): 1.0 for name in names}
@@ -171,13 +166,13 @@ def tabulate(table: Mapping[str, Mapping[str, float]]) -> Similarity:
 
 
 def _pair(inputs: Mapping[str, list[Any]]) -> ConceptPairs:
-    """What the images of each row show; the rows number the queries."""
+    """The concepts of the images of each row; query ids are row numbers."""
     truths = _group(inputs["references"], inputs.get("reference_areas"))
     return ConceptPairs(np.arange(len(truths)), truths, _group(inputs["predictions"], inputs.get("prediction_areas")))
 
 
 def _group(images: Sequence[Sequence[str]], areas: Sequence[Sequence[float]] | None) -> list[Concepts]:
-    """Instances by concept, image by image; of unknown area where none are given."""
+    """For each image, concept to the areas of its instances; NaN without areas."""
     groups: list[Concepts] = []
     for place, names in enumerate(images):
         sizes: dict[str, list[float]] = {}
@@ -188,10 +183,10 @@ def _group(images: Sequence[Sequence[str]], areas: Sequence[Sequence[float]] | N
 
 
 def _results_of(spec: Spec, values: FloatArray, *, per_query: bool, partial: bool = False) -> dict[str, Any]:
-    """The mean over the rows where the metric is defined, and their number where there may be others."""
+    """The mean over the rows with a value, and their number if ``partial``."""
     defined = ~np.isnan(values)
     if not defined.any():
-        raise DataError(f"{spec.name} is defined for none of the {values.size} rows; its card says where it is not")
+        raise DataError(f"{spec.name} is undefined for all {values.size} rows; its card says when it is undefined")
     number = {f"{spec.name}_defined": int(defined.sum())} if partial else {}
     each = [value if known else None for value, known in zip(values.tolist(), defined.tolist(), strict=True)]
     return {spec.name: float(values[defined].mean())} | number | ({f"{spec.name}_per_query": each} if per_query else {})

@@ -1,6 +1,6 @@
-"""What the ``evaluate`` module of a metric says of itself: names, texts, citations, and an example with its result.
+"""Texts of a metric's ``evaluate`` module: names, descriptions, citations, and an example with its result.
 
-A metric's SPEC and docstring say what is its alone; the class that computes metrics of its needs says the rest.
+They come from the metric's SPEC and docstring, and from the class for metrics with the same needs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ KINDS: Mapping[str, type[MetricModule]] = {
     "concept_similarity": SimilarConceptsModule,
     "concept_sizes": ConceptSizesModule,
 }
-"""What a metric needs (``Spec.needs``) to the class of its module; for scores, what these need too."""
+"""Need of a metric (``Spec.needs``) to the class of its module; for scores with the needs of these."""
 
 ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
@@ -53,26 +53,26 @@ class Description:
 
     @property
     def kind(self) -> type[MetricModule]:
-        """The class that computes every metric of these needs."""
+        """The class for metrics with these needs."""
         needs = self.spec.needs
         if needs == "scores":
             needs = f"scores of {' and '.join(dict.fromkeys(spec.needs for spec, _ in self.parts.values()))}"
         if needs not in KINDS:
             known = ", ".join(KINDS)
             raise InvalidOption(
-                f"metric {self.spec.name} needs {needs!r}: adapters/described.py has no such kind of module; it "
-                f"has {known}"
+                f"metric {self.spec.name} needs {needs!r}, for which adapters/described.py has no module class; it has "
+                f"{known}"
             )
         return KINDS[needs]
 
     @property
     def title(self) -> str:
-        """First line of the metric's file, up to a comma."""
+        """The first line of the metric's file, up to a comma."""
         return (sys.modules[self.spec.function.__module__].__doc__ or "").splitlines()[0].split(",")[0].rstrip(".")
 
     @property
     def class_name(self) -> str:
-        """Name of the module's class."""
+        """The name of the module's class."""
         return "".join(part.capitalize() for part in self.spec.name.split("_"))
 
     @property
@@ -82,23 +82,23 @@ class Description:
 
     @property
     def result_name(self) -> str:
-        """Name of the result, with placeholders for the parameters that it carries."""
+        """The name of the result, with placeholders for its parameters."""
         return self.spec.label(**{name: f"<{name}>" for name in self.spec.parameters})
 
     @property
     def parts(self) -> dict[str, tuple[Spec, dict[str, Any]]]:
-        """Label to metric and parameters of the other metrics it is computed from."""
+        """Label to metric and parameters, for the metrics from which it is computed."""
         variants_of = {label: registry.metric_variants(label) for label in self.spec.inputs}
         return {label: (spec, variants[0]) for label, (spec, variants) in variants_of.items()}
 
     @cached_property
     def module(self) -> type[MetricModule]:
-        """The class that computes, as the generated module has it."""
+        """The class of the generated module."""
         return type(self.class_name, (self.kind,), {"spec": self.spec, "parts": self.parts})
 
     @property
     def inputs(self) -> dict[str, str]:
-        """Column and option to description, the options with their defaults."""
+        """Column or option to description, with defaults for options."""
         texts = {**self.kind.option_texts, **arguments(self.spec.description)}
         columns = {name: column.description for name, column in self.kind.columns.items()}
         for name, default in self.module.options().items():
@@ -122,29 +122,29 @@ class Description:
             unnamed = [
                 name for name in self.module.options() if name not in {*self.kind.option_texts, *self.spec.parameters}
             ]
-            texts |= dict.fromkeys(unnamed, "the option of that name, as the result was computed.")
+            texts |= dict.fromkeys(unnamed, "the value of this option.")
         return {self.result_name: f"{over}{reach}; {better} is better."} | texts
 
     @property
     def result(self) -> str:
-        """What the example gives, as Python prints it."""
+        """The result of the example, as Python prints it."""
         chosen = {**self.module.options(), **self.kind.example_options}
         return repr(self.module.scores(self.kind.example, **chosen))
 
     @property
     def call(self) -> list[str]:
         """The example's arguments as source text, one line each."""
-        given = {**self.kind.example, **self.kind.example_options}
-        return [f"{name}={value!r},".replace("'", '"') for name, value in given.items()]
+        values = {**self.kind.example, **self.kind.example_options}
+        return [f"{name}={value!r},".replace("'", '"') for name, value in values.items()]
 
     @property
     def citation(self) -> str:
-        """BibTeX where the catalog of sources has it, else the paper's name."""
+        """BibTeX from the catalog of sources, else the name of the paper."""
         return "\n\n".join(map(_bibtex, self.spec.citation.split("; ")))
 
     @property
     def addresses(self) -> list[str]:
-        """Where the papers are."""
+        """Addresses of the papers."""
         return [f"https://arxiv.org/abs/{number}" for number in ARXIV.findall(self.spec.citation)]
 
 
@@ -177,12 +177,12 @@ def module_info(spec: Spec) -> dict[str, Any]:
 
 
 def module_parts(spec: Spec) -> Mapping[str, tuple[Spec, dict[str, Any]]]:
-    """Label to metric and parameters of the metrics that a metric of metrics is computed from."""
+    """Label to metric and parameters, for the metrics from which a metric is computed."""
     return Description(spec).parts
 
 
 def inputs_description(described: Description, *, self_contained: bool = False) -> str:
-    """What goes in and what comes out, with the example."""
+    """Description of inputs and outputs, with the example."""
     lines = ["Args:", *_entries(described.inputs), "", "Returns:", *_entries(described.results), "", "Examples:"]
     example = [
         *(f">>> {line}" for line in imports_and_load(described.spec.name, self_contained=self_contained)),
@@ -195,7 +195,7 @@ def inputs_description(described: Description, *, self_contained: bool = False) 
 
 
 def imports_and_load(name: str, *, self_contained: bool) -> list[str]:
-    """Lines that load a module: from the package, or from where an export was put."""
+    """Lines that load a module from the package, or from an exported folder."""
     if self_contained:
         return ["import evaluate", f'metric = evaluate.load("{name}")']
     return ["import cxc_eccv as ce", "import evaluate", f'metric = evaluate.load(ce.metric("{name}"))']
@@ -213,12 +213,12 @@ ENTRY = re.compile(r"^(\w+): ", re.MULTILINE)
 
 
 def lead(docstring: str) -> str:
-    """Everything before the first section."""
+    """The docstring up to its first section."""
     return HEADING.split(docstring)[0].strip()
 
 
 def arguments(docstring: str) -> dict[str, str]:
-    """Argument to its description, on one line."""
+    """Argument to its description on one line."""
     _, *parts = HEADING.split(docstring)
     sections = dict(zip(parts[::2], parts[1::2], strict=True))
     _, *parts = ENTRY.split(inspect.cleandoc(sections.get("Args", "")))

@@ -1,4 +1,4 @@
-"""``evaluate`` modules of metrics that need the top K, or the top R, and graded judgments."""
+"""``evaluate`` modules of metrics on the top items and graded judgments."""
 
 from __future__ import annotations
 
@@ -27,28 +27,27 @@ from cxc_eccv.types import FloatArray, IntArray, check_whole, look_up_gains
 
 
 class GradedRankingModule(MetricModule):
-    """A metric of the top K or R: predictions are rankings, references the judged items, gains their grades."""
+    """A metric of the top K or R; predictions are rankings, references the judged items, gains their grades."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": RANKINGS,
         "references": Column(
-            id_lists, "list of int64", "ids of all judged items of each query, those of gain 0 too; at least one."
+            id_lists, "list of int64", "ids of all judged items of each query, including those of gain 0; at least one."
         ),
         "gains": Column(
             number_lists,
             "list of float64",
-            "the gain of each reference, in the same order: a rating, 1 and 0 for labels, or a degree from 0 to 1.",
+            "gain of each reference, in the same order: a rating, a label 0 or 1, or a degree from 0 to 1.",
         ),
     }
     n_inputs = 2
     option_texts: ClassVar[Mapping[str, str]] = {"gallery_size": GALLERY_SIZE, "per_query": PER_QUERY}
-    result_texts: ClassVar[Mapping[str, str]] = {"{}_coverage": "share of the items it looks at that was judged."}
+    result_texts: ClassVar[Mapping[str, str]] = {"{}_coverage": "share of the retrieved items that are judged."}
     limits = (
         RANKING_LIMITS
         + """
-- A judged item that no ranking can hold still counts, in the ideal ranking or towards R; leave it out of the
-  references.
-- A classifier, where the metric takes one, is asked with the positions of the queries and the ids of the items."""
+- Judged items outside the gallery count in the ideal ranking or towards R; leave them out of the references.
+- A classifier gets the positions of the queries and the ids of the items."""
     )
     example: ClassVar[Mapping[str, list[Any]]] = {
         "predictions": [[10, 30, 20, 40], [20, 10, 40, 30]],
@@ -66,7 +65,7 @@ class GradedRankingModule(MetricModule):
         per_query: bool = False,
         **parameters: object,
     ) -> dict[str, Any]:
-        """Name to value, one for every combination of parameters; and the coverage, the share of judged pairs."""
+        """Name to value and coverage, for every combination of parameters."""
         for row, (items, gains) in enumerate(zip(inputs["references"], inputs["gains"], strict=True)):
             if len(items) != len(gains):
                 raise DataError(f"query {row} has {len(gains)} gains for {len(items)} references; give one for each")
@@ -79,13 +78,13 @@ class GradedRankingModule(MetricModule):
             values, judged = cls._values(inputs, run, looks, depths, chosen)
             results |= results_of(cls.spec, name, values, per_query=per_query)
             results[f"{name}_coverage"] = float(judged.sum() / depths.sum())
-        # Options that no result's name carries.
+        # Options that are not part of the names of results.
         others = {name: value for name, value in parameters.items() if name not in cls.spec.parameters}
         return results | {name: "classifier" if callable(value) else value for name, value in others.items()}
 
     @classmethod
     def _looks(cls, inputs: Mapping[str, list[Any]], chosen: Mapping[str, Any]) -> IntArray:
-        """(Q,) items that the metric wants to look at: K, or without K as many as have a gain."""
+        """(Q,) depth of the metric: K, or without K the number of items with a gain."""
         n_queries = len(inputs["gains"])
         if "k" in chosen:
             check_whole(f"{cls.spec.name}: k", chosen["k"])
@@ -95,7 +94,7 @@ class GradedRankingModule(MetricModule):
 
     @classmethod
     def _depths(cls, run: RankingsRun, sizes: IntArray | None, looks: IntArray, chosen: Mapping[str, Any]) -> IntArray:
-        """(Q,) items that the metric looks at; galleries smaller than it wants are ranked whole."""
+        """(Q,) number of items that the metric looks at, at most the size of the gallery."""
         held = run.depths(DIRECTION)
         depths = looks if sizes is None else np.minimum(looks, sizes)
         if (short := np.flatnonzero(held < depths)).size:
@@ -116,9 +115,9 @@ class GradedRankingModule(MetricModule):
         depths: IntArray,
         chosen: Mapping[str, Any],
     ) -> tuple[FloatArray, IntArray]:
-        """(Q,) values and (Q,) numbers of judged items; queries of equal depth are measured together.
+        """(Q,) values and (Q,) numbers of judged items, computed together for queries of equal depth.
 
-        R counts positives that a whole ranking lacks: such a query is measured alone, in the gallery of its ranking.
+        A query with positives outside its complete ranking is computed alone, in the gallery of its ranking.
         """
         values, judged = np.empty(depths.size), np.empty(depths.size, dtype=np.int64)
         beyond = (looks > depths) & ("k" not in chosen)

@@ -1,6 +1,6 @@
-"""Checks of what a user hands to an ``evaluate`` module, before ``evaluate`` stores it.
+"""Checks of the inputs of an ``evaluate`` module, before ``evaluate`` stores them.
 
-Left to itself, ``evaluate`` turns 1.7 into 1 and "12" into 12 when a column holds whole numbers.
+Without them ``evaluate`` would convert 1.7 to 1 and "12" to 12 in a column of whole numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LIST = "list of "
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a module: its check, which gives plain Python values, and their type as ``datasets`` names it."""
+    """A column of a module: its check, which returns plain Python values, and their type in ``datasets``."""
 
     check: Callable[[str, Any], list[Any]]
     dtype: str

@@ -1,4 +1,4 @@
-"""What all ``evaluate`` modules in ``metrics/`` share: checked batches, options, and the way to their scores."""
+"""The base class of the ``evaluate`` modules in ``metrics/``: checked batches, options, scores."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PER_QUERY = "also return the value of every query, as `<name>_per_query`."
 
 
 class MetricModule:
-    """Stands before ``evaluate.Metric`` among the bases of a module; a subclass takes one kind of input.
+    """First base class of a module, before ``evaluate.Metric``; a subclass takes one kind of input.
 
-    An option of ``compute`` may be given to ``evaluate.load`` already, so that combined modules get different ones. The
-    first ``n_inputs`` arguments of the metric's function are made from the columns; names of results hold the metric's
-    name in braces.
+    Options of ``compute`` may also be given to ``evaluate.load``, so that combined modules can have different ones. The
+    first ``n_inputs`` arguments of the metric's function come from the columns; ``{}`` in ``result_texts`` stands for
+    the metric's name.
     """
 
     spec: ClassVar[Spec]
@@ -46,7 +46,7 @@ class MetricModule:
 
     @classmethod
     def options(cls) -> dict[str, Any]:
-        """Options of ``compute`` and their defaults: those of the metric, then those of its kind of module."""
+        """Options of ``compute`` with their defaults: those of the metric, then those of the module."""
         options = list(inspect.signature(cls.spec.function).parameters.values())[cls.n_inputs :]
         kind = inspect.signature(cls.scores).parameters.values()
         options += [option for option in kind if option.kind is option.KEYWORD_ONLY]
@@ -58,25 +58,25 @@ class MetricModule:
         raise NotImplementedError
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **columns: Any) -> None:  # noqa: ANN401
-        """Add a batch, unless something is wrong with it."""
+        """Check and add a batch."""
         batch = check_batch(self.columns, {"predictions": predictions, "references": references, **columns})
         super().add_batch(**batch)  # type: ignore[misc] # of evaluate.Metric
 
     def add(self, *, prediction: Any = None, reference: Any = None, **columns: Any) -> None:  # noqa: ANN401
-        """Add one row, unless something is wrong with it."""
-        given = {"predictions": prediction, "references": reference, **columns}
-        self.add_batch(**{name: None if value is None else [value] for name, value in given.items()})
+        """Check and add one row."""
+        row = {"predictions": prediction, "references": reference, **columns}
+        self.add_batch(**{name: None if value is None else [value] for name, value in row.items()})
 
-    def compute(self, *, predictions: Any = None, references: Any = None, **given: Any) -> dict[str, Any] | None:  # noqa: ANN401
+    def compute(self, *, predictions: Any = None, references: Any = None, **others: Any) -> dict[str, Any] | None:  # noqa: ANN401
         """Compute the metric from these rows and those added before."""
-        for name in given:
+        for name in others:
             if name not in self.columns and name not in self.options():
                 raise UnknownName("option", name, self.options())
-        given = dict.fromkeys(name for name in self.columns if name not in ("predictions", "references")) | given
+        others = dict.fromkeys(name for name in self.columns if name not in ("predictions", "references")) | others
         self.filelocks, self.file_paths = None, None
         try:
             results: dict[str, Any] | None = super().compute(  # type: ignore[misc] # of evaluate.Metric
-                predictions=predictions, references=references, **given
+                predictions=predictions, references=references, **others
             )
             return results
         except Exception:
@@ -84,7 +84,7 @@ class MetricModule:
             raise
 
     def _release(self) -> None:
-        """Give up the files that ``evaluate`` keeps locked after an error, for which the next call would wait."""
+        """Release the files that ``evaluate`` keeps locked after an error; the next call would wait for them."""
         self.data = None
         for lock, path in zip(self.filelocks or (), self.file_paths or (), strict=True):
             Path(path).unlink(missing_ok=True)
@@ -95,9 +95,9 @@ class MetricModule:
             raise MalformedRun("nothing to score: give predictions and references, or call add_batch first")
         super()._finalize()  # type: ignore[misc] # of evaluate.Metric
 
-    def _compute(self, **given: Any) -> dict[str, Any]:  # noqa: ANN401 - columns and options
-        inputs = {name: list(given.pop(name)) for name in self.columns}
-        options = {**self.options(), **self._defaults, **given}
+    def _compute(self, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - columns and options
+        inputs = {name: list(arguments.pop(name)) for name in self.columns}
+        options = {**self.options(), **self._defaults, **arguments}
         missing = [name for name, value in options.items() if value is inspect.Parameter.empty]
         if missing:
             raise InvalidOption(f"{self.spec.name} needs the option {' and '.join(missing)}")
@@ -105,7 +105,7 @@ class MetricModule:
 
 
 def variants(spec: Spec, parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every combination of parameters, where one that the metric's name carries may be a list of values."""
+    """Every combination of parameters; those in the metric's name may be lists of values."""
     choices = []
     for name, value in parameters.items():
         choices.append(list(value) if name in spec.parameters and isinstance(value, list | tuple) else [value])
@@ -115,10 +115,10 @@ def variants(spec: Spec, parameters: Mapping[str, Any]) -> Iterator[dict[str, An
 
 
 def label(spec: Spec, parameters: Mapping[str, Any]) -> str:
-    """The result's name: the metric's, with the parameters that it carries."""
+    """The name of the result, with the values of parameters in it."""
     return spec.label(**{name: value for name, value in parameters.items() if name in spec.parameters})
 
 
 def results_of(spec: Spec, name: str, values: FloatArray, *, per_query: bool) -> dict[str, Any]:
-    """A result and, where asked for, the values behind it."""
+    """A result, and with ``per_query`` its values."""
     return {name: spec.average(values)} | ({f"{name}_per_query": values.tolist()} if per_query else {})

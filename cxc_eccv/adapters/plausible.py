@@ -1,4 +1,4 @@
-"""``evaluate`` modules of metrics that need plausible matches: items whose images show nearly the same categories."""
+"""``evaluate`` modules of metrics on plausible matches."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ Sets = dict[int, IntArray]
 
 
 class PlausibleMatchModule(MetricModule):
-    """A metric of plausible matches: predictions are rankings, references the query's own items."""
+    """A metric of plausible matches; predictions are rankings, references the items of the query's image."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": RANKINGS,
         "references": Column(
             id_lists,
             "list of int64",
-            "ids of the gallery items of the query's own image: the captions of an image, the image of a caption. They "
-            "say which categories the query shows.",
+            "ids of the gallery items of the query's image, which give its categories: the captions of an image, or "
+            "the image of a caption.",
         ),
     }
     option_texts: ClassVar[Mapping[str, str]] = {
-        "categories": "a dict of every gallery item to the ids of its image's categories; always needed. Items "
-        "with an empty list take no part: they are left out of gallery and rankings.",
+        "categories": "a dict of every gallery item to the ids of its image's categories; required. Items with an "
+        "empty list are left out of gallery and rankings.",
         "per_query": PER_QUERY,
     }
     limits = RANKING_LIMITS
@@ -55,7 +55,7 @@ class PlausibleMatchModule(MetricModule):
         per_query: bool = False,
         **parameters: object,
     ) -> dict[str, Any]:
-        """Name to value of the one result; items without any category are left out of the rankings."""
+        """Name to value of the result; items without a category are left out of the rankings."""
         run, sets = run_of(inputs["predictions"]), _sets(categories)
         rows = np.arange(len(inputs["references"]))
         judgments_of(inputs, run, rows)  # refuses references that are missing or repeated
@@ -66,10 +66,10 @@ class PlausibleMatchModule(MetricModule):
             raise UnknownIds(
                 f"the ranking of query {query} holds item {lists.items[unknown[0]]}, which is not in categories"
             )
-        shown = np.array([item for item, category_ids in sets.items() if category_ids.size], dtype=np.int64)
+        gallery = np.array([item for item, category_ids in sets.items() if category_ids.size], dtype=np.int64)
         queries = [_query_set(sets, row, references) for row, references in enumerate(inputs["references"])]
-        present = _vectors([*queries, *(sets[item] for item in shown.tolist())])
-        matches = CategoryMatches.of(rows, present[: rows.size], shown, present[rows.size :])
+        present = _vectors([*queries, *(sets[item] for item in gallery.tolist())])
+        matches = CategoryMatches.of(rows, present[: rows.size], gallery, present[rows.size :])
         reader = PlausibleRows(matches, cls.spec.looks)
         read_rankings(run, DIRECTION, [reader])
         values = cls.spec.function(reader.result, **parameters)
@@ -90,7 +90,7 @@ def _item_id(key: object) -> int:
         return int(key)
     if isinstance(key, str) and key.isascii() and key.isdecimal() and len(key) < 19:  # as JSON writes them
         return int(key)
-    raise InvalidOption(f"categories has the key {key!r:.60}; item ids are whole numbers")
+    raise InvalidOption(f"categories has the key {key!r:.60}; item ids must be whole numbers")
 
 
 def _query_set(sets: Sets, row: int, references: Sequence[int]) -> IntArray:
@@ -100,12 +100,12 @@ def _query_set(sets: Sets, row: int, references: Sequence[int]) -> IntArray:
     first, *others = (sets[item] for item in references)
     if not first.size or any(not np.array_equal(first, other) for other in others):
         fault = "show no category" if not first.size else "show different categories"
-        raise DataError(f"the references of query {row} {fault}; they are the items of its own image, which needs one")
+        raise DataError(f"the references of query {row} {fault}; give the items of one image with categories")
     return first
 
 
 def _vectors(sets: Sequence[IntArray]) -> NDArray[np.bool_]:
-    """(N, C) presence of each category that occurs."""
+    """(N, C) bool, whether each set has each category that occurs."""
     sizes = [present.size for present in sets]
     present_ids, columns = np.unique(np.concatenate(sets), return_inverse=True)
     vectors = np.zeros((len(sets), present_ids.size), dtype=bool)

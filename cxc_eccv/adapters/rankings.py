@@ -1,6 +1,6 @@
-"""Predictions and references as the engine takes them: a rankings run, and judgments of whatever ids they name.
+"""Turns predictions and references of ``evaluate`` modules into a rankings run and judgments.
 
-What the engine cannot see from them is how large the gallery is; that is said here, by ``gallery_size`` or not at all.
+They do not show the size of the gallery, which the option ``gallery_size`` gives.
 """
 
 from __future__ import annotations
@@ -20,25 +20,24 @@ from cxc_eccv.runs.rankings import RankedLists, RankingsRun
 from cxc_eccv.types import IntArray, Judgments
 
 DIRECTION = "i2t"
-"""A run names one; a module's rows need none."""
+"""A run needs a direction, although the rows of a module have none."""
 
 RANKINGS = Column(
     id_lists,
     "list of int64",
-    "ranked gallery ids of each query, best first, without the query itself. Ids are whole numbers; strings, floats "
-    "and repeated ids are refused. Rankings may be cut short as far as the metric allows.",
+    "ranked gallery ids of each query, best first, without the query itself. Ids must be whole numbers without "
+    "repeats. Rankings may be cut short if the metric allows it.",
 )
 GALLERY_SIZE = (
-    "number of items that a query ranks, one number or a list with one per query. With it, a ranking that holds the "
-    "whole gallery is known to be complete: positives it lacks are outside the gallery, and any depth suffices."
+    "number of items that a query ranks, one number or one per query. It shows which rankings are complete: any depth "
+    "suffices for these, and positives they lack are outside the gallery."
 )
 RANKING_LIMITS = """\
-- Rankings carry no scores, so ties are invisible here: the given order is trusted. A model that gives many items equal
-  scores is better evaluated from its embeddings or scores with `cxc-eccv evaluate`, which counts ties against it.
-- A ranking that ends too early raises `RunTooShallow`, which names the query, the depth it has and the depth it
-  needs. Empty input, repeated ids, unequal lengths and ids that are not whole numbers raise too. None
-  yields a number.
-- Every query counts the same. Leave a query without positives out."""
+- Rankings have no scores, so ties are not visible and the given order is trusted. Use `cxc-eccv evaluate` with
+  embeddings or scores for a model with many equal scores; it counts ties against the model.
+- Rankings that are too short raise `RunTooShallow`, which names the query and the depth it needs. Empty input, repeated
+  ids, unequal lengths and ids that are not whole numbers raise an error too.
+- All queries have the same weight. Leave out queries without positives."""
 
 
 def run_of(predictions: Sequence[ArrayLike]) -> RankingsRun:
@@ -49,7 +48,7 @@ def run_of(predictions: Sequence[ArrayLike]) -> RankingsRun:
 def judgments_of(
     inputs: Mapping[str, Sequence[Any]], run: RankingsRun, rows: IntArray, *, whole: bool = False
 ) -> Judgments:
-    """The references of some queries, in a gallery of all ids that are named or, with ``whole``, that are ranked."""
+    """Judgments of some queries, in a gallery of all ids or, with ``whole``, of the ids in their rankings."""
     references = [whole_ids(inputs["references"][row], f"references of query {row}") for row in rows.tolist()]
     items = np.concatenate(references)
     gains = np.concatenate([inputs["gains"][row] for row in rows.tolist()]) if "gains" in inputs else None
@@ -61,15 +60,15 @@ def judgments_of(
 
 
 def gallery_sizes(gallery_size: ArrayLike | None, run: RankingsRun) -> IntArray | None:
-    """(Q,) items that each query ranks, from one number or one per query; None where unknown."""
+    """(Q,) number of items that each query ranks, from one number or one per query; None if unknown."""
     if gallery_size is None:
         return None
-    stated, depths = np.asarray(gallery_size), run.lists[DIRECTION].depths
-    if stated.dtype.kind not in "iu" or stated.shape not in ((), depths.shape) or np.any(stated < 1):
+    numbers, depths = np.asarray(gallery_size), run.lists[DIRECTION].depths
+    if numbers.dtype.kind not in "iu" or numbers.shape not in ((), depths.shape) or np.any(numbers < 1):
         raise InvalidOption(
             f"gallery_size is {gallery_size!r}, expected a whole number of at least 1, or one per query"
         )
-    sizes = np.broadcast_to(stated.astype(np.int64), depths.shape)
+    sizes = np.broadcast_to(numbers.astype(np.int64), depths.shape)
     if (beyond := np.flatnonzero(depths > sizes)).size:
         query = beyond[0]
         raise MalformedRun(
@@ -79,7 +78,7 @@ def gallery_sizes(gallery_size: ArrayLike | None, run: RankingsRun) -> IntArray 
 
 
 def find_positives(inputs: Mapping[str, Sequence[Any]], gallery_size: ArrayLike | None = None) -> GivenRanks:
-    """Ranks of the references, as far as the predictions tell them."""
+    """Ranks of the references, as far as the predictions hold them."""
     run = run_of(inputs["predictions"])
     sizes = gallery_sizes(gallery_size, run)
     given = ranks_from_rankings(run, DIRECTION, judgments_of(inputs, run, np.arange(len(inputs["references"]))))

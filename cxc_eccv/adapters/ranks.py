@@ -1,4 +1,4 @@
-"""``evaluate`` modules of metrics that need ranks, other metrics' values, or rated pairs."""
+"""``evaluate`` modules of metrics on ranks, on values of other metrics, and on rated pairs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POSITIVES = Column(id_lists, "list of int64", "ids of the positives of each quer
 
 
 class RankingModule(MetricModule):
-    """A metric of ranks: predictions are rankings, references are positives."""
+    """A metric of ranks; predictions are rankings, references are positives."""
 
     columns: ClassVar[Mapping[str, Column]] = {"predictions": RANKINGS, "references": POSITIVES}
     option_texts: ClassVar[Mapping[str, str]] = {"gallery_size": GALLERY_SIZE, "per_query": PER_QUERY}
@@ -49,7 +49,7 @@ class RankingModule(MetricModule):
 
 
 class BothDirectionsModule(MetricModule):
-    """A metric of other metrics' values in both directions: each row says which direction it belongs to."""
+    """A metric of other metrics' values in both directions."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": RANKINGS,
@@ -71,7 +71,7 @@ class BothDirectionsModule(MetricModule):
     def scores(
         cls, inputs: Mapping[str, list[Any]], *, gallery_size: ArrayLike | None = None, **parameters: object
     ) -> dict[str, Any]:
-        """Name to value of the one result."""
+        """Name to value of the result."""
         directions = np.array(inputs["directions"])
         if set(inputs["directions"]) != {"i2t", "t2i"}:
             named = ", ".join(sorted(set(inputs["directions"])))
@@ -86,7 +86,7 @@ class BothDirectionsModule(MetricModule):
 
 
 class RatedPairsModule(MetricModule):
-    """A rank correlation: predictions are similarities, references are ratings, ids say of which pairs."""
+    """A rank correlation; predictions are similarities of pairs, references their ratings."""
 
     columns: ClassVar[Mapping[str, Column]] = {
         "predictions": Column(finite_numbers, "float64", "the model's similarity of each rated pair, finite."),
@@ -94,10 +94,10 @@ class RatedPairsModule(MetricModule):
         "query_ids": Column(
             ids,
             "int64",
-            "id of each pair's query: the caption for STS, the image for SIS and SITS. A pair that counts for both "
-            "of its items is listed twice, once in each order.",
+            "id of each pair's query: the caption for STS, the image for SIS and SITS. List a pair in both orders if "
+            "it counts for both items.",
         ),
-        "item_ids": Column(ids, "int64", "id of the item that was rated with the query."),
+        "item_ids": Column(ids, "int64", "id of the item rated with the query."),
     }
     n_inputs = 2
     option_texts: ClassVar[Mapping[str, str]] = {
@@ -105,8 +105,7 @@ class RatedPairsModule(MetricModule):
     }
     result_texts: ClassVar[Mapping[str, str]] = {"{}_std": "standard deviation over the samples (ddof 0)."}
     limits = """\
-- Ratings or similarities that are all equal have no rank correlation: they raise, as NaN, infinite values, empty input
-  and unequal lengths do. None yields a number.
+- Ratings or similarities that are all equal, NaN, infinite values, empty input and unequal lengths raise an error.
 - The value depends on which item of a pair is the query; the paper's choice is given above."""
     example: ClassVar[Mapping[str, list[Any]]] = {
         "predictions": [0.91, 0.35, 0.54, 0.18, 0.77, 0.32, 0.62, 0.09],
@@ -119,7 +118,7 @@ class RatedPairsModule(MetricModule):
     def scores(
         cls, inputs: Mapping[str, list[Any]], *, per_sample: bool = False, **parameters: object
     ) -> dict[str, Any]:
-        """Name to value; where the metric draws samples, their mean and standard deviation."""
+        """Name to value; for a metric with samples their mean and standard deviation."""
         pairs = RatedPairs(*(np.array(inputs[name]) for name in ("query_ids", "item_ids", "references")))
         values = cls.spec.function(pairs, np.array(inputs["predictions"]), **parameters)
         name = cls.spec.name

@@ -1,4 +1,4 @@
-"""The files of a metric's Hub Space: its module, and the card, app and requirements that are made when it is pushed."""
+"""Writes the files of a metric's Hub Space: its module, card, app and requirements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GRADIO = "6.31.0"
 
 
 def write_space(name: str, parent: Path) -> Path:
-    """Write the Space of a metric into a folder of its name."""
+    """Write the Space of a metric to a folder with its name."""
     folder, described = parent / name, Description(registry.metric(name))
     shutil.copytree(module_folder(name), folder, ignore=shutil.ignore_patterns("__pycache__"))
     texts = {
@@ -35,7 +35,7 @@ def write_space(name: str, parent: Path) -> Path:
 
 
 def space_app(described: Description) -> str:
-    """The Space's program; formatted as ruff would."""
+    """The program of the Space, in ruff's format."""
     columns = described.kind.example
     cells = [*(json.dumps(column) for column in columns.values()), json.dumps(described.kind.example_options)]
     literals = [f"'{cell}'" if '"' in cell else f'"{cell}"' for cell in cells]
@@ -51,7 +51,7 @@ def space_app(described: Description) -> str:
 
 
 def requirements(described: Description, *, self_contained: bool = False) -> str:
-    """What the Space installs, pinned as this package pins it."""
+    """The requirements of the Space, with the version limits of this package."""
     pins = [_lower_bound_first(pin.partition(";")[0].strip()) for pin in requires("cxc_eccv") or ()]
     wanted = ("datasets", "evaluate", "numpy", *described.kind.packages)
     package = [] if self_contained else [f"cxc_eccv>={cxc_eccv.__version__}"]
@@ -69,7 +69,7 @@ ALONE = "The module is self-contained: it needs {packages}, not the package it w
 
 
 def metric_card(described: Description, *, self_contained: bool = False) -> str:
-    """The card."""
+    """The card of the Space."""
     settings = {
         "title": described.title,
         "emoji": "📐",
@@ -98,15 +98,15 @@ def metric_card(described: Description, *, self_contained: bool = False) -> str:
         arguments="\n".join(f"    {line}" for line in described.call),
         result=described.result,
         install=alone if self_contained else PACKAGE,
-        inputs=_listed(described.inputs),
-        outputs=_listed(described.results),
+        inputs=_list_items(described.inputs),
+        outputs=_list_items(described.results),
         limits=described.kind.limits,
         papers="\n".join(f"- {paper}" for paper in papers),
         bibtex="```bibtex\n" + "\n\n".join(entries) + "\n```\n" if entries else "",
     )
 
 
-def _listed(texts: dict[str, str]) -> str:
+def _list_items(texts: dict[str, str]) -> str:
     return "\n".join(f"- `{name}`: {text}" for name, text in texts.items())
 
 

@@ -102,9 +102,9 @@ BAD_SIMILARITIES = {
     "twice": (
         {"similarities": {"ball": {"cat": 0.1}, "cat": {"ball": 0.2}}},
         InvalidOption,
-        "two values for 'cat' and",
+        "two values for the pair 'cat' and",
     ),
-    "flat": ({"similarities": {"ball": 0.1}}, InvalidOption, "give a dict of a concept to a dict"),
+    "flat": ({"similarities": {"ball": 0.1}}, InvalidOption, "give a dict of concept to a dict"),
 }
 
 
@@ -135,7 +135,7 @@ def test_bad_similarities_are_refused(load_metric, case):
 
 def test_a_mean_over_nothing_is_refused(load_metric):
     apart = {"predictions": [["cat"]], "references": [["dog"]]}
-    with pytest.raises(DataError, match="size_disagreement is defined for none of the 1 rows"):
+    with pytest.raises(DataError, match="size_disagreement is undefined for all 1 rows"):
         load_metric("size_disagreement").compute(**apart, prediction_areas=[[0.1]], reference_areas=[[0.1]])
 
 
