@@ -8,6 +8,7 @@ from typing import Any
 from cxc_eccv.sources.catalog import OFFICIAL
 
 SAMPLE = "sample"
+"""The embedded sample: its edition, and what a user writes for its folder (``./sample`` is another folder)."""
 
 DRAWINGS = {"train": 60, "restval": 10, "validation": 60, "test": 60}
 """Images of each split of the embedded sample."""

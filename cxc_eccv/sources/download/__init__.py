@@ -19,6 +19,7 @@ from platformdirs import user_cache_dir
 
 from cxc_eccv.errors import DownloadFailed, InvalidOption, MalformedSource, SourceMissing, WriteFailed
 from cxc_eccv.sources.catalog import OFFICIAL, Archive, Catalog, Entry, load_catalog
+from cxc_eccv.sources.edition import SAMPLE
 from cxc_eccv.sources.reading import Expected, sha256_of, shown, verify
 from cxc_eccv.writing import is_plain, replaced_file
 
@@ -36,10 +37,8 @@ __all__ = [
     "state",
     "tables_folder",
     "where_from",
+    "why_not_in_edition",
 ]
-
-SAMPLE = "sample"
-"""Names the folder of the embedded sample; write ``./sample`` for your own folder of that name."""
 
 OFFLINE_VARIABLES = ("CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE")
 
@@ -125,8 +124,9 @@ def fetch(
         return path
     catalog = catalog_of(data_dir)
     entry = catalog.entry(name)
-    obstacle = _obstacle(entry, catalog, data_dir, offline)
-    if obstacle:
+    if lacking := why_not_in_edition(f"{name} ({entry.path})", data_dir):
+        raise SourceMissing(lacking)
+    if obstacle := _obstacle(entry, offline):
         raise SourceMissing(_missing(entry, data_dir, obstacle))
     from cxc_eccv.sources.download.download import download  # imported late: most runs need no network
 
@@ -186,30 +186,40 @@ def _in_cache(entry: Entry, catalog: Catalog) -> Path | None:
     return path if catalog.edition == OFFICIAL and path.is_file() else None
 
 
-def _obstacle(entry: Entry, catalog: Catalog, data_dir: str | Path | None, offline: bool | None) -> str:
-    """Why the file cannot be downloaded; empty if it can."""
-    if catalog.edition != OFFICIAL:
-        return f"the edition {catalog.edition!r} in {mirror_folder(data_dir)} does not contain it"
+def why_not_in_edition(what: str, data_dir: str | Path | None = None) -> str:
+    """Why a file is not taken from elsewhere, and what to do; empty for the official edition."""
+    edition = catalog_of(data_dir).edition
+    if edition == OFFICIAL:
+        return ""
+    if edition == SAMPLE:
+        return (
+            f"{what} is not part of the embedded sample. To use the real data, unset CXC_ECCV_DATA, or choose another "
+            "--data-dir."
+        )
+    return (
+        f"{what} is not part of the edition {edition!r} in {mirror_folder(data_dir)}, and editions are never mixed. "
+        "Add it there, or choose another --data-dir."
+    )
+
+
+def _obstacle(entry: Entry, offline: bool | None) -> str:
+    """Why the file cannot be downloaded; empty where it can."""
     if entry.derived_from:
-        return f"it has no address: it is derived from {' and '.join(entry.derived_from)}"
+        return f"it cannot be downloaded: it is derived from {' and '.join(entry.derived_from)}"
     if entry.url is None:
-        return "it has no address: it is a file that users bring"
+        return "it cannot be downloaded: it is a file of your own"
     reason = offline_reason(offline)
     return f"downloads are off ({reason})" if reason else ""
 
 
 def _missing(entry: Entry, data_dir: str | Path | None, obstacle: str) -> str:
-    if catalog_of(data_dir).edition == SAMPLE:
-        return f"{entry.name}: {entry.path} is missing. {where_from(entry, data_dir)}"
-    searched = " nor in ".join(f"{place}" for place in (mirror_folder(data_dir), _cache_folder()) if place)
+    searched = " or ".join(f"{place}" for place in (mirror_folder(data_dir), _cache_folder()) if place)
     return f"{entry.name}: {entry.path} is not in {searched}, and {obstacle}.\n{where_from(entry, data_dir)}"
 
 
 def where_from(entry: Entry, data_dir: str | Path | None = None) -> str:
     """Lines for the end of an error that say where to get a raw file and where to put it."""
     folder = mirror_folder(data_dir)
-    if catalog_of(data_dir).edition == SAMPLE:
-        return "The embedded sample lacks this file. Unset CXC_ECCV_DATA, or name the official data with --data-dir."
     address = f"{entry.url}{f', member {entry.member}' if entry.member else ''}" if entry.url else "none"
     return "\n".join(
         [

@@ -120,7 +120,7 @@ def score(part, name, *options):
         (("mine", "--classifier", "text"), "name the retriever's file, or a model"),
         (mine_text("--model", "m"), "one of the two"),
         (("mine", "run.npz", "--classifier", "both", "--threshold", "0"), "give their folder (--images)"),
-        (mine_text("--split", "test"), "weak positives are for training"),
+        (mine_text("--split", "test", "--threshold", "0"), "weak positives are for training"),
         (mine_text("--precision", "0.9"), "need labelled pairs (--labelled)"),
         (mine_text(), "neither labelled pairs nor a threshold"),
         (mine_text("--labelled", "cxc/val"), "(--labelled-retriever)"),

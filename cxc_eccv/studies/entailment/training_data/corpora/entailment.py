@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from cxc_eccv.errors import SourceMissing
-from cxc_eccv.sources.download import where_from
+from cxc_eccv.sources.download import where_from, why_not_in_edition
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Corpus, Pairs, make_pairs
 
@@ -18,7 +18,8 @@ def pairs(library: Library, split: str, _threshold: float) -> Pairs:
     if labelled is None:
         entry = library.catalog.entry(f"entailment_{split}")
         where = where_from(entry, library.data_dir)
-        raise SourceMissing(f"{entry.path} is missing; you provide this file.\n{where}")
+        lacking = why_not_in_edition(f"{entry.name} ({entry.path})", library.data_dir)
+        raise SourceMissing(lacking or f"{entry.path} is missing; it is a file of your own.\n{where}")
     table = labelled.table
     names = [Path(name).name for name in table["image"].to_pylist()]
     images = [_image_key(name, number) for name, number in zip(names, table["image_id"].to_pylist(), strict=True)]

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
-from cxc_eccv.sources.catalog import OFFICIAL
-from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.download import mirror_folder, why_not_in_edition
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Corpus, Pairs, make_pairs
 
@@ -110,14 +109,12 @@ class HubTable:
             ) from error
 
     def _check_hub(self, library: Library, folder: Path | None) -> None:
-        if library.edition != OFFICIAL:
-            obstacle = f"the edition {library.edition!r} does not include it"
-        elif reason := library.offline_reason:
-            obstacle = f"downloads are off ({reason})"
-        else:
+        if lacking := why_not_in_edition(f"{self.name} ({self.place} on the Hugging Face Hub)", library.data_dir):
+            raise SourceMissing(lacking)
+        if not (reason := library.offline_reason):
             return
         raise SourceMissing(
-            f"{self.name} is a table on the Hugging Face Hub ({self.place}), and {obstacle}.\n"
+            f"{self.name} is a table on the Hugging Face Hub ({self.place}), and downloads are off ({reason}).\n"
             f"  put a copy at: {folder or Path('MIRROR') / 'entailment' / self.name}\n"
             "Name the mirror folder with --data-dir or CXC_ECCV_DATA."
         )
