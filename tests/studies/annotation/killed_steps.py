@@ -40,7 +40,7 @@ def die_at(place, folder):
         nonlocal seen
         writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
         path = str(arguments[0]) if event in EVENTS or writes else ""
-        if str(folder) in path and not path.endswith(".lock") and not (event == "os.mkdir" and os.path.isdir(path)):
+        if str(folder) in path and not path.endswith(".lock") and not (event == "os.mkdir" and Path(path).is_dir()):
             seen += 1
             if seen > place:
                 os.kill(os.getpid(), signal.SIGKILL)
