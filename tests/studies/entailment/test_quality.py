@@ -274,7 +274,7 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "name the classifier (--model), or a table"),
+        ((), "name the classifier (--model), or a file"),
         (("--model", "a", "--scores", "b.csv"), "one of the two"),
         (("--scores", "b.csv", "--threshold", "0.5", "--precision", "0.9"), "give one of them"),
         (("--scores", "none.csv"), "none.csv"),
