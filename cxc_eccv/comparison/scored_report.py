@@ -148,7 +148,7 @@ def load_reports(
         >>> import tempfile
         >>> load_reports([tempfile.mkdtemp()])  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        cxc_eccv.errors.DataError: ...report.json: cannot be read (... Give what evaluate --output wrote.
+        cxc_eccv.errors.DataError: ...report.json: cannot be read (... Give a report that evaluate --output wrote.
     """
     loaded = []
     for name, file in _files(paths, names).items():

@@ -79,7 +79,7 @@ WRONG = [
     (MINE, "ridge.npz"),
     ((*MINE, "--precision", "0.9"), "give a threshold or a precision, not both"),
     ((*MINE, "--images", "absent"), "absent is not a folder"),
-    ((*MINE, "--labelled", "absent.jsonl"), "absent.jsonl is no file"),
+    ((*MINE, "--labelled", "absent.jsonl"), "absent.jsonl does not exist"),
     ((*MINE, "--split", "trian"), "did you mean 'train'"),
     ((*MINE, "--top-k", "0"), "top_k is 0"),
     ((*SCORE, "--images", "absent"), "absent is not a folder"),

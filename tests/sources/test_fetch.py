@@ -137,8 +137,8 @@ def test_the_sample_is_found_whole(monkeypatch):
     with pytest.raises(SourceMissing) as caught:
         fetch("flickr30k", "sample")
     assert str(caught.value) == (
-        "flickr30k: flickr/dataset_flickr30k.json is missing. The embedded sample lacks this file. Unset "
-        "CXC_ECCV_DATA, or name the official data with --data-dir."
+        "flickr30k (flickr/dataset_flickr30k.json) is not part of the embedded sample. To use the real data, unset "
+        "CXC_ECCV_DATA, or choose another --data-dir."
     )
     monkeypatch.setenv("CXC_ECCV_DATA", "sample")
     assert fetch("sts_test").is_relative_to(fetch("sts_test", "sample").parents[1])

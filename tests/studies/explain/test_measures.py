@@ -32,7 +32,7 @@ def test_all_numbers_and_without_counts_two():
     assert np.isnan(values["non_common_similarity"]).tolist() == [False, True, True]
     uncounted = ConceptPairs(np.array([1]), [{"dog": np.empty(0)}], [{"dog": np.empty(0)}])
     assert list(measure_failures(uncounted, identity, counted=False)) == ["concept_agreement", "non_common_similarity"]
-    with pytest.raises(DataError, match="dog comes with no instances"):
+    with pytest.raises(DataError, match="dog has no instances"):
         measure_failures(uncounted, identity)
 
 

@@ -48,7 +48,11 @@ def annotation_files(source: str, path: Path | None) -> dict[str, Path]:
         raise InvalidOption(
             f"--annotations {path}: for Visual Genome give the folder with objects.json, image_data.json"
         )
-    return {"objects": path / "objects.json", "image_data": path / "image_data.json"}
+    files = {"objects": path / "objects.json", "image_data": path / "image_data.json"}
+    for file in files.values():
+        if not file.is_file():
+            raise InvalidOption(f"--annotations {path}: {file} is not a file")
+    return files
 
 
 def concepts(
