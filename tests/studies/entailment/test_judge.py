@@ -217,9 +217,7 @@ def test_two_at_once_keep_all_answers(sample_library, make_run, monkeypatch):
 
 
 def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make_run, tmp_path):
-    with pytest.raises(
-        InvalidOption, match=r"org/stand-in looks at images: give their folder \(--images\)"
-    ):
+    with pytest.raises(InvalidOption, match=r"org/stand-in looks at images: give their folder \(--images\)"):
         ClassifierJudge(StandIn("1", visual=True))
     folder = tmp_path / "images"
     shutil.copytree(image_folder("sample"), folder)

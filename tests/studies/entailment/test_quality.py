@@ -264,7 +264,7 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
         pairs.align(by_ids.slice(1), tmp_path)
     with pytest.raises(DataError, match="row 80 repeats the pair of row 3; give every pair once"):
         pairs.align(pa.concat_tables([by_ids, by_ids.slice(3, 1)]), tmp_path)
-    with pytest.raises(DataError, match="has 79 probabilities, .* has 80 pairs"):
+    with pytest.raises(DataError, match=r"has 79 probabilities, .* has 80 pairs"):
         pairs.align(pa.table({"probability": said[1:]}), tmp_path)
     mixed = pairs.table.append_column("probability", pa.array(said)).take(pa.array(order))
     with pytest.raises(DataError, match="the column image_key differs from that of"):

@@ -210,8 +210,7 @@ BOTH = "sizes differ in 100.0% of the matches."
             {"dog.n.01": 1, "ball.n.01": 1},
             {"dog.n.01": 1, "disc.n.01": 1},
             "partly",
-            "Partly right: it shows dog of the query, but not ball; disc takes the place of ball; "
-            f"{BOTH}",
+            f"Partly right: it shows dog of the query, but not ball; disc takes the place of ball; {BOTH}",
         ),
         (
             "a dog",
