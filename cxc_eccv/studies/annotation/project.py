@@ -396,6 +396,7 @@ class Project:
         numbers = self.round().numbers if sheets is None else sheets
         rounds = [each for each in self.rounds if set(each.numbers) & set(numbers)] or [self.round()]
         scheme, sheets_asked = rounds[0].questionnaire.scheme, self.questions()
+        shown_scheme, page_texts = (scheme, Texts()) if texts is None else read_texts(texts, scheme)
         content = self.library.karpathy(self.split)
         avoid = {(question.image_id, question.caption_id) for sheet in sheets_asked for question in sheet}
         first = build_practice(content, practice, avoid, invalid=self._invalid, seed=self.seed) if practice else []
@@ -403,7 +404,7 @@ class Project:
         questions = [*(question for sheet in shown_sheets for question in sheet), *first]
         addresses = find_images(images, list_files(questions, scheme), self.library, self.split)
         practised = [(describe_question(question, scheme, addresses), question.role == POSITIVE) for question in first]
-        handout = Handout(*((scheme, Texts()) if texts is None else read_texts(texts, scheme)), worker, practised)
+        handout = Handout(shown_scheme, page_texts, worker, practised)
         questionnaires = [each.questionnaire for each in rounds]
         return find_format(form).export(questionnaires, addresses, folder, numbers, handout)
 
@@ -452,10 +453,12 @@ class Project:
         with self._hold():
             now = Project.open(self.folder, self.library)
             numbers = {row["import"] for each in now.rounds for row in each.stored}
-            wanted = max(numbers, default=None) if number is None else number
-            if wanted is None or wanted not in numbers:
-                there = ", ".join(map(str, sorted(numbers))) or "none"
-                raise InvalidOption(f"{self.folder} has no import {'' if wanted is None else wanted}; it has {there}")
+            if not numbers:
+                raise InvalidOption(f"{self.folder} has no imports to undo")
+            wanted = max(numbers) if number is None else number
+            if wanted not in numbers:
+                there = ", ".join(map(str, sorted(numbers)))
+                raise InvalidOption(f"{self.folder} has no import {wanted}; it has {there}")
             removed = 0
             for each in now.rounds:
                 kept = [row for row in each.stored if row["import"] != wanted]
@@ -562,8 +565,9 @@ class Project:
             card, path = label_card(facts, table), self.folder / CARD
             if path.is_file() and not is_unchanged(path.read_text(encoding="utf-8", errors="replace")):
                 raise DataError(
-                    f"{path} was changed since the last merge, which would overwrite it. Move it away, merge, and copy "
-                    "your changes into the new card; give the terms and the paper with --license and --citation."
+                    f"{path} is not the card of the last merge, or was changed since, so it is not replaced. Move it "
+                    "away, merge, and copy your changes into the new card; give the terms and the paper with --license "
+                    "and --citation."
                 )
             labels = write_labels(self.folder / LABELS, table, facts)
             with replaced_file(path) as part:

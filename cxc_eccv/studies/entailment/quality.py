@@ -182,7 +182,7 @@ def warn_of_training_data(training_data: Mapping[str, Any] | None, holds: str = 
         cautions += [f"Trained on {part} data: {' and '.join(counts)}."] if counts else []
     if "before" in training_data:
         cautions += [
-            f"The classifier it continued: {caution[0].lower()}{caution[1:]}"
+            f"The model it started from: {caution[0].lower()}{caution[1:]}"
             for caution in warn_of_training_data(training_data["before"], holds)
         ]
     return tuple(cautions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -172,18 +172,11 @@ def _collect(
     for image_id in set(annotations["image_id"].to_pylist()):
         if not boxes[image_id]:
             del boxes[image_id]
-    areas: dict[int, dict[str, list[float]]] = {image_id: {} for image_id in boxes}
-    for image_id, shown in boxes.items():
-        for box in shown:
-            areas[image_id].setdefault(box.concept, []).extend([box.width * box.height] if counted else [])
     return ImageConcepts(
         source,
         split,
         n_images=image_ids.size,
-        images={
-            image_id: {concept: np.array(sizes) for concept, sizes in shown.items()}
-            for image_id, shown in areas.items()
-        },
+        images={image_id: _areas(shown, counted) for image_id, shown in boxes.items()},
         counted=counted,
         boxes={image_id: tuple(shown) for image_id, shown in boxes.items()} if counted else {},
         groups=groups,
@@ -209,6 +202,14 @@ def _name_boxes(
             boxes.append((image_id, Box(concept, name, *place)))
             groups += group
     return boxes, groups, dict(left_out)
+
+
+def _areas(boxes: Sequence[Box], counted: bool) -> dict[str, FloatArray]:
+    """Concept to the areas of its boxes, or to no areas if boxes are not counted."""
+    areas: dict[str, list[float]] = {}
+    for box in boxes:
+        areas.setdefault(box.concept, []).extend([box.width * box.height] if counted else [])
+    return {concept: np.array(sizes) for concept, sizes in areas.items()}
 
 
 def _shares(annotations: pa.Table, images: pa.Table) -> FloatArray:

@@ -237,13 +237,7 @@ def _show_direction(
     def group(kind: str, title: str, meaning: str, members: IntArray) -> FailureGroup:
         return FailureGroup(kind, title, meaning, members.size, [cards[row] for row in members[:shown].tolist()])
 
-    listed: list[Failure] = []
-    counts = Counter[str]()
-    for row in draws.tolist():
-        missing = images[pairs[row][0]].keys() - images[pairs[row][1]].keys()
-        if len(listed) < LISTED and any(counts[name] < PER_CONCEPT for name in missing):
-            counts.update(missing)
-            listed.append(describe(row))
+    missing = {row: images[pairs[row][0]].keys() - images[pairs[row][1]].keys() for row in draws.tolist()}
     return DirectionPage(
         anchor,
         explanation.model,
@@ -253,8 +247,19 @@ def _show_direction(
         len(failures) - order.size,
         group("drawn", "Drawn at random", f"with a verdict, seed {seed}", draws),
         [group(kind, *words, of_kind[kind]) for kind, words in KINDS.items()],
-        listed,
+        [describe(row) for row in _choose_listed(missing)],
     )
+
+
+def _choose_listed(missing: Mapping[int, AbstractSet[str]]) -> list[int]:
+    """The first rows that add to a concept with too few rows."""
+    rows: list[int] = []
+    counts = Counter[str]()
+    for row, names in missing.items():
+        if len(rows) < LISTED and any(counts[name] < PER_CONCEPT for name in names):
+            counts.update(names)
+            rows.append(row)
+    return rows
 
 
 def _make_cards(

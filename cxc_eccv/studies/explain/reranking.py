@@ -375,49 +375,49 @@ def _correct(rows: Sequence[KindMoves]) -> tuple[KindMoves, ...]:
 
 def reranking_tables(reranking: Reranking) -> list[Table]:
     """For each direction the paper's Tables 4 and 5, and the tested changes."""
-    tables = []
-    for direction in dict.fromkeys(row.direction for row in reranking.rows):
-        rows = [row for row in reranking.rows if row.direction == direction]
-        changes: list[list[str | Cell]] = [
-            [
-                _title(row),
-                _change_cell(row.whole["recall_at_1"], 100, 2),
-                _change_cell(row.altered["recall_at_1"], 100, 2),
-                _change_cell(row.cosine, 1, 4),
-            ]
-            for row in rows
-        ]
-        titles = [title.replace("median rank", "median") for title in TITLES.values()]
-        tables += [
-            Table(
-                [("kind",), ("queries",), ("unchanged",), ("lower %",), ("higher %",), ("same %",)],
-                [
-                    [_title(row), f"{row.queries - row.unchanged:,}", f"{row.unchanged:,}", *_share_cells(row)]
-                    for row in rows
-                ],
-                f"Ranks of altered queries, {direction}",
-                "unchanged: queries with the vector of the original",
-            ),
-            Table(
-                [("all queries",), *((title,) for title in titles)],
-                [
-                    ["original", *(_show(label, change.before) for label, change in rows[0].whole.items())],
-                    *(
-                        [_title(row), *(_show(label, change.after) for label, change in row.whole.items())]
-                        for row in rows
-                    ),
-                ],
-                f"Metrics with altered queries, {direction}",
-                "percent",
-            ),
-            Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], changes),
-        ]
+    directions = dict.fromkeys(row.direction for row in reranking.rows)
+    rows = [[row for row in reranking.rows if row.direction == direction] for direction in directions]
+    tables = [table for of_direction in rows for table in _direction_tables(of_direction)]
     level = 100 * reranking.facts["confidence"]
     note = (
         f"Brackets: {level:g}% intervals from a bootstrap over images. Bold: significant at "
         f"{100 * LEVEL:g}% in a paired test, corrected for all {TESTS * len(reranking.rows)} tests (Holm)."
     )
     return [*tables[:-1], replace(tables[-1], notes=[note])]
+
+
+def _direction_tables(rows: Sequence[KindMoves]) -> list[Table]:
+    direction = rows[0].direction
+    titles = [title.replace("median rank", "median") for title in TITLES.values()]
+    original = ["original", *(_show(label, change.before) for label, change in rows[0].whole.items())]
+    altered = [[_title(row), *(_show(label, change.after) for label, change in row.whole.items())] for row in rows]
+    changes: list[list[str | Cell]] = [
+        [
+            _title(row),
+            _change_cell(row.whole["recall_at_1"], 100, 2),
+            _change_cell(row.altered["recall_at_1"], 100, 2),
+            _change_cell(row.cosine, 1, 4),
+        ]
+        for row in rows
+    ]
+    return [
+        Table(
+            [("kind",), ("queries",), ("unchanged",), ("lower %",), ("higher %",), ("same %",)],
+            [
+                [_title(row), f"{row.queries - row.unchanged:,}", f"{row.unchanged:,}", *_share_cells(row)]
+                for row in rows
+            ],
+            f"Ranks of altered queries, {direction}",
+            "unchanged: queries with the vector of the original",
+        ),
+        Table(
+            [("all queries",), *((title,) for title in titles)],
+            [original, *altered],
+            f"Metrics with altered queries, {direction}",
+            "percent",
+        ),
+        Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], changes),
+    ]
 
 
 def _title(row: KindMoves) -> str:

@@ -107,7 +107,7 @@ def test_sheets_are_shared_out_so_that_three_people_answer_each(command, project
     )
     for wrong in (["--each", 5], ["--people", "ann,Ann"]):
         asked = ["--people", "ann,ben", *wrong] if "--each" in wrong else wrong
-        assert "people a sheet out of" in command("export", "mine", *asked, "--output", "no", *options, status=2)
+        assert "give enough different names" in command("export", "mine", *asked, "--output", "no", *options, status=2)
 
 
 def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, project, tmp_path):
@@ -227,7 +227,7 @@ def test_two_images_and_two_captions_become_ratings_as_cxc_has_them(
     assert header.split(",") == [*columns, "agg_score", "sampling_method"]
     assert len(rows) == 10
     assert all(row.startswith(prefix) and row.split(",")[2] == "3.25" for row in rows)
-    with pytest.raises(InvalidOption, match="makes ratings, and no labels"):
+    with pytest.raises(InvalidOption, match="makes ratings, not labels"):
         project.merge()
 
 

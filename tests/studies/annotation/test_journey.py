@@ -139,7 +139,7 @@ OPTIONS = {
     "an empty sheet": (["--size", "0", "--leave-open"], "size"),
     "names for one of two": (["--name", "a"], "2 models need as many different names"),
     "a source that is not known": (["--sources", "ecv", "--leave-open"], "unknown source"),
-    "an option of another strategy": (["--metric", "map_at_r", "--leave-open"], "takes no metric"),
+    "an option of another strategy": (["--metric", "map_at_r", "--leave-open"], "does not take metric"),
 }
 
 
@@ -190,7 +190,7 @@ def test_probabilities_in_a_file_are_in_doubt_at_a_threshold(command, sample_lib
 def test_random_pairs_need_no_model(command, sample_library, tmp_path):
     command("propose", "p", "--strategy", "random", "--budget", 3, "--size", 3)
     assert Project.open(tmp_path / "p", sample_library).candidates().num_rows == 3
-    assert "models given: 0; strategy eccv takes at least 1" in command("propose", "q", status=2)
+    assert "strategy eccv takes at least 1 models; there are 0" in command("propose", "q", status=2)
 
 
 def test_a_model_that_is_not_there_is_told_before_anything_is_fetched(command, monkeypatch, tmp_path):

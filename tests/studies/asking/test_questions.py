@@ -118,7 +118,7 @@ def test_what_cannot_be_asked_is_refused(content):
         ([], "no candidate"),
         ([pair, pair], "a candidate twice"),
         ([(1, pair[1])], "image 1 is not in this split"),
-        ([(pair[0], 1)], "caption 1 is not of this split"),
+        ([(pair[0], 1)], "caption 1 is not in this split"),
     ):
         with pytest.raises(DataError, match=message):
             build_sheets(table(candidates), content, **NOTHING)

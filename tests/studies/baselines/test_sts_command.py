@@ -89,7 +89,7 @@ def test_averaged_word_vectors_say_how_many_words_they_know(mirror, tmp_path):
     vectors.write_text(
         "".join(f"{word} {place} 1 {place % 3}\n" for place, word in enumerate(["a", "dog", "cat", "two", "red"]))
     )
-    with pytest.warns(UserWarning, match="1 of 6 texts hold no word with a vector"):
+    with pytest.warns(UserWarning, match="1 of 6 texts have no word with a vector"):
         result = sts2013(mirror, "--baseline", "word_vectors", "--vectors", vectors)
     assert result.exit_code == 0, result.output
     assert "Fitted on nothing; 5 of the 14 words of the sentences have a vector." in result.output

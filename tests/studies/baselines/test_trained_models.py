@@ -161,7 +161,7 @@ def test_what_is_said_to_score_it_gives_the_scores_of_its_report(tmp_path, capsy
     assert status(*words) == 2
     assert "report belongs to an earlier run" in capsys.readouterr().err
     assert status(*words, "--no-resume") == 2
-    assert "holds checkpoint-2. Remove the folder" in capsys.readouterr().err
+    assert "has checkpoint-2. Remove the folder" in capsys.readouterr().err
 
 
 def test_the_character_gru_says_how_it_is_scored(tmp_path, capsys):

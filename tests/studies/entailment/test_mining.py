@@ -237,13 +237,10 @@ def test_pairs_that_the_classifier_was_trained_on_choose_no_rule(library, run, l
 
 
 def test_labelled_pairs_outside_the_lists_are_refused(library, run, labelled):
-    with pytest.raises(
-        InvalidOption,
-        match=r"none of 0 labelled pairs .* is in the retriever's lists|none of the labelled pairs .* has an image of",
-    ):
+    with pytest.raises(InvalidOption, match=r"none of the labelled pairs .* has an image of"):
         mine(run, SharedWords(), library, labelled=replace(labelled, table=labelled.table.slice(0, 0)))
     own = labelled.table.filter(pa.compute.equal(labelled.table["image_key"], labelled.table["image_key"][0]))
-    with pytest.raises(DataError, match=r"^1 of 1 labelled images"):
+    with pytest.raises(DataError, match=r"\A1 of 1 labelled images"):
         mine(run, SharedWords(), library, labelled=replace(labelled, table=own), top_k=200, progress=False)
 
 
@@ -312,9 +309,7 @@ def test_no_rule_is_fitted_on_test_data(library, run, tmp_path):
         mine(run, SharedWords(), library, labelled=read_labelled("cxc/test", library))
     pq.write_table(read_labelled("cxc/test", library).table, tmp_path / "probabilities.parquet")
     labelled = read_labelled(str(tmp_path / "probabilities.parquet"), library)
-    with pytest.raises(
-        InvalidOption, match=r"80 labelled pairs .* include 80 with an image or a caption of coco/test; a rule"
-    ):
+    with pytest.raises(InvalidOption, match=r"80 labelled pairs .* include 80 with an image or a caption of coco/test"):
         mine(run, SharedWords(), library, labelled=labelled, progress=False)
 
 

@@ -152,7 +152,7 @@ def bad_files(make_run, sample_library, tmp_path):
         (["whole.parquet", "--adversarial", "altered.npz"], "altered queries need vectors"),
         (["one.npz", "other.npz", "--seed", "-1"], "seed"),
         (["whole.parquet", "--similarity", "dot"], "similarity='dot' is for embeddings"),
-        (["whole.parquet", "first.parquet"], "asked different t2i queries, 300 and 60. Give .* --query-position"),
+        (["whole.parquet", "first.parquet"], "have different t2i queries, 300 and 60. Give .* --query-position"),
         (["short.npz"], "cxc-eccv evaluate --allow-missing scores the part"),
         (["one.npz", "--annotations", "absent.json"], "absent.json"),
         (["one.npz", "other.npz", "--adversarial", "one.npz"], "--adversarial is for one model"),

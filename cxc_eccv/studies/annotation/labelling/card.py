@@ -110,27 +110,16 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
     from cxc_eccv.shown import code_span, markdown_text
     from cxc_eccv.sources.catalog import load_catalog
 
-    scheme, counts, agreement = schemes()[facts["scheme"]], facts.get("counts"), facts.get("agreement")
+    scheme, agreement = schemes()[facts["scheme"]], facts.get("agreement")
     models = [str(model["name"] if isinstance(model, Mapping) else model) for model in facts["models"]]
-    positive = int(pc.sum(table["positive"]).as_py())
-    overview = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
     card = DatasetCard.from_template(
         _card_data(facts, table),
         str(CARD),
         facts=facts,
-        overview=markdown.table(
-            ["name", "split", "labelled pairs", "positives", "people who answered", "version"],
-            [[markdown_text(cell) if isinstance(cell, str) else cell for cell in overview]],
-        ),
-        fields=markdown.table(
-            ["field", "type", "meaning"],
-            [(f"`{field.name}`", _name_type(field.type), FIELDS[field.name]) for field in table.schema],
-        ),
+        **_card_tables(facts, table),
         question=markdown_text(scheme.question),
         citation=markdown_text(scheme.citation),
         rule=RULES[facts["rule"]],
-        counts=counts
-        and markdown.table(["answers and pairs", "number"], [(COUNTS[name], n) for name, n in counts.items()]),
         agreement=agreement and _describe_agreement(agreement),
         models=", ".join(map(code_span, models)) or "No model; the pairs were drawn at random.",
         edition=code_span(facts["data"].get("edition", "unknown")),
@@ -151,6 +140,30 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
     )
     text = f"{card.content.rstrip()}\n\n"
     return text + _seal(text)
+
+
+def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str | None]:
+    """The tables of the card, by their name in its template."""
+    from cxc_eccv.builders import markdown
+    from cxc_eccv.shown import markdown_text
+
+    positive, counts = int(pc.sum(table["positive"]).as_py()), facts.get("counts")
+    overview = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
+    return {
+        "overview": markdown.table(
+            ["name", "split", "labelled pairs", "positives", "people who answered", "version"],
+            [[markdown_text(cell) if isinstance(cell, str) else cell for cell in overview]],
+        ),
+        "fields": markdown.table(
+            ["field", "type", "meaning"],
+            [
+                (f"`{field.name}`", "list" if pa.types.is_list(field.type) else str(field.type), FIELDS[field.name])
+                for field in table.schema
+            ],
+        ),
+        "counts": counts
+        and markdown.table(["answers and pairs", "number"], [(COUNTS[name], n) for name, n in counts.items()]),
+    }
 
 
 def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
@@ -174,10 +187,6 @@ def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
         configs=[{"config_name": "default", "data_files": [{"split": split, "path": "labels.parquet"}]}],
         dataset_info=[cards.dataset_info("default", features, sizes, description=f"sha256 {content}")],
     )
-
-
-def _name_type(kind: pa.DataType) -> str:
-    return "list" if pa.types.is_list(kind) else str(kind)
 
 
 def _describe_agreement(agreement: Mapping[str, Any]) -> str:

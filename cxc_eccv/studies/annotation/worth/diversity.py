@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cxc_eccv.types import FloatArray, IntArray, TopK
+from cxc_eccv.types import FloatArray, TopK
 
 AT_ONCE = 4_096
 """Queries per batch."""
@@ -17,18 +16,13 @@ def correlate_tops(first: TopK, other: TopK) -> FloatArray:
     upper = np.triu_indices(first.depth, 1)
     for start in range(0, len(first.ids), AT_ONCE):
         strip = slice(start, start + AT_ONCE)
-        places, common = _find_places(first.ids[strip], other.ids[strip])
+        same = first.ids[strip][:, :, None] == other.ids[strip][:, None, :]
+        places, common = same.argmax(axis=2), same.any(axis=2)
         before, after = places[:, upper[0]], places[:, upper[1]]
         both = common[:, upper[0]] & common[:, upper[1]]
         agreed, pairs = (both & (before < after)).sum(axis=1), both.sum(axis=1)
         np.divide(2 * agreed - pairs, pairs, out=values[strip], where=pairs > 0)
     return values
-
-
-def _find_places(left: IntArray, right: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
-    """(Q, K) index of each left item among the right ones, and whether it is among them."""
-    same = left[:, :, None] == right[:, None, :]
-    return same.argmax(axis=2), same.any(axis=2)
 
 
 def place_first(first: TopK, other: TopK) -> FloatArray:

@@ -153,29 +153,26 @@ def _bias_tables(both: Sequence[Biases]) -> list[Table]:
     """The tables of one direction, with a section for each metric."""
     first = both[0]
 
-    def ends(biases: Biases) -> list[BiasOfSet]:
-        """The sets of a single annotator, and of all."""
-        return [row for row in biases.sets if len(row.annotators) in (1, len(biases.sets[-1].annotators))]
-
     def sections(lines_of: Callable[[Biases], Iterable[Line]]) -> list[Line]:
         return [line for biases in both for line in ((METRICS[biases.metric],), *lines_of(biases))]
 
     def score_lines(biases: Biases) -> Iterator[Line]:
         for model in biases.sets[0].scores:
-            yield (model, *(_cell(row.scores[model], "{:.1f}", 100) for row in ends(biases)))
+            yield (model, *(_cell(row.scores[model], "{:.1f}", 100) for row in _singles_and_all(biases)))
 
     def bias_lines(biases: Biases) -> Iterator[Line]:
-        yield from ((row.annotators[0], *_points(row.bias, PARTS)) for row in ends(biases)[:-1])
+        yield from ((row.annotators[0], *_points(row.bias, PARTS)) for row in _singles_and_all(biases)[:-1])
         sizes = [(size, bias) for size, bias in biases.by_size.items() if size > 1]
         yield from ((f"mean over sets of {size}", *_points(bias, PARTS)) for size, bias in sizes)
 
     def gain_lines(biases: Biases) -> Iterator[Line]:
         yield from ((name, *_points(gain, ("own", "others"), "{:+.2f}")) for name, gain in biases.gains.items())
 
-    without = ("without a label", *(f"{row.n_without:,}" for row in ends(first)))
+    columns = _singles_and_all(first)
+    without = ("without a label", *(f"{row.n_without:,}" for row in columns))
     return [
         Table(
-            [("model",), *((row.annotators[0],) for row in ends(first)[:-1]), ("all",)],
+            [("model",), *((row.annotators[0],) for row in columns[:-1]), ("all",)],
             [without, *sections(score_lines)],
             f"Graded scores on the labels of one annotator's proposals, {first.direction}",
             f"{first.n_positives:,} labels of {first.n_queries:,} queries",
@@ -198,6 +195,11 @@ def _bias_tables(both: Sequence[Biases]) -> list[Table]:
             notes=["Mean over all sets of annotators that it can join, in points."],
         ),
     ]
+
+
+def _singles_and_all(biases: Biases) -> list[BiasOfSet]:
+    """The sets of a single annotator, and of all."""
+    return [row for row in biases.sets if len(row.annotators) in (1, len(biases.sets[-1].annotators))]
 
 
 def _points(parts: Mapping[str, Estimate | None], names: Iterable[str], form: str = "{:.2f}") -> list[str | Cell]:

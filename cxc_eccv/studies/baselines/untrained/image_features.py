@@ -1,4 +1,4 @@
-"""Pooled features of an image model, or of a file: image-image retrieval without captions."""
+"""Pooled features of an image model or from a file: image-image retrieval without captions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
             "ID_OR_PATH together with --images DIR"
         )
     if inputs.features is not None and inputs.central_crop is not None:
-        raise InvalidOption("--central-crop is for the images of --model; the features of a file are as they are")
-    found = load_embeddings(inputs.features) if inputs.features else _encode(library, split, inputs)
-    if found.images is None:
-        raise MalformedRun(f"{inputs.features} holds no image_ids and image_embeddings")
-    # A file of yours may say what its features are meant for.
-    images = replace(found, captions=None, similarity=found.similarity or "cosine")
+        raise InvalidOption("--central-crop needs --model; it does not apply to the features of a file")
+    features = load_embeddings(inputs.features) if inputs.features else _encode(library, split, inputs)
+    if features.images is None:
+        raise MalformedRun(f"{inputs.features} has no image_ids and image_embeddings")
+    # A file may name the similarity of its features.
+    images = replace(features, captions=None, similarity=features.similarity or "cosine")
     report = evaluate(images, ["cxc/i2i", "cxc/sis"], split=split, data_dir=library, per_query=True)
     name = f"pooled image features of {inputs.model or inputs.features.name}"  # type: ignore[union-attr] # one is given
     facts = {"model": name} | ({} if inputs.central_crop is None else {"central_crop": inputs.central_crop})
@@ -55,7 +55,7 @@ def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
 
 BASELINE = Baseline(
     name="image_features",
-    summary="pooled features of an image model, or of a file of yours; image-image retrieval and similarity",
+    summary="pooled features of an image model or from your file; image-image retrieval and similarity",
     run=run,
     takes=("features", "model", "images", "central_crop"),
 )

@@ -239,9 +239,7 @@ class TestImages:
             assert address == f"http://images.cocodataset.org/val2014/{name}"
 
     def test_images_of_another_edition_are_not_at_coco(self, sheets, sample_library):
-        with pytest.raises(
-            InvalidOption, match="COCO does not host the images of the edition 'sample'; give their folder"
-        ):
+        with pytest.raises(InvalidOption, match="COCO does not host the images of the edition 'sample'; give"):
             find_images(COCO, names_of(sheets), sample_library, "test")
 
     def test_a_pattern_may_hold_id_name_and_folder(self, sheets, sample_library):

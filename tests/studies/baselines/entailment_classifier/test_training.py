@@ -227,7 +227,7 @@ def test_a_run_goes_on_from_a_classifier_and_remembers_what_that_has_seen(whole_
     edit_config(start, threshold=0.3, calibration_scale=7.0, calibration_offset=2.0)
     command = [*COMMON, "--images", "sample", "--train-on", "coco/train", "--max-steps", "1", *NOTHING_CHOSEN]
     command += ["--pretrained", str(start), "--learning-rate", "0"]
-    with pytest.warns(UserWarning, match=r"the threshold stays 0\.5, and nothing is calibrated"):
+    with pytest.warns(UserWarning, match=r"the threshold stays 0\.5, without calibration"):
         trained = train([*command, "--output-dir", str(tmp_path / "end")])
     for name, value in weights(tmp_path / "end").items():
         assert torch.equal(value, weights(folder)[name]), name
@@ -239,7 +239,7 @@ def test_a_run_goes_on_from_a_classifier_and_remembers_what_that_has_seen(whole_
     record = config.training_data
     assert (record["parts"], record["before"]["parts"]) == (["coco/train"], ["cxc/val", "coco/val"])
     assert (record["holds"], record["trained_on_val"], record["trained_on_test"]) == ({}, True, False)
-    assert "The classifier it continued: trained on val data" in trained.about
+    assert "The model it started from: trained on val data" in trained.about
 
 
 def test_a_classifier_without_a_record_is_no_clean_start(whole_run, tmp_path):
@@ -249,7 +249,7 @@ def test_a_classifier_without_a_record_is_no_clean_start(whole_run, tmp_path):
     command = [*COMMON, "--images", "sample", "--train-on", "coco/train", "--max-steps", "1", *NOTHING_CHOSEN]
     with pytest.warns(UserWarning, match="no pairs are held out"):
         trained = train([*command, "--pretrained", str(start), "--output-dir", str(tmp_path / "end")])
-    assert "The classifier it continued: the classifier's training data is not recorded" in trained.about
+    assert "The model it started from: the classifier's training data is not recorded" in trained.about
 
 
 def edit_config(folder, **changes):
@@ -259,7 +259,7 @@ def edit_config(folder, **changes):
 
 def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
     options = ["--learning-rate", "1e30", "--max-grad-norm", "0", "--output-dir", str(tmp_path)]
-    with pytest.raises(ModelError, match=r"step 2: the loss is nan\. Begin a new run with a lower learning rate"):
+    with pytest.raises(ModelError, match=r"step 2: the loss is nan\. Start a new run with a lower learning rate"):
         train([*TEXT, *options])
 
 
@@ -275,7 +275,7 @@ NO_BEST = ["--no-load-best-model-at-end", "--output-dir"]
 
 
 def test_kinds_of_data_can_be_left_out(tmp_path):
-    with pytest.raises(InvalidOption, match="of kind text, of which this run wants none"):
+    with pytest.raises(InvalidOption, match="of kind text, which this run does not use"):
         train([*TEXT, "--no-text-data", "--output-dir", str(tmp_path)])
 
 
@@ -293,7 +293,7 @@ def test_bad_arguments_are_named(tmp_path):
         train([*TEXT, "--held-out", "1000", *output])
     with pytest.raises(InvalidOption, match="no pairs are held out"):
         train([*TEXT, "--held-out", "0", *output])
-    with pytest.raises(InvalidOption, match=r"--resume: .* holds no complete checkpoint"):
+    with pytest.raises(InvalidOption, match=r"--resume: .* has no complete checkpoint"):
         train([*TEXT, "--resume", *output])
 
 
