@@ -1,4 +1,4 @@
-"""``cxc-eccv report``: the pages of a report anew, or reports as the tables of a paper."""
+"""``cxc-eccv report``: rebuild the pages of a report, or print reports as tables for a paper."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def report(
     ] = None,
     output: Annotated[Path | None, typer.Option(help="File for the tables. Default: standard output.")] = None,
 ) -> None:
-    """Rebuild report.md and report.html, or print one or several reports as the tables of a paper.
+    """Rebuild report.md and report.html, or print reports as tables for a paper.
 
     The pages are made from report.json, per_query.parquet and examples.parquet. The HTML page is one self-contained
-    file: it loads nothing from elsewhere. Without --images it shows images by their file names and captions.
+    file. Without --images it shows images by their file names and captions.
 
-    Tables have a row per report and the columns of COCO 1K, COCO 5K, CxC and ECCV Caption, the best in bold. Reports of
-    different data, splits or protocols are refused.
+    Tables have a row per report and columns for COCO 1K, COCO 5K, CxC and ECCV Caption, with the best values in bold.
+    Reports of different data, splits or protocols are refused.
 
     Examples:
       cxc-eccv report out
@@ -55,15 +55,17 @@ def report(
     """
     forms = [name for name, wanted in (("latex", latex), ("markdown", markdown), ("csv", csv)) if wanted]
     if len(forms) > 1:
-        raise InvalidOption(f"--{' and --'.join(forms)} are different tables; name one")
+        raise InvalidOption(f"--{' and --'.join(forms)} exclude each other; give one of them")
     if not forms:
         for option, value in {"intervals": intervals, "tasks": tasks, "names": names, "output": output}.items():
             if value:
-                raise InvalidOption(f"--{option} is for tables; name their form: --latex, --markdown or --csv")
+                raise InvalidOption(f"--{option} is for tables; add --latex, --markdown or --csv")
         _rebuild(folders, images)
         return
     if images is not None:
-        raise InvalidOption(f"--images are thumbnails in report.html, which --{forms[0]} does not make; leave one out")
+        raise InvalidOption(
+            f"--images adds thumbnails to report.html, which --{forms[0]} does not write; leave one out"
+        )
     from cxc_eccv.comparison import read_reports
     from cxc_eccv.report.paper import paper_csv, paper_tables
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown
