@@ -19,7 +19,7 @@ MISSING = "\N{EM DASH}"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A text, in bold or not, with its deviation and its interval beside it."""
+    """A text, perhaps bold, with its deviation and its interval."""
 
     text: str
     deviation: str = ""
@@ -28,7 +28,7 @@ class Cell:
 
     @property
     def beside(self) -> str:
-        """All but the text."""
+        """Deviation and interval."""
         return " ".join(filter(None, (self.deviation, self.interval)))
 
     def __str__(self) -> str:
@@ -66,12 +66,12 @@ class Table:
 
 
 def _name_data(tables: Iterable[Table]) -> list[str]:
-    """What the first line says: the data behind all tables, each once."""
+    """The first line: the data behind the tables."""
     return [upper_first(visible(data)) for data in dict.fromkeys(table.data for table in tables) if data]
 
 
 def tables_to_console(tables: Sequence[Table]) -> RenderableType:
-    """What a terminal prints."""
+    """Render tables for a terminal."""
     blocks: list[RenderableType] = [Text(data, style="bold") for data in _name_data(tables)]
     for table in tables:
         if blocks and not isinstance(blocks[-1], Sheet):
@@ -94,7 +94,7 @@ def tables_to_console(tables: Sequence[Table]) -> RenderableType:
 
 
 def tables_to_markdown(tables: Sequence[Table]) -> str:
-    """Tables as GitHub writes them, each below its title."""
+    """Write tables as Markdown, each below its title."""
     data = [_make_sentence(markdown_text(name)) for name in _name_data(tables)]
     return "\n\n".join([*data, *(block for table in tables for block in _markdown_blocks(table))]) + "\n"
 
@@ -123,11 +123,11 @@ def _markdown_cells(row: Sequence[str | Cell], width: int) -> Iterator[str]:
 
 PREAMBLE = r"% In the preamble: \usepackage{booktabs,graphicx}"
 SHRINK = r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%"
-"""Around a tabular: as wide as the page at most."""
+"""Shrinks a tabular to the width of the page."""
 
 
 def tables_to_latex(tables: Sequence[Table]) -> str:
-    """Floats with the rules of booktabs; titles, notes and cautions make the captions."""
+    """Write tables as LaTeX floats with booktabs rules; title, data, notes and cautions form the caption."""
     head = "\n".join([*(f"% {data}" for data in _name_data(tables)), PREAMBLE])
     return "\n\n".join([head, *("\n".join(_latex_lines(table)) for table in tables)]) + "\n"
 
@@ -182,7 +182,7 @@ RIGHT = Markup(' style="text-align: right; white-space: nowrap"')
 
 
 def tables_to_html(tables: Sequence[Table]) -> Markup:
-    """Tables for a notebook, which brings most of their style; every text is escaped."""
+    """Write tables as HTML for a notebook, which styles them; every text is escaped."""
     data = [Markup("<p><b>{}</b></p>").format(name) for name in _name_data(tables)]
     return Markup("\n").join([*data, *(part for table in tables for part in _html_parts(table))])
 
@@ -212,11 +212,11 @@ def _html_cell(cell: Cell) -> Markup:
 
 
 def _to_cell(cell: str | Cell) -> Cell:
-    """A cell without the space that indents a name on a console."""
+    """The cell without the spaces that indent a name on a console."""
     return Cell(cell.strip()) if isinstance(cell, str) else cell
 
 
 def _make_sentence(text: str) -> str:
-    """A text that ends with a point; it may begin with a name, which keeps its small letter."""
+    """The text with a full stop at its end."""
     text = text.strip()
     return text if not text or text.endswith((".", "!", "?")) else f"{text}."

@@ -40,13 +40,13 @@ def demo(
     from cxc_eccv.sources.library import Library
 
     check_output(output)
-    tell = say if verbose else None
+    say_step = say if verbose else None
     if output is None:
         with tempfile.TemporaryDirectory() as scratch:
-            report, written = run_demo(Path(scratch), tell), []
+            report, written = run_demo(Path(scratch), say_step), []
     else:
         with replaced_folder(output, (*earlier_files(output), *FILES)) as folder:
-            report = run_demo(folder, tell)
+            report = run_demo(folder, say_step)
             run = load_run(folder / "ridge.npz")
             written = write_report(report, folder, run, Library("sample"), sample_images())
     if verbose:

@@ -1,4 +1,4 @@
-"""``cxc-eccv report``: the pages of a report anew, or reports as the tables of a paper."""
+"""``cxc-eccv report``: rebuild the pages of a report, or print reports as tables for a paper."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def report(
 ) -> None:
     """Rebuild report.md and report.html, or print reports as tables for a paper.
 
-    The pages are made from report.json, per_query.parquet and examples.parquet. The HTML page is one file that loads
-    nothing else. Without --images it shows the file names and captions of images.
+    The pages are made from report.json, per_query.parquet and examples.parquet. The HTML page is one self-contained
+    file. Without --images it shows images by their file names and captions.
 
-    Tables have a row for each report and columns for COCO 1K, COCO 5K, CxC and ECCV Caption; the best value is bold.
-    Reports of different data, splits or protocols cannot stand in one table.
+    Tables have a row per report and columns for COCO 1K, COCO 5K, CxC and ECCV Caption, with the best values in bold.
+    Reports of different data, splits or protocols are refused.
 
     Examples:
       cxc-eccv report out
@@ -67,7 +67,7 @@ def report(
     if not forms:
         for option, value in {"intervals": intervals, "tasks": tasks, "name": name, "output": output}.items():
             if value:
-                raise InvalidOption(f"--{option} is for tables; choose their format: --latex, --markdown or --csv")
+                raise InvalidOption(f"--{option} is for tables; add --latex, --markdown or --csv")
         _rebuild(folders, images)
         return
     if images is not None:

@@ -50,10 +50,10 @@ def report_html(report: Report) -> str:
     return "\n".join(["<div>", title, cautions, scores, notes, skipped, "</div>"])
 
 
-NOTHING = "No task could be computed."
+NOTHING = "No task could be scored."
 JUDGED = "judged pairs, least"
 BELOW = {"bounds": bounds_text, "unjudged": unjudged_text}
-"""What stands below a metric, where it is known."""
+"""Rows below a metric."""
 
 HEADLINE = {"coco_5k": "recall_at_1", "cxc": "recall_at_1", "eccv_caption": "map_at_r"}
 """Tasks whose numbers come first, each with its metric."""
@@ -75,14 +75,14 @@ def render(page: Page) -> RenderableType:
 
 
 def _caution_lines(page: Page) -> list[str]:
-    modified = [f"modified data: {name} has sha256 {found}, expected {wanted}" for name, wanted, found in page.modified]
+    modified = [f"modified data: {name} has sha256 {actual}, expected {known}" for name, known, actual in page.modified]
     before = {"part of the split": page.restriction, "labels": page.labels}
     lines = [f"{title}: {text}" for title, text in before.items() if text]
-    return [*lines, *modified, *([f"judged by a classifier: {page.judge}"] if page.judge else [])]
+    return [*lines, *modified, *([f"pairs judged by a classifier: {page.judge}"] if page.judge else [])]
 
 
 def _notes(page: Page) -> list[str]:
-    """What the rows below the metrics count."""
+    """Explanations of the rows below the metrics."""
     if not page.scores:
         return []
     covered = any(row.coverage is not None for row in page.report.results)
@@ -166,7 +166,7 @@ def _altered_table(cards: Sequence[TaskScores], subtitle: str) -> Table:
 
 
 def _score_table(rows: Sequence[Sequence[Shown]], title: str, subtitle: str) -> Table:
-    """The metrics, each above its bounds; then the least share of judged pairs in percent, the queries and the ties."""
+    """The metrics with their bounds; then the least share of judged pairs in percent, the queries and the ties."""
     columns = [caveat_of(column) for column in zip(*rows, strict=True)]
     lines: list[Sequence[str | Cell]] = []
     styles: list[str] = []
@@ -185,6 +185,6 @@ def _score_table(rows: Sequence[Sequence[Shown]], title: str, subtitle: str) -> 
 
 
 def number_cell(result: Shown, *, interval: bool = True) -> Cell:
-    """The value, and beside it the deviation of its samples and its interval, where it has them."""
+    """The value, with the deviation of its samples and its interval if it has them."""
     cell = score_cell(result)
     return Cell(cell.text, deviation_text(result), cell.interval if interval else "")

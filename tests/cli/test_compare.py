@@ -52,7 +52,7 @@ def test_without_matplotlib_all_but_the_chart_is_written(run, write, tmp_path, m
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     status, out, err = run("compare", write("mine", 0.5), "--all-published", "--output", tmp_path / "out")
     assert (status, "of 26" in out) == (0, True)
-    assert "no chart of ranks: it needs matplotlib, which is not installed: pip install 'cxc_eccv[report]'" in err
+    assert "no chart of ranks: charts need matplotlib, which is not installed: pip install 'cxc_eccv[report]'" in err
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted([*PLACED, *PUBLISHED])
 
 
@@ -67,9 +67,9 @@ def test_errors_are_one_message_and_status_2(run, write, tmp_path):
         ((old, validation), "the split is 'test' for old and 'validation' for validation"),
         ((old, tmp_path / "absent.json"), "absent.json: cannot be read"),
         ((old, broken), "broken.json: not a report.json"),
-        ((old, old), "2 reports need as many different names"),
-        ((old, bare, "--name", "one"), "2 reports need as many different names"),
-        ((validation, "--published"), "split is 'validation', theirs is 'test'"),
+        ((old, old), "2 reports need 2 different names"),
+        ((old, bare, "--name", "one"), "2 reports need 2 different names"),
+        ((validation, "--published"), "split is 'validation', and theirs is 'test'"),
     ):
         status, _, err = run("compare", *arguments)
         assert status == 2

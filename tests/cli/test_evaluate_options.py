@@ -120,7 +120,7 @@ def test_an_unknown_policy(evaluate):
 def test_the_similarity_of_the_file_and_of_the_option(evaluate, file):
     save_embeddings(file, dataclasses.replace(load_embeddings(file), similarity="dot"))
     by_file, folder = evaluate("--tasks", "coco_5k")
-    assert "Similarity, said by" in (folder / "report.md").read_text()
+    assert "Similarity chosen by" in (folder / "report.md").read_text()
     by_option, _ = evaluate("--tasks", "coco_5k", "--similarity", "cosine")
     found = [[one["provenance"][name] for name in ("similarity", "similarity_from")] for one in (by_file, by_option)]
     assert found == [["dot", "the run"], ["cosine", "the caller"]]

@@ -76,7 +76,7 @@ def test_evaluate_shows_images_as_report_does(evaluated, tmp_path):
 def test_images_that_cannot_be_shown_are_refused_before_the_work(evaluated, tmp_path):
     arguments = ("evaluate", evaluated / "model.npz", "--data-dir", "sample", "--images")
     out, message = run_command(*arguments, tmp_path, status=2)
-    assert ("name its folder with --output" in message, out) == (True, "")
+    assert ("name a folder for it with --output" in message, out) == (True, "")
     out, message = run_command(*arguments, tmp_path / "absent", "--output", tmp_path / "out", status=2)
     assert ("absent is not a folder" in message, out) == (True, "")
     assert not (tmp_path / "out").exists()

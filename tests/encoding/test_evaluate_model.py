@@ -53,7 +53,7 @@ def test_the_command_scores_what_encode_and_evaluate_do(command, model, tmp_path
     words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k,cxc", "--output", tmp_path / "one"]
     out = command(*words)
     (file,) = cache.glob("*.npz")
-    assert f"kept the embeddings for the next time: {file}" in out.err
+    assert f"saved the embeddings: {file}" in out.err
     run = ce.load_run(file)
     command(file, "--tasks", "coco_5k,cxc", "--output", tmp_path / "two")
     one, two = report_of(tmp_path / "one"), report_of(tmp_path / "two")
@@ -69,7 +69,7 @@ def test_the_second_call_encodes_nothing(command, model, encoded, cache):
     assert len(encoded) == 300
     out = command(*words, "--name", "another name")
     assert len(encoded) == 300
-    assert f"reusing the embeddings that are kept: {next(cache.glob('*.npz'))}" in out.err
+    assert f"reusing cached embeddings: {next(cache.glob('*.npz'))}" in out.err
 
 
 def test_a_kill_costs_what_was_not_done(command, model, encoded, cache, monkeypatch):
@@ -133,7 +133,7 @@ def test_what_others_put_into_the_cache_is_neither_waited_for_nor_written_throug
     encoded.clear()
     out = command(*words)
     assert len(encoded) == 15
-    assert "the embeddings are not kept" in out.err
+    assert "the embeddings are not saved" in out.err
     assert (tmp_path / "thesis").read_text() == "years of work"
     assert list(cache.iterdir()) == [planted]
 
@@ -145,7 +145,7 @@ def test_a_cache_that_cannot_be_written_is_not_needed(command, model, encoded, c
     cache.touch()
     for _ in range(2):
         out = command(*words)
-        assert "the embeddings are not kept" in out.err
+        assert "the embeddings are not saved" in out.err
     assert len(encoded) == 30
     cache.unlink()
     command(*words)

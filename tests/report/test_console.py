@@ -57,7 +57,7 @@ def test_coverage_and_skipped_tasks_are_told(capsys):
     assert "12.5" in text
     assert "Not scored. coco_1k: too small." in text
     print_report(Report((), {"cxc": "no images"}, {}))
-    assert "No task could be computed." in capsys.readouterr().out
+    assert "No task could be scored." in capsys.readouterr().out
 
 
 def test_all_that_was_not_scored_stands_in_one_paragraph():

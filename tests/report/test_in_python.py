@@ -69,7 +69,7 @@ def test_a_notebook_shows_names_as_text():
     text = report._repr_html_()
     assert "<script" not in text
     assert len(Parsed(text).all("table")) == 1
-    assert "No task could be computed." in Report((), {}, {})._repr_html_()
+    assert "No task could be scored." in Report((), {}, {})._repr_html_()
 
 
 def test_a_frame_has_a_row_per_result(report):
