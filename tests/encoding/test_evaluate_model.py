@@ -263,7 +263,7 @@ def test_a_file_for_the_embeddings(command, model, encoded, tmp_path, cache):
     content = file.read_bytes()
     for other in (["--caption-prompt", "a {}"], ["--limit", 20]):
         out = command(*words, *other, status=2)
-        assert "is there, and is no encoding of these images and captions by" in out.err
+        assert "exists, but is not an encoding of these images and captions by" in out.err
     assert file.read_bytes() == content
     file.with_name("clip.encoding.json").unlink()
     command(*words, status=2)
@@ -284,7 +284,7 @@ REFUSED = {
     "both": (["run.npz", "--model", "x"], "--model encodes x, and run.npz is encoded already: give one of the two"),
     "for a model": (["run.npz", "--pooling", "cls", "--revision", "v1"], "--revision, --pooling: for --model alone"),
     "for a file": (["--model", "x", "--direction", "i2t"], "--direction: for files alone"),
-    "no model": (["--model", "no/such/folder"], "no model there"),
+    "no model": (["--model", "no/such/folder"], "no model found"),
     "no images": (["--model", "no/such/folder", "--images", "absent"], "absent is not a folder"),
 }
 

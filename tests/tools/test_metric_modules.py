@@ -64,7 +64,9 @@ def test_a_kind_of_metric_without_module_is_refused():
 
     spec = Spec(function=novel, needs="top_k", citation="")
     object.__setattr__(spec, "needs", "matrix")
-    with pytest.raises(InvalidOption, match=r"novel needs 'matrix', for which adapters/described.py has no module class"):
+    with pytest.raises(
+        InvalidOption, match=r"novel needs 'matrix', for which adapters/described.py has no module class"
+    ):
         print(Description(spec).kind)
 
 
