@@ -1,4 +1,4 @@
-"""A Hugging Face model becomes embeddings, scores or rankings: batched, on several processes, resumable."""
+"""Encodes images and captions with Hugging Face models: batched, resumable, on several processes."""
 
 from cxc_eccv.encoding.cross_encoding import rerank, score_pairs
 from cxc_eccv.encoding.distributed.sharded_ranks import sharded_ranks, split_ranks

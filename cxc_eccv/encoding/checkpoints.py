@@ -1,4 +1,4 @@
-"""The only place that opens a checkpoint, and so decides whether the Python code in it may run."""
+"""Opens all checkpoints, and decides whether the Python code in them may run."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from transformers import AutoModel, PreTrainedConfig, dynamic_module_utils
 from cxc_eccv.errors import ModelError
 
 MODULES = "modules.json"
-"""What makes a folder a sentence-transformers model; a list."""
+"""The file, a list, that marks a folder as a sentence-transformers model."""
 
 WEIGHTS = (".safetensors", ".bin")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Which commit of the Hub's repository a checkpoint is of, and whether the code in it may run."""
+    """The revision of a checkpoint on the Hub, and whether the code in it may run."""
 
     revision: str | None = None
     trusted: bool = False
 
     @property
     def options(self) -> dict[str, Any]:
-        """As the libraries take them."""
+        """The options of ``from_pretrained``."""
         return {"trust_remote_code": self.trusted} | ({} if self.revision is None else {"revision": self.revision})
 
 
 NAMELESS = Origin()
-"""The newest commit, whose code does not run."""
+"""The newest revision, whose code may not run."""
 
 
 def open_checkpoint(kind: Any, source: str | Path, origin: Origin = NAMELESS, **options: Any) -> Any:  # noqa: ANN401 - a class of transformers or SentenceTransformer, and what it loads
-    """What a class loads of a folder or Hub id; libraries raise whatever they trip over on damaged files."""
+    """Load a class from a folder or Hub id; damaged files raise errors of any kind."""
     load = getattr(kind, "from_pretrained", kind)
     if origin.trusted:
         return load(source, **origin.options, **options)
@@ -46,14 +46,14 @@ def open_checkpoint(kind: Any, source: str | Path, origin: Origin = NAMELESS, **
 
 
 def load_part(kind: Any, source: str | Path, origin: Origin = NAMELESS, **options: Any) -> Any:  # noqa: ANN401 - see open_checkpoint
-    """What a class loads of a folder or Hub id, or a ModelError with the reason."""
+    """Load a class from a folder or Hub id; raises ModelError with the reason."""
     with explain_damage(source, lambda reason: f"{source}: {kind.__name__} cannot load it ({reason})"):
         return open_checkpoint(kind, source, origin, **options)
 
 
 @contextmanager
 def explain_damage(source: str | Path, message: Callable[[str], str]) -> Iterator[None]:
-    """Turn whatever the libraries raise on damaged files into a ModelError, whose message takes the reason."""
+    """Turn errors of the libraries into a ModelError with a message made from the reason."""
     try:
         yield
     except ModelError:
@@ -63,15 +63,15 @@ def explain_damage(source: str | Path, message: Callable[[str], str]) -> Iterato
 
 
 def build_model(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - any model
-    """A model of new weights; transformers has none for a part that is only built within another model."""
+    """A model with new weights; raises ModelError for a type that is only a part of other models."""
     with _refuse_code(config.name_or_path or config.model_type):
-        if type(config) not in AutoModel._model_mapping:  # AutoModel's own message lists all that there are
-            raise ModelError(f"AutoModel builds no model of type {config.model_type} alone; give another encoder")
+        if type(config) not in AutoModel._model_mapping:  # AutoModel's message would list all types
+            raise ModelError(f"AutoModel cannot build a model of type {config.model_type}; give another encoder")
         return AutoModel.from_config(config, trust_remote_code=False)
 
 
 def load_of_open_clip(open_clip: Any, source: str, name: str, checkpoint: str | None) -> tuple[Any, Any, Any]:  # noqa: ANN401 - a module, and what it loads
-    """A model of open_clip, its preprocessing and its tokenizer, whose parts may be of transformers."""
+    """A model of open_clip with its preprocessing and tokenizer, which may use transformers."""
     with explain_damage(source, lambda reason: f"{source}: open_clip cannot load it ({reason})"), _refuse_code(source):
         model, preprocess = open_clip.create_model_from_pretrained(name, checkpoint)
         return model, preprocess, open_clip.get_tokenizer(name)
@@ -79,11 +79,10 @@ def load_of_open_clip(open_clip: Any, source: str, name: str, checkpoint: str | 
 
 @contextmanager
 def _refuse_code(source: str | Path) -> Iterator[None]:
-    """Let transformers neither run the code of a checkpoint nor ask on the terminal whether to.
+    """Stop transformers from running the code of a checkpoint, or from asking on the terminal.
 
-    ``trust_remote_code=False`` does not reach every part: some processors do not hand it on to their tokenizer, and
-    open_clip takes its own options from the checkpoint's config. Without the file of the code there is nothing to run,
-    whoever asks for it.
+    ``trust_remote_code=False`` does not reach every part: some processors do not pass it to their tokenizer, and
+    open_clip takes options from the checkpoint's config. So loading the file with the code is blocked.
     """
     module: Any = dynamic_module_utils
     usual = module.get_cached_module_file, module.TIME_OUT_REMOTE_CODE
@@ -107,7 +106,7 @@ def _refuse_module(*_: object, **options: object) -> NoReturn:
 
 
 def reason_of(error: Exception, source: str) -> str:
-    """Why a model, or what comes with it, cannot be loaded: the damaged file where one is seen, else the error."""
+    """Why a model or processor cannot be loaded: the damaged file if one is found, else the error."""
     files = sorted(path for path in Path(source).glob("*") if path.is_file())
     damaged = [fault for path in files if path.suffix == ".json" and (fault := _fault_of(path))]
     damaged += [f"{path.name} is empty" for path in files if path.suffix in WEIGHTS and not path.stat().st_size]
@@ -115,12 +114,12 @@ def reason_of(error: Exception, source: str) -> str:
 
 
 def _fault_of(path: Path) -> str:
-    """What is wrong with a file of JSON that a library loads; empty where nothing is seen."""
+    """The fault of a JSON file, or an empty string."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         content = None
     if path.name != MODULES:
-        return "" if isinstance(content, dict) else f"{path.name} is no JSON object"
+        return "" if isinstance(content, dict) else f"{path.name} is not a JSON object"
     is_list = isinstance(content, list) and content and all(isinstance(module, dict) for module in content)
-    return "" if is_list else f"{path.name} is no list of modules"
+    return "" if is_list else f"{path.name} is not a list of modules"

@@ -1,4 +1,4 @@
-"""A cross-encoder to a score matrix, or to a new order of a dual encoder's top items."""
+"""Scores pairs with a cross-encoder, all of them or the top items of a dual encoder."""
 
 from __future__ import annotations
 
@@ -48,9 +48,8 @@ from cxc_eccv.types.encoding_options import SCORES
 from cxc_eccv.writing import check_output, replaced_file
 
 MOST_PAIRS = 10_000_000
-"""More pairs than this are refused unless asked for: all of COCO 5K are 125 million."""
+"""Default of the most pairs to score; COCO 5K has 125 million."""
 
-"""The matching head's logit, the similarity of vectors, or their sum as the authors of BLIP and BLIP-2 report it."""
 
 IMAGES_AHEAD = 32
 ROWS_AT_ONCE = 512
@@ -71,24 +70,24 @@ def score_pairs(
 ) -> ScoresRun:
     """Score every image with every caption by an image-text-matching model.
 
-    Resumes, and shares the work under torchrun, as :func:`cxc_eccv.encoding.encode` does.
+    Resumes after a kill and shares the work under torchrun, like :func:`cxc_eccv.encoding.encode`.
 
     Args:
-        model: Hub id or folder, or a loaded model: ViLT, BLIP, BLIP-2 or BridgeTower with their retrieval head.
-        score: ``itm``, the logit of "match", of a head with two classes its lead over "no match"; of BLIP and BLIP-2
-            also ``itc``, the cosine of the two vectors, of BLIP-2 the largest over its queries, for which every item
-            passes once and pairs do not count; or ``itm+itc``, the logit of "match" plus that cosine, which their
-            authors report.
+        model: Hub id or folder, or a loaded model: ViLT, BLIP, BLIP-2 or BridgeTower with a retrieval head.
+        score: ``itm``, the logit of "match", or with two classes its lead over "no match". For BLIP and BLIP-2 also
+            ``itc``, the cosine of the two vectors (for BLIP-2 the largest over its queries), which encodes every item
+            once and ignores ``max_pairs``; or ``itm+itc``, the logit of "match" plus that cosine, as their authors
+            report.
         output: ``.npz`` file of scores to write.
         max_pairs: most pairs to score.
-        progress: show a bar.
+        progress: show a progress bar.
         **options: ``images``, ``captions``, ``processor``, ``batch_size``, ``device``, ``dtype``,
-            ``skip_bad_images``, as of :func:`cxc_eccv.encoding.encode`.
+            ``skip_bad_images``, as in :func:`cxc_eccv.encoding.encode`.
 
     Raises:
-        InvalidOption: more pairs than ``max_pairs``; the message says what to do instead; a score that the model lacks.
+        InvalidOption: there are more than ``max_pairs`` pairs, or the model does not have this score.
         ModelError: the model cannot be loaded, or does not score pairs.
-        SourceMissing, MalformedSource: an image is missing, or broken.
+        SourceMissing, MalformedSource: an image is missing or broken.
     """
     path = None if output is None else check_output(output, [".npz"])
     work = _PairWork(model, score, **options)
@@ -101,7 +100,7 @@ def score_pairs(
             kept, table, notes = work.contrast(encode_one)
         else:
             pairs, scores, notes = work.score(np.arange(n_images * n_captions), encode_one)
-            kept = np.unique(pairs // n_captions)  # without the images that could not be read
+            kept = np.unique(pairs // n_captions)  # without unreadable images
             table = scores.reshape(kept.size, n_captions)
         return ScoresRun(work.image_ids[kept], work.caption_ids, table, model=work.title), notes
 
@@ -119,29 +118,29 @@ def rerank(
     progress: bool = True,
     **options: Any,  # noqa: ANN401 - forwarded
 ) -> RankingsRun:
-    """Rank the top of a dual encoder anew, by the scores of an image-text-matching model.
+    """Re-rank the top items of a dual encoder by the scores of an image-text-matching model.
 
-    Every image keeps its ``top_k`` captions by the run's similarity and every caption its ``top_k`` images; the lists
-    end there, so that metrics that look deeper are refused.
+    Every image keeps its ``top_k`` captions by the run's similarity, and every caption its ``top_k`` images. The
+    rankings end there, so metrics that look deeper are refused.
 
     Args:
-        model: as of :func:`score_pairs`.
-        run: vectors of all these images and captions, or their scores.
+        model: as in :func:`score_pairs`.
+        run: vectors or scores of all these images and captions.
         top_k: items per query.
-        score: ``itm`` or ``itm+itc``, as of :func:`score_pairs`.
+        score: ``itm`` or ``itm+itc``, as in :func:`score_pairs`.
         output: ``.parquet`` file of rankings to write.
         max_pairs: most pairs to score.
-        progress: show a bar.
-        **options: as of :func:`score_pairs`.
+        progress: show a progress bar.
+        **options: as in :func:`score_pairs`.
 
     Raises:
-        InvalidOption: ``top_k`` is below 1 or above the number of images or captions; too many pairs.
+        InvalidOption: ``top_k`` is below 1 or above the number of images or captions; or there are too many pairs.
         MissingIds: the run lacks an image or a caption.
         ModelError: the model cannot be loaded, or does not score pairs.
     """
     path = None if output is None else check_output(output, [".parquet"])
     if score == "itc":
-        raise InvalidOption("score itc takes no pass per pair; score all pairs by it, and re-rank the top of that file")
+        raise InvalidOption("score itc is not for re-ranking; score all pairs by itc, and re-rank the top of that file")
     work = _PairWork(model, score, **options)
     most = min(work.image_ids.size, work.caption_ids.size)
     check_whole("top_k", top_k)
@@ -164,8 +163,8 @@ def rerank(
 def _refuse_too_many(pairs: int, most: int, what: str) -> None:
     if pairs > most:
         raise InvalidOption(
-            f"{what} are {pairs:,} pairs, each a pass through the model; more than max_pairs={most:,}. Re-rank a dual "
-            "encoder's top 20 instead (rerank; --rerank FILE.npz --top-k 20), or raise max_pairs (--max-pairs)"
+            f"{what} are {pairs:,} pairs, each a pass through the model, more than max_pairs={most:,}. Re-rank the top "
+            "20 of a dual encoder instead (rerank; --rerank FILE.npz --top-k 20), or raise max_pairs (--max-pairs)"
         )
 
 
@@ -178,7 +177,7 @@ def _write_scores(path: Path, run: ScoresRun) -> None:
 def candidates(
     run: EmbeddingsRun | ScoresRun, image_ids: IntArray, caption_ids: IntArray, top_k: int
 ) -> dict[str, IntArray]:
-    """``i2t``: (N, top_k) best captions of each image; ``t2i``: (M, top_k) images of each caption; first of ties."""
+    """(N, top_k) captions of each image (``i2t``) and (M, top_k) images of each caption (``t2i``); first of ties."""
     if isinstance(run, ScoresRun):
         rows, columns = _places(run, image_ids, "images"), _places(run, caption_ids, "captions")
         scores = run.scores[np.ix_(rows, columns)]
@@ -194,7 +193,7 @@ def _rank_by_score(
     pairs: IntArray,
     scores: NDArray[np.float32],
 ) -> RankingsRun:
-    """Every query's candidates by the (P,) scores of the numbered pairs, without those of bad images."""
+    """Every query's candidates ordered by the (P,) scores of numbered pairs, without unreadable images."""
     lists = {}
     for direction, rows in tops.items():
         queries, items = ids if direction == "i2t" else ids[::-1]
@@ -202,13 +201,13 @@ def _rank_by_score(
         if direction == "t2i":
             numbers = rows * ids[1].size + np.arange(len(rows))[:, None]
         places, known = positions_of(numbers.ravel(), pairs)
-        given = np.where(known, scores[places], -np.inf).reshape(rows.shape)
-        order = np.argsort(-given, axis=1, kind="stable")
+        table = np.where(known, scores[places], -np.inf).reshape(rows.shape)
+        order = np.argsort(-table, axis=1, kind="stable")
         kept = np.take_along_axis(known.reshape(rows.shape), order, 1)
         counts = kept.sum(axis=1)
-        ranked, given = (np.take_along_axis(values, order, 1)[kept] for values in (items[rows], given))
+        ranked, ordered = (np.take_along_axis(values, order, 1)[kept] for values in (items[rows], table))
         indptr = np.append(0, np.cumsum(counts[counts > 0]))
-        lists[direction] = RankedLists(queries[counts > 0], indptr, ranked, given, place=f"re-ranked {direction}")
+        lists[direction] = RankedLists(queries[counts > 0], indptr, ranked, ordered, place=f"re-ranked {direction}")
     return RankingsRun(lists, title)
 
 
@@ -225,12 +224,12 @@ def _take_vectors(run: EmbeddingsRun, ids: IntArray, side: str) -> FloatArray:
 
 
 def _places(run: EmbeddingsRun | ScoresRun, ids: IntArray, side: str) -> IntArray:
-    """Where a run has these ids, all of which must be there."""
+    """Positions of these ids in a run; raises MissingIds."""
     places, known = positions_of(ids, run.ids(side))
     if not known.all():
         raise MissingIds(
             f"the run to re-rank lacks {np.count_nonzero(~known)} of {ids.size} {side}, the first: {ids[~known][0]}. "
-            "Encode them too, or name the split that it was made of."
+            "Encode them too, or name the split from which it was made."
         )
     return places
 
@@ -248,7 +247,7 @@ def _take_best(scores: NDArray[Any], top_k: int) -> IntArray:
 
 
 class _PairWork:
-    """A cross-encoder with its images and captions; a pair's number is image row times captions plus caption row."""
+    """A cross-encoder with images and captions; the number of a pair is image row * captions + caption row."""
 
     def __init__(
         self,
@@ -279,7 +278,7 @@ class _PairWork:
         path: Path | None,
         progress: bool,
     ) -> Result:
-        """Make a result on all processes; the first one writes it where there is a path."""
+        """Make a result on all processes; the first one writes it if there is a path."""
         settings = [] if self._score == "itm" else [self._score]
         key = "" if path is None else model_key(self._loaded, ["images", "captions"], *settings)
         with join_processes() as processes, lock_output(path, processes):
@@ -292,7 +291,7 @@ class _PairWork:
         return result
 
     def score(self, pairs: IntArray, encode_one: Encode) -> tuple[IntArray, NDArray[np.float32], Notes]:
-        """Those of the ascending pairs whose image could be read, their scores, and what happened to the images."""
+        """The ascending pairs whose image is readable, their scores, and notes about the images."""
         scored, notes = encode_one(_PairSide(self, pairs))
         pairs, scores = pairs[scored.ids], scored.vectors[:, 0]
         if self._score == "itm+itc":
@@ -302,7 +301,7 @@ class _PairWork:
         return pairs, scores, notes
 
     def contrast(self, encode_one: Encode) -> tuple[IntArray, NDArray[np.float32], Notes]:
-        """Rows of the readable (N,) images, their cosines with the (M,) captions, the largest of several, and notes."""
+        """Rows of the N readable images, their (N, M) cosines with the captions, and notes about the images."""
         size = self.scorer.batch_size
         images, notes = encode_one(ImageSide(encoder_of_images(self._loaded, size), self.items, self.skip_bad))
         texts = CaptionSide(encoder_of_texts(self._loaded, "mean", size), self.caption_ids, self._captions)
@@ -315,9 +314,9 @@ class _PairWork:
 
 
 class _PairScorer:
-    """(N,) scores of the matching head for N images and captions: the logit of "match", or its lead over "no match".
+    """Scores pairs by the matching head: the logit of "match", or its lead over "no match".
 
-    That logit alone where a cosine is added, as the authors of BLIP do. Unlike the probability it has no ties at 1.
+    If a cosine is added it is the logit alone, as in BLIP's code. Unlike probabilities, logits do not tie at 1.
     """
 
     def __init__(self, loaded: LoadedModel, score: str, batch_size: int) -> None:
@@ -330,7 +329,7 @@ class _PairScorer:
         if score not in SCORES:
             raise UnknownName("score", score, SCORES)
         if score != "itm" and not isinstance(model, ContrastiveMatcher):
-            raise InvalidOption(f"score {score}: {type(model).__name__} has a matching head alone; leave the score out")
+            raise InvalidOption(f"score {score}: {type(model).__name__} has only a matching head; leave the score out")
         check_whole("batch_size", batch_size)
         self._model, self._loaded, self.batch_size, self._sums = model, loaded, batch_size, score == "itm+itc"
         self._texts = TextInput(loaded.tokenizer, model)
@@ -340,12 +339,12 @@ class _PairScorer:
         self.prepare = image_input(loaded)
 
     def read(self, texts: Sequence[str]) -> tuple[list[Tokens], int]:
-        """The tokens of texts, and how many of these were cut at the model's context."""
+        """The tokens of texts, and the number of texts that exceed the model's context and were cut."""
         tokens, lengths = self._texts.read(texts)
         return tokens, 0 if self._texts.limit is None else int(np.count_nonzero(lengths > self._texts.limit))
 
     def __call__(self, images: Sequence[Inputs], captions: Sequence[Tokens]) -> NDArray[np.float32]:
-        """(N,) scores; images whose tensors differ in shape go through the model apart."""
+        """(N,) scores; images with different tensor shapes are run separately."""
         scores = np.empty(len(captions), dtype=np.float32)
         with torch.inference_mode():
             for group in group_by_shape(images):
@@ -358,7 +357,7 @@ class _PairScorer:
         return scores
 
     def _match(self, inputs: Inputs) -> torch.Tensor:
-        """(N,) logits out of (N, 1), or of (N, 2) for "no match" and "match"."""
+        """(N,) scores from (N, 1) logits, or from (N, 2) logits of "no match" and "match"."""
         if isinstance(self._model, Blip2ForImageTextRetrieval):
             inputs = _make_room(without_segments(self._model.forward, inputs), self._model)
             logits: torch.Tensor = self._model(**inputs, use_image_text_matching_head=True).logits_per_image
@@ -371,20 +370,20 @@ class _PairScorer:
 
 
 def encoder_token(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:
-    """``[ENC]``, which BLIP was trained with in the first token's place; published tokenizers lack it and ``[DEC]``."""
+    """The id of ``[ENC]``, with which BLIP was trained as first token; published tokenizers lack it and ``[DEC]``."""
     words, rows = tokenizer.get_vocab(), text_config(model).vocab_size
     if "[ENC]" in words:
         return int(words["[ENC]"])
     if rows != len(words) + 2:
         raise ModelError(
-            f"score itm+itc: the tokenizer has no [ENC], and {rows} embeddings for {len(words)} tokens do not tell "
-            "which one it is; add it to the tokenizer, or score by itm"
+            f"score itm+itc: the tokenizer has no [ENC], and its id is unclear with {rows} embeddings for {len(words)} "
+            "tokens; add it to the tokenizer, or score by itm"
         )
     return int(rows - 1)
 
 
 def _make_room(inputs: Inputs, model: Blip2ForImageTextRetrieval) -> Inputs:
-    """The inputs with places for an image before the text, which some configs of BLIP-2 cut off again."""
+    """The inputs with image tokens before the text, which some configs of BLIP-2 expect and cut off."""
     if model.config.image_token_index is None:
         return inputs
     shape = len(inputs["input_ids"]), model.config.num_query_tokens
@@ -394,7 +393,7 @@ def _make_room(inputs: Inputs, model: Blip2ForImageTextRetrieval) -> Inputs:
 
 
 class _PairSide:
-    """Pairs by their ascending numbers, so that those of an image stand together and it is opened once."""
+    """Pairs in ascending order of their numbers, so that an image is opened once for all its pairs."""
 
     name = "pairs"
     shard_size = 8192
@@ -406,14 +405,14 @@ class _PairSide:
         self.ids = np.arange(pairs.size)
 
     def identity(self, part: slice) -> list[Any]:
-        """The images and captions that occur, and how they pair up."""
+        """The images and captions of the pairs, and the pairs."""
         images, captions = np.unique(self._image_rows[part]), np.unique(self._caption_rows[part])
         pairs = [self._image_rows[part].tolist(), self._caption_rows[part].tolist()]
         files = [image_identity(self._items[row][1]) for row in images.tolist()]
         return [self._skip_bad, *pairs, files, [self._texts[row] for row in captions.tolist()]]
 
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
-        """Score slices of the pairs; (N, 1) scores stand for vectors."""
+        """Score slices of the pairs; the (N, 1) scores take the place of vectors."""
         rows = chain.from_iterable(np.unique(self._image_rows[part]).tolist() for part in parts)
         prepared = work_ahead(
             lambda row: prepare_image(self._items[row], self._scorer.prepare, self._skip_bad), rows, IMAGES_AHEAD
@@ -439,7 +438,7 @@ class _PairSide:
         return Shard(np.array(kept, dtype=np.int64), vectors[:, None], notes)
 
     def _note(self, pairs: IntArray, current: dict[int, Prepared], notes: Notes) -> None:
-        """Note an image where its first pair is, so that it counts once."""
+        """Add a note about an image at its first pair, so that it counts once."""
         for pair in pairs.tolist():
             row = int(self._image_rows[pair])
             inputs, remark = current[row]

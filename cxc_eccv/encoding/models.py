@@ -1,4 +1,4 @@
-"""A model by name or as it is, with every weight that its config names, on its device, and with its processors."""
+"""Loads a model by name, with all weights of its config, on its device, and with its processors."""
 
 from __future__ import annotations
 
@@ -61,23 +61,23 @@ CROSS_ENCODERS = (
 )
 
 IDENTITY = ("revision", "caption_prompt", "image_prompt")
-"""Facts that make a model another one: its code may differ where its weights do not."""
+"""Facts that belong to a model's identity, beside its weights."""
 
-UNTOLD = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
-"""Entries of a config that say where a model is from, and not what it does."""
+NOT_IDENTITY = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
+"""Entries of a config that do not change what a model does."""
 
 VERSIONED = ("torch", "transformers", "sentence_transformers", "open_clip", "timm", "cxc_eccv")
-"""Packages whose code is told by their version."""
+"""Packages whose code is identified by their version."""
 
 UNUSED = ("pooler.dense.", "position_ids")
-"""Parts of the names of weights that no feature depends on: a learned pooler is never used for pooling."""
+"""Parts of the names of weights that features do not use; a learned pooler is never used for pooling."""
 
 
 @dataclass(frozen=True)
 class LoadedModel:
     """A model ready to encode: in evaluation mode, on its device, with its processors.
 
-    ``name`` is for messages, ``title`` for runs and reports. ``lowercase`` is None where the model itself decides.
+    ``name`` is for messages, ``title`` for runs and reports. ``lowercase`` is None if the model decides.
     """
 
     model: PreTrainedModel | SentenceTransformer | OpenClip
@@ -91,32 +91,32 @@ class LoadedModel:
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """Its tokenizer, with the case that it is to have."""
-        kept = self.processors.tokenizer()
-        return in_lower_case(kept) if self.lowercases else kept
+        """The tokenizer, which lower-cases texts if ``lowercases`` is true."""
+        plain = self.processors.tokenizer()
+        return in_lower_case(plain) if self.lowercases else plain
 
     @cached_property
     def lowercases(self) -> bool:
-        """Whether texts are put in lower case before the tokenizer's own rules."""
+        """Whether texts are lower-cased before the tokenizer's rules."""
         if self.lowercase is not None or not isinstance(self.model, PreTrainedModel):
             return bool(self.lowercase)
         return never_saw_capitals(self.processors.tokenizer(), self.model)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a record says of it beside its weights; what was not asked for is not there."""
+        """Facts about the model for a record."""
         facts = {"name": self.title, "revision": self.revision, "image_prompt": self.image_prompt or None}
         facts["caption_prompt"] = None if self.caption_prompt == NO_PROMPT else str(self.caption_prompt)
         return {"model": self.name, **{name: value for name, value in facts.items() if value is not None}}
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """The device of its weights."""
         return self.model.device
 
     @cached_property
     def dtype(self) -> torch.dtype:
-        """Type of its weights."""
+        """The type of its weights."""
         return next(self.model.parameters()).dtype
 
     @property
@@ -126,20 +126,20 @@ class LoadedModel:
 
     @property
     def similarity(self) -> str:
-        """What its vectors are compared by: cosine, unless the model says dot product."""
+        """The similarity of its vectors: cosine, unless the model declares the dot product."""
         if isinstance(self.model, PreTrainedModel):
             return "cosine" if getattr(self.model.config, "normalize", True) else "dot"
         name = str(self.model.similarity_fn_name)
         if name not in SIMILARITIES:
             raise ModelError(
                 f"{self.name} compares its vectors by {name!r}; set its similarity_fn_name to one of "
-                f"{', '.join(SIMILARITIES)} if these suit it"
+                f"{', '.join(SIMILARITIES)} if appropriate"
             )
         return name
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """Which of ``images`` and ``captions`` it encodes."""
+        """The sides that it encodes, of ``images`` and ``captions``."""
         if not isinstance(self.model, PreTrainedModel):
             kinds = {"images": "image", "captions": "text"}
             return tuple(side for side, kind in kinds.items() if kind in self.model.modalities)
@@ -165,44 +165,44 @@ def load_model(
     image_prompt: str | None = None,
     name: str | None = None,
 ) -> LoadedModel:
-    """A model ready to encode.
+    """Load a model for encoding.
 
     Args:
         model: Hub id or folder, a model of open_clip (``open_clip:ViT-B-32/laion2b_s34b_b79k``,
             ``open_clip:ViT-B-32=FILE`` or ``hf-hub:ID``), a loaded ``PreTrainedModel`` or ``SentenceTransformer``, or
-            what this function gave.
-        processor: a processor, a tokenizer, an image processor, a tuple of the last two, or their folder or Hub id; by
-            default what was saved with the model.
-        device: torch's name of it; None for a GPU where there is one (under torchrun that of the process), and for
-            where a loaded model is.
-        dtype: ``float32``, ``bfloat16``, ``float16``; None for float32, and for what a loaded model has.
-        lowercase: put texts in lower case first, or leave their capitals; None for what the model was trained on, as
-            far as its files tell (SigLIP 2 of fixed resolution has it done, any other is left to its tokenizer).
-        revision: commit, tag or branch of the Hub's repository, for model, tokenizer and image processor alike.
-        trust_remote_code: run the Python code that a checkpoint brings along; read it first, and name its revision.
-        caption_prompt: what stands around every caption, with ``{}`` in its place, or the name of a prompt that a
-            sentence-transformers model has saved; None for that which such a model applies by itself.
-        image_prompt: what a sentence-transformers model is told beside every image, or the name of a saved prompt.
-        name: what its runs and reports are called; None for the Hub id or the folder's name.
+            a LoadedModel.
+        processor: a processor, a tokenizer, an image processor, a tuple of the last two, or their folder or Hub id;
+            None for what was saved with the model.
+        device: torch device; None for a GPU if there is one (under torchrun that of the process), or the device of a
+            loaded model.
+        dtype: ``float32``, ``bfloat16``, ``float16``; None for float32, or the type of a loaded model.
+        lowercase: whether to lower-case texts first; None for the case that the model was trained on, if known (SigLIP
+            2 of fixed resolution is lower-cased, other models leave it to their tokenizer).
+        revision: commit, tag or branch on the Hub, for model, tokenizer and image processor.
+        trust_remote_code: run the Python code in the checkpoint; read it first, and pin its revision.
+        caption_prompt: text around every caption, with ``{}`` for the caption, or the name of a saved prompt of a
+            sentence-transformers model; None for the default prompt of such a model.
+        image_prompt: text that a sentence-transformers model reads with every image, or the name of a saved prompt.
+        name: name in runs and reports; None for the Hub id or the name of the folder.
 
     Raises:
-        ModelError: it cannot be loaded, or its checkpoint does not fit its config.
-        InvalidOption: no such device or dtype; ``lowercase`` for a sentence-transformers model; an option of a Hub's
-            repository for a folder or a loaded model; a prompt that is none.
+        ModelError: the model cannot be loaded, or its checkpoint does not fit its config.
+        InvalidOption: the device or dtype is unknown; ``lowercase`` is set for a sentence-transformers model; an option
+            for the Hub is set for a folder or loaded model; or a prompt is invalid.
     """
     if isinstance(model, LoadedModel):
         return model
     source = str(model) if isinstance(model, str | Path) else ""
     if revision is not None and (not source or Path(source).is_dir()):
-        raise InvalidOption(f"revision {revision!r}: only a repository of the Hub has revisions; leave it out")
+        raise InvalidOption(f"revision {revision!r}: only models on the Hub have revisions; leave it out")
     is_clip = is_open_clip(source)
     if source:
         check_source(source)
     origin = Origin(revision, trust_remote_code)
     if is_clip and (revision, trust_remote_code, processor) != (None, False, None):
         raise InvalidOption(
-            f"{source} is a model of open_clip, which loads its newest revision and own tokenizer, and no code; leave "
-            "out revision, trust_remote_code and processor"
+            f"{source} is a model of open_clip, which loads the newest revision, its tokenizer and no code; leave out "
+            "revision, trust_remote_code and processor"
         )
     if is_clip:
         loaded = load_open_clip(source, _torch_dtype(dtype) or torch.float32).to(_torch_device(device))
@@ -217,8 +217,8 @@ def load_model(
     if not isinstance(loaded, PreTrainedModel | OpenClip) and processor is None:
         processor = loaded.processor if "image" in loaded.modalities else loaded.tokenizer
     if lowercase is not None and not isinstance(loaded, PreTrainedModel):
-        whose = "model of open_clip" if is_clip else "sentence-transformers model"
-        raise InvalidOption(f"lowercase: a {whose} has rules of its own for texts; leave it out")
+        kind_of_model = "model of open_clip" if is_clip else "sentence-transformers model"
+        raise InvalidOption(f"lowercase: a {kind_of_model} prepares texts itself; leave it out")
     usual = _title_of(source) or type(model).__name__
     title = usual if name is None else name
     check_name("load_model", title, InvalidOption)
@@ -233,20 +233,20 @@ def _title_of(source: str) -> str:
 
 
 def _read_prompts(model: Any, caption: str | None, image: str | None) -> tuple[Prompt, str]:  # noqa: ANN401 - any model
-    """What stands around a caption, and what is told beside an image; by default what the model applies by itself."""
+    """The prompts of captions and images; by default those of the model."""
     saved = {} if isinstance(model, PreTrainedModel) else model.prompts
     usual = "" if isinstance(model, PreTrainedModel) else saved.get(model.default_prompt_name) or ""
     reads_both = not isinstance(model, PreTrainedModel) and model.supports(("image", "text"))
     if image is not None and not reads_both:
         raise InvalidOption(
-            f"image prompt {image!r:.200}: {type(model).__name__} reads no text beside an image; leave it out"
+            f"image prompt {image!r:.200}: {type(model).__name__} reads no text with an image; leave it out"
         )
     beside = usual if image is None and reads_both else saved.get(image or "", image) or ""
     return Prompt(usual) if caption is None else Prompt.of(caption, saved), beside
 
 
 def _torch_device(device: str | torch.device | None) -> torch.device:
-    """The device of that name, which must be there; by default the GPU of this process, else the processor."""
+    """The named device; by default the GPU of this process, else the CPU."""
     if device is None:
         return torch.device("cuda", local_rank()) if torch.cuda.is_available() else torch.device("cpu")
     torch_on(str(device))
@@ -272,10 +272,10 @@ def _take_model(model: Any, device: str | torch.device | None, dtype: str | torc
 
 
 def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str], origin: Origin = NAMELESS) -> Any:  # noqa: ANN401 - any model
-    """The model of a folder or Hub id; architectures of ``own_class`` as themselves, others as their bare model."""
+    """Load a model from a folder or Hub id; architectures in ``own_class`` with their head, others without."""
     if find_file(source, MODULES, origin.revision):
         return _sentence_transformer(source, dtype, origin)
-    with explain_damage(source, lambda reason: f"{source}: no model there ({reason}); {_advice(source, origin)}"):
+    with explain_damage(source, lambda reason: f"{source}: no model found ({reason}); {_advice(source, origin)}"):
         config = open_checkpoint(AutoConfig, source, origin)
     with explain_damage(source, lambda reason: f"{source}: the checkpoint cannot be loaded ({reason})"):
         architecture = (config.architectures or [""])[0]
@@ -291,7 +291,7 @@ def from_checkpoint(source: str, dtype: torch.dtype, own_class: Collection[str],
     if missing:
         raise CheckpointMismatch(
             f"{source}: the checkpoint lacks {len(missing)} weights of {type(model).__name__}, the first: "
-            f"{missing[0]}; they would be random. It does not fit its config, or is of a model with another head."
+            f"{missing[0]}; they would be random. It does not fit its config, or belongs to a model with another head."
         )
     return model
 
@@ -303,7 +303,7 @@ def _advice(source: str, origin: Origin) -> str:
 
 
 def find_file(source: str, name: str, revision: str | None = None) -> Path | None:
-    """A file of a model, in its folder or from the Hub; None where there is none, or no way to it."""
+    """The path of a model's file, in its folder or from the Hub; None if there is none or it cannot be reached."""
     if Path(source).is_dir():
         return Path(source) / name if (Path(source) / name).is_file() else None
     quiet: dict[str, Any] = {
@@ -327,37 +327,39 @@ def _sentence_transformer(source: str, dtype: torch.dtype, origin: Origin) -> An
 
 
 class Processors:
-    """A model's tokenizer and image processor: those ``given``, in one of four forms, or what the source holds."""
+    """A model's tokenizer and image processor, from ``processor``, in one of four forms, or from the source."""
 
-    def __init__(self, given: Any, source: str, origin: Origin = NAMELESS) -> None:  # noqa: ANN401 - one of four kinds
-        if isinstance(given, str | Path):  # the revision is of the model's repository
-            given, source, origin = None, str(given), Origin(None, origin.trusted)
+    def __init__(self, processor: Any, source: str, origin: Origin = NAMELESS) -> None:  # noqa: ANN401 - four kinds
+        if isinstance(processor, str | Path):  # the revision belongs to the repository of the model
+            processor, source, origin = None, str(processor), Origin(None, origin.trusted)
         self._source, self._origin = source, origin
-        single = [given, getattr(given, "tokenizer", None), getattr(given, "image_processor", None)]
-        parts = given if isinstance(given, tuple | list) else single
-        # Of open_clip they have the calls that matter of those of transformers.
+        single = [processor, getattr(processor, "tokenizer", None), getattr(processor, "image_processor", None)]
+        parts = processor if isinstance(processor, tuple | list) else single
+        # Those of open_clip have the methods of transformers that are used here.
         self._tokenizer: Any = next(
             (part for part in parts if isinstance(part, PreTrainedTokenizerBase | Tokenizer)), None
         )
         self._image_processor: Any = next(
             (part for part in parts if isinstance(part, BaseImageProcessor | Preprocessing)), None
         )
-        if given is not None and self._tokenizer is None and self._image_processor is None:
+        if processor is not None and self._tokenizer is None and self._image_processor is None:
             raise ModelError(
-                f"processor is a {type(given).__name__}; give the model's AutoProcessor, its tokenizer, its image "
+                f"processor is a {type(processor).__name__}; give the model's AutoProcessor, its tokenizer, its image "
                 "processor, or (tokenizer, image_processor)"
             )
 
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """The tokenizer, which must have a vocabulary and a token to pad with."""
+        """The tokenizer, which must have a vocabulary and a padding token."""
         if self._tokenizer is None:
             self._tokenizer = self._load(AutoTokenizer, "tokenizer")
         tokenizer: PreTrainedTokenizerBase = self._tokenizer
         if isinstance(tokenizer, Tokenizer):
             return tokenizer
-        # Without files, AutoTokenizer makes up a tokenizer that knows the special tokens alone.
+        # Without files, AutoTokenizer makes a tokenizer that has only special tokens.
         if len(tokenizer) <= len(tokenizer.all_special_ids):
-            raise ModelError(f"the tokenizer of {self._source or 'the model'} knows no word; save the tokenizer along")
+            raise ModelError(
+                f"the tokenizer of {self._source or 'the model'} has no words; save the tokenizer with the model"
+            )
         if tokenizer.pad_token is None:
             raise ModelError(f"the tokenizer of {self._source or 'the model'} has no padding token; set its pad_token")
         return tokenizer
@@ -371,20 +373,20 @@ class Processors:
 
     def _load(self, kind: Any, name: str) -> Any:  # noqa: ANN401 - an Auto class and what it loads
         if not self._source:
-            raise ModelError(f"the model comes without {name}; give processor=")
-        advice = "save it along with the model, or give processor="
+            raise ModelError(f"the model has no {name}; pass processor=")
+        advice = "save it with the model, or pass processor="
         with explain_damage(self._source, lambda reason: f"no {name} at {self._source} ({reason}); {advice}"):
             return open_checkpoint(kind, self._source, self._origin)
 
 
 def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> str:
-    """Hex sha256 over weights, their type, the processors of these sides, and whatever else changes the result."""
+    """The SHA-256 hex digest of weights, their type, processors of these sides, and all else that changes vectors."""
     used = [loaded.processors.image_processor()] if "images" in sides else []
     states = [processor_state(each) for each in [*used, *([loaded.tokenizer] if "captions" in sides else [])]]
     digest = hashlib.sha256()
     for name, tensor in sorted(loaded.model.state_dict().items()):
         if not loaded.is_cross_encoder and any(part in name for part in UNUSED):
-            continue  # where a checkpoint lacks them, they are others whenever it is loaded
+            continue  # if a checkpoint lacks them, they are random on every load
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         if tensor.numel():
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
@@ -394,7 +396,7 @@ def model_key(loaded: LoadedModel, sides: Collection[str], *settings: str) -> st
 
 
 def _architecture_of(model: torch.nn.Module) -> list[Any]:
-    """What a model does with its weights: its modules, their configs, the code of those that no library brings."""
+    """What a model computes from its weights: its modules, their configs, and the code of modules of no library."""
     configs = {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
     plain = [_plain_config(config) for config in configs.values() if isinstance(config, PreTrainedConfig)]
     kinds = sorted({type(module) for module in model.modules()}, key=lambda kind: (kind.__module__, kind.__qualname__))
@@ -409,13 +411,13 @@ def _package_of(kind: type) -> str:
 
 
 def _plain_config(config: PreTrainedConfig) -> Any:  # noqa: ANN401 - whatever the config holds
-    """A config and those within it, without what is in :data:`UNTOLD`."""
+    """A config and those within it, without the entries :data:`NOT_IDENTITY`."""
     text = config.to_json_string(use_diff=False)
-    return json.loads(text, object_hook=lambda part: {name: part[name] for name in part if name not in UNTOLD})
+    return json.loads(text, object_hook=lambda part: {name: part[name] for name in part if name not in NOT_IDENTITY})
 
 
 def _code_of(kind: type) -> str:
-    """Of the file that has a class; where a notebook or a prompt has it, of the class alone, as far as that is told."""
+    """The hash of the file of a class; for a class from a notebook or prompt its source, if known."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     if file is not None:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest()
@@ -426,10 +428,10 @@ def _code_of(kind: type) -> str:
 
 
 def processor_state(processor: Any) -> str:  # noqa: ANN401 - a tokenizer or an image processor
-    """What a tokenizer or an image processor is set to, as text."""
+    """The settings of a tokenizer or an image processor, as text."""
     backend = getattr(processor, "backend_tokenizer", None)
     if backend is not None:
-        # How the last call padded and cut is part of its state, and says nothing of the next one.
+        # Padding and truncation are those of the last call.
         content = json.loads(backend.to_str()) | {"truncation": None, "padding": None}
         around = [processor.padding_side, processor.model_max_length, processor.model_input_names]
         return json.dumps([content, *around], sort_keys=True)

@@ -1,4 +1,4 @@
-"""Models and checkpoints of open_clip, with their own tokenizer and preprocessing, as dual encoders like any other."""
+"""Models of open_clip with their tokenizer and preprocessing, under the interface of other dual encoders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 class OpenClip(torch.nn.Module):
-    """A model of open_clip, which says of itself what sentence-transformers models do."""
+    """A model of open_clip, with the attributes of sentence-transformers models."""
 
     modalities = ("text", "image")
     similarity_fn_name = "cosine"
@@ -34,27 +34,27 @@ class OpenClip(torch.nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """The device of its weights."""
         return next(self.parameters()).device
 
     def supports(self, modality: object) -> bool:
-        """Whether it takes texts, images, or, as it never does, both at once."""
+        """Whether it takes this modality; never both at once."""
         return modality in self.modalities
 
     def get_image_features(self, pixel_values: torch.Tensor) -> torch.Tensor:
-        """(N, D) features, not normalised; CoCa would by default."""
+        """(N, D) image features, not normalised."""
         features: torch.Tensor = self.model.encode_image(pixel_values, normalize=False)  # type: ignore[operator]
         return features
 
     def get_text_features(self, texts: Sequence[str]) -> torch.Tensor:
-        """Likewise of texts, cut at the context."""
+        """(N, D) features of texts, cut at the context, not normalised."""
         tokens = self.texts(texts).to(self.device)
         features: torch.Tensor = self.model.encode_text(tokens, normalize=False)  # type: ignore[operator]
         return features
 
 
 class Preprocessing:
-    """open_clip's preprocessing, called as an image processor of transformers is."""
+    """open_clip's preprocessing, with the call of an image processor of transformers."""
 
     def __init__(self, preprocess: Any) -> None:  # noqa: ANN401 - a transform of torchvision
         self._preprocess = preprocess
@@ -64,12 +64,12 @@ class Preprocessing:
         return {"pixel_values": torch.stack([self._preprocess(image) for image in images])}
 
     def to_json_string(self) -> str:
-        """What it does to an image."""
+        """The steps, as text."""
         return ADDRESS.sub("", repr(self._preprocess))
 
 
 class Tokenizer:
-    """open_clip's tokenizer, its own or one of transformers behind it; every text is padded to the context."""
+    """open_clip's tokenizer, possibly one of transformers behind it; pads every text to the context."""
 
     def __init__(self, tokenizer: Any) -> None:  # noqa: ANN401 - one of three classes
         self._tokenizer, self._behind = tokenizer, getattr(tokenizer, "tokenizer", None)
@@ -81,7 +81,7 @@ class Tokenizer:
         return tokens
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, uncut, those at its ends included."""
+        """The number of tokens of each uncut text, with the special tokens at its ends."""
         if self._behind is None:
             return [len(self._tokenizer.encode(text)) + 2 for text in texts]
         clean = getattr(self._tokenizer, "clean_fn", str)
@@ -89,20 +89,20 @@ class Tokenizer:
         return [len(row) for row in tokens["input_ids"]]
 
     def to_json_string(self) -> str:
-        """Its kind, its context, and every token."""
+        """Its class, context and tokens, as text."""
         words = self._tokenizer.encoder if self._behind is None else self._behind.get_vocab()
         return json.dumps([type(self._tokenizer).__name__, self.limit, words], sort_keys=True)
 
 
 def is_open_clip(source: str) -> bool:
-    """Whether a name is one of open_clip's: by its beginning, or a folder with its config alone."""
+    """Whether a name is one of open_clip: by its prefix, or a folder that has only open_clip's config."""
     folder = Path(source)
     alone = bool(source) and (folder / CONFIG).is_file() and not (folder / "config.json").is_file()
     return source.startswith((PREFIX, HUB)) or alone
 
 
 def title_of(source: str) -> str:
-    """What its runs and reports are called."""
+    """The name in runs and reports."""
     name, checkpoint = _split(source)
     name = name.removeprefix(HUB)
     if name.startswith(FOLDER):
@@ -111,7 +111,7 @@ def title_of(source: str) -> str:
 
 
 def load_open_clip(source: str, dtype: torch.dtype) -> OpenClip:
-    """A model with the weights that its name says."""
+    """Load the model and weights that a name gives."""
     try:
         import open_clip
     except ModuleNotFoundError as error:
@@ -127,7 +127,7 @@ def load_open_clip(source: str, dtype: torch.dtype) -> OpenClip:
 
 
 def _split(source: str) -> tuple[str, str | None]:
-    """open_clip's name of a model, and its weights: a tag or a file, or None where the name says them."""
+    """open_clip's name of a model, and its weights: a tag, a file, or None if the name implies them."""
     name = source.removeprefix(PREFIX)
     if name.startswith((HUB, FOLDER)):
         return name, None
@@ -145,9 +145,7 @@ def _check_names(open_clip: Any, name: str, checkpoint: str | None, *, is_file: 
         raise UnknownName("open_clip model", name, open_clip.list_models())
     tags = open_clip.list_pretrained_tags_by_model(name.replace("/", "-"))
     if not checkpoint:
-        raise InvalidOption(
-            f"{PREFIX}{name} names no weights: add /TAG, of {', '.join(tags) or 'which it has none'}, or =FILE"
-        )
+        raise InvalidOption(f"{PREFIX}{name} names no weights; add /TAG ({', '.join(tags) or 'it has none'}) or =FILE")
     if is_file and not Path(checkpoint).is_file():
         raise InvalidOption(f"{PREFIX}{name}={checkpoint}: there is no file {checkpoint}")
     if not is_file and checkpoint not in tags:

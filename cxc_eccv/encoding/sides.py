@@ -1,4 +1,4 @@
-"""The two sides to encode, images and captions: what a caller gives, checked, and the shards of any slices of it."""
+"""The two sides to encode, images and captions: checks of the inputs, and their shards."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ COCO_NAME = re.compile(r"COCO_(?:train|val|test)\d{4}_(\d{12})\.(?:jpe?g|png)", 
 
 BATCHES_AHEAD = 3
 SHARD_SIZE = 1024
-"""Items of a shard: what a kill costs at most, and what processes share."""
+"""Items of a shard, which is the most work that a kill loses."""
 
 
 def caption_items(captions: Any) -> tuple[IntArray, list[str]]:  # noqa: ANN401 - a table, a dataset, or pairs
-    """Ids and texts of (caption id, text) each, or of anything that has columns ``caption_id`` and ``text`` by name."""
+    """Ids and texts of (caption id, text) pairs, or of a table with the columns ``caption_id`` and ``text``."""
     ids, texts = _take_columns(captions)
     if not ids:
-        raise InvalidOption("no caption to encode; give at least one")
+        raise InvalidOption("there is no caption to encode; give at least one")
     for number, text in zip(ids, texts, strict=True):
         if not isinstance(text, str):
-            raise MalformedRun(f"captions: that of id {number} is {text!r}, no text; give every caption a text")
+            raise MalformedRun(f"captions: the caption of id {number} is {text!r}; give every caption a text")
     return check_ids("captions", "caption_id", np.asarray(ids)), texts
 
 
@@ -48,11 +48,11 @@ def _take_columns(captions: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
     if not names:
         pairs = list(captions)
         if any(isinstance(pair, str) or len(pair) != 2 for pair in pairs):
-            raise InvalidOption("captions: give (caption id, text) each, or a table with caption_id and text")
+            raise InvalidOption("captions: give (caption id, text) pairs, or a table with caption_id and text")
         return [number for number, _ in pairs], [text for _, text in pairs]
     lacking = [name for name in COLUMNS if name not in list(names)]
     if lacking:
-        raise InvalidOption(f"captions: have the columns {', '.join(names)}, lack {' and '.join(lacking)}")
+        raise InvalidOption(f"captions have the columns {', '.join(names)}, but lack {' and '.join(lacking)}")
     ids, texts = (captions[name] for name in COLUMNS)
     if isinstance(captions, pa.Table):
         return ids.to_pylist(), texts.to_pylist()
@@ -60,16 +60,16 @@ def _take_columns(captions: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401
 
 
 def image_items(images: str | Path | Iterable[tuple[Any, Any]]) -> list[ImageItem]:
-    """(image id, file or Pillow image) each; of a folder all files with a COCO name, at any depth, by their ids."""
+    """(image id, file or Pillow image) pairs, from such pairs or from the files with COCO names in a folder."""
     items = _find_items(Path(images)) if isinstance(images, str | Path) else [_check_item(*pair) for pair in images]
     ids = np.array([number for number, _ in items], dtype=np.int64)
     if not ids.size:
-        raise InvalidOption("no image to encode; give at least one")
+        raise InvalidOption("there is no image to encode; give at least one")
     if not all_unique(ids):
         values, counts = np.unique(ids, return_counts=True)
         repeated = values[counts > 1][0]
         places = [str(source) for number, source in items if number == repeated]
-        raise MalformedRun(f"image id {repeated} is given {len(places)} times: {places[0]} and {places[1]}")
+        raise MalformedRun(f"image id {repeated} occurs {len(places)} times: {places[0]} and {places[1]}; keep one")
     return items
 
 
@@ -86,7 +86,7 @@ def _find_items(folder: Path) -> list[ImageItem]:
 
 def _check_item(number: Any, source: Any) -> ImageItem:  # noqa: ANN401 - whatever the caller has
     if isinstance(number, bool) or not isinstance(number, int | np.integer):
-        raise InvalidOption(f"image id {number!r} is no whole number; use the COCO ids")
+        raise InvalidOption(f"image id {number!r} is not a whole number; use the COCO ids")
     if not isinstance(source, str | Path | Image.Image):
         raise InvalidOption(f"image {number} is a {type(source).__name__}; give a file or a Pillow image")
     return int(number), source if isinstance(source, Image.Image) else Path(source)
@@ -114,7 +114,7 @@ class CaptionSide:
 
 
 class ImageSide:
-    """Images and their encoder; one that cannot be read is left out and noted with ``skip_bad``, else an error."""
+    """Images and their encoder; with ``skip_bad``, unreadable images are skipped and noted instead of an error."""
 
     name = "images"
     shard_size = SHARD_SIZE
@@ -124,7 +124,7 @@ class ImageSide:
         self.ids = np.array([number for number, _ in items], dtype=np.int64)
 
     def identity(self, part: slice) -> list[Any]:
-        """Name, size and time of the files; whether a bad one may be missing from the shard."""
+        """Name, size and time of the files, and whether unreadable ones are skipped."""
         return [self._skip_bad, *(image_identity(source) for _, source in self._items[part])]
 
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
@@ -153,14 +153,14 @@ class ImageSide:
         return Shard(np.array(kept, dtype=np.int64), vectors, notes)
 
 
-Given = TypeVar("Given")
-Made = TypeVar("Made")
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
 
 
-def work_ahead(work: Callable[[Given], Made], items: Iterable[Given], window: int) -> Iterator[Made]:
-    """``work`` of every item in order, done by threads; at most ``window`` results wait, which bounds the memory."""
+def work_ahead(work: Callable[[Item], Outcome], items: Iterable[Item], window: int) -> Iterator[Outcome]:
+    """``work(item)`` for every item in order, computed by threads at most ``window`` items ahead."""
     with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
-        waiting: deque[Future[Made]] = deque()
+        waiting: deque[Future[Outcome]] = deque()
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))

@@ -1,4 +1,4 @@
-"""Texts to the tensors that a text tower takes: in the case it was trained on, padded, and cut at its context."""
+"""Turns texts into the tensors of a text tower: in the case of its training, padded, and cut at its context."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from cxc_eccv.types import IntArray
 Tokens = dict[str, list[int]]
 
 UNBOUNDED = 1_000_000
-"""Tokenizers without a limit of their own name a larger one."""
+"""Tokenizers without a limit state a larger number."""
 
 PADDED_TO_CONTEXT = ("siglip", "siglip2", "siglip_text_model", "siglip2_text_model")
-"""Models trained without an attention mask: they see the padding, and need as much of it as in training."""
+"""Models trained without an attention mask, which see the padding and need the same length as in training."""
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """What stands before and after every caption."""
+    """The text before and after every caption."""
 
     before: str = ""
     after: str = ""
 
     @classmethod
     def of(cls, template: str, saved: Mapping[str, str | None] = MappingProxyType({})) -> Prompt:
-        """That of a template with ``{}`` in the caption's place, or the one that a model has saved by this name."""
+        """The prompt of a template with ``{}`` for the caption, or the saved prompt with this name."""
         if isinstance(template, str) and template in saved:
             return cls(saved[template] or "")
         if not isinstance(template, str) or template.count("{}") != 1:
-            names = f", or name one of the model's own: {', '.join(saved)}" if saved else ""
+            names = f", or name a prompt of the model: {', '.join(saved)}" if saved else ""
             raise InvalidOption(
-                f"caption prompt {template!r:.200}: write {{}} once, where the caption goes: 'a photo of {{}}'{names}"
+                f"caption prompt {template!r:.200}: write {{}} once, for the caption, as in 'a photo of {{}}'{names}"
             )
         return cls(*template.split("{}"))
 
@@ -56,25 +56,25 @@ NO_PROMPT = Prompt()
 
 
 class TextInput:
-    """A tokenizer with the rules of its model; ``limit`` is the most tokens of a text, special ones too, or None."""
+    """A tokenizer with the limits of its model; ``limit`` is the most tokens of a text with special ones, or None."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
         self._tokenizer, self.limit = tokenizer, context_length(tokenizer, model)
         rows, known = getattr(text_config(model), "vocab_size", None), len(tokenizer)
         if model.config.model_type == "blip-2":
-            known -= "<image>" in tokenizer.get_vocab()  # stands for an image in other models, and in no caption
+            known -= "<image>" in tokenizer.get_vocab()  # for other models; no caption contains it
         if rows is not None and known > rows:
             raise ModelError(
-                f"the tokenizer has {known} tokens, {type(model).__name__} embeds {rows}; they do not belong "
-                "together, give the tokenizer that the model was trained with"
+                f"the tokenizer has {known} tokens, but {type(model).__name__} embeds {rows}; give the tokenizer with "
+                "which the model was trained"
             )
         self._padding: dict[str, Any] = {"padding": "max_length"}
         if padded_length(tokenizer, model) is None:
-            # On the left, padding would move a text's tokens to other positions with every batch.
+            # Padding on the left would move a text's tokens to other positions in every batch.
             self._padding = {"padding": "longest", "padding_side": "right"}
 
     def read(self, texts: Sequence[str]) -> tuple[list[Tokens], IntArray]:
-        """The tokens of each text, cut at the context, and how many they were before."""
+        """The tokens of each text, cut at the context, and their number before the cut."""
         whole = self._tokenizer(list(texts), truncation=False, padding=False, verbose=False)
         lengths = np.array([len(row) for row in whole["input_ids"]])
         read: list[Tokens] = [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]
@@ -84,14 +84,14 @@ class TextInput:
         return read, lengths
 
     def pad(self, batch: Sequence[Tokens]) -> dict[str, torch.Tensor]:
-        """The inputs of a batch, on the processor."""
+        """The inputs of a batch, on the CPU."""
         return dict(
             self._tokenizer.pad(list(batch), max_length=self.limit, return_tensors="pt", verbose=False, **self._padding)
         )
 
 
 def context_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int | None:
-    """Most tokens of a text: the smaller of the tokenizer's limit and the model's positions that padding leaves."""
+    """The most tokens of a text: the limit of the tokenizer, or the model's positions without padding if fewer."""
     limits = [tokenizer.model_max_length] if tokenizer.model_max_length < UNBOUNDED else []
     positions = getattr(text_config(model), "max_position_embeddings", None)
     if positions is not None:
@@ -102,34 +102,34 @@ def context_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -
 
 
 def text_config(model: PreTrainedModel) -> PretrainedConfig:
-    """The part of a model's config that is of its text tower; of BLIP-2 its Q-Former, as no language model is used."""
+    """The config of a model's text tower; for BLIP-2 its Q-Former, as the language model is not used."""
     qformer: PretrainedConfig | None = getattr(model.config, "qformer_config", None)
     return model.config.get_text_config() if qformer is None else qformer
 
 
 def padded_length(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int | None:
-    """Tokens that every text is padded to: the context of a model that sees the padding (64 for SigLIP), else None."""
+    """The length to which texts are padded: the context of a model that sees padding (64 for SigLIP), else None."""
     sees_padding = "attention_mask" not in tokenizer.model_input_names
     if not sees_padding and model.config.model_type not in PADDED_TO_CONTEXT:
         return None
     length = context_length(tokenizer, model)
     if length is None:
-        raise ModelError(f"{type(model).__name__} needs texts padded to its context, and nothing says how long it is")
+        raise ModelError(f"{type(model).__name__} needs texts padded to its context, whose length is unknown")
     return length
 
 
 def never_saw_capitals(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> bool:
-    """Whether a model was trained on lower case while its tokenizer keeps capitals, as SigLIP 2 of fixed resolution."""
+    """Whether a model was trained on lower case but its tokenizer keeps capitals (SigLIP 2 of fixed resolution)."""
     return model.config.model_type.startswith("siglip") and isinstance(tokenizer, GemmaTokenizer)
 
 
 def in_lower_case(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """A copy of the tokenizer that lower-cases texts first, as transformers' own tokenizer of ``siglip2`` does."""
+    """A copy of the tokenizer that lower-cases texts first, like transformers' tokenizer of ``siglip2``."""
     lowered = deepcopy(tokenizer)
     backend = getattr(lowered, "backend_tokenizer", None)
     if backend is None:
         raise InvalidOption(
-            f"{type(tokenizer).__name__} cannot be told to lower-case; lower the captions, and leave out lowercase"
+            f"{type(tokenizer).__name__} cannot lower-case texts; lower-case the captions, and leave out lowercase"
         )
     before = [] if backend.normalizer is None else [backend.normalizer]
     backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])

@@ -1,4 +1,4 @@
-"""encode: a model with images, captions, or both, to an embeddings run; encode_once: the same, or what is there."""
+"""encode: encodes images, captions, or both as an embeddings run; encode_once: also reuses cached encodings."""
 
 from __future__ import annotations
 
@@ -49,38 +49,37 @@ def encode(
 ) -> EmbeddingsRun:
     """Encode images, captions, or both.
 
-    With ``output``, every 1,024 finished items are kept beside it, in ``<output>.parts``, until the file is whole: the
-    same call goes on after a kill. Under torchrun the processes share the work, every item is encoded once, the first
-    process writes, and all return the whole run; give ``output`` in a folder that all of them see.
+    With ``output``, finished shards of 1,024 items are kept in ``<output>.parts`` until the file is complete, so the
+    same call resumes after a kill. Under torchrun the processes share the work, the first one writes, and all return
+    the whole run; ``output`` must be in a folder that all can access.
 
-    The run, and its file, say which similarity the model is meant for: what a sentence-transformers model names, the
-    dot product for a dual encoder that compares its raw vectors (``normalize`` false in its config), else cosine.
+    The run records the similarity of the model: that of a sentence-transformers model, the dot product for a dual
+    encoder that compares raw vectors (``normalize`` is false in its config), else cosine.
 
     Args:
         model: Hub id or folder, or a loaded ``PreTrainedModel`` or ``SentenceTransformer``.
-        images: (image id, file or Pillow image) each, or a folder whose files have COCO's names.
-        captions: a table with ``caption_id`` and ``text``, or (caption id, text) each.
-        processor: a processor, tokenizer, image processor or (tokenizer, image processor); by default what was saved
+        images: (image id, file or Pillow image) pairs, or a folder whose files have COCO names.
+        captions: a table with ``caption_id`` and ``text``, or (caption id, text) pairs.
+        processor: a processor, tokenizer, image processor or (tokenizer, image processor); None for what was saved
             with the model.
-        batch_size: items at once.
-        device: torch's name; None for a GPU where there is one.
-        dtype: ``float32``, ``bfloat16`` or ``float16``; the vectors are float32 in any case.
-        pooling: of a text model: ``mean`` or ``cls``.
-        output: ``.npz`` or ``.safetensors`` file to write; what was cut, converted or left out is noted beside it, in
-            ``.encoding.json``.
-        skip_bad_images: leave out an image that is missing or broken, with a warning that names it.
-        central_crop: share of an image's area that the model sees, around its centre, before its own processing; 0.875
-            is the CxC paper's for image-only models.
-        ten_crops: how to cut ten crops of an image, of whose vectors the mean is taken; None for the image as the
-            model's own processor takes it.
-        progress: show bars.
+        batch_size: items per batch.
+        device: torch device; None for a GPU if there is one.
+        dtype: ``float32``, ``bfloat16`` or ``float16``; the vectors are always float32.
+        pooling: ``mean`` or ``cls``, for a text model.
+        output: ``.npz`` or ``.safetensors`` file to write; items that were cut, converted or skipped are listed beside
+            it, in ``.encoding.json``.
+        skip_bad_images: skip images that are missing or broken, with a warning that names them.
+        central_crop: share of an image's area around its centre that is kept before processing; 0.875 in the CxC paper
+            for image-only models.
+        ten_crops: how to make ten crops of an image, whose vectors are averaged; None for the whole image.
+        progress: show progress bars.
 
     Raises:
         ModelError: the model cannot be loaded, is a cross-encoder, lacks a tower (:class:`TowerMissing`), or compares
             its vectors by a distance.
-        InvalidOption: neither images nor captions, or an option outside its range.
-        SourceMissing, MalformedSource: an image is missing, or broken.
-        WriteFailed: ``output`` cannot be written, or another process encodes into it.
+        InvalidOption: there are neither images nor captions, or an option is out of range.
+        SourceMissing, MalformedSource: an image is missing or broken.
+        WriteFailed: ``output`` cannot be written, or another process writes it.
 
     Example:
         >>> from transformers import BertConfig, BertModel, BertTokenizer
@@ -107,24 +106,24 @@ def encode_once(
     progress: bool = True,
     **options: Any,  # noqa: ANN401 - further ones of encode
 ) -> tuple[EmbeddingsRun, bool]:
-    """Encode, or take the encoding that is there; and whether it was there.
+    """Encode, or reuse a cached encoding; returns the run and whether it was cached.
 
-    An encoding is known by its fingerprint: of weights, architecture, processors, settings and versions, of the texts,
-    and of the name, size and time of every image file. It is kept in the download cache, or in ``file``; a file that
-    holds something else is left as it is, and is an error.
+    Encodings are identified by a fingerprint of weights, architecture, processors, settings, versions, texts, and the
+    name, size and time of every image file. They are kept in the download cache or in ``file``; raises InvalidOption if
+    ``file`` holds something else.
     """
     work = _Work(model, images, captions, **options)
     if file is not None:
         path = check_output(file, FORMATS)
-    else:  # a file whose name tells the model, and by a part of the fingerprint which encoding it is
+    else:  # the name of the file has the model and a part of the fingerprint
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", model.name.rstrip("/").rpartition("/")[2])
         path = encodings_folder() / f"{name}-{work.whole[:16]}.npz"
     if work.is_in(path):
         return load_embeddings(path), True
     if file is not None and path.exists():
         raise InvalidOption(
-            f"{path} is there, and is no encoding of these images and captions by {model.name} with these options. "
-            "Name another file, or remove it; to score what it holds, evaluate the file itself."
+            f"{path} exists, but is not an encoding of these images and captions by {model.name} with these options. "
+            "Name another file, or remove it; to score its content, evaluate the file itself."
         )
     run = work.run(path, progress, cache=file is None)
     return load_embeddings(path) if work.is_in(path) else run, False
@@ -153,7 +152,7 @@ class _Work:
         crops = {} if ten_crops is None else {"ten_crops": asdict(ten_crops)}
         self._settings = [pooling] if central_crop is None else [pooling, f"central_crop={central_crop}"]
         self._settings += map(str, crops.values())
-        self._told = {"central_crop": central_crop, **crops}
+        self._crop_facts = {"central_crop": central_crop, **crops}
 
     @cached_property
     def key(self) -> str:
@@ -161,7 +160,7 @@ class _Work:
 
     @cached_property
     def whole(self) -> str:
-        """Of the items too, and of what their vectors are compared by."""
+        """The fingerprint with the items and the similarity."""
         items = [[side.name, side.ids.tolist(), side.identity(slice(None))] for side in self._sides]
         return fingerprint(self.key, self._similarity, items)
 
@@ -169,7 +168,7 @@ class _Work:
         return (read_record(path) or {}).get("whole") == self.whole
 
     def run(self, path: Path | None, progress: bool, *, cache: bool = False) -> EmbeddingsRun:
-        """Encode on all processes; write where a path is given, unless it is in a ``cache`` that cannot be written."""
+        """Encode on all processes, and write to the path unless it is None or in a read-only ``cache``."""
         vectors: dict[str, Embeddings] = {}
         notes = Notes()
         with join_processes() as processes, lock_output(path, processes, cache=cache) as path:
@@ -184,18 +183,18 @@ class _Work:
                 dtype = str(self.loaded.dtype).removeprefix("torch.")
                 lowercased = "captions" in vectors and self.loaded.lowercases
                 facts = {**self.loaded.facts, "dtype": dtype, "fingerprint": key, "whole": self.whole}
-                facts |= {**self._told, "lowercased": lowercased}
+                facts |= {**self._crop_facts, "lowercased": lowercased}
             write_output(processes, path, partial(save_embeddings, run=run), notes, **facts)
         return run
 
 
 def _refuse_impossible(loaded: LoadedModel, images: object, captions: object, central_crop: object) -> None:
     if images is None and captions is None:
-        raise InvalidOption("neither images nor captions to encode; give one of them, or both")
+        raise InvalidOption("there are neither images nor captions to encode; give one of them, or both")
     if images is None and central_crop is not None:
-        raise InvalidOption("central_crop is for images, and there are none; leave it out")
+        raise InvalidOption("central_crop is for images, but there are none; leave it out")
     if loaded.is_cross_encoder:
         raise ModelError(
-            f"{loaded.name} scores pairs and has no embeddings; use score_pairs (cxc-eccv encode does), or re-rank the "
-            "top of a dual encoder with it"
+            f"{loaded.name} scores pairs and has no embeddings; use score_pairs or cxc-eccv encode, or re-rank the top "
+            "of a dual encoder with it"
         )

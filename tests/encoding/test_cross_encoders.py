@@ -153,7 +153,7 @@ def test_reranking_by_the_sum_what_the_cosines_found(tmp_path):
         for row, found in enumerate(np.split(lists[direction].items, lists[direction].indptr[1:-1])):
             best = sorted(np.argsort(-table[row], kind="stable")[:2], key=lambda item: -total[row, item])
             assert found.tolist() == ids[best].tolist()
-    with pytest.raises(InvalidOption, match="score itc takes no pass per pair; score all pairs by it"):
+    with pytest.raises(InvalidOption, match="score itc is not for re-ranking; score all pairs by itc"):
         rerank(parts[0], first, top_k=2, score="itc", **options(parts))
 
 
@@ -170,14 +170,16 @@ def test_a_bad_image_has_no_cosine(tmp_path):
 
 def test_a_score_that_a_model_lacks_is_refused():
     vilt = tiny_models.vilt()
-    with pytest.raises(InvalidOption, match="score itc: ViltForImageAndTextRetrieval has a matching head alone"):
+    with pytest.raises(InvalidOption, match="score itc: ViltForImageAndTextRetrieval has only a matching head"):
         score_pairs(vilt[0], score="itc", **options(vilt))
     blip = tiny_models.blip()
     with pytest.raises(UnknownName, match="unknown score 'sum'"):
         score_pairs(blip[0], score="sum", **options(blip))
     model, _, images = blip
     words = transformers.BertTokenizer(vocab={word: place for place, word in enumerate(tiny_models.WORDS[:-1])})
-    with pytest.raises(ModelError, match=r"the tokenizer has no \[ENC\], and 24 embeddings for 21 tokens do not tell"):
+    with pytest.raises(
+        ModelError, match=r"the tokenizer has no \[ENC\], and its id is unclear with 24 embeddings for 21 tokens"
+    ):
         score_pairs(model, score="itm+itc", **options((model, words, images)))
 
 

@@ -263,11 +263,11 @@ def test_a_file_for_the_embeddings(model, encoded, tmp_path, cache):
     content = file.read_bytes()
     prompted = load_model(model("clip"), caption_prompt="a {}")
     for loaded, other in ((prompted, {}), (model("clip"), {"limit": 20})):
-        with pytest.raises(InvalidOption, match="is there, and is no encoding of these images and captions by"):
+        with pytest.raises(InvalidOption, match="exists, but is not an encoding of these images and captions by"):
             ce.evaluate_model(loaded, **options, **other)
     assert file.read_bytes() == content
     file.with_name("clip.encoding.json").unlink()
-    with pytest.raises(InvalidOption, match="is there, and is no encoding"):
+    with pytest.raises(InvalidOption, match="exists, but is not an encoding"):
         ce.evaluate_model(model("clip"), **options)
     assert len(encoded) == 300
 

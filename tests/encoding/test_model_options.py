@@ -78,7 +78,7 @@ def test_a_revision_is_that_of_model_and_tokenizer(tmp_path):
         [sys.executable, "-c", SCRIPT], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "refused team/bert: no model there" in done.stdout
+    assert "refused team/bert: no model found" in done.stdout
     for revision, name in ((None, "main"), ("old", "old")):
         vectors = load_run(tmp_path / f"{revision}.npz").captions.vectors
         np.testing.assert_allclose(vectors, expected[name], rtol=1e-5, atol=1e-5)
@@ -88,7 +88,7 @@ def test_a_revision_is_that_of_model_and_tokenizer(tmp_path):
 def test_a_folder_and_a_loaded_model_have_no_revision(tmp_path):
     parts = tiny_models.bert()
     for model in (tiny_models.save(parts, tmp_path / "bert"), parts[0]):
-        with pytest.raises(InvalidOption, match="revision 'v2': only a repository of the Hub has revisions"):
+        with pytest.raises(InvalidOption, match="revision 'v2': only models on the Hub have revisions"):
             load_model(model, revision="v2")
 
 
@@ -143,7 +143,7 @@ def test_a_prompt_stands_around_every_caption(tmp_path):
 
 @pytest.mark.parametrize("prompt", ["a photo of", "", "{} and {}", 7])
 def test_a_prompt_says_where_the_caption_goes(prompt):
-    with pytest.raises(InvalidOption, match=r"write \{\} once, where the caption goes"):
+    with pytest.raises(InvalidOption, match=r"write \{\} once, for the caption"):
         load_model(tiny_models.bert()[0], caption_prompt=prompt)
 
 
@@ -192,13 +192,13 @@ def test_a_sentence_transformers_model_has_prompts_of_its_own(st_clip, tmp_path)
     run = encode(load_model(st_clip, caption_prompt="{} on street"), **options)
     spoken = [f"{text} on street" for text in tiny_models.TEXTS]
     np.testing.assert_allclose(run.captions.vectors, st_clip.encode(spoken, prompt=""), rtol=1e-4, atol=1e-5)
-    with pytest.raises(InvalidOption, match=r"caption prompt 'passage'.* or name one of the model's own: .*query"):
+    with pytest.raises(InvalidOption, match=r"caption prompt 'passage'.* or name a prompt of the model: .*query"):
         load_model(st_clip, caption_prompt="passage")
 
 
 def test_a_prompt_of_images_is_for_models_that_read_one(st_clip):
     for model in (st_clip, tiny_models.clip()[0]):
-        with pytest.raises(InvalidOption, match=r"image prompt 'describe': .* reads no text beside an image"):
+        with pytest.raises(InvalidOption, match=r"image prompt 'describe': .* reads no text with an image"):
             load_model(model, image_prompt="describe")
 
 

@@ -81,11 +81,11 @@ def test_a_name_and_a_tag(stand_in):
     [
         ("open_clip:Tiny/openai", {}, UnknownName, r"unknown open_clip model 'Tiny'; did you mean 'Tiny-16'\?"),
         ("open_clip:Tiny-16/opena", {}, UnknownName, r"unknown weights of Tiny-16 'opena'; did you mean 'openai'\?"),
-        ("open_clip:Tiny-16", {}, InvalidOption, "names no weights: add /TAG, of openai, laion, or =FILE"),
+        ("open_clip:Tiny-16", {}, InvalidOption, "names no weights; add /TAG \\(openai, laion\\) or =FILE"),
         ("open_clip:Tiny-16=nowhere.pt", {}, InvalidOption, "there is no file nowhere.pt"),
-        ("open_clip:Tiny-16/openai", {"revision": "v1"}, InvalidOption, "its newest revision and own tokenizer"),
+        ("open_clip:Tiny-16/openai", {"revision": "v1"}, InvalidOption, "the newest revision, its tokenizer"),
         ("open_clip:Tiny-16/openai", {"trust_remote_code": True}, InvalidOption, "leave out revision, trust_remote"),
-        ("open_clip:Tiny-16/openai", {"lowercase": True}, InvalidOption, "model of open_clip has rules of its own"),
+        ("open_clip:Tiny-16/openai", {"lowercase": True}, InvalidOption, "model of open_clip prepares texts itself"),
     ],
 )
 def test_what_does_not_fit_is_one_message(source, options, error, message, stand_in):

@@ -1,1 +1,1 @@
-"""Work that several processes share, or one after another: shards of an encoding, and ranks of a split gallery."""
+"""Work shared by several processes: shards of an encoding, and ranks of a split gallery."""

@@ -1,4 +1,4 @@
-"""The processes that torchrun started: which one this is, and how they wait for each other."""
+"""The processes that torchrun started, and their communication."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import torch.distributed as dist
 from cxc_eccv.types import IntArray
 
 GROUPS = itertools.count()
-"""Groups that this process has made so far; all processes make the same ones."""
+"""Counts the groups that this process has made; all processes make the same ones."""
 
 
 class Processes:
-    """This process among those of the run: ``rank`` is 0 for the one that writes, ``count`` is their number."""
+    """This process among those of the run: its ``rank``, 0 for the one that writes, and their ``count``."""
 
     def __init__(self, rank: int = 0, count: int = 1) -> None:
         self.rank, self.count = rank, count
@@ -30,7 +30,7 @@ class Processes:
             dist.barrier()
 
     def gather(self, value: Any) -> list[Any]:  # noqa: ANN401 - any picklable value of our own processes
-        """What every process holds, in the order of their ranks, on every process."""
+        """The values of all processes in the order of their ranks, on every process."""
         if self.count == 1:
             return [value]
         values: list[Any] = [None] * self.count
@@ -49,14 +49,14 @@ class Processes:
 
 @contextmanager
 def join_processes() -> Iterator[Processes]:
-    """The processes of the group that there is, else of torchrun's, in a group for the block, else this one alone."""
+    """The processes of the current group, else of torchrun in a group for this context, else this process alone."""
     if dist.is_available() and dist.is_initialized():
         yield Processes(dist.get_rank(), dist.get_world_size())
     elif int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ:
         _make_group()
         try:
             yield Processes(dist.get_rank(), dist.get_world_size())
-            # Without it a process that is done early takes the connection of the others with it.
+            # Without it, a process that ends early would close the connection of the others.
             dist.barrier()
         finally:
             dist.destroy_process_group()
@@ -65,8 +65,8 @@ def join_processes() -> Iterator[Processes]:
 
 
 def _make_group() -> None:
-    # torchrun's store outlives a group, and the next one would meet the addresses of the last: each has a part of it.
-    # Not every build of torch has these.
+    # torchrun's store outlives a group, so each group gets a part of it; otherwise it would meet old addresses.
+    # Imported here, as not every build of torch has these.
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
@@ -76,5 +76,5 @@ def _make_group() -> None:
 
 
 def local_rank() -> int:
-    """Number of this process on its machine; 0 without torchrun."""
+    """The number of this process on its machine; 0 without torchrun."""
     return int(os.environ.get("LOCAL_RANK", "0"))

@@ -1,4 +1,4 @@
-"""Exact ranks with the gallery split over processes: each counts its shard, and the counts are all-reduced."""
+"""Exact ranks with the gallery split over processes; each counts its shard, and the counts are all-reduced."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def sharded_ranks(
     *,
     similarity: str = "cosine",
 ) -> PositiveRanks:
-    """Ranks of all positives, the same on every process and as on one.
+    """Ranks of all positives from a gallery split over processes, the same on every process.
 
-    Every process calls this with all queries and its own shard of the gallery; what travels are the vectors of the
-    positives, once, and two counts per positive pair. Without torchrun the shard is the whole gallery.
+    Every process calls this with all queries and its shard of the gallery. The processes exchange the vectors of the
+    positives and two counts per positive pair. Without torchrun the shard is the whole gallery.
 
     Args:
         queries: vectors of all queries.
-        judgments: the same on every process; with folds, a query ranks the items of its own fold (COCO 1K).
-        ids: (C,) gallery ids of this process's shard; shards have no item in common.
+        judgments: the same on every process; with folds, queries rank the items of their fold (COCO 1K).
+        ids: (C,) gallery ids of this process's shard; shards must be disjoint.
         vectors: (C, D) of any floating type, in memory or memory-mapped.
         similarity: ``cosine`` or ``dot``.
 
     Raises:
-        DataError: an item is in two shards, or not of the gallery.
-        MissingIds: a query has no vector, or some of the gallery is in no shard.
+        DataError: an item is in two shards, or not in the gallery.
+        MissingIds: a query has no vector, or a gallery item is in no shard.
 
     Example:
         >>> ids, vectors = np.array([7, 8, 9]), np.array([[3, 4], [4, 3], [3, 4]], dtype=np.float16)
@@ -54,13 +54,13 @@ def sharded_ranks(
 def split_ranks(
     run: EmbeddingsRun, direction: str, judgments: Judgments, *, similarity: str | None = None
 ) -> PositiveRanks:
-    """Ranks of a run that every process has at hand; each compares the queries with its share of the gallery.
+    """Ranks of a run that every process has loaded; each process counts its share of the gallery.
 
     Args:
         run: vectors of the queries and the gallery.
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
-        judgments: with folds, a query ranks the items of its own fold (COCO 1K).
-        similarity: ``cosine`` or ``dot``; None for what the run is meant for, else cosine.
+        judgments: with folds, queries rank the items of their fold (COCO 1K).
+        similarity: ``cosine`` or ``dot``; None for that of the run, or cosine.
 
     Raises:
         InvalidOption: the run cannot be ranked in this direction.

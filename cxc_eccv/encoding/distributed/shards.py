@@ -1,6 +1,6 @@
-"""Work in shards: slices of the items, shared over processes, kept until the output is whole, and resumed after a kill.
+"""Work in shards: slices of the items that processes share, and that are kept until the output is complete.
 
-A fingerprint of model, settings and items says whether a shard that is there may be used.
+After a kill, finished shards are reused if the fingerprint of model, settings and items is the same.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from cxc_eccv.types import Embeddings, IntArray
 from cxc_eccv.writing import cache_held, locked, replaced_file, resumable
 
 NAMED = 20
-"""Images that a warning names; the record names all."""
+"""Most images that a warning names; the record names all."""
 
 
 @dataclass
 class Notes:
-    """Texts that were cut, modes of images that were not RGB with their number, and why images were left out, by id."""
+    """Number of texts that were cut, mode to number of converted images, and id to reason of skipped images."""
 
     truncated: int = 0
     converted: dict[str, int] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Notes:
 
     @classmethod
     def join(cls, parts: Sequence[Notes]) -> Notes:
-        """All of them together."""
+        """Add several notes."""
         modes = sorted({mode for part in parts for mode in part.converted})
         return cls(
             sum(part.truncated for part in parts),
@@ -50,7 +50,7 @@ class Notes:
         )
 
     def remarks(self) -> list[str]:
-        """A sentence for everything that was cut, converted or left out."""
+        """Sentences about the items that were cut, converted or skipped."""
         sentences = []
         if self.truncated:
             sentences.append(f"{self.truncated} captions are longer than the model's context and were cut")
@@ -66,7 +66,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class Shard:
-    """Encoded items: (N,) ids of those that have a vector, their (N, D) vectors, and what happened on the way."""
+    """Encoded items: (N,) ids, (N, D) vectors, and notes, also about items without a vector."""
 
     ids: IntArray
     vectors: NDArray[np.float32]
@@ -74,7 +74,7 @@ class Shard:
 
 
 class _MemoryStore:
-    """Finished shards in memory, by the item that they begin with."""
+    """Finished shards in memory, by their first item."""
 
     def __init__(self) -> None:
         self.shards: dict[int, Shard] = {}
@@ -87,14 +87,14 @@ class _MemoryStore:
 
 
 class FolderStore:
-    """Finished shards of a side in files; ``refused`` counts those that are damaged, or of something else."""
+    """Finished shards of a side in files; ``refused`` counts files that are damaged or have another fingerprint."""
 
     def __init__(self, folder: Path, side: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._side, self.refused = folder, side, 0
 
     def get(self, start: int, fingerprint: str) -> Shard | None:
-        """The shard that begins with item ``start``, where it is there; a file that does not hold up is taken away."""
+        """The shard that begins with item ``start``, or None; deletes a file that cannot be used."""
         path = self._path(start)
         if not path.is_file():
             return None
@@ -119,7 +119,7 @@ class FolderStore:
 
 
 def fingerprint(*parts: Any) -> str:  # noqa: ANN401 - anything JSON can hold
-    """Hex sha256 of values in JSON.
+    """The SHA-256 hex digest of values in JSON.
 
     Example:
         >>> fingerprint("model", {"pooling": "cls"}, [1, 2])[:8]
@@ -129,7 +129,7 @@ def fingerprint(*parts: Any) -> str:  # noqa: ANN401 - anything JSON can hold
 
 
 def image_identity(source: Path | Image.Image) -> list[Any]:
-    """Name, size and time of a file, without reading it; the bytes of an image in memory."""
+    """Name, size and time of a file; mode, size and hash of an image in memory."""
     if isinstance(source, Image.Image):
         return [source.mode, source.size, hashlib.sha256(source.tobytes()).hexdigest()]
     try:
@@ -147,16 +147,16 @@ class Side(Protocol):
     ids: IntArray
 
     def identity(self, part: slice) -> list[Any]:
-        """What makes these items others than items of the same ids."""
+        """What identifies the content of these items, beside their ids."""
 
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
-        """Encode slices, in their order."""
+        """Encode slices in order."""
 
 
 def encode_side(
     side: Side, output: Path | None, processes: Processes, *, key: str, progress: bool, verb: str = "encoding"
 ) -> tuple[Embeddings, Notes]:
-    """The vectors of a side, and what happened to its items; shard i is encoded by process i modulo their number."""
+    """The vectors of a side and notes about its items; process i modulo their number encodes shard i."""
     store = _MemoryStore() if output is None else FolderStore(parts_folder(output), side.name)
     size, total = side.shard_size, side.ids.size
     parts = [slice(start, min(start + size, total)) for start in range(0, total, size)]
@@ -185,7 +185,7 @@ def _encode_missing(
     if isinstance(store, FolderStore) and store.refused:
         warnings.warn(
             f"{store.refused} kept shards of {side.name} were damaged, or of another model, other settings or other "
-            "items; they are encoded anew",
+            "items; encoding them again",
             stacklevel=4,
         )
 
@@ -194,17 +194,17 @@ def _join(side: Side, shards: list[Shard], wanted: int) -> tuple[Embeddings, Not
     notes = Notes.join([shard.notes for shard in shards])
     full = [shard for shard in shards if shard.ids.size]
     if len(shards) != wanted:
-        raise DataError(f"shards of {side.name} vanished while they were joined; run the command again")
+        raise DataError(f"shards of {side.name} were deleted while they were joined; run the command again")
     if not full:
         number, why = next(iter(notes.skipped.items()))
-        raise DataError(f"none of the {len(notes.skipped)} images can be read, the first, {number}: {why}")
+        raise DataError(f"none of the {len(notes.skipped)} images can be read; the first is {number}: {why}")
     ids, vectors = (np.concatenate([getattr(shard, name) for shard in full]) for name in ("ids", "vectors"))
     return Embeddings(ids, vectors), notes
 
 
 @contextmanager
 def lock_output(path: Path | None, processes: Processes, *, cache: bool = False) -> Iterator[Path | None]:
-    """Lock the output on the first process; gives its path, None where a ``cache`` can keep nothing there."""
+    """Lock the output on the first process; yields its path, or None if a ``cache`` cannot be written."""
     with ExitStack() as stack:
         if path is not None and not processes.rank:
             if not cache:
@@ -226,13 +226,13 @@ def write_output(
     notes: Notes,
     **facts: Any,  # noqa: ANN401 - anything JSON can hold
 ) -> None:
-    """On the first process, warn of the notes, write an output with a record beside it, and remove its shards."""
+    """On the first process, warn about the notes, write the output and its record, and remove the shards."""
     processes.wait()
     if processes.rank == 0:
         for remark in notes.remarks():
             warnings.warn(remark, stacklevel=3)
     if processes.rank == 0 and output is not None:
-        # A process that is killed here leaves an output without a record, and none with that of another model.
+        # A process killed here leaves an output without a record, never one with the record of another model.
         record_path(output).unlink(missing_ok=True)
         write(output)
         write_record(output, {**facts, **asdict(notes)})
@@ -241,19 +241,19 @@ def write_output(
 
 
 SHARD = re.compile(r"\.?\w+-\d{9}\.npz(\.building|\.lock)?")
-"""Names of shards, and of what a killed process leaves of one."""
+"""Names of shards, and of the files that a killed process leaves."""
 
 
 def remove_parts(output: Path) -> None:
-    """Remove the finished shards of an output; other files in their folder stay."""
+    """Remove the finished shards of an output; keep other files in their folder."""
     folder = parts_folder(output)
     for path in list(folder.iterdir()):
         if SHARD.fullmatch(path.name):
             path.unlink()
-    with suppress(OSError):  # something else is in it
+    with suppress(OSError):  # it holds other files
         folder.rmdir()
 
 
 def parts_folder(output: Path) -> Path:
-    """Where the finished shards of an output wait until it is whole."""
+    """The folder for the finished shards of an output."""
     return output.with_name(f"{output.name}.parts")

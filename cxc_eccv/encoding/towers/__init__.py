@@ -1,1 +1,1 @@
-"""The towers of a model, each from items to vectors: texts, images, and what a forward pass returns of either."""
+"""The text and image towers of models, which turn items into vectors."""

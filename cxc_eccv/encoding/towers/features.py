@@ -1,4 +1,4 @@
-"""One vector per item out of what a model's forward pass returns."""
+"""One vector per item from the outputs of a model."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from cxc_eccv.errors import ModelError, TowerMissing
 from cxc_eccv.types.encoding_options import check_pooling
 
 CLASS_TOKENS = ("cls_token", "class_token", "class_embedding")
-"""Names of the parameter that a model puts before an image's places."""
+"""Names of the parameter for the class token of an image."""
 
 ContrastiveMatcher = BlipForImageTextRetrieval | Blip2ForImageTextRetrieval
-"""Cross-encoders that compare vectors of images and captions too, before they look at a pair."""
+"""Cross-encoders that also have vectors of images and captions."""
 
 Forward = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
-"""Inputs of a batch to (N, D) features."""
+"""Maps the inputs of a batch to (N, D) features."""
 
 
 def text_features(model: PreTrainedModel, pooling: str) -> Forward:
-    """How a model turns tokens into (N, D) features: its own text features, else pooled last hidden states."""
+    """The function from tokens to (N, D) features: the model's text features, else pooled last hidden states."""
     check_pooling(pooling)
     if isinstance(model, ContrastiveMatcher):
-        return _contrasted_texts(model)
+        return _contrastive_texts(model)
     if hasattr(model, "get_text_features"):
         method: Callable[..., Any] = getattr(model, "get_text_features")  # noqa: B009 - no attribute of the base class
         return lambda inputs: _take_vectors(method(**without_segments(method, inputs)), model)
     _refuse_without_tower(model, "text", "input_ids")
     if model.config.is_encoder_decoder:
-        raise ModelError(f"{type(model).__name__} is an encoder with a decoder; give its encoder alone")
+        raise ModelError(f"{type(model).__name__} has an encoder and a decoder; give only its encoder")
 
     def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         out = model(**without_segments(model.forward, inputs))
@@ -48,13 +48,13 @@ def text_features(model: PreTrainedModel, pooling: str) -> Forward:
 
 
 def image_features(model: PreTrainedModel | OpenClip) -> Forward:
-    """How a model turns pixels into (N, D) features: its image features, else its ``pooler_output``.
+    """The function from pixels to (N, D) features: the model's image features, else its ``pooler_output``.
 
-    Where there is none, or a dense layer that published ViT checkpoints mostly lack, the class token stands for it,
-    or the mean over places.
+    Without a pooler, or with a dense one, which most published ViT checkpoints lack, it is the class token, or the mean
+    over positions.
     """
     if isinstance(model, ContrastiveMatcher):
-        return _contrasted_images(model)
+        return _contrastive_images(model)
     if hasattr(model, "get_image_features"):
         method: Callable[..., Any] = getattr(model, "get_image_features")  # noqa: B009 - no attribute of the base class
         return lambda inputs: _take_vectors(method(**inputs), model)
@@ -62,8 +62,8 @@ def image_features(model: PreTrainedModel | OpenClip) -> Forward:
     _refuse_without_tower(model, "image", "pixel_values")
     if getattr(model.config, "mask_ratio", 0):
         raise ModelError(
-            f"{type(model).__name__} leaves out {model.config.mask_ratio:.0%} of an image at random, also when it does "
-            "not train; set mask_ratio to 0.0 in its config.json"
+            f"{type(model).__name__} masks {model.config.mask_ratio:.0%} of an image at random, even without training; "
+            "set mask_ratio to 0.0 in its config.json"
         )
     names = {name.rpartition(".")[2] for name, _ in model.named_parameters()}
     has_class_token = not names.isdisjoint(CLASS_TOKENS)
@@ -82,8 +82,8 @@ def image_features(model: PreTrainedModel | OpenClip) -> Forward:
     return forward
 
 
-def _contrasted_images(model: ContrastiveMatcher) -> Forward:
-    """One unit vector an image of BLIP, of BLIP-2 one per query, side by side."""
+def _contrastive_images(model: ContrastiveMatcher) -> Forward:
+    """Unit vectors of images: one for BLIP, for BLIP-2 one per query, concatenated."""
 
     def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         states = model.vision_model(pixel_values=inputs["pixel_values"]).last_hidden_state
@@ -98,7 +98,7 @@ def _contrasted_images(model: ContrastiveMatcher) -> Forward:
     return forward
 
 
-def _contrasted_texts(model: ContrastiveMatcher) -> Forward:
+def _contrastive_texts(model: ContrastiveMatcher) -> Forward:
     def forward(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         tokens, mask = inputs["input_ids"], inputs["attention_mask"]
         if isinstance(model, BlipForImageTextRetrieval):
@@ -116,7 +116,7 @@ def _take_vectors(output: Any, model: torch.nn.Module) -> torch.Tensor:  # noqa:
     vectors = output if isinstance(output, torch.Tensor) else output.pooler_output
     if vectors is None or vectors.ndim != 2:
         shape = None if vectors is None else tuple(vectors.shape)
-        raise ModelError(f"{type(model).__name__} gives features of shape {shape}; need one vector per item, (N, D)")
+        raise ModelError(f"{type(model).__name__} returns features of shape {shape}; need one vector per item, (N, D)")
     return vectors
 
 
@@ -124,13 +124,13 @@ def _pool(states: torch.Tensor, mask: torch.Tensor | None, pooling: str) -> torc
     if pooling == "cls":
         return states[:, 0]
     weights = torch.ones_like(states[..., 0]) if mask is None else mask.to(states.dtype)
-    # In the model's own type, a sum of many bfloat16 states would lose what the mean keeps.
+    # In float32, as a sum of many bfloat16 states would lose precision.
     weighted = states.float() * weights.float()[..., None]
     return weighted.sum(1) / weights.float().sum(1, keepdim=True)
 
 
 def without_segments(method: Callable[..., Any], inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Without the segment numbers, all of them 0, where the method does not take them."""
+    """The inputs without segment ids, which are all 0, if the method does not take them."""
     if "token_type_ids" in inspect.signature(method).parameters:
         return dict(inputs)
     return {name: tensor for name, tensor in inputs.items() if name != "token_type_ids"}
@@ -139,7 +139,7 @@ def without_segments(method: Callable[..., Any], inputs: Mapping[str, torch.Tens
 def _refuse_without_tower(model: PreTrainedModel, kind: str, wanted: str) -> None:
     if model.main_input_name != wanted:
         raise TowerMissing(
-            f"{type(model).__name__} has no {kind} tower: it has no get_{kind}_features, and takes "
+            f"{type(model).__name__} has no {kind} tower: it has no get_{kind}_features and takes "
             f"{model.main_input_name}. Leave out the {'captions' if kind == 'text' else 'images'}, or give another "
             "model."
         )

@@ -1,4 +1,4 @@
-"""Images to vectors: opened and made RGB, cut and prepared, encoded by the one image tower of every kind of model."""
+"""Opens, converts, crops and encodes images, with the image tower of any kind of model."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from cxc_eccv.types import check_whole
 from cxc_eccv.types.encoding_options import check_central_crop
 
 CONVERTED = ("1", "L", "LA", "La", "P", "PA", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
-"""Modes of 8 bits a channel; of others Pillow's RGB is clipped, not scaled."""
+"""Modes with 8 bits per channel; for others Pillow would clip values instead of scaling them."""
 
 ImageItem = tuple[int, Path | Image.Image]
 
 Inputs = dict[str, torch.Tensor]
-"""Tensors by name, the first dimension that of the images."""
+"""Name to tensor, whose first dimension is that of the images."""
 
 Prepared = tuple[Inputs | None, str]
-"""A model's inputs with the mode of the image they came from, or None with what is wrong with it."""
+"""A model's inputs and the mode of their image, or None and the fault of the image."""
 
 KINDS_OF_SIZE = ({"height", "width"}, {"shortest_edge"})
 
 PROBES = ((97, 61), (320, 448))
-"""Width and height of the pictures that are compared: to enlarge and to reduce, lying and upright."""
+"""Width and height of test pictures: one to enlarge and one to reduce, landscape and portrait."""
 
 
 class Picture(NamedTuple):
-    """An RGB image, and the mode that it came in."""
+    """An RGB image, and its original mode."""
 
     image: Image.Image
     mode: str
 
 
 def open_picture(source: str | Path | Image.Image) -> Picture:
-    """Read an image and convert it to RGB, dropping transparency as the models' own pipelines do."""
+    """Read an image and convert it to RGB without transparency, as the pipelines of the models do."""
     if isinstance(source, Image.Image):
         return Picture(_to_rgb(source, "the image given"), source.mode)
     path = Path(source)
@@ -60,7 +60,7 @@ def open_picture(source: str | Path | Image.Image) -> Picture:
 
 
 def picture_mode(path: Path) -> str:
-    """The mode an image file is in, from its header: none of its pixels is read. Raises as :func:`open_picture`."""
+    """The mode of an image file, from its header; raises as :func:`open_picture`."""
     with _open(path) as image:
         _refuse_deep(image.mode, path)
         return image.mode
@@ -83,7 +83,7 @@ def _to_rgb(image: Image.Image, where: str | Path) -> Image.Image:
     if image.mode == "RGB":
         return image
     _refuse_deep(image.mode, where)
-    # A palette whose transparency is a table of bytes has to go through RGBA.
+    # A palette with a table of transparencies must be converted through RGBA.
     return (image.convert("RGBA") if isinstance(image.info.get("transparency"), bytes) else image).convert("RGB")
 
 
@@ -93,7 +93,7 @@ def _refuse_deep(mode: str, where: str | Path) -> None:
 
 
 def prepare_image(item: ImageItem, prepare: Callable[[Image.Image], Inputs], skip_bad: bool) -> Prepared:
-    """Open an image and prepare it; one that cannot be read is an error, or with ``skip_bad`` None and the reason."""
+    """Open and prepare an image; an unreadable one raises, or with ``skip_bad`` gives None and the reason."""
     number, source = item
     try:
         picture = open_picture(source)
@@ -101,16 +101,17 @@ def prepare_image(item: ImageItem, prepare: Callable[[Image.Image], Inputs], ski
         if skip_bad:
             return None, str(error)
         error.add_note(f"image id {number}")
-        error.args = (f"{error}; cxc-eccv encode can leave it out with --skip-bad-images",)
+        error.args = (f"{error}; cxc-eccv encode --skip-bad-images leaves it out",)
         raise
     return prepare(picture.image), picture.mode
 
 
 @dataclass(frozen=True, slots=True)
 class TenCrops:
-    """Scale an image's shorter side, and cut squares from the corners and the middle of it and its mirror.
+    """Scales an image's shorter side, and crops squares from the corners and the centre of it and its mirror image.
 
-    Merkx and Frank 2019, arXiv:1903.11393, section 3.2.1; after Krizhevsky et al., NIPS 2012.
+    References:
+        Merkx and Frank 2019, arXiv:1903.11393, section 3.2.1; after Krizhevsky et al., NIPS 2012.
     """
 
     shorter_side: int = 256
@@ -119,12 +120,12 @@ class TenCrops:
     def __post_init__(self) -> None:
         if not 0 < self.size <= self.shorter_side:
             raise InvalidOption(
-                f"crops of {self.size} pixels from images whose shorter side is {self.shorter_side}: a crop must have "
-                "at least one pixel and fit into the image"
+                f"crops of {self.size} pixels do not fit images whose shorter side is {self.shorter_side}; choose a "
+                "size from 1 to the shorter side"
             )
 
     def __call__(self, image: Image.Image) -> list[Image.Image]:
-        """Top left, top right, bottom left, bottom right, middle; then those of the mirrored image."""
+        """The crops top left, top right, bottom left, bottom right and centre, then those of the mirror image."""
         shortest = min(image.size)
         wanted = [self.shorter_side * side // shortest for side in image.size]
         scaled = image.resize((wanted[0], wanted[1]), Image.Resampling.BILINEAR)
@@ -138,9 +139,9 @@ class TenCrops:
 
 
 class PlainSteps:
-    """Resize, crop and look up: the steps of a processor that scales every pixel by itself.
+    """Resizes, crops and looks up values: a fast equivalent of a processor that scales every pixel independently.
 
-    The processor computes with every pixel in floats; a table of all 256 values, which it makes itself, gives the same.
+    The processor computes every pixel in floats; a table of its results for all 256 values gives the same.
     """
 
     def __init__(self, processor: BaseImageProcessor) -> None:
@@ -158,7 +159,7 @@ class PlainSteps:
             pixels = self._processor.center_crop(pixels, self._processor.crop_size)
         values = np.empty((1, *pixels.shape), dtype=self._table.dtype)
         for table, channel, out in zip(self._table, pixels, values[0], strict=True):
-            # No pixel is beyond the table; only with "clip" does NumPy write to the output without a copy of its own.
+            # No pixel exceeds the table; with "clip" NumPy writes to the output without a copy.
             np.take(table, channel, out=out, mode="clip")
         return {"pixel_values": torch.from_numpy(values)}
 
@@ -174,7 +175,7 @@ class PlainSteps:
 
 
 def plain_steps(processor: BaseImageProcessor) -> PlainSteps | None:
-    """A processor's steps where they are plain, and give the same bits for pictures of noise, else None."""
+    """The fast steps of a processor, or None unless they give the same bits on test pictures."""
     if not _has_plain_settings(processor):
         return None
     steps = PlainSteps(processor)
@@ -205,7 +206,7 @@ def _agree(processor: BaseImageProcessor, steps: PlainSteps, picture: Image.Imag
 def image_input(
     loaded: LoadedModel, central_crop: float | None = None, ten_crops: TenCrops | None = None
 ) -> Callable[[Image.Image], Inputs]:
-    """How the image processor makes tensors of one RGB image, or of its ten crops, which are not cut further."""
+    """The function from an RGB image to the tensors of the image or of its ten crops."""
     processor = loaded.processors.image_processor()
     steps = plain_steps(processor)
 
@@ -220,7 +221,7 @@ def image_input(
 
 
 def crop_centre(image: Image.Image, share: float) -> Image.Image:
-    """The middle of an image, of its proportions, with this share of its area: CxC's 0.875 for image-only models.
+    """The centre of an image, with the same proportions and this share of its area.
 
     Example:
         >>> crop_centre(Image.new("RGB", (640, 480)), 0.875).size
@@ -232,7 +233,7 @@ def crop_centre(image: Image.Image, share: float) -> Image.Image:
 
 
 class ImageEncoder(ABC):
-    """A callable from prepared images to (N, D) float32 vectors."""
+    """Encodes prepared images as (N, D) float32 vectors."""
 
     def __init__(self, loaded: LoadedModel, batch_size: int) -> None:
         check_whole("batch_size", batch_size)
@@ -240,7 +241,7 @@ class ImageEncoder(ABC):
 
     @abstractmethod
     def prepare(self, image: Image.Image) -> Inputs:
-        """What waits of an RGB image for its batch; threads share this work."""
+        """The inputs of an RGB image, prepared in threads."""
 
     @abstractmethod
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
@@ -248,7 +249,7 @@ class ImageEncoder(ABC):
 
 
 class _Transformer(ImageEncoder):
-    """An image tower of transformers; of crops, the mean is taken."""
+    """An image tower of transformers; averages the vectors of crops."""
 
     def __init__(
         self,
@@ -265,7 +266,7 @@ class _Transformer(ImageEncoder):
         return self._input(image)
 
     def __call__(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
-        """(N, D) vectors; images whose tensors differ in shape go through the model apart."""
+        """(N, D) vectors; images with different tensor shapes are run separately."""
         groups = group_by_shape(batch)
         with torch.inference_mode():
             parts = [self._means([batch[place] for place in group]) for group in groups]
@@ -278,14 +279,14 @@ class _Transformer(ImageEncoder):
         inputs = join_inputs(self._loaded, batch)
         try:
             features = self._features(inputs).float()
-        except ValueError as error:  # of a model with positions for one size, which crops of another do not fit
+        except ValueError as error:  # crops do not fit a model with positions for one size
             shapes = {name: tuple(tensor.shape) for name, tensor in inputs.items()}
-            raise ModelError(f"{self._loaded.name} does not take {shapes}: {error}; give it the size it has") from None
+            raise ModelError(f"{self._loaded.name} does not accept {shapes}: {error}; use its image size") from None
         return features.reshape(len(batch), -1, features.shape[1]).mean(dim=1)
 
 
 class _SentenceTransformer(ImageEncoder):
-    """The images of a sentence-transformers model, which prepares them by itself; what waits are their pixels."""
+    """A sentence-transformers model, which prepares images itself; the inputs are pixels."""
 
     def __init__(self, loaded: LoadedModel, batch_size: int, central_crop: float | None) -> None:
         super().__init__(loaded, batch_size)
@@ -310,23 +311,23 @@ class _SentenceTransformer(ImageEncoder):
 def encoder_of_images(
     loaded: LoadedModel, batch_size: int, central_crop: float | None = None, ten_crops: TenCrops | None = None
 ) -> ImageEncoder:
-    """The image encoder of a loaded model; options as of :func:`cxc_eccv.encoding.encode`."""
+    """The image encoder of a loaded model; options as in :func:`cxc_eccv.encoding.encode`."""
     check_central_crop(central_crop)
     if central_crop is not None and ten_crops is not None:
-        raise InvalidOption("central_crop and ten_crops are two ways to cut an image; give one of them")
+        raise InvalidOption("central_crop and ten_crops both crop an image; give only one of them")
     if isinstance(loaded.model, OpenClip) and ten_crops is not None:
-        raise InvalidOption(f"ten_crops: {loaded.name} is a model of open_clip, which cuts images by itself")
+        raise InvalidOption(f"ten_crops: {loaded.name} is a model of open_clip, which crops images itself")
     if isinstance(loaded.model, PreTrainedModel | OpenClip):
         return _Transformer(loaded, loaded.model, batch_size, central_crop, ten_crops)
     if "images" not in loaded.sides:
         raise TowerMissing(f"{loaded.name} encodes texts only; leave out the images")
     if ten_crops is not None:
-        raise InvalidOption(f"ten_crops: {loaded.name} is a sentence-transformers model and cuts images by itself")
+        raise InvalidOption(f"ten_crops: {loaded.name} is a sentence-transformers model, which crops images itself")
     return _SentenceTransformer(loaded, batch_size, central_crop)
 
 
 def group_by_shape(batch: Sequence[Inputs]) -> list[list[int]]:
-    """Places in the batch of the images that can share a pass: those whose tensors have the same shapes."""
+    """Groups of places in the batch whose images have tensors of the same shapes."""
     groups: dict[tuple[torch.Size, ...], list[int]] = {}
     for place, inputs in enumerate(batch):
         groups.setdefault(tuple(tensor.shape for tensor in inputs.values()), []).append(place)
@@ -334,8 +335,8 @@ def group_by_shape(batch: Sequence[Inputs]) -> list[list[int]]:
 
 
 def join_inputs(loaded: LoadedModel, batch: Sequence[Inputs]) -> Inputs:
-    """The inputs of several images as one batch, on the model's device, floating ones in its type."""
-    # By NumPy, in this thread alone: torch's threads would wait, spinning, for processors that prepare the next images.
+    """The inputs of several images as one batch, on the model's device, floating tensors in its type."""
+    # Joined by NumPy in this thread, as torch's threads would spin while other threads prepare images.
     joined = {name: torch.from_numpy(np.concatenate([inputs[name].numpy() for inputs in batch])) for name in batch[0]}
     return {
         name: tensor.to(loaded.device, loaded.dtype if tensor.is_floating_point() else None)
@@ -344,14 +345,14 @@ def join_inputs(loaded: LoadedModel, batch: Sequence[Inputs]) -> Inputs:
 
 
 def check_image_encoder(model: Any) -> None:  # noqa: ANN401 - models with two towers share no type
-    """Raise where an image encoder needs more than the pixels of an image, as SigLIP 2 of any resolution does."""
+    """Raise InvalidOption if an image encoder needs more than pixels, like SigLIP 2 of any resolution."""
     takes = inspect.signature(model.forward).parameters
     needs = [name for name, parameter in takes.items() if parameter.default is parameter.empty]
     needs = [name for name in needs if takes[name].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     if "input_ids" in takes:
-        raise InvalidOption(f"image_model: {type(model).__name__} reads text beside the image; give an image encoder")
+        raise InvalidOption(f"image_model: {type(model).__name__} reads text with the image; give an image encoder")
     if set(needs) - {"pixel_values"}:
         raise InvalidOption(
-            f"image_model: {type(model).__name__} needs {', '.join(needs)}, and gets pixel_values alone; give an image "
+            f"image_model: {type(model).__name__} needs {', '.join(needs)}, but gets only pixel_values; give an image "
             "encoder of one resolution, such as ViT, CLIP or SigLIP"
         )

@@ -1,4 +1,4 @@
-"""TextEncoder: texts to vectors, the one text tower of every kind of model."""
+"""TextEncoder: encodes texts with the text tower of any kind of model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cxc_eccv.types import IntArray, check_whole
 
 
 class TextEncoder(ABC):
-    """A callable from N texts to (N, D) float32 vectors; ``truncated`` counts those cut at the ``limit`` of tokens."""
+    """Encodes N texts as (N, D) float32 vectors; ``truncated`` counts texts that were cut at ``limit`` tokens."""
 
     limit: int | None
 
@@ -31,7 +31,7 @@ class TextEncoder(ABC):
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(N, D) vectors of N texts, at least one."""
         if not len(texts):
-            raise InvalidOption("no text to encode; give at least one")
+            raise InvalidOption("there is no text to encode; give at least one")
         read, lengths = self.read([self.prompt(text) for text in texts])
         self.truncated += 0 if self.limit is None else int(np.count_nonzero(lengths > self.limit))
         order = np.argsort(-lengths, kind="stable")
@@ -44,11 +44,11 @@ class TextEncoder(ABC):
 
     @abstractmethod
     def read(self, texts: Sequence[str]) -> tuple[Sequence[Any], IntArray]:
-        """What ``forward`` takes of each text, and its tokens, uncut, its prompt included."""
+        """The input of ``forward`` for each text, and its number of tokens before a cut, with the prompt."""
 
     @abstractmethod
     def forward(self, batch: Sequence[Any]) -> torch.Tensor:
-        """(N, D) features of one batch of what was read."""
+        """(N, D) features of a batch."""
 
 
 class _Transformer(TextEncoder):
@@ -78,7 +78,7 @@ class _OpenClip(TextEncoder):
 
 
 class _SentenceTransformer(TextEncoder):
-    """A sentence-transformers model, with its own pooling."""
+    """A sentence-transformers model, which pools itself."""
 
     def __init__(self, loaded: LoadedModel, model: Any, batch_size: int) -> None:  # noqa: ANN401 - of an optional package
         super().__init__(batch_size, loaded.caption_prompt)
@@ -89,7 +89,7 @@ class _SentenceTransformer(TextEncoder):
         return texts, np.array([len(row) for row in tokens["input_ids"]])
 
     def forward(self, batch: Sequence[str]) -> torch.Tensor:
-        # The model is told its prompt apart, as some leave that out of the pooling or take it as an instruction.
+        # The prompt is passed separately, as some models leave it out of the pooling or take it as an instruction.
         before = self.prompt.before
         vectors: torch.Tensor = self._model.encode(
             [text[len(before) :] for text in batch],
@@ -110,20 +110,20 @@ def text_encoder(
     device: str | None = None,
     dtype: str | None = None,
 ) -> TextEncoder:
-    """The text tower of any Hugging Face model.
+    """A text encoder from any Hugging Face model.
 
     Args:
         model: Hub id or folder, or a loaded ``PreTrainedModel`` or ``SentenceTransformer``: a dual encoder with
             ``get_text_features``, a text model, or a sentence-transformers model.
-        processor: its tokenizer; by default the one saved with it.
-        pooling: ``mean`` over the tokens or ``cls``, the first one, for a text model; the others pool by themselves.
-        batch_size: texts at once.
-        device: torch's name; None for a GPU where there is one.
+        processor: its tokenizer; None for the one saved with it.
+        pooling: ``mean`` over the tokens or ``cls``, the first one, for a text model; other models pool themselves.
+        batch_size: texts per batch.
+        device: torch device; None for a GPU if there is one.
         dtype: ``float32``, ``bfloat16`` or ``float16``.
 
     Raises:
         ModelError: the model cannot be loaded, or has no text tower.
-        InvalidOption: an option outside its range.
+        InvalidOption: an option is out of range.
 
     Example:
         >>> from transformers import BertConfig, BertModel, BertTokenizer
@@ -138,13 +138,13 @@ def text_encoder(
 
 
 def encoder_of_texts(loaded: LoadedModel, pooling: str, batch_size: int) -> TextEncoder:
-    """The text encoder of a loaded model; a sentence-transformers model pools by itself."""
+    """The text encoder of a loaded model."""
     if isinstance(loaded.model, PreTrainedModel):
         return _Transformer(loaded, loaded.model, pooling, batch_size)
     if pooling != "mean":
-        raise InvalidOption(f"{loaded.name} pools by itself; leave out pooling")
+        raise InvalidOption(f"{loaded.name} pools itself; leave out pooling")
     if isinstance(loaded.model, OpenClip):
         return _OpenClip(loaded, loaded.model, batch_size)
     if "captions" not in loaded.sides:
-        raise TowerMissing(f"{loaded.name} encodes images alone; leave out the captions")
+        raise TowerMissing(f"{loaded.name} encodes images only; leave out the captions")
     return _SentenceTransformer(loaded, loaded.model, batch_size)

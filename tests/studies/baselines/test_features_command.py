@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_one_message(command, photographs):
     status, said = command(parts="flickr8k/all")
     assert (status, "use flickr8k/train" in said.err) == (2, True)
     status, said = command("--crop-size", "41")
-    assert (status, "fit into the image" in said.err) == (2, True)
+    assert (status, "do not fit images" in said.err) == (2, True)
     status, said = command(parts="coco/restval,coco/test")
     assert (status, "SourceMissing: no image" in said.err) == (2, True)
     assert not (photographs.parent / "features.npz").exists()

@@ -383,10 +383,10 @@ def first(name):
             None,
             "siglip2",
             "bert",
-            "image_model: Siglip2VisionModel needs .*spatial_shapes, and gets pixel",
+            "image_model: Siglip2VisionModel needs .*spatial_shapes, but gets only pixel",
         ),
-        (None, "vilt", "bert", "image_model: Vilt.* reads text beside the image"),
-        ("bert", "align", "bert", "AutoModel builds no model of type align_vision_model alone"),
+        (None, "vilt", "bert", "image_model: Vilt.* reads text with the image"),
+        ("bert", "align", "bert", "AutoModel cannot build a model of type align_vision_model"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(text, image, reader, message):

@@ -116,7 +116,7 @@ def test_a_cache_that_cannot_keep_summaries_is_not_needed(saved, tmp_path, monke
 def test_what_cannot_be_summarised_or_kept(saved, tmp_path):
     with pytest.raises(ModelError, match="is a BertModel, which writes no summaries; choose a sequence"):
         load_summarizer(str(saved / "bert"), device="cpu")
-    with pytest.raises(ModelError, match="no model there"):
+    with pytest.raises(ModelError, match="no model found"):
         load_summarizer(str(tmp_path / "absent"), device="cpu")
     with pytest.raises(InvalidOption, match="dtype 'int8'"):
         load_summarizer(str(saved / "t5"), dtype="int8")

@@ -124,7 +124,7 @@ def test_backbones_keep_their_pretrained_weights():
 
 def test_an_image_encoder_that_needs_more_than_pixels_is_refused():
     image = tiny_models.siglip2()[0].vision_model
-    with pytest.raises(InvalidOption, match=r"Siglip2VisionModel needs .*spatial_shapes, and gets pixel_values alone"):
+    with pytest.raises(InvalidOption, match=r"Siglip2VisionModel needs .*spatial_shapes, but gets only pixel_values"):
         DualEncoderModel.from_backbones(transformers.BertModel(config().text_config), image)
 
 
