@@ -125,7 +125,7 @@ def build_sheets(
         number = DRAWS + DRAWS_A_SHEET * len(starts)
         for role, pairs in _draw_known(content, positive, is_near, invalid, number, random).items():
             golden[role] |= {pair: None for pair in pairs if pair not in golden[role]}
-    sheets = []
+    sheets: list[list[Question]] = []
     for start in starts:
         sheet = [texts.ask(asked[place], CANDIDATE) for place in order[start : start + size]]
         for role, pairs in golden.items():
