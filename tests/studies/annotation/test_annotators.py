@@ -72,7 +72,7 @@ def test_a_begun_sheet_a_correction_and_an_undo_are_told(command, project, tmp_p
     assert f'sheet 0 of \'ann\', {row["pair_id"]}: "{row["answer"]}" becomes "{other}"' in printed
     assert "import 2 is undone: 1 answer removed" in command("undo", "mine")
     assert "import 1 is undone: 63 answers removed" in command("undo", "mine", 1)
-    assert "mine has no import 5" in command("undo", "mine", 5, status=2)
+    assert "mine has no imports to undo" in command("undo", "mine", 5, status=2)
 
 
 def test_sheets_are_shared_out_so_that_three_people_answer_each(command, project, sample_library, tmp_path):

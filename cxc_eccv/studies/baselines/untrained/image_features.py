@@ -55,7 +55,7 @@ def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
 
 BASELINE = Baseline(
     name="image_features",
-    summary="pooled features of an image model or from your file; image-image retrieval and similarity",
+    summary="pooled features of an image model, or of a file of yours; image-image retrieval and similarity",
     run=run,
     takes=("features", "model", "images", "central_crop"),
 )

@@ -94,7 +94,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
 
 BASELINE = Baseline(
     name="word_vectors",
-    summary="the mean of a caption's word vectors from your file; text-text retrieval and similarity",
+    summary="the mean of a caption's word vectors, read from a file of yours; text-text retrieval and similarity",
     run=run,
     takes=("vectors",),
 )
