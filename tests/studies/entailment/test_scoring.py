@@ -196,7 +196,7 @@ def test_other_models_and_folders_without_processor_are_named(tmp_path, folder):
         load_classifier(dual)
     with pytest.raises(ModelError, match=r"BertModel\) is no classifier of entailment"):
         load_classifier(bert)
-    with pytest.raises(ModelError, match="no model found"):
+    with pytest.raises(ModelError, match="no model there"):
         load_classifier(tmp_path / "nothing")
     model, _ = cases.classifier("bert alone")
     model.save_pretrained(tmp_path / "bare")
