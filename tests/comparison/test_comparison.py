@@ -390,7 +390,7 @@ def test_the_images_behind_captions_come_from_the_data_where_the_values_lack_the
         give(files=dict.fromkeys(files, "0"))
     with pytest.raises(DataError, match="computed from other files than those in the data folder"):
         give(files={"another": "0"})
-    with pytest.raises(SourceMissing, match=r"no cluster column.*karpathy"):
+    with pytest.raises(SourceMissing, match=r"no column cluster.*karpathy"):
         give(tmp_path)
     with pytest.raises(DataError, match="evaluate again"):
         give(values=None)

@@ -1,7 +1,7 @@
 """From a catalog name to a verified local file: mirror folder first, then the cache, then a download.
 
-A mirror folder whose own catalog names another edition than ``official`` (the embedded sample, say) stands alone: what
-it lacks is not taken from elsewhere, so that editions never mix.
+Editions never mix: if the catalog of a mirror folder names another edition than ``official``, as the embedded sample
+does, files that the folder lacks are not taken from elsewhere.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def mirror_folder(data_dir: str | Path | None = None) -> Path | None:
 
 
 def image_folder(images: str | Path) -> Path:
-    """The folder of photographs that ``images`` names; ``sample``, where no folder has that name, is the sample's."""
+    """The folder of images; ``sample`` means that of the embedded sample unless a folder has this name."""
     folder = Path(images).expanduser()
     if folder.is_dir():
         return folder
     if str(images) == SAMPLE:
         return Path(str(resources.files("cxc_eccv"))) / SAMPLE / "coco" / "images"
-    raise InvalidOption(f"{images} is not a folder. Name the one that holds the images.")
+    raise InvalidOption(f"{images} is not a folder. Name the folder with the images.")
 
 
 def _cache_folder() -> Path:
@@ -76,17 +76,17 @@ def _cache_folder() -> Path:
 
 
 def tables_folder() -> Path | None:
-    """Where the tables of parsed raw files are kept, in the download cache; None where ``CXC_ECCV_NO_TABLE_CACHE``."""
+    """The folder of the cache for parsed raw files; None if ``CXC_ECCV_NO_TABLE_CACHE`` is set."""
     return None if _is_on("CXC_ECCV_NO_TABLE_CACHE") else _cache_folder() / "tables"
 
 
 def encodings_folder() -> Path:
-    """Where the encodings of models are kept, in the download cache."""
+    """The folder of the cache for encodings of models."""
     return _cache_folder() / "encodings"
 
 
 def answers_folder() -> Path:
-    """Where the answers of classifiers are kept, in the download cache."""
+    """The folder of the cache for answers of classifiers."""
     return _cache_folder() / "answers"
 
 
@@ -95,17 +95,17 @@ def _is_on(name: str) -> bool:
 
 
 def offline_reason(offline: bool | None) -> str:
-    """Why downloads are off, where they are: True or False decides, None follows the variables."""
+    """Why downloads are off, or an empty text: True or False decides, None follows the environment."""
     if offline is not None:
         return "offline=True" if offline else ""
     return next((f"{name}={os.environ[name]}" for name in OFFLINE_VARIABLES if _is_on(name)), "")
 
 
 def catalog_of(data_dir: str | Path | None = None) -> Catalog:
-    """The catalog in force: the official one, with what the mirror folder's own ``catalog.toml`` replaces."""
+    """The official catalog, extended by the ``catalog.toml`` of the mirror folder if it has one."""
     official, folder = load_catalog(), mirror_folder(data_dir)
-    own = folder / "catalog.toml" if folder else None
-    return load_catalog(own, base=official) if own and own.is_file() else official
+    file = folder / "catalog.toml" if folder else None
+    return load_catalog(file, base=official) if file and file.is_file() else official
 
 
 def fetch(
@@ -116,7 +116,7 @@ def fetch(
     allow_modified: bool = False,
     progress: bool = True,
 ) -> Path:
-    """A verified local copy of a raw file, downloaded where need be, and possibly gzipped (``*.gz``)."""
+    """A verified local copy of a raw file, downloaded if necessary, and possibly gzipped (``*.gz``)."""
     path = locate(name, data_dir, allow_modified=allow_modified)
     if path is not None:
         return path
@@ -136,7 +136,7 @@ def fetch(
 
 
 def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: bool = False) -> Path | None:
-    """A verified local copy of a raw file, or None where there is none; never downloads."""
+    """A verified local copy of a raw file, or None; never downloads."""
     catalog = catalog_of(data_dir)
     entry = catalog.entry(name)
     path = _in_mirror(entry, data_dir)
@@ -152,7 +152,7 @@ def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: boo
 
 
 def state(entry: Entry, data_dir: str | Path | None = None) -> State:
-    """Where a raw file stands on this machine, by names alone."""
+    """Where a raw file is on this machine, judged by names only."""
     catalog = catalog_of(data_dir)
     if _in_mirror(entry, data_dir):
         return "in mirror"
@@ -207,7 +207,7 @@ def _missing(entry: Entry, data_dir: str | Path | None, obstacle: str) -> str:
 
 
 def where_from(entry: Entry, data_dir: str | Path | None = None) -> str:
-    """Where to get a raw file and where to put it, in lines for the end of an error."""
+    """Lines for the end of an error: where to get a raw file, and where to put it."""
     folder = mirror_folder(data_dir)
     address = f"{entry.url}{f', member {entry.member}' if entry.member else ''}" if entry.url else "none"
     return "\n".join(
@@ -222,19 +222,19 @@ def where_from(entry: Entry, data_dir: str | Path | None = None) -> str:
 
 def _replacement(entry: Entry) -> str:
     source = f"the official file ({entry.url})" if entry.url else "the original"
-    return f"Replace it by {source}, or use it knowingly with --allow-modified (allow_modified=True)."
+    return f"Replace it with {source}, or accept it with --allow-modified (allow_modified=True)."
 
 
 SHA256 = re.compile(rb"[0-9a-f]{64}")
 
 
 def record_of(file: Path) -> Path:
-    """The file beside ``file`` that keeps its hash, in the form of ``sha256sum``."""
+    """The file beside ``file`` with its hash, in the format of ``sha256sum``."""
     return file.with_name(f"{file.name}.sha256")
 
 
 def expected_of(item: Entry | Archive, file: Path) -> Expected:
-    """What a cached file must hold: the catalog's hash, else the recorded one, else unknown."""
+    """Expected hash and size of a cached file: the catalog's, else the recorded hash, else unknown."""
     if item.sha256 is not None or not record_of(file).is_file():
         return Expected(item.sha256, item.size)
     record = record_of(file)
@@ -246,21 +246,21 @@ def expected_of(item: Entry | Archive, file: Path) -> Expected:
 
 
 def pin(item: Entry | Archive, file: Path) -> None:
-    """Record the hash of a cached file, where the catalog has none and nothing is recorded yet."""
+    """Record the hash of a cached file if the catalog has none and nothing is recorded yet."""
     record = record_of(file)
     if item.sha256 is not None or record.is_file() or not is_plain(record):
         return
-    # A cache prepared by someone else may be read-only: then there is nothing to enforce, and no reason to fail.
+    # A cache of somebody else may be read-only; then there is nothing to record.
     with suppress(WriteFailed), replaced_file(record, wait=0) as part:
         part.write_text(f"{sha256_of(file)}  {file.name}\n", encoding="utf-8", newline="\n")
 
 
 def open_own(path: Path, *, keep: bool = False) -> IO[bytes]:
-    """Make or open a file under a name that others can foresee, to read and write; it is emptied unless ``keep``."""
-    refused = f"{path} is a link or no plain file, and was not put there by this package; delete it"
+    """Open a file under a predictable name to read and write, and empty it unless ``keep``."""
+    refused = f"{path} is a link or not a plain file, so this package did not write it; delete it"
     if path.is_symlink():
         raise DownloadFailed(refused)
-    # Whoever puts a link there after the look is refused by the system; a pipe must not block.
+    # The system refuses a link that somebody puts there after the check; a pipe must not block.
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     number = os.open(path, flags, 0o666)
     status = os.fstat(number)

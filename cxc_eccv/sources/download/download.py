@@ -1,9 +1,8 @@
-"""Downloading into the cache: one process at a time, retried, resumed, put in place atomically.
+"""Download into the cache: one process at a time, with retries and resumption, in one step.
 
-While a file is under way its bytes lie in ``<file>.part``; the file itself appears only when it is complete and
-verified. A part of a file with a known hash outlives a broken connection or a kill, and the next try asks the server
-for the rest (HTTP Range). Every other part is deleted: when the hash is unknown, when the server refuses, and when the
-hash turns out wrong.
+The bytes go to ``<file>.part``; the file itself appears only when it is complete and verified. If the hash is known, a
+broken or killed download keeps its part, and the next try requests the rest (HTTP Range). The part is deleted if the
+hash is unknown, if the server refuses, and if the hash turns out wrong.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ from cxc_eccv.writing import resumable as noted
 
 
 def download(entry: Entry, archive: Archive | None, cache: Path, *, progress: bool = True) -> Path:
-    """Bring a file that has an address, or is a member of ``archive``, into the cache; return it verified."""
+    """Download a file, or the ``archive`` that holds it, into the cache, and return the verified file."""
     try:
         if archive is None:
             return _ensure(entry, cache, partial(_deliver, entry, progress))
         return _ensure(entry, cache, partial(_extract, entry, archive, cache, progress))
     except OSError as error:
         raise DownloadFailed(
-            f"the download cache {cache} is not usable ({error}); name another one in CXC_ECCV_CACHE"
+            f"the download cache {cache} cannot be used ({error}); set CXC_ECCV_CACHE to another folder"
         ) from error
 
 
 def _ensure(item: Entry | Archive, cache: Path, produce: Callable[[Path, Expected], None]) -> Path:
-    """The verified file in the cache; ``produce`` fills and verifies the part where the file is missing."""
+    """The verified file in the cache; if it is missing, ``produce`` fills and verifies its part."""
     target = cache / item.path
     locks = cache / ".locks"
     for folder in (locks, target.parent):
@@ -73,7 +72,7 @@ def _deliver(item: Entry | Archive, progress: bool, part: Path, expected: Expect
     except HashMismatch:
         if not resumed:
             raise
-        # The old part may stem from another version of the file: only a fresh copy tells.
+        # The old part may be of another version of the file: download a fresh copy.
         _deliver(item, progress, part, expected)
 
 
@@ -92,7 +91,7 @@ def _extract(entry: Entry, archive: Archive, cache: Path, progress: bool, part: 
 
 
 def _member(bundle: Path, member: str) -> Iterator[bytes]:
-    """Blocks of a member; a damaged archive is deleted, so that the next try downloads it again."""
+    """The blocks of a member; a damaged archive is deleted, so that the next try downloads it again."""
     try:
         with zipfile.ZipFile(bundle) as opened:
             if member not in opened.namelist():
@@ -115,21 +114,21 @@ def _verify_part(part: Path, expected: Expected, remedy: str) -> None:
         raise
 
 
-LARGEST = 2 << 30  # Most bytes of a file whose size the catalog does not know: several times the largest one it lists
+LARGEST = 2 << 30  # most bytes of a file of unknown size, several times the largest in the catalog
 
 ATTEMPTS = 4
 
-PAUSE = 1.0  # Seconds before the second attempt; doubled before each further one
+PAUSE = 1.0  # seconds before the second attempt; doubled before each further one
 
 LONGEST_PAUSE = 60.0
 
-TIMEOUT = 30.0  # Seconds without a byte after which a connection counts as broken
+TIMEOUT = 30.0  # seconds without a byte after which a connection counts as broken
 
 PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 def receive(url: str, part: Path, *, size: int | None, resumable: bool, progress: bool) -> None:
-    """Fill ``part`` with the complete body at ``url``, of ``size`` bytes where that is known."""
+    """Fill ``part`` with the complete body at ``url``, of ``size`` bytes if known."""
     reason = ""
     for attempt in range(ATTEMPTS):
         try:
@@ -138,7 +137,7 @@ def receive(url: str, part: Path, *, size: int | None, resumable: bool, progress
             reason = str(error)
             if error.response is None or error.response.status_code not in PASSING_STATUSES:
                 part.unlink(missing_ok=True)
-                raise DownloadFailed(f"the server refused it: {reason}") from None
+                raise DownloadFailed(f"the server refused the download: {reason}") from None
             pause = _pause(attempt, error.response)
         except requests.RequestException as error:
             reason, pause = str(error), _pause(attempt)
@@ -146,7 +145,7 @@ def receive(url: str, part: Path, *, size: int | None, resumable: bool, progress
             time.sleep(pause)
     if not resumable:
         part.unlink(missing_ok=True)
-    raise DownloadFailed(f"{ATTEMPTS} attempts to download it failed, the last with: {reason}")
+    raise DownloadFailed(f"{ATTEMPTS} attempts to download it failed; the last error: {reason}")
 
 
 def _pause(attempt: int, response: requests.Response | None = None) -> float:
@@ -159,7 +158,7 @@ def _request(url: str, part: Path, size: int | None, resumable: bool, progress: 
         answer = _Answer(sink, size)
         if answer.offset and answer.offset == size:
             return
-        # Compressed transfer would make offsets and lengths those of other bytes.
+        # With compressed transfer, offsets and lengths would count other bytes.
         headers = {"Accept-Encoding": "identity"}
         if answer.offset:
             headers["Range"] = f"bytes={answer.offset}-"
@@ -176,14 +175,14 @@ def _request(url: str, part: Path, size: int | None, resumable: bool, progress: 
 
 
 def refuse_larger(found: int, size: int | None) -> None:
-    """Stop a file that grows beyond ``size``, or beyond any file where that is None, before it fills the disk."""
+    """Stop a file that grows beyond ``size`` (None for the largest size of any file), before it fills the disk."""
     if found > (LARGEST if size is None else size):
         expected = f"files of at most {LARGEST:,}" if size is None else f"{size:,}"
-        raise DownloadFailed(f"it is larger than it should be: more than {found - 1:,} bytes, expected {expected}")
+        raise DownloadFailed(f"it is too large: more than {found - 1:,} bytes, expected {expected}")
 
 
 class _Answer:
-    """Takes the server's answer: where its bytes belong in the part file, and how many there may be."""
+    """The server's answer: where its bytes belong in the part file, and how many there may be."""
 
     def __init__(self, sink: IO[bytes], size: int | None) -> None:
         self._sink, self._size = sink, size
