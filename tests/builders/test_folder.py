@@ -207,7 +207,7 @@ WRONG = {
     "folded split": (
         {"splits": ["restval"], "options": BuildOptions(restval_in_train=True)},
         DataError,
-        "folded into train; at hand are train, validation, test",
+        "folded into train; the splits are train, validation, test",
     ),
 }
 

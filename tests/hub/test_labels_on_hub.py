@@ -120,7 +120,7 @@ def test_a_folder_that_nobody_could_load_is_refused(hub, client, project, spoil,
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ("org/nothing", "labels org/nothing: no file or folder has this name, and neither has a dataset"),
+        ("org/nothing", "labels org/nothing: there is no such file or folder, and no such dataset"),
         ("org/empty", "the dataset org/empty on the Hub holds no label file"),
         ("org/empty@nowhere", "labels org/empty@nowhere: the Hugging Face Hub did not deliver them"),
     ],

@@ -315,7 +315,7 @@ ITEM = {"filename": "000000000007.jpg", "caption": "A dog.", "negative_caption":
         ({}, "an object"),
         ({"a": ITEM}, "a whole number"),
         ({"01": ITEM}, "a whole number"),
-        ({"1": ITEM, "0": {**ITEM, "caption": "A hound."}}, "keys that rise"),
+        ({"1": ITEM, "0": {**ITEM, "caption": "A hound."}}, "ascending keys"),
         ({"0": ITEM, "1": ITEM}, "item 0 again"),
         ({"0": {**ITEM, "filename": "7.jpg"}}, "a name of COCO 2017"),
         ({"0": {**ITEM, "filename": "COCO_val2014_000000000007.jpg"}}, "a name of COCO 2017"),

@@ -1,4 +1,4 @@
-"""Downloading into the cache: one process at a time, retried, resumed, put in place atomically.
+"""Download into the cache: one process at a time, with retries and resumption, in one step.
 
 A download writes to ``<file>.part`` and renames it once it is complete and verified. If the hash of the file is known,
 the part survives a broken connection or a killed process, and the next attempt asks the server for the rest (HTTP
@@ -116,15 +116,15 @@ def _verify_part(part: Path, expected: Expected, remedy: str) -> None:
         raise
 
 
-LARGEST = 2 << 30  # Most bytes of a file whose size the catalog does not know: several times the largest one it lists
+LARGEST = 2 << 30  # most bytes of a file of unknown size, several times the largest in the catalog
 
 ATTEMPTS = 4
 
-PAUSE = 1.0  # Seconds before the second attempt; doubled before each further one
+PAUSE = 1.0  # seconds before the second attempt; doubled before each further one
 
 LONGEST_PAUSE = 60.0
 
-TIMEOUT = 30.0  # Seconds without a byte after which a connection counts as broken
+TIMEOUT = 30.0  # seconds without a byte after which a connection counts as broken
 
 PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 

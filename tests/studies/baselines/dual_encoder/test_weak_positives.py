@@ -104,7 +104,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path, sample_library, groups):
     other = write_mined(
         tmp_path / "other.parquet", sample_library, "train", neighbours(groups), data={"edition": "x", "content": "y"}
     )
-    with pytest.raises(DataError, match="the data at hand is another"):
+    with pytest.raises(DataError, match="but the data is of edition"):
         read(other, groups)
 
 
