@@ -45,8 +45,7 @@ KEYS = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "caption"
 ASKED = ("image_id", "caption_id", "caption")
 """Keys of the question, which people must not change."""
 
-LONGEST = 1e9
-"""The most seconds of an answer."""
+LONGEST_SECONDS = 1e9
 
 Asked = dict[tuple[str, str], tuple[Questionnaire, int, int, Question]]
 """Questionnaire's id and pair id to the questionnaire, the sheet and place in it, and the question."""
@@ -227,4 +226,4 @@ def _read_row(
 def _is_duration(seconds: object) -> bool:
     if seconds is None:
         return True
-    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds <= LONGEST
+    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds <= LONGEST_SECONDS

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import datasets
 
 IMAGE_KEY = "image_id"
-"""The key of the image ids in a batch."""
-
 Pair = tuple[int, int]
 
 

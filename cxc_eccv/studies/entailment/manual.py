@@ -81,7 +81,7 @@ def export_pairs(
     """Write the top captions of some images, as several models rank them, for people to judge.
 
     The images are drawn from those that every model has. ``asked.json`` beside the questions records the models and
-    their lists, seed, split and hashes of the data; :func:`score_answers` needs it.
+    their lists, seed, split and hashes of the data; :func:`score_answers`, which has an example, needs it.
 
     Args:
         runs: name of each model to its run; all of one collection, COCO or Flickr30k.
@@ -94,16 +94,6 @@ def export_pairs(
         depth: captions of each image and model.
         seed: seed of the draw.
         mark_known: leave out an image's own captions, and pairs that a file of entailment labels has.
-
-    Example:
-        >>> import tempfile
-        >>> from cxc_eccv.runs import RankingsRun
-        >>> library = Library("sample")
-        >>> captions = library.karpathy("test").caption_ids.tolist()
-        >>> run = RankingsRun.from_dicts({image: captions for image in library.karpathy("test").image_ids.tolist()})
-        >>> options = {"form": "csv", "images": "images/{file_name}", "data_dir": library, "sample": 2}
-        >>> [path.name for path in export_pairs({"first": run}, tempfile.mkdtemp(), **options)]
-        ['questions.csv', 'instructions.md', 'asked.json']
     """
     folder = Path(output)
     if (folder / ASKED).exists():

@@ -17,8 +17,6 @@ from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import FloatArray, Result
 
 TASKS = ("entailment", "flickr30k_entailment")
-"""The tasks on COCO and on Flickr30k."""
-
 MEAN = "entailment_mean"
 
 

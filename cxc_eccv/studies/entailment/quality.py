@@ -195,7 +195,6 @@ WIDTH, HEIGHT = 360, 360
 LEFT, TOP, RIGHT, BOTTOM = 36, 28, 344, 316
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 TALLEST = 70.0
-"""Height of the tallest bar."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,6 @@ from cxc_eccv.studies.entailment.processing import EntailmentProcessor, Prepared
 from cxc_eccv.types import check_whole
 
 ImageSource = str | Path | Image.Image | None
-"""A file, an image, or None."""
-
 BATCHES_AHEAD = 2
 
 MAKE_ONE = "give a model trained with cxc-eccv train entailment-classifier"

@@ -47,8 +47,6 @@ CLASSES = tuple(SCHEME.details[0].choices)
 """What a rater marks: that the image serves as well (an alternative), or what it misses of the query."""
 
 LEAST, MOST = 1, 10
-"""The lowest and the highest rating."""
-
 CORRELATED = tuple(f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES)
 
 FAILURE_COLUMNS = ("direction", "query_id", "truth_id", "retrieved_id", *CORRELATED)

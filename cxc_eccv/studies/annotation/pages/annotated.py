@@ -27,7 +27,6 @@ KINDS = {ACCEPTED: "near", BY_HAND: "partly", REJECTED: "far"}
 """Verdict to the class of its colour."""
 
 SHADES = 8
-"""Shades of answers, from yes to no."""
 
 
 def render_annotated(report: AnnotationReport, images: Path | None = None) -> str:

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 
 DIRECTIONS = ("t2i", "i2t")
-"""In the paper's order."""
-
 PLAUSIBLE = ("plausible_0",)
 
 DEPTH = 25

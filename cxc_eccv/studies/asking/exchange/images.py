@@ -22,7 +22,6 @@ LONGEST_FORM = 4
 """Most characters of a format such as ``012d``: COCO writes ids with twelve digits."""
 
 FIELDS = ("image_id", "file_name", "folder")
-"""Fields of a pattern of addresses."""
 
 
 def find_images(

@@ -24,7 +24,6 @@ from cxc_eccv.writing import write_json
 ACCEPTED, BY_HAND, REJECTED = "accepted", "to be checked by hand", "rejected"
 
 CHECKS = "checks.json"
-"""File of a project with decisions about sheets."""
 
 GROUPS = (1, 5, 10, 15, 25)
 """Most sheets of a worker in each group of Table B.1; the last group has no limit."""

@@ -29,8 +29,6 @@ from cxc_eccv.writing import replaced_file
 SCORES = "snapshots.json"
 CURVES = "curves.csv"
 SELECTION = "selection"
-"""The measure that selects snapshots."""
-
 DEPTHS = (1, 5, 10)
 
 

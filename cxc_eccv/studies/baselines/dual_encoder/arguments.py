@@ -16,8 +16,6 @@ LEARNING_RATES = {"pretrain": 1e-4, "finetune": 5e-6}
 """Stage to the initial learning rate, from the CxC paper's appendix."""
 
 PRETRAINING_STEPS = 30_000
-"""Steps of pre-training in the paper."""
-
 SMALL_BATCH = 128
 """Pairs over all processes in the paper's ablation with a small batch."""
 

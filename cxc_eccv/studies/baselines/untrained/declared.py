@@ -44,13 +44,10 @@ class Baseline:
         """Score the baseline; InvalidOption for an input that it does not read."""
         for field in fields(inputs):
             if getattr(inputs, field.name) is not None and field.name not in self.takes:
-                takes = ", ".join(map(_option, self.takes)) or "no such options"
-                raise InvalidOption(f"the baseline {self.name} does not take {_option(field.name)}; it takes {takes}")
+                option, *takes = (f"--{name.replace('_', '-')}" for name in (field.name, *self.takes))
+                advice = ", ".join(takes) or "no such options"
+                raise InvalidOption(f"the baseline {self.name} does not take {option}; it takes {advice}")
         return self.run(library, split, inputs)
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 @cache

@@ -12,8 +12,6 @@ from cxc_eccv.errors import SourceMissing
 from cxc_eccv.studies.explain.altering.english import article_for, keep_capital
 
 TAGGER = "en_core_web_sm"
-"""The default spaCy pipeline."""
-
 NEEDED = ("tagger", "parser", "attribute_ruler", "lemmatizer")
 
 
