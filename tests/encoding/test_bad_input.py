@@ -39,7 +39,9 @@ def test_a_missing_and_a_broken_image_are_named(pictures, tmp_path):
     with pytest.raises(MalformedSource, match=r"000000000003\.png: found .*, expected a complete image"):
         encode(model, images=pictures, processor=images, progress=False)
     pictures[2][1].unlink()
-    with pytest.raises(SourceMissing, match=r"000000000003\.png; add the file; cxc-eccv encode --skip-bad-images leaves it out"):
+    with pytest.raises(
+        SourceMissing, match=r"000000000003\.png; add the file; cxc-eccv encode --skip-bad-images leaves it out"
+    ):
         encode(model, images=pictures, processor=images, progress=False)
 
 
