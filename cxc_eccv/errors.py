@@ -1,29 +1,29 @@
-"""Every exception this package raises on purpose.
+"""The exceptions that this package raises on purpose.
 
 ::
 
     CxcEccvError
-    ├── DataError                 raw files and what is built from them
-    │   ├── SourceMissing         a raw file is neither in the mirror nor in the cache, and cannot be fetched
-    │   ├── HashMismatch          a raw file is not the one the catalog describes
+    ├── DataError                 raw files, and what is built from them
+    │   ├── SourceMissing         a raw file is not on this machine and cannot be downloaded
+    │   ├── HashMismatch          a raw file differs from the catalog's
     │   ├── DownloadFailed        the official address did not deliver the file
-    │   └── MalformedSource       a raw file breaks its format; names file, place, found, expected
+    │   └── MalformedSource       a raw file breaks its format; names the place, what was found and expected
     ├── RunError                  a model's embeddings, scores or rankings
     │   ├── MalformedRun          unreadable, wrong dtype or shape, not finite, duplicated ids
-    │   ├── UnknownIds            the run names items outside the task
+    │   ├── UnknownIds            the run has items that are not in the task
     │   ├── MissingIds            the run lacks queries or gallery items of the task
     │   └── RunTooShallow         a ranking ends before the metric can be computed
-    ├── ModelError                a model, or its checkpoint, is not usable
-    │   ├── TowerMissing          the model has no text side, or no image side, and one is asked for
-    │   └── CheckpointMismatch    weights and config of a checkpoint do not fit each other, or the run that goes on
-    ├── HubError                  the Hugging Face Hub, or the way to it
-    │   ├── HubUnavailable        no answer, too many requests, or a fault on its side, and repeating did not help
-    │   ├── HubAccessDenied       no token, or one that may not do this
-    │   └── HubConflict           the repository holds, or has meanwhile got, what stands against the change
-    ├── ReportRefused             a report that must not be submitted; says why
-    ├── WriteFailed               a file or folder cannot be written; names it, the reason and the remedy
-    ├── UnknownName               no such task, metric, config or source; suggests the nearest
-    └── InvalidOption             an argument outside its range or at odds with another
+    ├── ModelError                a model or its checkpoint is not usable
+    │   ├── TowerMissing          the model encodes no texts, or no images, and they are needed
+    │   └── CheckpointMismatch    the weights of a checkpoint do not fit its config, or the resumed run
+    ├── HubError                  the Hugging Face Hub, or the connection to it
+    │   ├── HubUnavailable        no answer, too many requests, or a server error, after several tries
+    │   ├── HubAccessDenied       there is no token, or it lacks the permission
+    │   └── HubConflict           the repository holds something that conflicts with the change
+    ├── ReportRefused             a report must not be submitted; says why
+    ├── WriteFailed               a file or folder cannot be written; names it, the reason and what to do
+    ├── UnknownName               there is no such task, metric, config or source; suggests the nearest
+    └── InvalidOption             an argument is out of range or conflicts with another
 
 The command line prints any of these as one message and exits with status 2.
 """
@@ -63,30 +63,29 @@ __all__ = [
 
 
 class CxcEccvError(Exception):
-    """Root of the tree: catch this to catch everything the package raises on purpose.
+    """Base class: catch it to catch everything that the package raises on purpose.
 
-    What a file names itself, its members or its columns may hold control characters; a message shows them escaped, so
-    that none reaches a terminal. They may also be of any length; a message leaves out the middle of a long text.
+    Names in files may hold control characters or be very long; a message escapes the characters, so that none reaches
+    a terminal, and leaves out the middle of a long text.
     """
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(cut(escape(cut(text), keep="\n")) if isinstance(text, str) else text for text in args))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By default an error that comes from another process is made again from its text alone, which the
-        # constructors of some do not take.
-        return _make_again, (type(self), self.args, self.__dict__)
+        # By default, an error from another process is rebuilt from its text, which some constructors do not take.
+        return _rebuild, (type(self), self.args, self.__dict__)
 
 
 def escape(text: str, keep: str = "") -> str:
-    """The text with every character that is not printable escaped, but for those to ``keep``."""
+    """The text with all unprintable characters escaped except those to ``keep``."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one in keep else repr(one)[1:-1] for one in text)
+    return "".join(char if char.isprintable() or char in keep else repr(char)[1:-1] for char in text)
 
 
 def cut(text: str) -> str:
-    """The text without its middle, if it is longer than anybody reads.
+    """The text, without its middle if it is very long.
 
     Example:
         >>> len(cut("x" * 1_000_000)), cut("x" * 1_000_000)[6990:7030]
@@ -98,10 +97,10 @@ def cut(text: str) -> str:
 
 
 LONGEST, BEGINNING = 10_000, 7_000
-"""Characters of a message, and how many of them stand before what is left out."""
+"""Most characters of a message, and how many of them come before the gap."""
 
 
-def _make_again(kind: type[CxcEccvError], args: tuple[Any, ...], attributes: dict[str, Any]) -> CxcEccvError:
+def _rebuild(kind: type[CxcEccvError], args: tuple[Any, ...], attributes: dict[str, Any]) -> CxcEccvError:
     error = kind.__new__(kind, *args)
     error.__dict__.update(attributes)
     return error
@@ -112,11 +111,11 @@ class DataError(CxcEccvError):
 
 
 class SourceMissing(DataError):
-    """A raw file is not on this machine and cannot be fetched."""
+    """A raw file is not on this machine and cannot be downloaded."""
 
 
 class HashMismatch(DataError):
-    """A raw file's bytes are not those the catalog describes."""
+    """A raw file differs from the one that the catalog describes."""
 
 
 class DownloadFailed(DataError):
@@ -137,14 +136,14 @@ class RunError(CxcEccvError):
 
 
 class MalformedRun(RunError):
-    """Unreadable, of the wrong type or shape, not finite, or with duplicated ids."""
+    """A run is unreadable, of the wrong type or shape, not finite, or has duplicated ids."""
 
     def __init__(self, message: str) -> None:
         super().__init__(escape(message))
 
 
 class UnknownIds(RunError):
-    """The run names items that the task does not know."""
+    """The run has items that are not in the task."""
 
 
 class MissingIds(RunError):
@@ -152,29 +151,29 @@ class MissingIds(RunError):
 
 
 class RunTooShallow(RunError):
-    """A ranking ends before the metric can be computed from it."""
+    """A ranking ends before the metric can be computed."""
 
 
 class ModelError(CxcEccvError):
-    """A model, or its checkpoint, is not usable."""
+    """A model or its checkpoint is not usable."""
 
 
 class TowerMissing(ModelError):
-    """The model has no text side, or no image side, and one is asked for."""
+    """The model encodes no texts, or no images, and they are needed."""
 
 
 class CheckpointMismatch(ModelError):
-    """Weights and config of a checkpoint do not fit each other, or the run that goes on."""
+    """The weights of a checkpoint do not fit its config, or the resumed run."""
 
 
 class HubError(CxcEccvError):
-    """The Hugging Face Hub, or the way to it, did not do what was asked."""
+    """A request to the Hugging Face Hub failed."""
 
 
 class HubUnavailable(HubError):
-    """No answer, too many requests, or a fault on the Hub's side.
+    """The Hub did not answer, refused too many requests, or had a server error.
 
-    The Hub may ask to wait for ``retry_after`` seconds.
+    ``retry_after`` is the number of seconds that the Hub asks to wait, if it does.
     """
 
     def __init__(self, message: str, retry_after: int | None = None) -> None:
@@ -183,23 +182,23 @@ class HubUnavailable(HubError):
 
 
 class HubAccessDenied(HubError):
-    """No token, or one that may not do this."""
+    """There is no token, or it lacks the permission."""
 
 
 class HubConflict(HubError):
-    """The repository holds, or has meanwhile got, what stands against the change."""
+    """The repository holds something that conflicts with the change."""
 
 
 class ReportRefused(CxcEccvError):
-    """A report that must not be submitted; the message says why."""
+    """A report must not be submitted; the message says why."""
 
 
 class WriteFailed(CxcEccvError):
-    """A file or folder cannot be written; what was there before is as it was."""
+    """A file or folder cannot be written; an earlier one is unchanged."""
 
 
 class UnknownName(CxcEccvError):
-    """No such task, metric, config or source.
+    """There is no such task, metric, config or source.
 
     Example:
         >>> print(UnknownName("config", "stss", ["sts", "sis", "sits"]))
@@ -214,11 +213,11 @@ class UnknownName(CxcEccvError):
 
 
 class InvalidOption(CxcEccvError):
-    """An argument is outside its range or at odds with another one."""
+    """An argument is out of range or conflicts with another."""
 
 
 def raise_all(errors: Iterable[CxcEccvError]) -> None:
-    """Raise everything that is wrong at once: one line each, as an error of the first one's kind.
+    """Raise several errors as one, of the first one's type, with a line for each.
 
     Example:
         >>> raise_all([MissingIds("no images"), RunTooShallow("no depth"), MissingIds("no images")])
@@ -226,6 +225,6 @@ def raise_all(errors: Iterable[CxcEccvError]) -> None:
         cxc_eccv.errors.MissingIds: no images
         no depth
     """
-    found = {str(error): error for error in errors}
-    for first in found.values():
-        raise first if len(found) == 1 else type(first)("\n".join(found))
+    distinct = {str(error): error for error in errors}
+    for first in distinct.values():
+        raise first if len(distinct) == 1 else type(first)("\n".join(distinct))

@@ -20,7 +20,7 @@ from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import Embeddings, Report, check_whole
 
 if TYPE_CHECKING:
-    from cxc_eccv.builders.config import DatasetConfig
+    from cxc_eccv.builders.config import DatasetConfig, Sentences
     from cxc_eccv.encoding import LoadedModel
 
 
@@ -151,30 +151,21 @@ def encode_sentences(
     split: str = "test",
     *,
     built: str | Path | None = None,
-    tagger: str | None = None,
     images: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - those of encode_once
 ) -> EmbeddingsRun:
     """Encode the sentences of a dataset config, and its images in a folder, as ``further`` arrays of a run.
 
-    The rows are made of the raw files, with the spaCy pipeline ``tagger``, or read from the folder ``built``. Equal
-    sentences are encoded once, and vectors are kept as by :func:`evaluate_model`.
+    The rows are made of the raw files, or read from the folder ``built``. Equal sentences are encoded once, and vectors
+    are kept as by :func:`evaluate_model`.
     """
-    from cxc_eccv.builders.config import select_configs
     from cxc_eccv.encoding import encode_once
 
-    [config] = select_configs([config])
-    sentences = config.sentences
-    if sentences is None:
-        having = [entry.name for entry in select_configs(None) if entry.sentences is not None]
-        raise InvalidOption(
-            f"config {config.name!r} has no sentences to encode, unlike {', '.join(having)}; leave --config out to "
-            "encode the captions of a split"
-        )
+    config, sentences = find_sentences(config, split, built)
     if images is not None and not (sentences.image_files and "images" in loaded.sides):
         why = f"{loaded.name} encodes only texts" if sentences.image_files else f"{config.name} has only captions"
         raise InvalidOption(f"--images: {why}; leave it out")
-    rows = _rows_of(config, library, split, built, tagger)
+    rows = _rows_of(config, library, split, built)
     texts = [text for column in sentences.texts.values() for text in rows[column].to_pylist()]
     numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     items: dict[str, Any] = {"captions": [(number, text) for text, number in numbers.items()]}
@@ -196,6 +187,39 @@ def encode_sentences(
             places = [numbers[text] for text in rows[column].take(of_part).to_pylist()]
             further[f"{config.name}_{part}_{name}"] = vectors[places]
     return EmbeddingsRun(run.images, None, similarity=run.similarity, model=loaded.title, further=further)
+
+
+def find_sentences(
+    config: str | DatasetConfig, split: str, built: str | Path | None = None
+) -> tuple[DatasetConfig, Sentences]:
+    """A dataset config and its sentences, checked without reading rows.
+
+    Raises:
+        InvalidOption: the config has no sentences.
+        UnknownName: it has no such split.
+        DataError: the folder ``built`` has no rows of it.
+    """
+    from cxc_eccv.builders.config import select_configs
+
+    [config] = select_configs([config])
+    if config.sentences is None:
+        having = [entry.name for entry in select_configs(None) if entry.sentences is not None]
+        raise InvalidOption(
+            f"config {config.name!r} has no sentences to encode; {', '.join(having)} have. Leave --config out to "
+            "encode the captions of a split"
+        )
+    if split not in config.splits:
+        raise UnknownName(f"split of {config.name}", split, config.splits)
+    if built is not None and not _built_files(config, split, built):
+        raise DataError(
+            f"{built}: holds no {split} split of the config {config.name}; build it with cxc-eccv build --configs "
+            f"{config.name} --splits {split} --output {built}"
+        )
+    return config, config.sentences
+
+
+def _built_files(config: DatasetConfig, split: str, built: str | Path) -> list[Path]:
+    return sorted(Path(built, config.name).glob(f"{split}-*-of-*.parquet"))
 
 
 def put_beside(run: EmbeddingsRun, added: EmbeddingsRun) -> EmbeddingsRun:
@@ -228,25 +252,14 @@ def _width_of(run: EmbeddingsRun) -> int | None:
     return vectors[0].shape[1] if vectors else None
 
 
-def _rows_of(
-    config: DatasetConfig, library: Library, split: str, built: str | Path | None, tagger: str | None
-) -> pa.Table:
+def _rows_of(config: DatasetConfig, library: Library, split: str, built: str | Path | None) -> pa.Table:
     """The rows of a config and split, made of the raw files, or as a built folder has them; at least one."""
     from cxc_eccv.builders.config import BuildOptions
 
-    if split not in config.splits:
-        raise UnknownName(f"split of {config.name}", split, config.splits)
-    if built is not None and tagger is not None:
-        raise InvalidOption(f"--tagger {tagger}: {built} holds rows that are made already; leave it out, or --built")
     if built is None:
-        table = config.rows(library, split, BuildOptions() if tagger is None else BuildOptions(tagger=tagger)).table
+        table = config.rows(library, split, BuildOptions()).table
     else:
-        files = sorted(Path(built, config.name).glob(f"{split}-*-of-*.parquet"))
-        if not files:
-            raise DataError(
-                f"{built}: holds no {split} split of the config {config.name}; build it with cxc-eccv build --configs "
-                f"{config.name} --splits {split} --output {built}"
-            )
+        files = _built_files(config, split, built)
         try:
             table = pa.concat_tables(map(read_parquet, files))
         except pa.ArrowInvalid as error:

@@ -1,6 +1,7 @@
-"""What shows and keeps a report. It knows tasks, metrics and labels, and so it stands above the report itself.
+"""The presenter, which shows and saves reports.
 
-``cxc_eccv/__init__.py``, which runs before any other module, names :mod:`cxc_eccv.report.presenter`.
+Presenting needs tasks, metrics and labels, so its code lies in a higher layer than :class:`Report`. The package's
+``__init__.py`` therefore registers :mod:`cxc_eccv.report.presenter` here.
 """
 
 from __future__ import annotations
@@ -10,26 +11,26 @@ from typing import Any, Protocol
 
 
 class Presenter(Protocol):
-    """What a report needs to be shown and kept."""
+    """Shows and saves reports."""
 
     def report_text(self, report: Any, /) -> str:  # noqa: ANN401 - Report stands above this module
-        """The tables of the command line."""
+        """The report for a terminal."""
 
     def report_html(self, report: Any, /) -> str:  # noqa: ANN401
-        """The same for a notebook."""
+        """The report for a notebook."""
 
     def save_report(self, report: Any, folder: str | Path, /, *, images: str | Path | None) -> list[Path]:  # noqa: ANN401
         """Write the folder of a report."""
 
 
-_known: list[Presenter] = []
+_registered: list[Presenter] = []
 
 
 def present_with(chosen: Presenter) -> None:
-    """Show and keep all reports with this one."""
-    _known[:] = [chosen]
+    """Register the presenter of all reports."""
+    _registered[:] = [chosen]
 
 
 def presenter() -> Presenter:
-    """The one that reports are shown with."""
-    return _known[0]
+    """The registered presenter."""
+    return _registered[0]

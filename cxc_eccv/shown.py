@@ -1,4 +1,4 @@
-"""Texts out of data as they are shown: nothing in them acts on a terminal, in Markdown or in LaTeX."""
+"""Texts from data made safe to show: nothing in them acts on a terminal, in Markdown or in LaTeX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unicodedata
 from markupsafe import Markup
 
 ACTING = ("Cc", "Cs", "Zl", "Zp")
-"""Categories of Unicode that move cursors, begin lines or cannot be written: controls, lone surrogates, separators."""
+"""Unicode categories that move the cursor, start a line or cannot be encoded."""
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
@@ -16,7 +16,7 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]|~#$])")
 
 
 def visible(value: object, *, lines: bool = False) -> str:
-    """A text in which every character that would act is written as its escape, but for the ends of ``lines``."""
+    """The text with every acting character escaped; ``lines`` keeps line breaks."""
     return "".join(
         char.encode("unicode_escape").decode() if _acts(char) and not (lines and char == "\n") else char
         for char in str(value)
@@ -24,12 +24,12 @@ def visible(value: object, *, lines: bool = False) -> str:
 
 
 def upper_first(text: str) -> str:
-    """A text that begins a line, or is a name."""
+    """The text with its first letter in upper case."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def markdown_text(value: object) -> Markup:
-    r"""A text that Markdown and HTML both show as it is, on one line.
+    r"""Escape a text for Markdown and HTML, on one line.
 
     Example:
         >>> print(markdown_text("a_b | <script>"))
@@ -42,10 +42,10 @@ def markdown_text(value: object) -> Markup:
 
 
 def code_span(value: object) -> Markup:
-    r"""A text as code in Markdown, also in a table's cell; it cannot end the span, nor the cell.
+    r"""Format a text as code in Markdown; it can end neither the span nor the cell of a table.
 
     References:
-        CommonMark 0.31, section 6.1; GitHub Flavored Markdown, section 4.10: a bar ends a cell within a span, too.
+        CommonMark 0.31, section 6.1; GitHub Flavored Markdown, section 4.10: a bar ends a cell even within a span.
 
     Example:
         >>> print(code_span("clip.npz"), code_span("a`` `b"), code_span("a|b"))
@@ -56,7 +56,7 @@ def code_span(value: object) -> Markup:
         return Markup(f"<code>{markdown_text(text)}</code>")  # noqa: S704 - escaped there
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     pad = " " if text[0] in "` " or text[-1] in "` " else ""
-    return Markup(f"{fence}{pad}{text}{pad}{fence}")  # noqa: S704 - a code span shows all as it is
+    return Markup(f"{fence}{pad}{text}{pad}{fence}")  # noqa: S704 - a code span shows its text verbatim
 
 
 LATEX = {
@@ -72,21 +72,21 @@ LATEX = {
     "\N{PLUS-MINUS SIGN}": r"$\pm$",
     "\N{EM DASH}": r"\textemdash{}",
 } | {char: f"\\{char}" for char in "{}$&#%_"}
-"""Characters that mean something else to LaTeX; a bracket or a star would be an option of the line break before it."""
+"""Characters that LaTeX interprets; after a line break, a bracket or a star would be read as its option."""
 
 HYPHENS = re.compile(r"-(?=-)|(?<![\w)\]-])-(?=\d)")
-"""A hyphen before another one, with which it would make a dash, and the sign of a number."""
+"""A hyphen before another one, which would become a dash, and the minus sign of a number."""
 
 
 def latex_text(value: object) -> str:
-    r"""A text that LaTeX shows as it is, on one line; the signs of negative numbers are set as such.
+    r"""Escape a text for LaTeX, on one line; negative numbers get a minus sign.
 
     Example:
         >>> print(latex_text("a_b & 50 % [v1]"), latex_text("ViT-B--32 at -0.5"))
         a\_b \& 50 \% {[}v1] ViT-B-{}-32 at $-$0.5
     """
     text = "".join(LATEX.get(char, char) for char in visible(" ".join(str(value).split())))
-    return HYPHENS.sub(lambda found: "-{}" if text[found.end()] == "-" else "$-$", text)
+    return HYPHENS.sub(lambda hyphen: "-{}" if text[hyphen.end()] == "-" else "$-$", text)
 
 
 def _acts(char: str) -> bool:

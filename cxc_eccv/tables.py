@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cxc_eccv.shown import latex_text, markdown_text, visible
+from cxc_eccv.shown import latex_text, markdown_text, upper_first, visible
 from cxc_eccv.terminal import Sheet
 
 MISSING = "\N{EM DASH}"
@@ -19,7 +19,7 @@ MISSING = "\N{EM DASH}"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A text, in bold or not, with its deviation and its interval beside it."""
+    """A text, perhaps bold, with its deviation and its interval."""
 
     text: str
     deviation: str = ""
@@ -28,7 +28,7 @@ class Cell:
 
     @property
     def beside(self) -> str:
-        """All but the text."""
+        """Deviation and interval."""
         return " ".join(filter(None, (self.deviation, self.interval)))
 
     def __str__(self) -> str:
@@ -39,7 +39,8 @@ class Cell:
 class Table:
     """A table: headings per column, the outermost first, and rows; a row of a single cell opens a section.
 
-    ``notes`` and ``cautions`` stand below; ``prose``, ``stacked`` and ``styles`` are those of a Sheet.
+    ``notes`` and ``cautions`` stand below; ``prose``, ``stacked`` and ``styles`` are those of a Sheet. ``data`` names
+    the data behind the numbers; tables that are shown together name it once, in the first line.
     """
 
     header: Sequence[Sequence[str]]
@@ -51,6 +52,7 @@ class Table:
     prose: frozenset[int] = frozenset()
     stacked: Sequence[Sequence[Sequence[int]]] = ()
     styles: Sequence[str] = ()
+    data: str = ""
 
     @property
     def headings(self) -> list[str]:
@@ -59,13 +61,18 @@ class Table:
 
     @property
     def below(self) -> tuple[str, ...]:
-        """All that is said under it."""
+        """The notes and the cautions."""
         return (*self.notes, *self.cautions)
 
 
-def tables_to_console(tables: Iterable[Table]) -> RenderableType:
-    """What a terminal prints."""
-    blocks: list[RenderableType] = []
+def _name_data(tables: Iterable[Table]) -> list[str]:
+    """The first line: the data behind the tables."""
+    return [upper_first(visible(data)) for data in dict.fromkeys(table.data for table in tables) if data]
+
+
+def tables_to_console(tables: Sequence[Table]) -> RenderableType:
+    """Render tables for a terminal."""
+    blocks: list[RenderableType] = [Text(data, style="bold") for data in _name_data(tables)]
     for table in tables:
         if blocks and not isinstance(blocks[-1], Sheet):
             blocks.append(Text())
@@ -86,16 +93,17 @@ def tables_to_console(tables: Iterable[Table]) -> RenderableType:
     return Group(*blocks)
 
 
-def tables_to_markdown(tables: Iterable[Table]) -> str:
-    """Tables as GitHub writes them, each below its title."""
-    return "\n\n".join(block for table in tables for block in _markdown_blocks(table)) + "\n"
+def tables_to_markdown(tables: Sequence[Table]) -> str:
+    """Write tables as Markdown, each below its title."""
+    data = [_make_sentence(markdown_text(name)) for name in _name_data(tables)]
+    return "\n\n".join([*data, *(block for table in tables for block in _markdown_blocks(table))]) + "\n"
 
 
 def _markdown_blocks(table: Table) -> Iterator[str]:
     if table.title:
         yield f"### {markdown_text(table.title)}"
     if table.subtitle:
-        yield markdown_text(_make_sentence(f"{table.subtitle[:1].upper()}{table.subtitle[1:]}"))
+        yield markdown_text(_make_sentence(upper_first(table.subtitle)))
     if table.rows:
         rules = ["---" if place == 0 or place in table.prose else "---:" for place in range(len(table.header))]
         lines = [f"| {' | '.join(map(markdown_text, table.headings))} |", f"|{'|'.join(rules)}|"]
@@ -115,16 +123,17 @@ def _markdown_cells(row: Sequence[str | Cell], width: int) -> Iterator[str]:
 
 PREAMBLE = r"% In the preamble: \usepackage{booktabs,graphicx}"
 SHRINK = r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%"
-"""Around a tabular: as wide as the page at most."""
+"""Shrinks a tabular to the width of the page."""
 
 
-def tables_to_latex(tables: Iterable[Table]) -> str:
-    """Floats with the rules of booktabs; what is said of a table is its caption."""
-    return "\n\n".join([PREAMBLE, *("\n".join(_latex_lines(table)) for table in tables)]) + "\n"
+def tables_to_latex(tables: Sequence[Table]) -> str:
+    """Write tables as LaTeX floats with booktabs rules; title, data, notes and cautions form the caption."""
+    head = "\n".join([*(f"% {data}" for data in _name_data(tables)), PREAMBLE])
+    return "\n\n".join([head, *("\n".join(_latex_lines(table)) for table in tables)]) + "\n"
 
 
 def _latex_lines(table: Table) -> Iterator[str]:
-    title = ", ".join(filter(None, (table.title, table.subtitle)))
+    title = ", ".join(filter(None, (table.title, table.data, table.subtitle)))
     caption = " ".join(map(_make_sentence, (title, *table.below)))
     yield from (r"\begin{table*}[t]", r"\centering", rf"\caption{{{latex_text(caption)}}}")
     yield rf"\label{{tab:{re.sub(r'[^a-z0-9]+', '-', table.title.lower()).strip('-')}}}"
@@ -144,7 +153,7 @@ def _latex_lines(table: Table) -> Iterator[str]:
 
 
 def _latex_header(header: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A line per level; above the innermost, neighbours under the same headings share one, with a rule below it."""
+    """A line per level; above the last line, neighbours with the same headings share one cell with a rule below it."""
     *outer, _ = range(len(header[0]))
     for level in outer:
         cells, rules, start = [], [], 1
@@ -160,7 +169,7 @@ def _latex_header(header: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _latex_cell(cell: Cell) -> str:
-    """The text with its deviation, the interval in small print below them, where it takes less room."""
+    """The text with its deviation; the interval stands in small print below them, where it takes less room."""
     text = latex_text(cell.text)
     text = rf"\textbf{{{text}}}" if cell.strong else text
     text += rf" {{\scriptsize {latex_text(cell.deviation)}}}" if cell.deviation else ""
@@ -172,9 +181,10 @@ LEFT = Markup(' style="text-align: left"')
 RIGHT = Markup(' style="text-align: right; white-space: nowrap"')
 
 
-def tables_to_html(tables: Iterable[Table]) -> Markup:
-    """Tables for a notebook, which brings most of their style; every text is escaped."""
-    return Markup("\n").join(part for table in tables for part in _html_parts(table))
+def tables_to_html(tables: Sequence[Table]) -> Markup:
+    """Write tables as HTML for a notebook, which styles them; every text is escaped."""
+    data = [Markup("<p><b>{}</b></p>").format(name) for name in _name_data(tables)]
+    return Markup("\n").join([*data, *(part for table in tables for part in _html_parts(table))])
 
 
 def _html_parts(table: Table) -> Iterator[Markup]:
@@ -202,11 +212,11 @@ def _html_cell(cell: Cell) -> Markup:
 
 
 def _to_cell(cell: str | Cell) -> Cell:
-    """A cell without the space that indents a name on a console."""
+    """The cell without the spaces that indent a name on a console."""
     return Cell(cell.strip()) if isinstance(cell, str) else cell
 
 
 def _make_sentence(text: str) -> str:
-    """A text that ends with a point; it may begin with a name, which keeps its small letter."""
+    """The text with a full stop at its end."""
     text = text.strip()
     return text if not text or text.endswith((".", "!", "?")) else f"{text}."

@@ -1,4 +1,4 @@
-"""The terminal: messages, and tables that fit it without losing a character of a number."""
+"""Messages on the terminal, and tables that fit its width without cutting a number."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from rich.text import Text
 from cxc_eccv.shown import visible
 
 UNBOUNDED = 1_000_000
-"""Width of a pipe: there is no edge at which anything could be cut."""
+"""Width used for a pipe, which has no edge."""
 
 LONGEST_WORD = 32
-"""Longer words of names and prose may be broken where there is no room."""
+"""Longer words of names and prose may be broken if there is no room."""
 
 
 def say(message: object, *, err: bool = False) -> None:
-    """Print a message, on standard error with ``err``; control characters out of data are shown as escapes."""
+    """Print a message, with ``err`` on standard error; control characters are shown as escapes."""
     print(visible(message, lines=True), file=sys.stderr if err else sys.stdout, flush=True)
 
 
 def print_shown(shown: RenderableType, console: Console | None = None) -> None:
-    """Print to a terminal in its width, to a pipe or a file in full width."""
+    """Print to a terminal within its width, to a pipe or a file at full width."""
     console = console or Console()
     if not console.is_terminal:
         console = Console(file=console.file, width=UNBOUNDED)
@@ -35,7 +35,7 @@ def print_shown(shown: RenderableType, console: Console | None = None) -> None:
 
 
 def shown_text(shown: RenderableType) -> str:
-    """What :func:`print_shown` would print now, without colours, and without the end of the last line."""
+    """What :func:`print_shown` would print, without colours and without the last line break."""
     width = console.width if (console := Console()).is_terminal else UNBOUNDED
     with (plain := Console(width=width, color_system=None)).capture() as captured:
         plain.print(shown, crop=False)
@@ -44,9 +44,10 @@ def shown_text(shown: RenderableType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table of texts; where it is too wide its columns are stacked, then continued in further tables below.
+    """A table of texts that adapts to the width of the terminal.
 
-    Of columns that are ``prose`` lines may wrap; groups of columns in ``stacked`` may share one, in this order.
+    If the table is too wide, its columns are stacked as ``stacked`` allows, in this order; if it is still too wide,
+    further columns continue in tables below. Lines wrap only in ``prose`` columns.
     """
 
     header: Sequence[str]
@@ -70,7 +71,7 @@ class Sheet:
     def _continue_below(
         self, groups: Sequence[tuple[int, ...]], console: Console, options: ConsoleOptions
     ) -> Iterator[Table]:
-        """Tables below each other, each with the names of the rows; at least one further column in each."""
+        """Tables below each other, each with the row names and at least one further column."""
         names, *rest = groups
         while rest:
             taken = 1
@@ -79,7 +80,7 @@ class Sheet:
             table = self._table([names, *rest[:taken]])
             least = _least(table, console, options)
             if least > options.max_width:
-                table.width = least  # beyond the edge, where a terminal wraps; never cut
+                table.width = least  # wider than the terminal, which wraps it: nothing is cut
             yield _widen(table, max(0, options.max_width - least))
             rest = rest[taken:]
 
@@ -93,7 +94,7 @@ class Sheet:
         of_sections = [word for row in self.rows if len(row) == 1 for word in visible(row[0]).split()]
         for place, group in enumerate(groups):
             heading = _stack(self.header, group)
-            is_prose = any(one in self.prose for one in group)
+            is_prose = any(column in self.prose for column in group)
             cells = [heading, *(line[place] for line in lines), *(of_sections if place == 0 else [])]
             words = [word for cell in cells for word in (cell.split() if is_prose else cell.split("\n"))]
             longest = max((Text(word).cell_len for word in words), default=0)
@@ -120,7 +121,7 @@ class Sheet:
 
 
 def _stack(cells: Sequence[str], group: Sequence[int]) -> str:
-    """The cells of several columns below each other; an empty one takes no line."""
+    """The cells of several columns below each other; an empty cell takes no line."""
     return "\n".join(text for place in group if (text := visible(cells[place])))
 
 
@@ -130,7 +131,7 @@ def _stack_styled(cells: Sequence[str], group: Sequence[int], bold: Collection[i
 
 
 def _widen(table: Table, spare: int) -> Table:
-    """Give the columns what is left of the width, the least needy first."""
+    """Share the spare width among the columns; those that need least get it first."""
     wanting = sorted(table.columns, key=lambda column: (column.max_width or 0) - (column.min_width or 0))
     for place, column in enumerate(wanting):
         least, most = column.min_width or 0, column.max_width or 0
@@ -140,5 +141,5 @@ def _widen(table: Table, spare: int) -> Table:
 
 
 def _least(table: Table, console: Console, options: ConsoleOptions) -> int:
-    """The width under which a number would be cut."""
+    """The least width at which no number is cut."""
     return Measurement.get(console, options.update(width=UNBOUNDED), table).minimum

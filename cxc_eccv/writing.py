@@ -1,6 +1,7 @@
-"""Files, and sets of files, that are written beside their place and then moved in by rename.
+"""Write files and sets of files in one step: first beside their place, then moved in by rename.
 
-A reader never sees half a file, or files of two sets. What this package did not write is neither moved nor removed.
+A reader never sees half a file or files of two sets. Files that this package did not write are neither moved nor
+removed.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from cxc_eccv.errors import CxcEccvError, InvalidOption, WriteFailed
 ROW_FORMATS = (".csv", ".jsonl")
 
 FORMULA = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
-"""With one of these at its start a spreadsheet takes a text for a formula, and runs it."""
+"""A spreadsheet runs a text that begins with one of these as a formula."""
 
 SHIELD = "'"
-"""Before such a text, or one that begins with it itself, it keeps a cell a text."""
+"""Before such a text, or one that begins with this sign, it makes the cell a text."""
 
 PATIENCE = 60.0
-"""Seconds to wait for another process that writes the same place, where writing takes a few."""
+"""Seconds to wait for another process that writes to the same place."""
 
 FULL = "Free some space there, or choose another place."
-NOT_ALLOWED = "Choose a place that you may write."
+NOT_ALLOWED = "Choose a place that you may write to."
 MOVE_AWAY = "Move it away, or choose another output."
 REMEDIES = {
     errno.ENOSPC: FULL,
@@ -51,29 +52,29 @@ REMEDIES = {
 
 
 OF_DISKS = (errno.EIO, errno.EROFS)
-"""Beside a full disk; an error of writing to an open file does not name it."""
+"""Further errors of disks; when writing to an open file they do not name it."""
 
 RUST = re.compile(r"\(os error (\d+)\)")
-"""How safetensors and tokenizers end the text of an error that the system gave them."""
+"""The end of system errors in messages of safetensors and tokenizers."""
 
 TORCH = ("PytorchStreamWriter", "unexpected pos", "iostream error")
-"""By which torch is known to have failed at writing; it does not say why, and a full disk is why as a rule."""
+"""Signs that torch failed to write a file, which usually means a full disk."""
 
 
 UNFINISHED = ".cxc_eccv-unfinished"
-"""Within a folder of ours: a new set of files that a killed process has not moved to their places yet."""
+"""Folder for a new set of files that a killed process has not moved to their places."""
 
 NEW, OLD = "new", "old"
-"""Within it: the files of the new set, and an empty file for each one that is still to be removed before. As long as
-the former is not there, the old set is whole."""
+"""In it, the files of the new set, and an empty file for each old file that is still to be removed. While ``new`` does
+not exist, the old set is complete."""
 
 
 @contextmanager
 def replaced_folder(target: Path, names: Collection[str] = (), *, wait: float = PATIENCE) -> Iterator[Path]:
-    """Give an empty folder to write to; on leaving without an error its files go to ``target``.
+    """Give an empty folder to write to; without an error, its files then move to ``target``.
 
-    A new folder appears by one rename. In one that is there, the old set's files ``names`` make way for the new ones.
-    Moves that a killed process left are finished first, and another process that writes there is waited for.
+    A new folder appears by one rename. In an existing one, the new files replace the files ``names`` of the old set.
+    This first finishes the moves of a killed process, and waits for another process that writes there.
     """
     refuse_unwritable(target, names)
     place = target.resolve()
@@ -105,14 +106,14 @@ def replaced_folder(target: Path, names: Collection[str] = (), *, wait: float = 
 
 
 def finish_interrupted(target: Path) -> None:
-    """Move the rest of a set of files in that a killed process left; to be asked before looking at what is there."""
+    """Finish moving a set of files that a killed process left; call it before reading the folder."""
     if (target / UNFINISHED).is_dir():
         with locked(target, PATIENCE), explained(target):
             _move_in(target.resolve())
 
 
 def _move_in(target: Path) -> None:
-    """Remove the old files, then move the new ones in. Wherever this is interrupted, calling it again goes on."""
+    """Remove the old files, then move the new ones in; after an interruption, calling it again continues."""
     unfinished = target / UNFINISHED
     old, new = unfinished / OLD, unfinished / NEW
     replaced, files = list(_files_below(old)) if new.is_dir() else [], list(_files_below(new))
@@ -120,7 +121,7 @@ def _move_in(target: Path) -> None:
     for name in replaced:
         (target / name).unlink(missing_ok=True)
         for folder in Path(name).parents[:-1]:
-            with suppress(OSError):  # something else is in it
+            with suppress(OSError):  # the folder is not empty
                 (target / folder).rmdir()
         (old / name).unlink()
     for name in files:
@@ -135,26 +136,28 @@ def _files_below(folder: Path) -> Iterator[str]:
 
 
 def _refuse_obstacles(target: Path, names: Collection[str]) -> None:
-    """Raise where a folder, or anything but a file, stands in the place of a file that is to be written."""
+    """Refuse a folder, or anything else that is not a file, in the place of a file to write."""
     for name in names:
         place = target / name
         folders = [target / folder for folder in Path(name).parents[:-1]]
-        found = next((own for own in folders if os.path.lexists(own) and (own.is_symlink() or not own.is_dir())), None)
-        if found is not None:
-            raise InvalidOption(f"{found} is not a folder, and files are to be written below it. {MOVE_AWAY}")
+        obstacle = next(
+            (path for path in folders if os.path.lexists(path) and (path.is_symlink() or not path.is_dir())), None
+        )
+        if obstacle is not None:
+            raise InvalidOption(f"{obstacle} is not a folder, but files must be written below it. {MOVE_AWAY}")
         if place.is_dir() or (place.exists() and not place.is_file()):
             what = "a folder" if place.is_dir() else "not a plain file"
-            raise InvalidOption(f"{place} is {what}, and a file of this name is to be written. {MOVE_AWAY}")
+            raise InvalidOption(f"{place} is {what}, but a file of this name must be written. {MOVE_AWAY}")
 
 
 @contextmanager
 def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
-    """Give a path to write to; on leaving without an error its file takes the place of ``target``."""
+    """Give a path to write to; without an error, the file then replaces ``target``."""
     refuse_unwritable(target, file=True)
     place = target.resolve()
     building = _neighbour(place, "building")
     with locked(target, wait), explained(target, building):
-        # What a dead process left is not written into: somebody may have put a link there.
+        # Remove what a dead process left: somebody may have put a link there.
         building.unlink(missing_ok=True)
         try:
             yield building
@@ -164,7 +167,7 @@ def replaced_file(target: Path, *, wait: float = PATIENCE) -> Iterator[Path]:
 
 
 def write_json(target: Path, content: Mapping[str, Any]) -> Path:
-    """Write a file of JSON, whole or not at all."""
+    """Write a JSON file in one step."""
     with replaced_file(target) as part:
         text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False)
         part.write_text(text + "\n", encoding="utf-8", newline="\n")
@@ -172,7 +175,7 @@ def write_json(target: Path, content: Mapping[str, Any]) -> Path:
 
 
 def write_rows(target: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows as CSV or JSON lines, whole or not at all; what a spreadsheet would run is shielded."""
+    """Write rows as CSV or JSON lines in one step; texts that a spreadsheet would run are shielded."""
     with replaced_file(target) as part:
         if target.suffix == ".jsonl":
             text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -193,36 +196,36 @@ def _cell(value: object) -> object:
 
 
 def shield(text: str) -> str:
-    """The cell of a spreadsheet that shows a text, and never runs it as a formula."""
+    """The cell that makes a spreadsheet show a text and never run it as a formula."""
     return SHIELD + text if text.startswith((*FORMULA, SHIELD)) else text
 
 
 def unshield(cell: str) -> str:
-    """The text that :func:`shield` made a cell of; another cell as it is."""
+    """The text of a cell that :func:`shield` made; other cells are unchanged."""
     return cell[1:] if cell[:1] == SHIELD and cell[1:].startswith((*FORMULA, SHIELD)) else cell
 
 
 @contextmanager
 def locked(target: Path, wait: float = 0.0) -> Iterator[None]:
-    """Hold ``target`` against other processes; a process that dies frees it."""
-    from filelock import FileLock, Timeout  # not at the top: every command would wait for it, --help too
+    """Lock ``target`` against other processes; the lock of a process that dies is released."""
+    from filelock import FileLock, Timeout  # imported here: every command would wait for it, even --help
 
     place = target.resolve()
     path = _neighbour(place, "lock")
     lock = FileLock(path)
     with explained(target, path):
         place.parent.mkdir(parents=True, exist_ok=True)
-        # The lock would wait for a place where no file can be made.
+        # FileLock would wait for a place where no file can be made.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666))
         try:
             lock.acquire(timeout=wait)
         except Timeout:
-            message = f"another process is writing {target} right now. Wait for it, or choose another output."
+            message = f"another process is writing {target}. Wait for it, or choose another output."
             raise WriteFailed(message) from None
     try:
         yield
     finally:
-        # Removed while held: a file that a dead process leaves blocks nobody, for the system frees its lock.
+        # Removed while locked. A file that a dead process leaves blocks nobody: the system releases its lock.
         with suppress(OSError):
             path.unlink()
         lock.release()
@@ -230,7 +233,7 @@ def locked(target: Path, wait: float = 0.0) -> Iterator[None]:
 
 @contextmanager
 def cache_held(*places: Path) -> Iterator[bool]:
-    """Hold the first of these places of a cache; False where nothing can be kept there, which no work needs."""
+    """Lock the first of these places of a cache; gives False if nothing can be kept there."""
     with ExitStack() as stack:
         keeps = all(map(is_plain, places))
         if keeps:
@@ -241,8 +244,18 @@ def cache_held(*places: Path) -> Iterator[bool]:
         yield keeps
 
 
+@contextmanager
+def resumable(kept: str) -> Iterator[None]:
+    """Note on an interruption of the work inside (Ctrl-C) what is kept; the command line prints it."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        interruption.add_note(kept)
+        raise
+
+
 def is_plain(path: Path) -> bool:
-    """Whether a path is free, or a file or folder: no link, which others may put into a cache, and no pipe."""
+    """Whether a path is free, a file or a folder, and not a link (which others may put into a cache) or a pipe."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -253,15 +266,15 @@ def is_plain(path: Path) -> bool:
 
 
 def refuse_unwritable(target: Path, names: Collection[str] = (), *, file: bool = False) -> None:
-    """Raise unless ``target``, and ``names`` below it, can be written, as far as that is known before long work."""
+    """Refuse, before long work, a ``target`` that cannot be written, or files ``names`` in it."""
     place = target.resolve()
     with explained(target, place):
         with suppress(FileNotFoundError, NotADirectoryError):
             if stat.S_ISDIR(target.stat().st_mode) == file:
                 raise InvalidOption(f"{target} is a {'folder. Name a file.' if file else 'file. Name a folder.'}")
         if not file and os.path.ismount(place):
-            # The files are written beside it first, and a rename does not reach from one disk to another.
-            raise InvalidOption(f"{target} is a mounted disk. Name a folder in it, for example {target / 'report'}")
+            # Files are first written beside the target, and a rename cannot cross disks.
+            raise InvalidOption(f"{target} is a mounted disk. Name a folder in it, for example {target / 'report'}.")
         with suppress(FileNotFoundError):
             _neighbour(place, "building").lstat()
         nearest = next(path for path in place.parents if path.exists())
@@ -271,26 +284,37 @@ def refuse_unwritable(target: Path, names: Collection[str] = (), *, file: bool =
     _refuse_obstacles(target, names)
 
 
+def check_output(output: str | Path, suffixes: Collection[str]) -> Path:
+    """The path of a file to write; refuse, before long work, one of another format or that cannot be written."""
+    path = Path(output)
+    if path.suffix.lower() not in suffixes:
+        raise InvalidOption(f"output {path}: the name must end in {' or '.join(suffixes)}")
+    if not path.parent.is_dir():
+        raise InvalidOption(f"output {path}: there is no folder {path.parent}; make it first")
+    refuse_unwritable(path, file=True)
+    return path
+
+
 @contextmanager
-def explained(target: Path, own: Path | None = None) -> Iterator[None]:
-    """Turn what goes wrong while ``target`` is written into one error that names it, with what to do."""
-    own = target.absolute() if own is None else own
+def explained(target: Path, building: Path | None = None) -> Iterator[None]:
+    """Turn errors while ``target`` is written into one that names it and says what to do."""
+    building = target.absolute() if building is None else building
     try:
         yield
     except WriteFailed as error:
-        # What is written within ``own`` is known to the user as a part of ``target``.
-        raise WriteFailed(str(error).replace(f"{own}{os.sep}", f"{target}{os.sep}")) from None
+        # Users know files in ``building`` as files in ``target``.
+        raise WriteFailed(str(error).replace(f"{building}{os.sep}", f"{target}{os.sep}")) from None
     except CxcEccvError:
         raise
     except Exception as error:
-        found = _of_system(error)
-        if found is None or not _is_about(found, own, target):
+        cause = _system_error(error)
+        if cause is None or not _is_about(cause, building, target):
             raise
-        raise WriteFailed(f"cannot write {target}: {found.strerror}. {remedy_of(found)}".rstrip()) from None
+        raise WriteFailed(f"cannot write {target}: {cause.strerror}. {remedy_of(cause)}".rstrip()) from None
 
 
-def _of_system(error: Exception) -> OSError | None:
-    """The system's error that this one is, or by which a library tells of a full disk."""
+def _system_error(error: Exception) -> OSError | None:
+    """The error as an OSError, also if a library reports a full disk in its own way; else None."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
     cause, number = error.__cause__, RUST.search(str(error))
@@ -302,7 +326,7 @@ def _of_system(error: Exception) -> OSError | None:
 
 
 def remedy_of(error: OSError) -> str:
-    """What to do about an error of the operating system; empty where that is not known."""
+    """What to do about a system error; empty if unknown."""
     return REMEDIES.get(error.errno or 0, "")
 
 
@@ -310,15 +334,15 @@ def _neighbour(target: Path, role: str) -> Path:
     return target.with_name(f".{target.name}.{role}")
 
 
-def _is_about(error: OSError, own: Path, target: Path) -> bool:
-    """Whether it names a file of the target, or none and is of a disk, not of a connection."""
+def _is_about(error: OSError, building: Path, target: Path) -> bool:
+    """Whether an error names a file of the target, or names none and is an error of a disk, not of a connection."""
     named = [name for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
     if not named:
         return remedy_of(error) == FULL or error.errno in OF_DISKS
-    return any(_concerns(name, own, target) for name in named)
+    return any(_concerns(name, building, target) for name in named)
 
 
-def _concerns(file_name: str | bytes, own: Path, target: Path) -> bool:
+def _concerns(file_name: str | bytes, building: Path, target: Path) -> bool:
     named = Path(os.fsdecode(file_name)).absolute()
-    beside = named.parent == own.parent and target.name in named.name
-    return beside or named in own.parents or not {own, target.resolve()}.isdisjoint((named, *named.parents))
+    beside = named.parent == building.parent and target.name in named.name
+    return beside or named in building.parents or not {building, target.resolve()}.isdisjoint((named, *named.parents))

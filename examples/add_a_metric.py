@@ -3,7 +3,7 @@
     python examples/add_a_metric.py
 
 ``more_metrics/positives_found_at_k.py`` is the whole metric. In a checkout it belongs in ``cxc_eccv/metrics/``, where
-the registry finds it; here its folder is put beside that one, so that nothing is edited.
+the registry finds it; this script adds its folder to the package instead.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def random_vectors() -> EmbeddingsRun:
-    """A model that knows nothing."""
+    """Random vectors for every image and caption."""
     library, random = ce.Library("sample"), np.random.default_rng(0)
     ids = library.images("test")["image_id"].to_numpy(), library.captions("test")["caption_id"].to_numpy()
     return EmbeddingsRun(*(Embeddings(one, random.standard_normal((one.size, 16))) for one in ids))

@@ -1,14 +1,14 @@
-"""Train with corrected labels: weak positives are no negatives. NumPy alone, on the embedded sample.
+"""Train with corrected labels: weak positives are not negatives. In NumPy, on the embedded sample.
 
     python examples/corrected_labels.py
 
-The usual contrastive loss takes every caption of a batch but the image's own for a negative. The config ``pairs`` says
-which captions of other images describe an image too; here they share the target, with a weight. The loop is a skeleton:
-put the two towers of your model in the place of the two matrices.
+The usual contrastive loss treats every caption of a batch as a negative, except the image's own. The config ``pairs``
+says which captions of other images describe an image too; here they share the target, with a weight. Replace the two
+matrices by the two towers of your model.
 
-The sample's validation split stands in for training data with weak positives. Of the real data only validation and
-test have any, and training on them spoils comparisons: mine weak positives of the training split. The sample is far too
-small to tell the two runs apart; the numbers show that the path works.
+The sample's validation split stands in for training data with weak positives. In the real data only validation and test
+have any, and training on them spoils comparisons: mine weak positives of the training split. The sample is too small to
+tell the two runs apart; the numbers show that the path works.
 """
 
 import datasets
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def targets(pairs: datasets.Dataset, weight: float) -> Array:
-    """(P, P) how much caption j is wanted for image i: 1 for its own, ``weight`` for a weak positive."""
+    """(P, P) target of caption j for image i: 1 for its own, ``weight`` for a weak positive."""
     images, captions = np.array(pairs["image_id"]), np.array(pairs["caption_id"])
     wanted = (images[:, None] == images).astype(float)
     for row, weak in enumerate(pairs["weak_positives"]):
@@ -77,7 +77,7 @@ def softmax(scores: Array) -> Array:
 
 
 def encoded(towers: list[Array], vocabulary: dict[str, int]) -> EmbeddingsRun:
-    """The test split's vectors."""
+    """Encode the test split."""
     test = ce.load("captions", split="test", data_dir="sample", images=SCENES)
     captions = [caption for row in test["captions"] for caption in row]
     images = pixel_features(list(test["image"])) @ towers[0]

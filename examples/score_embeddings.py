@@ -1,10 +1,10 @@
 """Score CLIP-style embeddings: encode images and captions, save them in one file, evaluate it.
 
     python examples/score_embeddings.py                                      # the embedded sample: offline, seconds
-    python examples/score_embeddings.py --data-dir mirror --images val2014   # raw files and photographs of your own
+    python examples/score_embeddings.py --data-dir mirror --images val2014   # your raw files and photographs
 
-The encoder is a ridge regression that is fitted on the sample's training scenes. Put your model in its place: all that
-counts is one vector per image id and one per caption id, in one space.
+The encoder is a ridge regression, fitted on the sample's training scenes. Replace it by your model: the file needs one
+vector per image id and one per caption id, in one space.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def encoded(test: datasets.Dataset, model: RidgeModel) -> EmbeddingsRun:
 
 
 def fitted_model() -> RidgeModel:
-    """The stand-in for your model."""
+    """Fit the ridge regression; replace it by your model."""
     train = ce.load("captions", split="train+restval", data_dir="sample", images=SCENES)
     return RidgeModel.fit(list(train["image"]), [[caption["text"] for caption in row] for row in train["captions"]])
 

@@ -1,11 +1,11 @@
-"""Submit a report to the leaderboard, as a dry run: check it, and show what would be proposed.
+"""Check a report as the leaderboard does, and show what a submission would propose.
 
     python examples/submit.py                                    # the embedded sample: refused, and why
     python examples/submit.py report/report.json                 # a report of the official data
     python examples/submit.py report/report.json --model me/clip --dataset org/cxc_eccv      # looks at the Hub too
 
 Without a report it scores random vectors on the sample. Such a report is refused; the script shows the file that an
-accepted one would add to the model's repository. Nothing is ever sent: ``cxc-eccv submit ... --yes`` does that.
+accepted one would add to the model's repository. It sends nothing: ``cxc-eccv submit ... --yes`` does.
 """
 
 import argparse
@@ -47,14 +47,14 @@ def main() -> None:
 
 
 def proposed(path: Path, dataset: str) -> str:
-    """The results file for a benchmark that declares the main metrics, made without a look at the Hub."""
+    """The results file for a benchmark that declares the main metrics, made without the Hub."""
     scores = report_from_json(path.read_text(encoding="utf-8")).scores
     tasks = [task for task in leaderboard_tasks().values() if task.main and task.key in scores]
     return merge_results(None, [EvalResultEntry(dataset, task.task_id, scores[task.key]) for task in tasks])
 
 
 def sample_report(path: Path) -> Path:
-    """A report of a model that knows nothing."""
+    """Write a report of random vectors."""
     library, random = ce.Library("sample"), np.random.default_rng(0)
     ids = library.images("test")["image_id"].to_numpy(), library.captions("test")["caption_id"].to_numpy()
     run = EmbeddingsRun(*(Embeddings(one, random.standard_normal((one.size, 16))) for one in ids))

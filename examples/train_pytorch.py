@@ -1,11 +1,11 @@
-"""Train with several positives per image, in plain PyTorch: a collator, a loss, and a loop of your own.
+"""Train with several positives per image in plain PyTorch: a collator, a loss and a loop.
 
     python examples/train_pytorch.py         # the embedded sample: offline, seconds
 
-Who matches whom comes from the config ``pairs``. Put your model in the place of the two linear towers, and what
-prepares its inputs in the place of ``Processor``: a processor of ``transformers`` is called in the same way.
+The config ``pairs`` says which captions match which images. Replace the two linear towers by your model, and
+``Processor`` by its processor: one of ``transformers`` is called in the same way.
 
-The sample's validation split stands in for training data with judged positives. Of the real data only validation and
+The sample's validation split stands in for training data with judged positives. In the real data only validation and
 test have any, and training on them spoils comparisons: mine weak positives of the training split.
 """
 
@@ -61,7 +61,7 @@ def load_pairs() -> datasets.Dataset:
 
 
 class Processor:
-    """What prepares inputs: colours of an image, words of a caption."""
+    """Make inputs of the colours of an image and the words of a caption."""
 
     def __init__(self, captions: Sequence[str]) -> None:
         known = sorted({word for caption in captions for word in words(caption)})
@@ -74,7 +74,7 @@ class Processor:
 
 
 class Towers(torch.nn.Module):
-    """The stand-in for your model: a linear map on either side."""
+    """A linear map on either side; replace it by your model."""
 
     def __init__(self, n_words: int) -> None:
         super().__init__()

@@ -1,12 +1,12 @@
-"""Train with several positives per image in a ``transformers.Trainer`` of your own.
+"""Train with several positives per image with your own ``transformers.Trainer``.
 
     python examples/train_trainer.py         # the embedded sample: offline, seconds
 
-Three things differ from training on pairs alone: the collator, the loss, and ``remove_unused_columns=False``. Rows
-and images come from the config ``pairs``; who matches whom from ``retrieval``, whose judgments name their sources.
-Towers and inputs are those of ``train_pytorch.py``.
+Three things differ from training on pairs only: the collator, the loss, and ``remove_unused_columns=False``. Rows and
+images come from the config ``pairs``, the matches from ``retrieval``, whose judgments name their sources. Towers and
+inputs are those of ``train_pytorch.py``.
 
-The sample's validation split stands in for training data with judged positives. Of the real data only validation and
+The sample's validation split stands in for training data with judged positives. In the real data only validation and
 test have any, and training on them spoils comparisons: mine weak positives of the training split.
 """
 

@@ -32,6 +32,13 @@ settings.register_profile("tests", PROFILE, max_examples=40)
 settings.load_profile("tests")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """The fast lane does not import rooms of which it runs no test, unless they are named."""
+    if "not thorough" in config.option.markexpr and collection_path.name in THOROUGH_ROOMS:
+        return True
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark as thorough the tests of these rooms and those with these fixtures; others say it themselves."""

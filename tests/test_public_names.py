@@ -68,7 +68,7 @@ def test_a_report_shows_itself_whatever_was_imported(name):
     code = f"import {name}\nfrom cxc_eccv.types import Report\nreport = Report((), {{}}, {{}})\n"
     code += "print(report)\nassert 'No task' in report._repr_html_()"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "No task could be computed." in printed
+    assert "No task could be scored." in printed
 
 
 def test_import_loads_nothing_heavy():

@@ -21,6 +21,7 @@ TABLE = Table(
     "percent",
     ["a note"],
     ["a caution."],
+    data=f"test split of {NASTY}",
 )
 SPOKEN = {"textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textless": "<", "textgreater": ">"}
 SPOKEN |= {"textbar": "|", "textemdash": MISSING, "pm": "±", "`": "`"}
@@ -58,7 +59,7 @@ def test_latex_reads_as_it_was(text):
 def test_a_latex_table_is_whole():
     lines = tables_to_latex([TABLE]).splitlines()
     text = "\n".join(lines)
-    assert lines[0] == r"% In the preamble: \usepackage{booktabs,graphicx}"
+    assert lines[:2] == [f"% Test split of {NASTY}", r"% In the preamble: \usepackage{booktabs,graphicx}"]
     for begin, end in ((r"\begin{table*}", r"\end{table*}"), (r"\begin{tabular}{lrrr}", r"\end{tabular}")):
         assert text.count(begin) == text.count(end) == 1
     rules = [lines.index(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")]
@@ -72,13 +73,15 @@ def test_a_latex_table_is_whole():
     assert r"{\tiny {[}$-$40.0, 43.0]}" in text
     assert r"& $-$1.5 & \textemdash{} \\" in text
     caption = re.search(r"^\\caption\{(.*)\}$", text, re.MULTILINE)[1]
-    assert read_latex(caption) == f"Of {NASTY}, percent. a note. a caution."
+    assert read_latex(caption) == f"Of {NASTY}, test split of {NASTY}, percent. a note. a caution."
     names = [line.split(" & ")[0] for line in lines if r"40.0 & " in line]
     assert [read_latex(name) for name in names] == ["*[v1] other"]
 
 
 def test_markdown_keeps_its_columns():
-    text = tables_to_markdown([TABLE])
+    text = tables_to_markdown([TABLE, TABLE])
+    assert text.startswith("Test split of ")
+    assert text.count(r"est split of \\input") == 1
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {5}
     assert "| **41.7** ± 0.4 [-40.0, 43.0] | -1.5 | — |" in text
@@ -92,4 +95,4 @@ def test_html_is_escaped_and_sound():
     page = Parsed(f"<div>{text}</div>")
     assert NASTY in page.all("th")[5]["text"]
     assert [one["text"] for one in page.all("td")][:3] == ["41.7 ± 0.4 [-40.0, 43.0]", "-1.5", MISSING]
-    assert [one["text"] for one in page.all("b")] == [f"Of {NASTY}", "41.7"]
+    assert [one["text"] for one in page.all("b")] == [f"Test split of {NASTY}", f"Of {NASTY}", "41.7"]

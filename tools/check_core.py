@@ -23,14 +23,27 @@ WHOLE_HOUSE = ("tests/docs", "tests/release", "tools/generate_docs.py", "tools/s
 TOOLS_OF_STUDIES = ("tools/bench/failures.py", "tools/bench/training.py", "tools/experiments")
 LEFT_OUT = (*STUDIES, *WHOLE_HOUSE, *TOOLS_OF_STUDIES)
 CONTRACT = "[[tool.importlinter.contracts]]"
-START = "from cxc_eccv.cli import main; main()"
+START = """
+import sys
+from cxc_eccv.cli import main
+for command in sys.argv[1:]:
+    print(f"$ cxc-eccv {command}", flush=True)
+    sys.argv = ["cxc-eccv", *command.split()]
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code:
+            raise
+"""
+"""Runs the commands that its arguments hold, one after the other in one process, which imports once."""
 COMMANDS = (
-    ("demo", "--output", "out/demo"),
-    ("build", "--data-dir", "sample", "--output", "out/built"),
-    ("evaluate", "out/demo/ridge.npz", "--data-dir", "sample", "--output", "out/evaluated"),
-    ("report", "out/evaluated"),
-    ("compare", "out/demo", "out/evaluated"),
+    "demo --output out/demo",
+    "build --data-dir sample --output out/built",
+    "evaluate out/demo/ridge.npz --data-dir sample --output out/evaluated",
+    "report out/evaluated",
+    "compare out/demo out/evaluated",
 )
+COLLECT = ["-m", "pytest", "-n", "0", "-qq", "--collect-only", "--assert=plain", *FULL_STRENGTH]
 
 
 def copy_core(root: Path, folder: Path) -> None:
@@ -64,15 +77,15 @@ def drop_contracts(settings: str) -> str:
 
 def core_checks(tests: list[str], *, whole: bool) -> list[list[str]]:
     """Arguments of the Python commands to run in the copy, in their order."""
-    layers, commands = ["-c", LINT_IMPORTS], [["-c", START, *command] for command in COMMANDS]
+    layers, commands = ["-c", LINT_IMPORTS], ["-c", START, *COMMANDS]
     if not whole:
-        return [layers, *commands, ["-m", "pytest", "-n", "0", "-qq", "--collect-only", *FULL_STRENGTH]]
+        return [layers, commands, COLLECT]
     return [
         ["-m", "ruff", "check", "."],
         ["-m", "ruff", "format", "--check", "."],
         ["-m", "mypy", "--cache-dir", str(ROOT / ".mypy_cache")],  # what the check of types has found of the same files
         layers,
-        *commands,
+        commands,
         ["-m", "pytest", *IN_PARALLEL, *FULL_STRENGTH, *tests],
     ]
 

@@ -1,1 +1,1 @@
-"""Dataset configs to a Hub-ready Parquet folder, to ``datasets`` builders, and to their cards."""
+"""From dataset configs to Parquet folders for the Hub, ``datasets`` builders, and cards."""

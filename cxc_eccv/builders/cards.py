@@ -1,8 +1,4 @@
-"""Cards: what a reader of a dataset repository sees, from the declarations and from what was computed of the data.
-
-Their text stands in ``templates``. The template that huggingface_hub ships asks a person to fill it in; ours are filled
-by declarations.
-"""
+"""Dataset cards, from the configs' declarations and from statistics of the data; ``templates`` has their text."""
 
 from __future__ import annotations
 
@@ -19,7 +15,13 @@ from huggingface_hub import DatasetCard, DatasetCardData
 
 from cxc_eccv.builders.config import DEFAULT_CONFIG, DatasetConfig
 from cxc_eccv.builders.markdown import fence, table
-from cxc_eccv.builders.statistics import fields_table, left_out_table, made_with_line, statistics_tables
+from cxc_eccv.builders.statistics import (
+    fields_table,
+    left_out_table,
+    made_with_line,
+    rows_table,
+    statistics_tables,
+)
 from cxc_eccv.builders.summary import BuildSummary, SplitSummary
 from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.sources.catalog import OFFICIAL, Catalog
@@ -32,13 +34,13 @@ LANGUAGE = "en"
 TAGS = ("image-text-retrieval", "ms-coco", "crisscrossed-captions", "eccv-caption")
 
 LICENCE_FILE = "LICENSE.md"
-"""Beside a card, with the terms; of files in a repository the Hub links to no other name than this and LICENSE."""
+"""The file of terms beside a card; the Hub links only to this name and to LICENSE."""
 
-BUILT = "cxc_eccv_data"  # The folder that the documentation builds and loads
+BUILT = "cxc_eccv_data"  # The folder in the documentation's examples
 
-URL = ":/?#&=%~+,;@!$'*"  # What stays as it is in an address; a parenthesis would end the link
+URL = ":/?#&=%~+,;@!$'*"  # Characters not to quote in an address; a parenthesis would end a Markdown link
 
-IMAGE_FIELD = "the photograph, null where its file was not found"
+IMAGE_FIELD = "the photograph, null if its file was not found"
 
 SIZES = (
     (1_000, "n<1K"),
@@ -51,9 +53,9 @@ SIZES = (
 
 
 def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: Catalog) -> DatasetCard:
-    """The card of one config; without statistics where ``statistics["configs"]`` lacks it."""
+    """The card of one config; without statistics if ``statistics["configs"]`` lacks it."""
     splits = statistics["configs"].get(config.name, {})
-    sizes = {split: (found["rows"], found["num_bytes"]) for split, found in splits.items()}
+    sizes = {split: (facts["rows"], facts["num_bytes"]) for split, facts in splits.items()}
     groups = sources_of([config])
     card: DatasetCard = DatasetCard.from_template(
         _front_matter(f"cxc_eccv: {config.name}", [dataset_info(config.name, config.features, sizes)]),
@@ -72,7 +74,7 @@ def config_card(config: DatasetConfig, statistics: Mapping[str, Any], catalog: C
 
 
 def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
-    """The card of a built folder: every config, and how the folder was made."""
+    """The card of a built folder: all configs, and how the folder was built."""
     provenance, groups = summary.provenance, sources_of(parts[0].config for parts in summary.configs.values())
     infos = [_built_info(parts) for parts in summary.configs.values()]
     card: DatasetCard = DatasetCard.from_template(
@@ -88,7 +90,7 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
             [code_span(cell) for cell in (name, hashes["expected"], hashes["found"])]
             for name, hashes in provenance.modified.items()
         ],
-        labels=[_labels_line(name, told, provenance.sources[name]) for name, told in provenance.labels.items()],
+        labels=[_labels_line(name, facts, provenance.sources[name]) for name, facts in provenance.labels.items()],
         overview=_overview(summary),
         configs=[(parts[0].config, _built_sections(parts)) for parts in summary.configs.values()],
         images=[
@@ -104,22 +106,22 @@ def folder_card(summary: BuildSummary, catalog: Catalog) -> DatasetCard:
     return card
 
 
-def _labels_line(file: str, told: Mapping[str, Any], sha256: str) -> str:
-    """Of a label file: whose labels, where in the dataset they are, from where on the Hub."""
-    terms = f"; licence {code_span(told['licence'])}" if "licence" in told else ""
-    place = f"; from {code_span(told['repository'])} at `{told['revision']}`" if "repository" in told else ""
+def _labels_line(file: str, facts: Mapping[str, Any], sha256: str) -> str:
+    """A label file's source, version, counts, terms and origin."""
+    terms = f"; licence {code_span(facts['licence'])}" if "licence" in facts else ""
+    origin = f"; from {code_span(facts['repository'])} at `{facts['revision']}`" if "repository" in facts else ""
     return (
-        f"`{file}`: labels in `pairs` and `retrieval` as source `{told['name']}`, version "
-        f"{markdown_text(told['version'])}: {told['pairs']:,} pairs, {told['positive']:,} of them positive by the rule "
-        f"{code_span(told['rule'])}, of {told['people']:,} people{terms}{place}; sha256 `{sha256}`"
+        f"`{file}`: source `{facts['name']}` of `pairs` and `retrieval`, version {markdown_text(facts['version'])}: "
+        f"{facts['pairs']:,} pairs labelled by {facts['people']:,} people, {facts['positive']:,} of them positive by "
+        f"the rule {code_span(facts['rule'])}{terms}{origin}; sha256 `{sha256}`"
     )
 
 
 def _built_info(parts: Sequence[SplitSummary]) -> dict[str, Any]:
     sizes = {part.split: (part.shards.num_rows, part.shards.num_bytes) for part in parts}
     file_bytes = sum(sum(part.shards.sizes) for part in parts)
-    # datasets finds its cache of a local folder by the front matter alone: without a hash of the files it would serve
-    # other rows of equal size from an old cache.
+    # datasets identifies the cache of a local folder by its front matter: without a hash of the files it would return
+    # rows of an older build of equal size.
     content = hashlib.sha256("".join(digest for part in parts for digest in part.shards.sha256).encode()).hexdigest()
     return dataset_info(parts[0].config.name, parts[0].features, sizes, file_bytes, f"sha256 {content}")
 
@@ -145,7 +147,7 @@ def dataset_info(
     file_bytes: int | None = None,
     description: str = "",
 ) -> dict[str, Any]:
-    """One config's entry in ``dataset_info``; ``sizes`` are split name to rows and bytes uncompressed."""
+    """One config's entry in ``dataset_info``; ``sizes`` are rows and uncompressed bytes by split."""
     splits = SplitDict()
     for split, (rows, num_bytes) in sizes.items():
         splits.add(SplitInfo(split, num_bytes=num_bytes, num_examples=rows))
@@ -162,7 +164,7 @@ def dataset_info(
 def _front_matter(
     title: str, infos: Sequence[Mapping[str, Any]], modified: Mapping[str, Mapping[str, str]] | None = None
 ) -> DatasetCardData:
-    """Features are among it: without them older releases of ``datasets`` cannot read what newer ones write."""
+    """Front matter, with features: without them older releases of ``datasets`` cannot read files of newer ones."""
     names = [info["config_name"] for info in infos]
     default = DEFAULT_CONFIG if DEFAULT_CONFIG in names else names[0]
     n_rows = sum(split["num_examples"] for info in infos for split in info.get("splits", ()))
@@ -173,7 +175,7 @@ def _front_matter(
         pretty_name=title,
         language=LANGUAGE,
         multilinguality="monolingual",
-        # Terms differ between the sources; the card lists them.
+        # The sources have different terms, which the card lists.
         license="other",
         license_name="terms-of-each-source",
         license_link=LICENCE_FILE,
@@ -189,7 +191,7 @@ def _front_matter(
 
 
 def size_category(n_rows: int) -> str:
-    """What the Hub calls a dataset of so many rows."""
+    """The Hub's size category for a number of rows."""
     return next((name for bound, name in SIZES if n_rows < bound), "n>100M")
 
 
@@ -207,21 +209,29 @@ def config_sections(
     splits: Mapping[str, Mapping[str, Any]],
     path: str | None,
     level: str,
+    *,
+    brief: bool = False,
 ) -> str:
-    """One config's part of a card, as Markdown; the example loads ``path``, or the folder that the card is in."""
-    described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
-    blocks = [config.description, f"{level} How it was collected", config.collection]
-    blocks += [f"{level} Fields", fields_table(features, described), f"{level} Statistics"]
-    if splits:
-        blocks += [made_with_line(splits), statistics_tables(features, splits), left_out_table(splits)]
-    else:
-        blocks.append("None were computed: its raw files were not at hand.")
-    if config.defects:
-        blocks += [f"{level} Known defects", "\n".join(f"- {defect}" for defect in config.defects)]
+    """One config's part of a card, as Markdown; the example loads ``path``, or the folder that the card is in.
+
+    With ``brief`` the statistics are the numbers of rows.
+    """
     split = "test" if "test" in (splits or config.splits) else next(iter(splits or config.splits))
     load = LOAD_HERE if path is None else LOAD.format(path)
     code = f'{load}"{config.name}", split="{split}")\n{textwrap.dedent(config.example)}'
-    blocks += [f"{level} Example", fence(code, "python")]
+    described = {**config.fields, "image": IMAGE_FIELD} if "image" in features else config.fields
+    blocks = [config.description, fence(code, "python")]
+    blocks += [f"{level} Fields", fields_table(features, described)]
+    blocks += [f"{level} How it was collected", config.collection]
+    if config.defects:
+        blocks += [f"{level} Known defects", "\n".join(f"- {defect}" for defect in config.defects)]
+    blocks += [f"{level} Statistics"]
+    if not splits:
+        blocks.append("Not computed: the raw files were missing.")
+    elif brief:
+        blocks += [made_with_line(splits), rows_table(features, splits)]
+    else:
+        blocks += [made_with_line(splits), statistics_tables(features, splits), left_out_table(splits)]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -233,30 +243,30 @@ import os
 from datasets import load_dataset
 
 dataset = load_dataset(os.getcwd(), """
-"""The same in whatever folder, as the same data gives the same card; ``load_dataset(".")`` fails."""
+"""Independent of the folder, so that the same data gives the same card; ``load_dataset(".")`` fails."""
 
 
 def point_examples(card: str, repo_id: str) -> str:
-    """Let the examples of a built folder's card load a repository of the Hub instead."""
+    """Change the examples of a built folder's card to load a repository of the Hub."""
     return card.replace(LOAD_HERE, LOAD.format(repo_id))
 
 
 def sources_of(configs: Iterable[DatasetConfig]) -> list[str]:
-    """Names of the catalog groups the configs draw on, each once, in the order of first use."""
+    """The catalog groups that configs use, each once, in the order of first use."""
     return list(dict.fromkeys(name for config in configs for name in config.sources))
 
 
 def terms(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> Iterator[tuple[str, str, str]]:
-    """Title, address and terms of every source; where raw files of it were ``used``, the files' own terms."""
+    """Title, address and terms of every source; for raw files that were ``used``, the terms of these files."""
     names = set(used or ())
     for name in groups:
         group = catalog.group(name)
-        read = [entry.licence for entry in catalog.of_group(name) if entry.name in names]
-        yield group.title, group.homepage, "; ".join(dict.fromkeys(read or [group.licence]))
+        of_files = [entry.licence for entry in catalog.of_group(name) if entry.name in names]
+        yield group.title, group.homepage, "; ".join(dict.fromkeys(of_files or [group.licence]))
 
 
 def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None = None) -> str:
-    """Terms of every source as a table."""
+    """A table of the terms of every source."""
     rows = [
         (f"[{markdown_text(title)}]({quote(homepage, safe=URL)})", markdown_text(licence))
         for title, homepage, licence in terms(groups, catalog, used)
@@ -265,26 +275,26 @@ def licences(groups: Iterable[str], catalog: Catalog, used: Iterable[str] | None
 
 
 PHOTOGRAPHS = (
-    "The photographs in `captions` are under other terms: the COCO Consortium does not own their copyright. Their use "
-    "must abide by the [Flickr terms of use](https://cocodataset.org/#termsofuse), and each has the licence that its "
-    "author chose on Flickr."
+    "The photographs in `captions` have other terms: the COCO Consortium does not own their copyright. Their use must "
+    "follow the [Flickr terms of use](https://cocodataset.org/#termsofuse), and each photograph has the licence that "
+    "its author chose on Flickr."
 )
 
 
 def licence_file(
     configs: Sequence[DatasetConfig], catalog: Catalog, used: Iterable[str] | None = None, *, images: bool = False
 ) -> str:
-    """The text of ``LICENSE.md``: which config holds data of which sources, and their terms."""
+    """The text of ``LICENSE.md``: the terms of the sources, and the configs with their data."""
     groups = sources_of(configs)
     rows = [
-        (markdown_text(catalog.group(name).title), ", ".join(f"`{one.name}`" for one in configs if name in one.sources))
+        (markdown_text(catalog.group(name).title), ", ".join(f"`{c.name}`" for c in configs if name in c.sources))
         for name in groups
     ]
     blocks = [
         "# Terms of each source",
-        "The data comes from several sources, and stays under the terms of each. Who passes it on passes these on too.",
+        "The data comes from several sources and keeps the terms of each. If you pass it on, pass these terms on too.",
         licences(groups, catalog, used),
-        "A config holds data of:",
+        "Configs with data of each source:",
         table(["source", "configs"], rows),
         *([PHOTOGRAPHS] if images else []),
     ]
@@ -292,11 +302,11 @@ def licence_file(
 
 
 def bibtex(groups: Iterable[str], catalog: Catalog) -> str:
-    """BibTeX of every paper the groups name, each once."""
+    """BibTeX of the groups' papers, each once."""
     keys = dict.fromkeys(key for name in groups for key in catalog.group(name).citations)
     return "\n\n".join(catalog.citations[key].strip() for key in keys)
 
 
 def citations(groups: Iterable[str], catalog: Catalog) -> str:
-    """The same as a code block."""
+    """BibTeX of the groups' papers as a code block."""
     return fence(bibtex(groups, catalog), "bibtex")

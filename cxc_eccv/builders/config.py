@@ -1,4 +1,4 @@
-"""What one dataset config declares: its rows, features and the text of its card; and all declarations by name."""
+"""Declarations of dataset configs: rows, features and the text of the card; and all configs by name."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """Choices a user makes when building; they are part of every cache key.
+    """A user's choices for a build; they are part of every cache key.
 
     Attributes:
-        policy: what becomes of contradicting sources: ``union``, ``strict`` or ``override``.
+        policy: how contradicting sources are merged: ``union``, ``strict`` or ``override``.
         sts, sis, sits: lowest rating that makes a pair positive.
         restval_in_train: fold Karpathy's ``restval`` into ``train``.
-        allow_modified: use raw files whose hash is not the catalog's.
-        mined: files of weak positives that ``cxc-eccv mine`` wrote: a further source of labels, named ``mined``, of
-            ``pairs`` and ``retrieval``, for what nobody judged.
-        tagger: spaCy pipeline that tags the captions of ``adversarial``, by the name it is installed under.
-        seed: of the choices of ``adversarial``.
-        labels: files, folders or datasets of labels of people, as of :class:`cxc_eccv.sources.library.Library`: further
-            sources of ``pairs`` and ``retrieval``, under their own names.
+        allow_modified: use raw files whose hash differs from the catalog's.
+        mined: files of weak positives that ``cxc-eccv mine`` wrote; they are the source ``mined`` of ``pairs`` and
+            ``retrieval``, for pairs that nobody judged.
+        tagger: name of the installed spaCy pipeline that tags the captions of ``adversarial``.
+        seed: seed of the choices in ``adversarial``.
+        labels: files, folders or datasets of people's labels, as :class:`cxc_eccv.sources.library.Library` takes them;
+            each is a source of ``pairs`` and ``retrieval`` under its own name.
     """
 
     policy: str = "union"
@@ -50,7 +50,7 @@ class BuildOptions:
 
     @property
     def thresholds(self) -> Thresholds:
-        """The lowest positive ratings, as judgments take them."""
+        """The lowest positive ratings."""
         return Thresholds(sts=self.sts, sis=self.sis, sits=self.sits)
 
 
@@ -60,7 +60,7 @@ class Rows:
 
     Attributes:
         table: columns in the order of the config's features.
-        left_out: rule to the number of rows it left out; shown in the build summary.
+        left_out: rule to the number of rows it left out, for the build summary.
     """
 
     table: pa.Table
@@ -69,16 +69,16 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Sentences:
-    """Sentences of a config that a model encodes, and the arrays of an embeddings file that hold them.
+    """Sentences of a config that a model encodes, and the arrays of an embeddings file that hold their vectors.
 
-    The name of an array is that of the config, the part that its rows are of, and what it holds, joined by ``_``:
-    ``rococo_danger_ids``. Its rows are those of the part, in their order.
+    The name of an array is the config's name, a part of the config and the content, joined by ``_``:
+    ``rococo_danger_ids``. The array has the part's rows in their order.
 
     Attributes:
-        part: column that says which part a row is of.
-        ids: what the array of ids is called, and the column that it is of.
-        texts: what arrays of vectors are called, to the columns with their texts.
-        image_files: column with the image file of the id; empty where the ids are of captions.
+        part: column with the name of a row's part.
+        ids: name of the array of ids, and the column with the ids.
+        texts: names of the arrays of vectors, to the columns with their texts.
+        image_files: column with the image file of an id; empty if the ids are captions'.
     """
 
     part: str
@@ -93,19 +93,19 @@ class DatasetConfig:
 
     Attributes:
         name: config name, equal to its module's name.
-        title: a line for tables and headings.
+        title: one line for tables and headings.
         description: what one row is and what it is for (Markdown).
         collection: how the labels were collected (Markdown).
         features: typed features in the portable forms ``[Value(...)]`` and ``[{...}]``.
         fields: feature name to its meaning; one entry per feature.
-        splits: splits this config can have; those whose raw files are absent are left out and reported.
-        rows: (library, split, options) to the rows.
-        sources: names of the catalog entries' groups it draws on, for licences and citations.
+        splits: splits that this config can have; those without raw files are left out and reported.
+        rows: function of library, split and options that returns the rows.
+        sources: groups of catalog entries that the rows come from, for licences and citations.
         defects: known defects of the data, one sentence each (Markdown).
-        example: Python lines that use it, after ``dataset = load_dataset(...)``.
-        sentences: what ``cxc-eccv encode --config`` encodes of it; None for a config without sentences of its own.
-        made_with: options to what else the rows depend on, name to version, as a tagger; raises ``SourceMissing`` where
-            it is not at hand. None for a config of raw files alone.
+        example: Python lines that use the config, after ``dataset = load_dataset(...)``.
+        sentences: the sentences that ``cxc-eccv encode --config`` encodes; None if there are none.
+        made_with: function of the options that returns the tools which make the rows, name to version, and raises
+            ``SourceMissing`` if one is missing. None if the rows come from raw files only.
     """
 
     name: str
@@ -124,7 +124,7 @@ class DatasetConfig:
 
 
 def columns(**described: tuple[Any, str]) -> dict[str, Any]:
-    """What a config says of its columns, from the feature and the meaning of each."""
+    """The arguments ``features`` and ``fields`` of a config, from the feature and meaning of each column."""
     import datasets
 
     features = datasets.Features({name: feature for name, (feature, _) in described.items()})
@@ -132,23 +132,23 @@ def columns(**described: tuple[Any, str]) -> dict[str, Any]:
 
 
 DEFAULT_CONFIG = "captions"
-"""What ``load_dataset(folder)`` gives when no config is named."""
+"""The config that ``load_dataset(folder)`` loads."""
 
 
 @cache
 def dataset_configs() -> Mapping[str, DatasetConfig]:
-    """All declared configs by name, the default one first, then in alphabetical order."""
-    rooms = [importlib.import_module("cxc_eccv.builders.configs"), *study_modules("configs")]
-    found = find_declared(rooms[0], "CONFIG", DatasetConfig, *rooms[1:])
-    for name, config in found.items():
+    """All declared configs by name: the default, then the others in alphabetical order."""
+    packages = [importlib.import_module("cxc_eccv.builders.configs"), *study_modules("configs")]
+    configs = find_declared(packages[0], "CONFIG", DatasetConfig, *packages[1:])
+    for name, config in configs.items():
         undescribed = sorted(set(config.features) ^ set(config.fields))
         if undescribed:
-            raise DataError(f"config {name!r}: features and fields must name the same columns, not so {undescribed}")
-    return MappingProxyType({DEFAULT_CONFIG: found[DEFAULT_CONFIG], **found})
+            raise DataError(f"config {name!r}: features and fields differ in the columns {undescribed}")
+    return MappingProxyType({DEFAULT_CONFIG: configs[DEFAULT_CONFIG], **configs})
 
 
 def select_configs(wanted: Iterable[str | DatasetConfig] | None) -> list[DatasetConfig]:
-    """The configs of these names, or these declarations, each once; all that are declared for None."""
+    """The configs of these names, or these declarations, each once; all declared configs for None."""
     known = dataset_configs()
     chosen = {}
     for item in known.values() if wanted is None else wanted:

@@ -1,7 +1,7 @@
-"""Croissant metadata of a built folder, with the vocabulary for responsible AI: what catalogues and reviewers read.
+"""Croissant metadata of a built folder, with the fields for responsible AI, for catalogues and reviewers.
 
-It says what the card says, from the same declarations; what is known of annotators and of how they were asked stands
-in ``templates/responsible_ai.toml``, by source.
+It comes from the same declarations as the card. ``templates/responsible_ai.toml`` describes, for each source, the
+annotators and how they were asked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cxc_eccv.sources.catalog import OFFICIAL, Catalog
 CROISSANT = "croissant.json"
 
 CONTEXT = json.loads((TEMPLATES / "croissant_context.json").read_text(encoding="utf-8"))
-"""The context of Croissant 1.0, as its specification has it."""
+"""The context of Croissant 1.0, as in its specification."""
 
 CONFORMS_TO = ("http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0")
 
@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 
 def croissant_text(summary: BuildSummary, catalog: Catalog) -> str:
-    """The text of ``croissant.json``: the files with their hashes, every config as a record set, and the RAI fields."""
+    """The text of ``croissant.json``: files with hashes, a record set for each config, and the fields for RAI."""
     configs = [parts[0].config for parts in summary.configs.values()]
     groups = sources_of(configs)
     content = {
@@ -62,25 +62,25 @@ def croissant_text(summary: BuildSummary, catalog: Catalog) -> str:
 
 
 def _warnings(summary: BuildSummary) -> list[str]:
-    """What a reader must know before anything else; nothing of the published data."""
+    """Warnings that the data is not the published data; empty if it is."""
     edition, modified = summary.provenance.edition, ", ".join(summary.provenance.modified)
-    found = []
+    warnings = []
     if edition != OFFICIAL:
-        found.append(
-            f"This is the edition {edition}, which is not the published data: how the labels were collected, by whom, "
-            "and the known defects, are told of the official edition."
+        warnings.append(
+            f"This is the edition {edition}, which is not the published data: the descriptions of collection, "
+            "annotators and known defects are of the official edition."
         )
     if modified:
-        found.append(f"Built from raw files that are not those of the edition ({modified}): not the published data.")
-    return found
+        warnings.append(f"Built from modified raw files ({modified}): this is not the published data.")
+    return warnings
 
 
 def _responsible_ai(summary: BuildSummary, groups: Sequence[str]) -> Json:
-    """The ``rai:`` properties: what the configs and the build say, then what is known of each source."""
+    """The ``rai:`` properties: from the configs and the build, then those of each source."""
     known = tomllib.loads((TEMPLATES / "responsible_ai.toml").read_text(encoding="utf-8"))
     configs = [parts[0].config for parts in summary.configs.values()]
     options, provenance = summary.options, summary.provenance
-    found: dict[str, Any] = {
+    properties: dict[str, Any] = {
         "dataCollection": "\n".join(f"{config.name}: {config.collection}" for config in configs),
         "dataLimitations": [
             *_warnings(summary),
@@ -96,24 +96,24 @@ def _responsible_ai(summary: BuildSummary, groups: Sequence[str]) -> Json:
         ],
         "dataUseCases": [
             "Evaluation of image-text, text-text and image-image retrieval, and of graded similarity, on MS-COCO.",
-            "Not for training where published numbers are to be compared: validation and test are what they are of.",
+            "Do not train on validation and test if you compare with published numbers, which are computed on them.",
         ],
         "dataCollectionType": ["Secondary Data Analysis"],
         "dataReleaseMaintenancePlan": f"Built by cxc_eccv {provenance.package_version} from raw files of the edition "
-        f"{provenance.edition}, version {provenance.data_version}; manifest.json has the sha256 of each, and over all "
-        f"it is {provenance.fingerprint}. Building again gives the same bytes.",
+        f"{provenance.edition}, version {provenance.data_version}; manifest.json has the sha256 of each; their "
+        f"joint sha256 is {provenance.fingerprint}. Building again gives the same bytes.",
     }
     for statements in (known[group] for group in groups if group in known):
-        for name, said in statements.items():
-            if isinstance(said, list):
-                found[name] = list(dict.fromkeys([*found.get(name, []), *said]))
+        for name, statement in statements.items():
+            if isinstance(statement, list):
+                properties[name] = list(dict.fromkeys([*properties.get(name, []), *statement]))
             else:
-                found[name] = "\n".join([*filter(None, [found.get(name)]), said])
-    return {f"rai:{name}": found[name] for name in sorted(found)}
+                properties[name] = "\n".join([*filter(None, [properties.get(name)]), statement])
+    return {f"rai:{name}": properties[name] for name in sorted(properties)}
 
 
 def _files(parts: Sequence[SplitSummary]) -> Iterator[Json]:
-    """Every Parquet file of a config, and all of them together, which its record set is read from."""
+    """Every Parquet file of a config, and the set of them that its record set is read from."""
     config = parts[0].config.name
     for part in parts:
         shards = part.shards
@@ -157,7 +157,7 @@ def _split_of_file(config: str) -> Json:
         "@type": "cr:Field",
         "@id": f"{config}/split",
         "name": "split",
-        "description": "the split, from the name of the file",
+        "description": "the split, from the file name",
         "dataType": ["sc:Text", "cr:Split"],
         "source": {
             "fileSet": {"@id": f"{config}-files"},
@@ -168,7 +168,7 @@ def _split_of_file(config: str) -> Json:
 
 
 def _field(config: str, column: pa.Field, feature: object, description: str) -> Json:
-    """A column; a list is repeated, and a record in it has a field for each of its own."""
+    """The field of a column; lists are repeated fields, records have sub-fields."""
     source = {"fileSet": {"@id": f"{config}-files"}, "extract": {"column": column.name}}
     field = {"@type": "cr:Field", "@id": f"{config}/{column.name}", "name": column.name, "description": description}
     if isinstance(feature, datasets.Image):
@@ -180,7 +180,7 @@ def _field(config: str, column: pa.Field, feature: object, description: str) -> 
 
 
 def _typed(kind: pa.DataType, place: str, source: Mapping[str, Any]) -> Json:
-    """Type, source, and what is inside, of a column or of a field of its records."""
+    """Type, source and sub-fields of a column, or of a field of its records."""
     repeated = {"repeated": True} if pa.types.is_list(kind) else {}
     inner = kind.value_type if repeated else kind
     if pa.types.is_struct(inner):

@@ -1,4 +1,4 @@
-"""Image files of a folder: found by name, embedded into tables, or attached to a loaded dataset."""
+"""Image files of a folder: find them by name, embed them into tables, attach them to a dataset."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ AnyDataset = TypeVar(
 MISSING = ("error", "null", "drop")
 
 COCO_NAME = re.compile(r"(COCO_(?:train|val)2014_)?([0-9]{12}\.jpg)")
-"""An image of COCO has one name in the release of 2014 and another in that of 2017."""
+"""COCO's releases of 2014 and 2017 give an image different names."""
 
 IMAGES_AT_ONCE = 100  # Rows whose photographs are read at once, about 16 MB
 
 
 class ImageFolder:
-    """Files below an existing folder, found by name at any depth; links are followed."""
+    """The files below a folder by name, at any depth; links are followed."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = image_folder(folder)
@@ -46,15 +46,15 @@ class ImageFolder:
             self._places.setdefault(path.name, []).append(path)
 
     def find(self, file_name: str) -> Path | None:
-        """The file of that name, or None; one directly in the folder goes before those in subfolders."""
+        """The file of that name, or None; a file directly in the folder comes before those in subfolders."""
         places = next((self._places[name] for name in _names_of(file_name) if name in self._places), [])
         direct = [path for path in places if path.parent == self.folder]
         if len(places) > 1 and not direct:
-            raise DataError(f"{file_name} is in {places[0].parent} and in {places[1].parent}. Point at one of them.")
+            raise DataError(f"{file_name} is in {places[0].parent} and in {places[1].parent}. Name one of these.")
         return next(iter(direct or places), None)
 
     def read(self, file_name: str) -> dict[str, Any] | None:
-        """Bytes and name of an image, decoded once as a check; None where the file is missing."""
+        """Bytes and name of an image, which is decoded as a check; None if the file is missing."""
         path = self.find(file_name)
         if path is None:
             return None
@@ -63,12 +63,12 @@ class ImageFolder:
             with Image.open(BytesIO(content)) as image:
                 image.load()
         except Exception as error:  # Pillow's decoders raise errors of many unrelated kinds.
-            raise MalformedSource(path, "", error, "a complete image; fetch the file again") from None
+            raise MalformedSource(path, "", error, "a complete image; download the file again") from None
         return {"bytes": content, "path": file_name}
 
 
 def _names_of(file_name: str) -> tuple[str, ...]:
-    """What a file may be called, its own name first."""
+    """The names that a file may have, ``file_name`` first."""
     coco = COCO_NAME.fullmatch(file_name)
     if coco is None:
         return (file_name,)
@@ -77,7 +77,7 @@ def _names_of(file_name: str) -> tuple[str, ...]:
 
 
 def embed_images(table: pa.Table, folder: ImageFolder, schema: pa.Schema) -> Iterator[pa.Table]:
-    """``table`` in slices of 100 rows with the images of its column ``file_name``; null where a file is missing."""
+    """``table`` in slices of 100 rows, with the images of its column ``file_name``; null for missing files."""
     with ThreadPoolExecutor() as threads:
         for start in range(0, table.num_rows, IMAGES_AT_ONCE):
             rows = table.slice(start, IMAGES_AT_ONCE)
@@ -112,13 +112,14 @@ def attach_images(
         dataset: a dataset, a streamed one, or a dictionary of splits.
         folder: folder with the images, at any depth.
         column: name of the new column.
-        missing: what becomes of a row whose file is not there: ``error``, ``null`` (an empty image) or ``drop`` (no
-            row). The last two report how many in a warning; a streamed dataset reports every file as it comes. A row
-            without a file name (``query_file_name`` of a caption query) has a null image and is not counted.
+        missing: what to do with a row whose file is missing: ``error``, ``null`` (an empty image) or ``drop`` (no row).
+            ``null`` and ``drop`` warn with the number of such rows; a streamed dataset warns at each of them. A row
+            without a file name, such as ``query_file_name`` of a caption query, has a null image and is not counted.
 
     Raises:
-        SourceMissing: a file is not there and ``missing`` is ``error``; a streamed dataset raises it at the row.
-        InvalidOption: no such folder, no column of file names, the new column exists, or an unknown ``missing``.
+        SourceMissing: a file is missing and ``missing`` is ``error``; a streamed dataset raises it at the row.
+        InvalidOption: the folder does not exist, the dataset has no column of file names, the new column exists, or
+            ``missing`` is unknown.
 
     Example:
         >>> import tempfile
@@ -135,7 +136,7 @@ def attach_images(
 
 
 def _attach(dataset: Any, files: ImageFolder, column: str, missing: str) -> Any:  # noqa: ANN401 - one of four kinds
-    import datasets  # not at the top: thumbnails of a report need the folder alone
+    import datasets  # not at the top: thumbnails of a report need no datasets
 
     if isinstance(dataset, datasets.DatasetDict | datasets.IterableDatasetDict):
         return type(dataset)({split: _attach(part, files, column, missing) for split, part in dataset.items()})
@@ -197,7 +198,7 @@ def _attach_to_stream(
         return {new: _cell(files, row[name]) for name, new in names.items()}
 
     features = Features({**dataset.features, **dict.fromkeys(names.values(), Image())})
-    # Features given to map would count as applied already, and the images would stay undecoded.
+    # With features passed to map, datasets would not decode the images.
     return dataset.filter(complete).map(attach).cast(features)
 
 

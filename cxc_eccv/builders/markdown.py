@@ -1,4 +1,4 @@
-"""Markdown of tables and code blocks, from texts that were made safe to show by ``shown`` or are our own."""
+"""Tables and code blocks in Markdown, from texts that ``shown`` made safe or that are our own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def fence(value: str, language: str) -> str:
-    """A code block, whose fence is longer than any within."""
+    """A code block; its fence is longer than any fence in the text."""
     longest = max(map(len, re.findall("`+", value)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{value}\n{fence}"
@@ -26,7 +26,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def cell(value: object) -> str:
-    r"""One cell's text; a bar is escaped where it is not yet, None is empty."""
+    r"""The text of a cell; bars are escaped once, None is empty."""
     if value is None:
         return ""
     if isinstance(value, int):

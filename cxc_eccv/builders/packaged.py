@@ -1,4 +1,4 @@
-"""The configs as a ``datasets`` builder, for use from Python and from ``loading_scripts``."""
+"""A ``datasets`` builder of the configs, for Python and for ``loading_scripts``."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from cxc_eccv.splits import SPLIT_NAMES
 
 @dataclass
 class CxcEccvConfig(datasets.BuilderConfig):  # type: ignore[misc] # datasets is untyped
-    """A config and the user's choices: ``options`` are conflict policy and rating thresholds, among others."""
+    """A config with the user's ``options``, such as conflict policy and rating thresholds."""
 
     options: BuildOptions = field(default_factory=BuildOptions)
 
     def create_config_id(self, config_kwargs: dict[str, Any], custom_features: datasets.Features | None = None) -> str:
-        """Name of the cache folder: it differs whenever the raw files, the options or the code do."""
+        """Name of the cache folder; it changes with the raw files, the options and the code."""
         if custom_features is not None:
             raise InvalidOption(f"the features of config {self.name!r} are fixed; cast the loaded dataset instead")
         return f"{self.name}-{cache_key(dataset_configs()[self.name], self.data_dir, self.options)[:16]}"
 
 
 class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is untyped
-    """Builder of every config, which takes a mirror folder or ``sample`` as ``data_dir``, and ``options``."""
+    """Builder of every config; takes a mirror folder or ``sample`` as ``data_dir``, and ``options``."""
 
     BUILDER_CONFIG_CLASS = CxcEccvConfig
     BUILDER_CONFIGS = [  # noqa: RUF012 - the name and kind that datasets looks for
@@ -60,11 +60,11 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
         super().__init__(cache_dir, dataset_name or "cxc_eccv", config_name or DEFAULT_CONFIG, **arguments)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy in another process reads the raw files itself.
+        # A copy in another process reads the raw files again.
         return {**self.__dict__, "_library": None, "_tables": {}}
 
     def splits_at_hand(self) -> list[str]:
-        """Splits that the config can have and the raw files hold."""
+        """Splits of the config that the raw files contain."""
         return [split for split in self._declared.splits if split in self.library.splits]
 
     @property
@@ -106,7 +106,7 @@ class CxcEccv(datasets.ArrowBasedBuilder):  # type: ignore[misc] # datasets is u
         if not kept:
             raise SourceMissing(
                 "\n".join(f"{self.config.name}/{split}: {reason}" for split, reason in reasons.items())
-                or f"the raw files at hand hold none of the splits {', '.join(self._declared.splits)}"
+                or f"the raw files on this machine have none of the splits {', '.join(self._declared.splits)}"
             )
         for split, reason in reasons.items():
             warnings.warn(f"split {split!r} of config {self.config.name!r} is left out: {reason}", stacklevel=2)
@@ -137,22 +137,22 @@ def load(
     Args:
         name: config.
         split: ``train``, ``restval``, ``validation`` (or ``val``), ``test``, a sum or slice of them as in
-            ``datasets`` (``test[:10%]``); None for all at hand.
+            ``datasets`` (``test[:10%]``); None for all splits on this machine.
         data_dir: local mirror folder, ``"sample"``, or None for ``CXC_ECCV_DATA``, else the download cache.
         streaming: make the rows while iterating, without a cache.
         images: folder with images; adds image columns as :func:`attach_images` does.
-        missing_images: what becomes of a row without its image: ``error``, ``null`` or ``drop``.
+        missing_images: what to do with a row without its image: ``error``, ``null`` or ``drop``.
         options: conflict policy and rating thresholds.
-        cache_dir: cache folder; None for that of ``datasets``.
+        cache_dir: cache folder; None for the default of ``datasets``.
 
     Returns:
-        A dataset, or a dictionary of them where ``split`` is None; iterable ones where ``streaming``.
+        A dataset, or a dictionary of datasets if ``split`` is None; iterable with ``streaming``.
 
     Raises:
         UnknownName: no such config or split.
-        SourceMissing: its raw files, or an image, are not at hand.
-        DataError: the raw files at hand do not hold the split.
-        InvalidOption: a slice of a split was to be streamed.
+        SourceMissing: raw files or an image are missing.
+        DataError: the raw files on this machine lack the split.
+        InvalidOption: a slice of a split cannot be streamed.
 
     Example:
         >>> import tempfile
@@ -172,7 +172,7 @@ def load(
         try:
             dataset = builder.as_streaming_dataset(wanted)
         except ValueError as error:
-            remedy = "Name one split, or load all."
+            remedy = "Name one whole split, or load all splits."
             raise InvalidOption(f"split {wanted!r} cannot be streamed ({error}). {remedy}") from None
     else:
         builder.download_and_prepare()
@@ -181,13 +181,13 @@ def load(
 
 
 def _spell_out(split: str, builder: CxcEccv) -> str:
-    """``split`` with ``val`` spelled out, every name in it checked."""
+    """Replace ``val`` by ``validation`` in ``split``, and check every name."""
     parts, known = [], builder.splits_at_hand()
     for part in str(split).split("+"):
         name, bracket, rest = part.strip().partition("[")
         name = SPLIT_NAMES.get(name, name)
         if name in dataset_configs()[builder.config.name].splits:
-            builder.library.karpathy(name)  # raises where the raw files do not hold it
+            builder.library.karpathy(name)  # raises if the raw files lack it
         elif name != "all":
             raise UnknownName("split", name, known)
         parts.append(name + bracket + rest)
@@ -195,11 +195,11 @@ def _spell_out(split: str, builder: CxcEccv) -> str:
 
 
 CODE = ("sources", "judgments", "builders")
-"""Subpackages that decide what the rows are, beside the studies that bring configs."""
+"""Subpackages that determine the rows, besides the studies with configs."""
 
 
 def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: BuildOptions) -> str:
-    """Hex sha256 that changes whenever the rows may change: with the raw files, labels, options, tools or this code."""
+    """A hex sha256 that changes when the rows may: with raw files, labels, options, tools and code."""
     catalog = catalog_of(data_dir)
     files = open_library(data_dir, options).label_files if options.labels else {}
     labels = {name: sha256_of(found.path) for name, found in files.items()}
@@ -211,9 +211,9 @@ def cache_key(config: DatasetConfig, data_dir: str | Path | None, options: Build
 
 
 def _digests(config: DatasetConfig, data_dir: str | Path | None) -> dict[str, str | None]:
-    """Catalog name to sha256 of every file the config may read; None where it is not at hand."""
+    """Catalog name to sha256 of every file that the config may read; None if it is missing."""
     entries = [entry for group in config.sources for entry in catalog_of(data_dir).of_group(group)]
-    # A file that is not the catalog's is for its reader to refuse, and its content counts all the same.
+    # Modified files count too; their readers refuse them.
     paths = {entry.name: locate(entry.name, data_dir, allow_modified=True) for entry in entries}
     return {name: None if path is None else sha256_of(path) for name, path in paths.items()}
 

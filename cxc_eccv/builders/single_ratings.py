@@ -1,4 +1,4 @@
-"""Columns on the single ratings behind a mean of CxC."""
+"""Columns about the single ratings behind CxC's mean ratings."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from cxc_eccv.builders.config import Rows
 from cxc_eccv.sources.library import Library
 
 RATING_COLUMNS = {
-    "rating_count": (Value("int64"), "number of single ratings, null where the file of them is not at hand"),
+    "rating_count": (Value("int64"), "number of single ratings, null without the file of single ratings"),
     "rating_std": (
         Value("float64"),
-        "their standard deviation (over all of them, so 0 for one), null where the file is not at hand",
+        "their population standard deviation (0 for one rating), null without that file",
     ),
 }
 
 
 def with_single_ratings(columns: dict[str, object], library: Library, kind: str, split: str) -> Rows:
-    """Rows of CxC with the number and standard deviation of the single ratings behind each, null where not at hand."""
+    """Rows of CxC with the number and standard deviation of their single ratings; null without the file of these."""
     table, single = library.cxc(kind, split), library.annotators(kind, split)
     if single is None:
         unknown = {name: pa.nulls(table.num_rows, feature.pa_type) for name, (feature, _) in RATING_COLUMNS.items()}

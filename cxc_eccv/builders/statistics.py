@@ -15,7 +15,7 @@ from cxc_eccv.shown import code_span, markdown_text
 from cxc_eccv.types import FloatArray
 
 GROUP_COLUMNS = ("direction", "sampling_method")
-"""Columns whose values are told apart: averaging over them would mix unlike things."""
+"""Columns to group by: averages over their values would mix unlike things."""
 
 MOST_VALUES = 12  # A column with more distinct values than this is free text or an id
 
@@ -25,9 +25,9 @@ MOST_BINS = 10
 def split_statistics(
     table: pa.Table, split: str, left_out: Mapping[str, int], made_with: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Rows per group, and per column what its type allows to say; ids and free text are left out.
+    """Number of rows per group, and statistics of each column by its type; ids and free text are left out.
 
-    The group is the value of ``direction`` or ``sampling_method``, or empty where the table has neither.
+    The group is the value of ``direction`` or ``sampling_method``, or empty if the table has neither.
     """
     num_bytes, table = table.nbytes, _name_labels(table)
     light = _light_columns(table, split)
@@ -40,7 +40,7 @@ def split_statistics(
 
 
 def _name_labels(table: pa.Table) -> pa.Table:
-    """The table with the names of its class labels in the place of their codes."""
+    """Replace the codes of class labels by their names."""
     for column, feature in datasets.Features.from_arrow_schema(table.schema).items():
         if isinstance(feature, datasets.ClassLabel):
             named = pc.take(pa.array(feature.names), table[column])
@@ -49,7 +49,7 @@ def _name_labels(table: pa.Table) -> pa.Table:
 
 
 def _light_columns(table: pa.Table, split: str) -> pa.Table:
-    """The columns there is something to say about; a list stands as its length."""
+    """The columns with statistics; a list is represented by its length."""
     columns = {}
     for field in table.schema:
         if pa.types.is_list(field.type):
@@ -65,7 +65,7 @@ def _light_columns(table: pa.Table, split: str) -> pa.Table:
 
 
 def _inner_flags(field: pa.Field, column: pa.ChunkedArray) -> dict[str, pa.Array]:
-    """Per row, how many records of a list have each of their flags set."""
+    """For each row and flag, how many records of a list have the flag set."""
     if not pa.types.is_struct(field.type.value_type):
         return {}
     lists = column.combine_chunks()
@@ -140,21 +140,31 @@ def _type_name(feature: object) -> str:
     return type(feature).__name__.lower()
 
 
+def rows_table(features: datasets.Features, splits: SplitStatistics) -> str:
+    """Rows of every split and group."""
+    head, groups = _grouped(features, splits)
+    return table([*head, "rows"], [[*place, part["rows"]] for place, part in groups])
+
+
 def statistics_tables(features: datasets.Features, splits: SplitStatistics) -> str:
-    """Rows per split, then ratings, list sizes, flags and labels; a row per split and group."""
+    """Rows, ratings, list sizes, flags and labels, with a row for every split and group."""
+    head, groups = _grouped(features, splits)
+    return "\n\n".join([rows_table(features, splits), *_number_tables(head, groups), *_other_tables(head, groups)])
+
+
+def _grouped(features: datasets.Features, splits: SplitStatistics) -> tuple[list[str], Groups]:
+    """The first columns of a table of statistics, and its rows."""
     by = next((name for name in GROUP_COLUMNS if name in features), None)
-    head = ["split"] if by is None else ["split", by]
     groups = [
         ([split] if by is None else [split, markdown_text(group)], part)
         for split, statistics in splits.items()
         for group, part in statistics["groups"].items()
     ]
-    rows = table([*head, "rows"], [[*place, part["rows"]] for place, part in groups])
-    return "\n\n".join([rows, *_number_tables(head, groups), *_other_tables(head, groups)])
+    return ["split"] if by is None else ["split", by], groups
 
 
 def left_out_table(splits: SplitStatistics) -> str:
-    """What a rule left out of every split; empty where nothing was."""
+    """A table of what rules left out of every split; empty if nothing."""
     rows = [
         (split, rule, number) for split, statistics in splits.items() for rule, number in statistics["left_out"].items()
     ]
@@ -162,9 +172,9 @@ def left_out_table(splits: SplitStatistics) -> str:
 
 
 def made_with_line(splits: SplitStatistics) -> str:
-    """What the rows were made with besides raw files; empty where there is nothing."""
-    told = {tuple(statistics.get("made_with", {}).items()) for statistics in splits.values()}
-    shown = (", ".join(f"{name} {code_span(version)}" for name, version in tools) for tools in sorted(told) if tools)
+    """A line that names the tools that made the rows; empty if there are none."""
+    used = {tuple(statistics.get("made_with", {}).items()) for statistics in splits.values()}
+    shown = (", ".join(f"{name} {code_span(version)}" for name, version in tools) for tools in sorted(used) if tools)
     return "".join(f"Made with {tools}." for tools in shown)
 
 

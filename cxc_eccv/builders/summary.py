@@ -1,4 +1,4 @@
-"""What a build did: per config and split, and what it left out."""
+"""Summary of a build: what it wrote for each config and split, and what it left out."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from typing import Any
 import datasets
 
 from cxc_eccv.builders.config import BuildOptions, DatasetConfig
+from cxc_eccv.sources.edition import describe_data
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What something was built from."""
+    """The data that something was built from."""
 
     edition: str
     data_version: str  # of the catalog
     package_version: str
     fingerprint: str  # over the sources
     sources: Mapping[str, str]  # catalog name to sha256 of every raw file read
-    modified: Mapping[str, Mapping[str, str]]  # those that are not the catalog's, to expected and found sha256
-    labels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # label files, to what they say of themselves
+    modified: Mapping[str, Mapping[str, str]]  # expected and found sha256 of modified files
+    labels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # facts of label files
 
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """What was written for one config and split: the files, with size on disk and hash; ``num_bytes`` in memory."""
+    """The files of one config and split, with sizes on disk and hashes; ``num_bytes`` is the size in memory."""
 
     files: tuple[str, ...]
     num_rows: int
@@ -39,7 +40,7 @@ class Shards:
 
 @dataclass(frozen=True, slots=True)
 class SplitSummary:
-    """One config and split of a build; ``features`` have the image column where images were embedded."""
+    """One config and split of a build; with embedded images, ``features`` include the image column."""
 
     config: DatasetConfig
     split: str
@@ -52,7 +53,7 @@ class SplitSummary:
 
 @dataclass(frozen=True, slots=True)
 class NotBuilt:
-    """A config's name and a split that could not be built; ``missing`` is the raw file's error in full, or empty."""
+    """A config and split that was not built; ``missing`` is the whole error of a missing raw file, or empty."""
 
     config: str
     split: str
@@ -62,7 +63,7 @@ class NotBuilt:
 
 @dataclass(frozen=True, slots=True)
 class BuildSummary:
-    """Everything a build wrote, an entry per config and split in the order of the card, and what it left out."""
+    """Everything that a build wrote, by config and split in the order of the card, and what it left out."""
 
     output: Path
     options: BuildOptions
@@ -71,24 +72,25 @@ class BuildSummary:
     not_built: tuple[NotBuilt, ...]
 
     def __str__(self) -> str:
-        """A report of several lines for people."""
-        lines = [f"{self.output}: edition {self.provenance.edition}, version {self.provenance.data_version}"]
+        """A summary of several lines for people."""
+        data = {"edition": self.provenance.edition, "modified": self.provenance.modified}
+        lines = [f"{self.output}: {describe_data({'data': data})}; data version {self.provenance.data_version}"]
         lines += [
             f"  modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}"
             for name, hashes in self.provenance.modified.items()
         ]
         for part in self.splits:
             images = part.images_found + part.images_missing
-            pictured = f", {part.images_found:,} of {images:,} images" if images else ""
-            lines.append(f"  {part.config.name}/{part.split}: {part.shards.num_rows:,} rows{pictured}")
+            embedded = f", {part.images_found:,} of {images:,} images" if images else ""
+            lines.append(f"  {part.config.name}/{part.split}: {part.shards.num_rows:,} rows{embedded}")
         lines += [f"  left out of {'/'.join(place)}: {rule}: {n:,}" for (*place, rule), n in self.left_out.items()]
         lines += [
             f"  kept and flagged in {'/'.join(place)}: conflicting sources: {n:,}"
             for place, n in self.conflicts.items()
         ]
         reasons: dict[str, list[str]] = {}
-        for lost in self.not_built:
-            reasons.setdefault(lost.reason, []).append(f"{lost.config}/{lost.split}")
+        for skipped in self.not_built:
+            reasons.setdefault(skipped.reason, []).append(f"{skipped.config}/{skipped.split}")
         lines += [f"  not built ({reason}): {', '.join(names)}" for reason, names in reasons.items()]
         return "\n".join(lines)
 
@@ -99,13 +101,13 @@ class BuildSummary:
 
     @property
     def configs(self) -> dict[str, list[SplitSummary]]:
-        """Config name to its splits."""
+        """Config names to their splits."""
         names = dict.fromkeys(part.config.name for part in self.splits)
         return {name: [part for part in self.splits if part.config.name == name] for name in names}
 
     @property
     def conflicts(self) -> dict[tuple[str, str], int]:
-        """(config, split) to the number of judgments on which sources contradict each other; they are in the rows."""
+        """(config, split) to the number of judgments on which sources contradict each other; the rows contain them."""
         counts: Counter[tuple[str, str]] = Counter()
         for part in self.splits:
             for group in part.statistics["groups"].values():
@@ -115,7 +117,7 @@ class BuildSummary:
 
     @property
     def left_out(self) -> dict[tuple[str, str, str], int]:
-        """(config, split, rule) to the number it left out; images that were not found are counted too."""
+        """(config, split, rule) to the number left out, including images that were not found."""
         counts: dict[tuple[str, str, str], int] = {}
         for part in self.splits:
             place = (part.config.name, part.split)

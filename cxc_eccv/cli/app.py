@@ -1,6 +1,6 @@
-"""All commands, those of the core and those of the studies; and how a run ends.
+"""All commands, of the core and of the studies, and how a run ends.
 
-Whatever becomes of the readers of standard output and standard error, they cost no run its result.
+A run writes its files even if nobody reads standard output or standard error any more.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ import typer
 
 from cxc_eccv import __version__
 from cxc_eccv.cli.build import build
+from cxc_eccv.cli.choices import DATA, AllowModified, DataDir, DataOptions
 from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
-from cxc_eccv.cli.help import Command, Group
+from cxc_eccv.cli.help import Command, DataCommand, Group
+from cxc_eccv.cli.images import images
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
@@ -36,17 +38,47 @@ from cxc_eccv.writing import remedy_of
 BROKEN_PIPE = 128 + 13
 """Exit status of a program that the signal of a broken pipe ends, as a shell tells it."""
 
+INTERRUPTED = 128 + 2
+"""Exit status of a program that Ctrl-C ends."""
+
+DISCARDED = "Unfinished files were discarded; run the command again to start over."
+
+
+def _report_interruption(interruption: KeyboardInterrupt) -> int:
+    """Print what is kept, and return the exit status."""
+    kept = getattr(interruption, "__notes__", [DISCARDED])
+    say(f"\ncxc-eccv: interrupted. {' '.join(kept)}", err=True)
+    return INTERRUPTED
+
+
+class _Commands(Group):
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - as of typer
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interruption:  # typer would end without a message
+            raise typer.Exit(_report_interruption(interruption)) from None
+
+
 app = typer.Typer(
     name="cxc-eccv",
-    cls=Group,
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
-for command in (build, encode, evaluate, report, compare, sts, demo, push, submit):
-    app.command(cls=Command)(command)
-app.command("list", cls=Command)(list_all)
+app.command(cls=Command)(demo)
+app.command("list", cls=DataCommand)(list_all)
+app.command(cls=DataCommand)(images)
+app.command(cls=DataCommand)(evaluate)
+app.command(cls=DataCommand)(encode)
+app.command(cls=Command)(report)
+app.command(cls=DataCommand)(compare)
+app.command(cls=DataCommand)(sts)
+app.command(cls=DataCommand)(build)
+app.command(cls=Command)(submit)
+app.command(cls=Command)(push)
 
 
 def _add_commands(added: typer.Typer) -> None:
@@ -55,7 +87,7 @@ def _add_commands(added: typer.Typer) -> None:
     for name, module in [item for room in study_modules("commands") for item in modules_of(room).items()]:
         command = getattr(module, name)
         if not isinstance(command, typer.Typer):
-            added.command(cls=Command)(command)
+            added.command(cls=DataCommand)(command)
         elif name in groups:
             groups[name].registered_commands += command.registered_commands
         else:
@@ -79,8 +111,11 @@ def _show_warning(message: Warning | str, *_place: object, **_stream: object) ->
 @app.callback()
 def options(
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+    data_dir: DataDir = None,
+    allow_modified: AllowModified = False,
 ) -> None:
     """Honest labels and exact metrics for MS-COCO image-caption retrieval."""
+    DATA.set(DataOptions(data_dir, allow_modified))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -118,9 +153,8 @@ def _status_of(arguments: list[str]) -> int:
     except OSError as error:
         say(f"cxc-eccv: {_of_system(error)}", err=True)
         return 2
-    except KeyboardInterrupt:
-        say("cxc-eccv: interrupted", err=True)
-        return 130
+    except KeyboardInterrupt as interruption:
+        return _report_interruption(interruption)
     return 0
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import DataDir
-from cxc_eccv.cli.choices import names as names_of
+from cxc_eccv.cli.choices import DATA, ReportNames
 from cxc_eccv.cli.output import check_output, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown, say
@@ -29,38 +28,34 @@ TEXTS = ("compare.json", "compare.md", "compare.tex", "compare.csv", "placements
 
 def compare(
     reports: Annotated[
-        list[Path], typer.Argument(help="report.json files or their folders; the first is the baseline.")
+        list[Path], typer.Argument(help="Files report.json or their folders; the first is the baseline.")
     ],
-    published: Annotated[bool, typer.Option("--published", help="Place the models among published ones.")] = False,
+    published: Annotated[bool, typer.Option("--published", help="Rank the models among published ones.")] = False,
     all_published: Annotated[
-        bool, typer.Option("--all-published", help="Show all published models, and the models in their place.")
+        bool, typer.Option("--all-published", help="Also list all published models, with yours in their places.")
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(help="Folder for compare.json, the tables as Markdown, LaTeX and CSV, and the chart of ranks."),
+        typer.Option(help="Folder for compare.json, tables in Markdown, LaTeX and CSV, and a chart of ranks."),
     ] = None,
-    names: Annotated[
-        list[str] | None,
-        typer.Option(help="Models' names. Default: the reports', or where two are alike the folders'."),
-    ] = None,
+    name: ReportNames = None,
     all_metrics: Annotated[
-        bool, typer.Option("--all-metrics", help="Test every metric, not each task's main one alone.")
+        bool, typer.Option("--all-metrics", help="Test every metric, not only the main one of each task.")
     ] = False,
     samples: Annotated[
         int | None,
-        typer.Option(help="Bootstrap samples. Default: 10000, or more where the number of tests needs them."),
+        typer.Option(help="Bootstrap samples. Default: 10000, or more if the number of tests requires it."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
-    confidence: Annotated[float, typer.Option(help="Of the intervals; 1 minus it is the level of the tests.")] = 0.95,
-    chart: Annotated[bool, typer.Option(help="With --published and --output, draw the ranks.")] = True,
-    data_dir: DataDir = None,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence of the intervals; tests are at the level 1 minus this.")
+    ] = 0.95,
 ) -> None:
-    """Test the differences between models, or place models among published ones.
+    """Test the differences between models, or rank models among published ones.
 
-    Tested is the main metric of each task, direction by direction, corrected for the number of tests by Holm's method.
+    The tests compare the main metric of each task, one direction at a time. Holm's method corrects for their number.
 
-    Each report needs the per_query.parquet that evaluate --output writes beside it; a single report with --published
-    or --all-published does not. Reports of different data, splits or protocols are refused.
+    A comparison needs the per_query.parquet that evaluate --output writes beside each report; --published on one report
+    does not. Reports of different data, splits or protocols cannot be compared.
 
     Examples:
       cxc-eccv compare baseline/report.json new/report.json
@@ -75,22 +70,24 @@ def compare(
 
     published = published or all_published
     if len(reports) == 1 and not published:
-        raise InvalidOption("one report alone: name a second one, or place it among published models with --published")
+        raise InvalidOption(
+            "one report cannot be compared: add a second one, or rank it among published models with --published"
+        )
     check_output(output)
-    models, papers = read_reports(reports, names_of(names)), published_tables() if published else ()
+    models, papers = read_reports(reports, name), published_tables() if published else ()
     placements = [placement for paper in papers for placement in place(paper, models)]
     orders = [order_models(paper, models) for paper in papers] if all_published else []
     comparison = None
     if len(reports) > 1:
-        scored = load_reports(reports, names_of(names), data_dir)
+        scored = load_reports(reports, name, DATA.get().data_dir)
         metrics = "all" if all_metrics else "main"
-        comparison = compare_reports(*scored, seed=seed, samples=samples, confidence=confidence, metrics=metrics)
+        comparison = compare_reports(*scored, samples=samples, confidence=confidence, metrics=metrics)
     tables = _lay_out(comparison, papers, placements, orders, list(models))
     written = []
     try:
         if output is not None:
             texts = _texts_of(comparison, papers, placements, orders, tables)
-            written = _write(texts, models if published and chart else None, output)
+            written = _write(texts, models if published else None, output)
     finally:
         print_shown(tables_to_console(tables))
     say_written(written)
@@ -138,7 +135,7 @@ def _texts_of(
 
 
 def _write(texts: dict[str, str], models: dict[str, Report] | None, output: Path) -> list[Path]:
-    """Write the files and the chart of the models' ranks, all or nothing, in place of all that a comparison writes."""
+    """Write the files and the chart, all or nothing; the files of an earlier comparison are removed."""
     from cxc_eccv.comparison.published import draw_rank_chart, eccv_caption_table, published_tables
 
     names = list(texts)

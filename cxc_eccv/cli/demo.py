@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,30 +12,62 @@ from cxc_eccv.cli.output import check_output, say_written, write_report
 from cxc_eccv.terminal import say
 from cxc_eccv.writing import replaced_folder
 
+if TYPE_CHECKING:
+    from cxc_eccv.types import Report
+
+SHOWN = {"COCO 5K R@1": "coco_5k/{}/recall_at_1", "ECCV Caption mAP@R": "eccv_caption/{}/map_at_r"}
+"""Name of a number to its key in the report, for a direction."""
+
 
 def demo(
     output: Annotated[Path | None, typer.Option(help="Folder to keep the dataset, embeddings and report in.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print each step and all tables.")] = False,
 ) -> None:
-    """Build the embedded sample's dataset, train a closed-form baseline on it, and score it.
+    """Build the embedded sample's dataset, train a small model on it, and score the model.
 
     Images are drawn scenes of coloured shapes; the model is a ridge regression from pixels to words. Needs no network
     and no GPU, and takes a few seconds.
 
-    Example: cxc-eccv demo --output demo
+    Examples:
+      cxc-eccv demo
+      cxc-eccv demo --output demo
+      cxc-eccv demo --verbose
     """
     from cxc_eccv.demo.run import earlier_files, run_demo, sample_images
     from cxc_eccv.report.console import print_report
-    from cxc_eccv.report.folder import FILES as REPORT_FILES
+    from cxc_eccv.report.folder import FILES, HTML
     from cxc_eccv.runs import load_run
     from cxc_eccv.sources.library import Library
 
     check_output(output)
+    say_step = say if verbose else None
     if output is None:
         with tempfile.TemporaryDirectory() as scratch:
-            print_report(run_demo(Path(scratch), say=say))
-        return
-    with replaced_folder(output, (*earlier_files(output), *REPORT_FILES)) as folder:
-        report = run_demo(folder, say=say)
-        written = write_report(report, folder, load_run(folder / "ridge.npz"), Library("sample"), sample_images())
-    print_report(report)
-    say_written(output / path.name for path in written)
+            report, written = run_demo(Path(scratch), say_step), []
+    else:
+        with replaced_folder(output, (*earlier_files(output), *FILES)) as folder:
+            report = run_demo(folder, say_step)
+            run = load_run(folder / "ridge.npz")
+            written = write_report(report, folder, run, Library("sample"), sample_images())
+    if verbose:
+        print_report(report)
+        say_written(output / path.name for path in written if output is not None)
+    _summarize(report, None if output is None else output / HTML)
+
+
+def _summarize(report: Report, page: Path | None) -> None:
+    """Print what was done, the main numbers, and what to do next."""
+    from cxc_eccv.comparison.labels import name_data
+    from cxc_eccv.report.wording import direction_name
+    from cxc_eccv.types import CROSS_MODAL
+
+    say(f"Toy data, {name_data(report)}")
+    say("Built a dataset of drawings, captions and labels, trained a ridge regression on it, and scored the model.")
+    for name, key in SHOWN.items():
+        values = (f"{100 * report.scores[key.format(way)]:.1f}% {direction_name(way)}" for way in CROSS_MODAL)
+        say(f"{name}: {', '.join(values)}")
+    say(
+        "To keep the dataset and a page of results: cxc-eccv demo --output demo"
+        if page is None
+        else f"Open {page} in a browser"
+    )

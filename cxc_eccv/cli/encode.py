@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, add_encoding_options, split_name
-from cxc_eccv.cli.extras import load_given_model
+from cxc_eccv.cli.choices import BatchSize, Device, Dtype, SkipBadImages, open_library, split_name
+from cxc_eccv.cli.extras import check_model, load_named_model
 from cxc_eccv.errors import InvalidOption, TowerMissing, UnknownName
 from cxc_eccv.terminal import say
-from cxc_eccv.writing import refuse_unwritable
+from cxc_eccv.writing import check_output
 
 if TYPE_CHECKING:
+    from pyarrow import Table
+
     from cxc_eccv.encoding import LoadedModel
+    from cxc_eccv.runs import EmbeddingsRun, ScoresRun
     from cxc_eccv.sources.library import Library
 
+SUFFIXES = (".npz", ".safetensors", ".parquet")
 
-@add_encoding_options(after="beside")
+
 def encode(
-    context: typer.Context,
     model: Annotated[
         str,
         typer.Option(help="Hugging Face id, folder of a saved model, or open_clip:NAME/TAG, open_clip:NAME=FILE."),
@@ -30,47 +33,62 @@ def encode(
         Path, typer.Option(help="Embeddings (.npz, .safetensors), scores (.npz), or re-ranked lists (.parquet).")
     ],
     images: Annotated[
-        Path | None, typer.Option(help="Folder with the image files, at any depth; text models need none.")
+        Path | None, typer.Option(help="Folder with the images, at any depth; text models need none.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="What the model is called in reports. Default: its id, or its folder's name.")
+        str | None, typer.Option(help="Name of the model in reports. Default: its id, or its folder's name.")
     ] = None,
     split: Annotated[str, typer.Option(help="train, restval, val or test.")] = "test",
     only: Annotated[str | None, typer.Option(help="Encode one side of a dual encoder: images or captions.")] = None,
     captions: Annotated[
         Path | None,
-        typer.Option(help="Captions in place of the split's: .csv, .jsonl or .parquet with caption_id and text."),
+        typer.Option(help="File (.csv, .jsonl, .parquet) with caption_id and text, instead of the split's captions."),
     ] = None,
     config: Annotated[
         str | None,
-        typer.Option(help="In place of a split, the sentences of a dataset config: adversarial, rococo, sugarcrepe."),
+        typer.Option(help="Encode the sentences of a dataset config: adversarial, rococo or sugarcrepe."),
     ] = None,
     built: Annotated[
-        Path | None, typer.Option(help="Folder of cxc-eccv build, to take the rows of --config from it.")
-    ] = None,
-    tagger: Annotated[
-        str | None, typer.Option(help="spaCy pipeline for --config adversarial. Default: en_core_web_sm.")
+        Path | None, typer.Option(help="Folder of cxc-eccv build to read the rows of --config from.")
     ] = None,
     beside: Annotated[
         Path | None,
-        typer.Option(help="Embeddings by the same model, to write those of --config beside them into one file."),
+        typer.Option(help="Embeddings by the same model; the output holds them and those of --config."),
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Commit, tag or branch of a Hugging Face id. Default: the newest.")
+    ] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run the Python code that comes with the model.")
+    ] = False,
+    caption_prompt: Annotated[
+        str | None,
+        typer.Option(help="Text around every caption, which replaces {}; or a saved sentence-transformers prompt."),
+    ] = None,
+    image_prompt: Annotated[
+        str | None, typer.Option(help="Text beside every image, for sentence-transformers models that read one.")
+    ] = None,
+    pooling: Annotated[str, typer.Option(help="Vector of a plain text model: mean or cls.")] = "mean",
+    central_crop: Annotated[
+        float | None, typer.Option(help="Share of an image's area to keep, at its centre (0.875 in the CxC paper).")
     ] = None,
     score: Annotated[
-        str, typer.Option(help="Of a cross-encoder: itm; of BLIP and BLIP-2 also itc, or itm+itc as their authors.")
+        str, typer.Option(help="Score of a cross-encoder: itm; of BLIP and BLIP-2 also itc or itm+itc.")
     ] = "itm",
     rerank: Annotated[
-        Path | None, typer.Option(help="Embeddings or scores, whose top items a cross-encoder ranks anew.")
+        Path | None, typer.Option(help="Embeddings or scores whose top items a cross-encoder ranks again.")
     ] = None,
-    top_k: Annotated[int, typer.Option(help="Items per query to rank anew.")] = 20,
+    top_k: Annotated[int, typer.Option(help="Items per query to rank again.")] = 20,
     max_pairs: Annotated[int, typer.Option(help="Most pairs that a cross-encoder scores.")] = 10_000_000,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
-    **_encoding: Any,  # noqa: ANN401 - of many types
+    batch_size: BatchSize = 64,
+    device: Device = None,
+    dtype: Dtype = None,
+    skip_bad_images: SkipBadImages = False,
 ) -> None:
-    """Encode a split's images and captions; a model that scores pairs gives scores, or ranks the top items anew.
+    """Encode a split's images and captions with a model. A cross-encoder scores pairs, or ranks the top items again.
 
-    Or encode the sentences of a dataset config, such as altered captions, for a file of their own or beside a split's.
-    Killed, the same command goes on where it was. Under torchrun the processes share the work.
+    --config encodes the sentences of a dataset config, such as altered captions, instead. An interrupted command
+    continues where it stopped when you run it again. Under torchrun the processes share the work.
 
     Examples:
       cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014
@@ -90,29 +108,71 @@ def encode(
       torchrun --nproc-per-node 4 --no-python cxc-eccv encode
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
-    from cxc_eccv.sources.library import Library
+    from cxc_eccv.from_model import find_sentences
+    from cxc_eccv.sources.edition import describe_data
 
-    refuse_unwritable(output, file=True)
+    check_output(output, SUFFIXES)
     for option, value in {"only": only, "captions": captions, "rerank": rerank}.items():
         if config is not None and value is not None:
-            raise InvalidOption(f"--{option} is for a split's own items; leave it out, or --config")
-    for option, value in {"built": built, "beside": beside, "tagger": tagger}.items():
+            raise InvalidOption(f"--{option} is for the items of a split; leave it out, or --config")
+    for option, value in {"built": built, "beside": beside}.items():
         if config is None and value is not None:
-            raise InvalidOption(f"--{option} is for --config; name the config")
-    loaded, options = load_given_model(model, context.params)
-    _refuse_of_other_models(loaded, options["central_crop"], score, rerank)
-    library, split = Library(data_dir, allow_modified=allow_modified), split_name(split)
+            raise InvalidOption(f"--{option} needs --config; name the config")
+    _check_values(only, score, top_k, max_pairs)
+    library, split = open_library(), split_name(split)
+    check_model(model, images, pooling=pooling, batch_size=batch_size, dtype=dtype, central_crop=central_crop)
+    own_captions, first, further = _read_files(captions, rerank, beside)
     if config is not None:
-        options |= {"built": built, "tagger": tagger, "images": images}
-        wrote = _encode_config(loaded, config, library, split, beside, output, options)
+        find_sentences(config, split, built)
+    loaded = load_named_model(
+        model,
+        name=name,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        caption_prompt=caption_prompt,
+        image_prompt=image_prompt,
+        device=device,
+        dtype=dtype,
+    )
+    _refuse_of_other_models(loaded, central_crop, score, rerank)
+    options: dict[str, Any] = {"batch_size": batch_size, "skip_bad_images": skip_bad_images}
+    if config is not None:
+        options |= {"pooling": pooling, "central_crop": central_crop, "built": built, "images": images}
+        wrote = _encode_config(loaded, config, library, split, further, output, options)
     else:
-        items = _find_items(loaded, only, images, captions, library, split) | {"output": output}
+        items = _find_items(loaded, only, images, own_captions, library, split) | {"output": output}
         if loaded.is_cross_encoder:
-            items |= {name: options[name] for name in ("batch_size", "skip_bad_images")}
-            wrote = _score(loaded, rerank, top_k, items | {"max_pairs": max_pairs, "score": score})
+            wrote = _score(loaded, first, top_k, options | items | {"max_pairs": max_pairs, "score": score})
         else:
-            wrote = _encode_items(loaded, options | items)
-    say_once(f"wrote {output}: {wrote}")
+            wrote = _encode_items(loaded, options | items | {"pooling": pooling, "central_crop": central_crop})
+    data = describe_data({"data": {"edition": library.edition}, "split": split})
+    say_once(f"wrote {output}: {wrote}, {data}")
+
+
+def _check_values(only: str | None, score: str, top_k: int, max_pairs: int) -> None:
+    from cxc_eccv.types import check_whole
+    from cxc_eccv.types.encoding_options import SCORES
+
+    if only not in (None, "images", "captions"):
+        raise UnknownName("side", only, ["images", "captions"])
+    if score not in SCORES:
+        raise UnknownName("score", score, SCORES)
+    check_whole("top_k", top_k)
+    check_whole("max_pairs", max_pairs)
+
+
+def _read_files(
+    captions: Path | None, rerank: Path | None, beside: Path | None
+) -> tuple[Table | None, EmbeddingsRun | ScoresRun | None, EmbeddingsRun | None]:
+    """The contents of a command's files, which are read before a model is loaded: a wrong file costs no time."""
+    from cxc_eccv.cli.user_tables import read_captions
+    from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
+
+    first = None if rerank is None else load_run(rerank)
+    if isinstance(first, RankingsRun):
+        raise InvalidOption(f"--rerank {rerank}: holds rankings; give the embeddings or scores that they were made of")
+    own_captions = None if captions is None else read_captions(captions)
+    return own_captions, first, None if beside is None else load_embeddings(beside)
 
 
 def _refuse_of_other_models(loaded: LoadedModel, central_crop: object, score: str, rerank: Path | None) -> None:
@@ -129,34 +189,32 @@ def _encode_config(
     config: str,
     library: Library,
     split: str,
-    beside: Path | None,
+    beside: EmbeddingsRun | None,
     output: Path,
     how: dict[str, Any],
 ) -> str:
     from cxc_eccv.from_model import encode_sentences, put_beside
-    from cxc_eccv.runs import load_embeddings, save_embeddings
+    from cxc_eccv.runs import save_embeddings
 
-    first = None if beside is None else load_embeddings(beside)
     run = encode_sentences(loaded, config, library, split, **how)
     if os.environ.get("RANK", "0") == "0":
-        save_embeddings(output, run if first is None else put_beside(first, run))
+        save_embeddings(output, run if beside is None else put_beside(beside, run))
     sizes = [f"{len(ids)} {name}" for name, ids in run.further.items() if name.endswith("ids")]
     sizes += [] if run.images is None else [f"{len(run.images.ids)} images"]
     return ", ".join(sizes)
 
 
 def _find_items(
-    loaded: LoadedModel, only: str | None, images: Path | None, captions: Path | None, library: Library, split: str
+    loaded: LoadedModel, only: str | None, images: Path | None, captions: Table | None, library: Library, split: str
 ) -> dict[str, Any]:
-    """The images and the captions to encode: the split's, or the captions of a file in place of its own."""
-    from cxc_eccv.cli.user_tables import read_captions
+    """The images and captions to encode: those of the split, or the user's captions instead of the split's."""
     from cxc_eccv.from_model import split_items
 
     sides = _choose_sides(loaded, only, images)
     if "captions" not in sides or captions is None:
         return split_items(sides, library, split, images)
     of_split = tuple(side for side in sides if side != "captions")
-    return split_items(of_split, library, split, images) | {"captions": read_captions(captions)}
+    return split_items(of_split, library, split, images) | {"captions": captions}
 
 
 def _encode_items(loaded: LoadedModel, options: dict[str, Any]) -> str:
@@ -167,40 +225,33 @@ def _encode_items(loaded: LoadedModel, options: dict[str, Any]) -> str:
     return " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
 
 
-def _score(loaded: LoadedModel, rerank: Path | None, top_k: int, options: dict[str, Any]) -> str:
-    from cxc_eccv.encoding import rerank as rank_anew
-    from cxc_eccv.encoding import score_pairs
-    from cxc_eccv.runs import RankingsRun, load_run
+def _score(loaded: LoadedModel, first: EmbeddingsRun | ScoresRun | None, top_k: int, options: dict[str, Any]) -> str:
+    from cxc_eccv.encoding import rerank, score_pairs
 
-    if rerank is None:
+    if first is None:
         run = score_pairs(loaded, **options)
         return f"{len(run.image_ids)} images x {len(run.caption_ids)} captions"
-    first = load_run(rerank)
-    if isinstance(first, RankingsRun):
-        raise InvalidOption(f"--rerank {rerank}: holds rankings; give the embeddings or scores that they were made of")
-    rank_anew(loaded, first, top_k=top_k, **options)
-    return f"the top {top_k} of {rerank.name}, ranked anew"
+    rerank(loaded, first, top_k=top_k, **options)
+    return f"the top {top_k} of {first.path.name if first.path else 'the first ranking'}, ranked again"
 
 
 def _choose_sides(loaded: LoadedModel, only: str | None, images: Path | None) -> tuple[str, ...]:
     sides = ("images", "captions") if loaded.is_cross_encoder else loaded.sides
     if only is not None:
-        if only not in ("images", "captions"):
-            raise UnknownName("side", only, ["images", "captions"])
         if loaded.is_cross_encoder:
             raise InvalidOption(f"--only {only}: {loaded.name} scores pairs and needs both sides; leave it out")
         if only not in sides:
-            raise TowerMissing(f"--only {only}: {loaded.name} encodes {' and '.join(sides)} alone")
+            raise TowerMissing(f"--only {only}: {loaded.name} encodes only {' and '.join(sides)}")
         sides = (only,)
     if "images" in sides and images is None:
         advice = "" if "captions" not in sides or loaded.is_cross_encoder else ", or encode its texts: --only captions"
         raise InvalidOption(f"{loaded.name} looks at images: give their folder with --images{advice}")
     if "images" not in sides and images is not None:
-        raise TowerMissing(f"--images: {loaded.name} encodes captions alone; leave the images out")
+        raise TowerMissing(f"--images: {loaded.name} encodes only captions; leave the images out")
     return sides
 
 
 def say_once(text: str) -> None:
-    """On the first process alone."""
+    """Print a message, only on the first process."""
     if os.environ.get("RANK", "0") == "0":
         say(text)

@@ -1,129 +1,145 @@
-"""``cxc-eccv evaluate``: a model, or its embeddings, scores or rankings, to a report."""
+"""``cxc-eccv evaluate``: models, or their embeddings, scores or rankings, to reports."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cxc_eccv.cli.choices import (
-    AllowModified,
-    DataDir,
+    Confidence,
     Labels,
+    Seed,
+    Similarity,
     SkipBadImages,
-    add_encoding_options,
     names,
+    open_library,
     split_name,
 )
-from cxc_eccv.cli.extras import ENCODING, LOADING, load_given_model
+from cxc_eccv.cli.compare import compare
+from cxc_eccv.cli.extras import check_model, load_named_model
 from cxc_eccv.cli.output import check_output, deliver, say_kept
+from cxc_eccv.cli.run_file import read_run, warn_of_other_versions, write_run
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
-    from cxc_eccv.runs import EmbeddingsRun, Run
+    from cxc_eccv.runs import EmbeddingsRun
 
 
-@add_encoding_options(after="skip_bad_images", without=("device", "skip_bad_images"))
 def evaluate(
     context: typer.Context,
     files: Annotated[
         list[Path] | None, typer.Argument(help="Embeddings or scores: one file. Rankings: one, or one per direction.")
     ] = None,
     model: Annotated[
-        str | None,
-        typer.Option(help="In place of files, a model to encode first: its id or folder, or open_clip:NAME/TAG."),
+        list[str] | None,
+        typer.Option(
+            help="Model to encode first, instead of files: its id or folder, or open_clip:NAME/TAG. Repeat to "
+            "evaluate several models and compare them."
+        ),
     ] = None,
     images: Annotated[
         Path | None,
+        typer.Option(help="Folder with the images, at any depth: for models of images, and for thumbnails."),
+    ] = None,
+    config: Annotated[
+        Path | None,
         typer.Option(
-            help="Folder with the image files, at any depth: for models that look at them, and for thumbnails."
+            help="YAML file with options of this command, as the run.yaml beside a report. Options on the command line "
+            "override it.",
+            is_eager=True,
+            callback=read_run,
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(help="A first try on the first so many images, by id, and their captions alone.")
-    ] = None,
-    tasks: Annotated[list[str] | None, typer.Option(help="Tasks, comma-separated or repeated. Default: all.")] = None,
-    metrics: Annotated[list[str] | None, typer.Option(help="Metrics, likewise. Default: each task's own.")] = None,
-    split: Annotated[str, typer.Option(help="val or test.")] = "test",
-    output: Annotated[
-        Path | None, typer.Option(help="Folder for report.json, its tables, report.md and report.html.")
+        int | None, typer.Option(help="Score only this many images, the first by id, and their captions: a first try.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="What the model is called. Default: what the file says, else the file's name.")
+        list[str] | None,
+        typer.Option(
+            help="Name of the model; with several, one for each. Default: the one in the file, else the file's name."
+        ),
     ] = None,
     direction: Annotated[
-        str | None, typer.Option(help="Of a rankings file that does not say it: i2t, t2i, t2t or i2i.")
-    ] = None,
-    allow_missing: Annotated[
-        bool,
+        list[str] | None,
         typer.Option(
-            "--allow-missing", help="Score what a file has of the split, where it lacks items; the report says so."
+            help="Direction of a rankings file that does not state it: i2t, t2i, t2t or i2i. Repeat for several files."
         ),
-    ] = False,
+    ] = None,
+    similarity: Similarity = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="Torch device, such as cuda. Default: a GPU if there is one to encode, the processor to score."
+        ),
+    ] = None,
+    skip_bad_images: SkipBadImages = False,
+    split: Annotated[str, typer.Option(help="val or test.")] = "test",
     labels: Labels = None,
     sources: Annotated[
         list[str] | None,
         typer.Option(
-            help="Sources of labels that say together what is positive in every task, comma-separated or repeated: "
-            "coco, cxc, eccv, entailment and names of --labels. Default: each task's own."
+            help="Sources of labels that define the positives of every task, comma-separated or repeated: coco, cxc, "
+            "eccv, entailment and names of --labels. Default: each task's own."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
-    intervals: Annotated[
-        str, typer.Option(help="bootstrap over images; binomial or binomial_images (Wilson's, for recall); or none.")
-    ] = "bootstrap",
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Score a file that lacks items of the split. The report says so.")
+    ] = False,
+    tasks: Annotated[list[str] | None, typer.Option(help="Tasks, comma-separated or repeated. Default: all.")] = None,
+    metrics: Annotated[
+        list[str] | None, typer.Option(help="Metrics, comma-separated or repeated. Default: each task's own.")
+    ] = None,
     unjudged: Annotated[
         str,
         typer.Option(
-            help="Pairs without an entailment label: not_entailed, leave_out, a file (.parquet, .csv, .jsonl) of "
-            "predicted labels with image_id, caption_id, label, or the id or folder of a classifier of entailment."
+            help="Label of pairs without an entailment label: not_entailed, leave_out, a file (.parquet, .csv, .jsonl) "
+            "with image_id, caption_id, label, or the id or folder of a classifier of entailment."
         ),
     ] = "not_entailed",
     bounds: Annotated[
         bool,
         typer.Option(
-            "--bounds", help="Show how low and how high every number could be, were all retrieved pairs judged."
+            "--bounds",
+            help="Show the lowest and the highest value that each number has under any labels of the pairs "
+            "without a label.",
         ),
     ] = False,
     bounds_depth: Annotated[
-        int | None, typer.Option(help="Items of a query that count as retrieved, where a metric has no K. Default: 50.")
+        int | None, typer.Option(help="Retrieved items per query for bounds of metrics without K. Default: 50.")
     ] = None,
     probabilities: Annotated[
         Path | None,
         typer.Option(
-            help="For an expected value between the bounds, a file (.parquet, .csv, .jsonl) with image_id, caption_id "
-            "and probability, that the image entails the caption."
+            help="File (.parquet, .csv, .jsonl) with image_id, caption_id and probability of entailment, for an "
+            "expected value between the bounds."
         ),
     ] = None,
-    similarity: Annotated[
-        str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
+    intervals: Annotated[
+        str, typer.Option(help="bootstrap over images; binomial or binomial_images (Wilson's, for recall); or none.")
+    ] = "bootstrap",
+    confidence: Confidence = 0.95,
+    seed: Seed = 0,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for report.json, its tables, report.md, report.html and run.yaml.")
     ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            help="Torch device to score embeddings on, e.g. cuda. Default: the processor; for a model to run on, a GPU "
-            "where there is one."
-        ),
-    ] = None,
-    embeddings: Annotated[
-        Path | None,
-        typer.Option(help="File (.npz, .safetensors) to keep its embeddings in. Default: one in the cache."),
-    ] = None,
-    skip_bad_images: SkipBadImages = False,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
-    **_encoding: Any,  # noqa: ANN401 - of many types
 ) -> None:
-    """Score a model of the split's images and captions, or its embeddings, scores or rankings of them.
+    """Score a model, or its embeddings, scores or rankings of the split's images and captions.
 
-    A model is encoded first, as by encode: killed, the same command goes on where it was, and its embeddings are kept,
-    so that the next command with this model scores at once. Options from --embeddings to --central-crop are for it.
+    A model is encoded first. An interrupted command continues where it stopped when you run it again, and the next
+    command with this model reuses its embeddings. For prompts, revisions, pooling, types of weights or crops, run
+    cxc-eccv encode first.
+
+    Several models are evaluated one after the other, each in a folder of --output, and compared at the end. Models that
+    have a report by the same options are skipped.
 
     Embeddings (.npz, .safetensors) hold image_ids, image_embeddings, caption_ids, caption_embeddings; a text-only or
-    image-only model has just its pair. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are .json, .parquet
-    or .trec. What a file cannot give is listed with the reason.
+    image-only model has one of the two pairs. Scores (.npz) hold image_ids, caption_ids, scores. Rankings are .json,
+    .parquet or .trec. The report lists what a file cannot give, with the reason.
 
     Examples:
       cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014
@@ -131,6 +147,9 @@ def evaluate(
       cxc-eccv evaluate --model openai/clip-vit-base-patch32 --images val2014
       --limit 200
       cxc-eccv evaluate --model sentence-transformers/all-MiniLM-L6-v2
+      cxc-eccv evaluate --model openai/clip-vit-base-patch32
+      --model google/siglip-base-patch16-224 --images val2014 --output reports
+      cxc-eccv evaluate --config report/run.yaml
       cxc-eccv evaluate clip.npz --output report
       cxc-eccv evaluate clip.npz --output report --images val2014
       cxc-eccv evaluate clip.npz --output report --name "CLIP B/32"
@@ -142,23 +161,29 @@ def evaluate(
       cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-classifier
     """
     from cxc_eccv.cli.user_tables import policy, read_probabilities
+    from cxc_eccv.evaluation import check_request
     from cxc_eccv.evaluation import evaluate as evaluate_run
-    from cxc_eccv.report.folder import FILES
+    from cxc_eccv.report.folder import FILES, RUN
     from cxc_eccv.runs import load_run
-    from cxc_eccv.sources.library import Library
+    from cxc_eccv.sources.download import image_folder
 
     _check_source(context, files, model)
-    check_output(output, FILES)
+    models = _choose_folders(model or [], name, output)
+    check_output(output, (*FILES, RUN) if len(models) < 2 else ())
+    if model and images is not None:
+        image_folder(images)
     judge = policy(unjudged, images, device)
-    looks = model is not None or getattr(judge, "images", None) is not None
+    looks = bool(model) or getattr(judge, "images", None) is not None
     check_output(output, images=None if looks else images)
-    library = Library(data_dir, allow_modified=allow_modified, labels=labels or ())
+    library = open_library(labels=labels or ())
+    warn_of_other_versions(context, library)
     options: dict[str, Any] = {
         "tasks": names(tasks) or "all",
         "metrics": names(metrics),
         "split": split_name(split),
         "data_dir": library,
         "seed": seed,
+        "confidence": confidence,
         "intervals": intervals,
         "unjudged": judge,
         "bounds": bounds,
@@ -166,44 +191,92 @@ def evaluate(
         "probabilities": None if probabilities is None else read_probabilities(probabilities),
         "similarity": similarity,
         "device": device,
-        "name": name,
         "limit": limit,
         "sources": names(sources),
     }
-    run: Run
-    if model is not None:
-        run = _encode(model, context.params, options)
-        if os.environ.get("RANK", "0") != "0":
-            return  # of torchrun's processes, which shared the work, the first one scores
-    else:
+    scoring: dict[str, Any] = {"per_query": output is not None, "allow_missing": allow_missing}
+    pages = images if output is not None else None
+    if not model:
         run = load_run(*(files or ()), direction=direction)
-    report = evaluate_run(run, **options, per_query=output is not None, allow_missing=allow_missing)
-    deliver(report, output, run, library, images if output is not None else None)
+        report = evaluate_run(run, **options, **scoring, name=name[0] if name else None)
+        deliver(report, output, run, library, pages, write_run(context, library))
+        return
+    check_request(("images", "captions"), **options)  # what no model can change is refused before one is loaded
+    for folder, (own, title) in models.items():
+        place = output if output is None or len(models) == 1 else output / folder
+        text = write_run(context, library, model=[own], name=None if title is None else [title])
+        if len(models) > 1 and place is not None and _is_finished(place, text):
+            say(f"{place} holds the report of {own} with these options: skipping it")
+            continue
+        options["name"] = title
+        encoded = _encode(own, context.params, options)
+        if (
+            os.environ.get("RANK", "0") == "0"
+        ):  # of torchrun's processes, which share the encoding, the first one scores
+            report = evaluate_run(encoded, **options, **scoring)
+            deliver(report, place, encoded, library, pages, text)
+    if output is not None and len(models) > 1 and os.environ.get("RANK", "0") == "0":
+        compare([output / folder for folder in models], output=output)
 
 
-def _check_source(context: typer.Context, files: list[Path] | None, model: str | None) -> None:
-    """Files or a model, and no option of the one with the other."""
-    if files and model is not None:
-        raise InvalidOption(f"--model encodes {model}, and {files[0]} is encoded already: give one of the two")
-    if not files and model is None:
+def _check_source(context: typer.Context, files: list[Path] | None, model: list[str] | None) -> None:
+    """Files or models, and no option of the one with the other."""
+    if files and model:
+        raise InvalidOption(f"--model encodes {model[0]}, and {files[0]} is encoded already: give one of the two")
+    if not files and not model:
         raise InvalidOption(
             "nothing to evaluate: name a file of embeddings, scores or rankings, or a model with --model ID_OR_FOLDER"
         )
-    others, wanted = (("embeddings", *LOADING[:-2], *ENCODING), "--model") if files else (("direction",), "files")
+    others, wanted = (("skip_bad_images",), "--model") if files else (("direction",), "files")
     given = [name for name in others if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
     if given:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise InvalidOption(f"{options}: for {wanted} alone; leave it out")
+        raise InvalidOption(f"{options}: only for {wanted}; leave it out")
+
+
+def _choose_folders(
+    models: list[str], titles: list[str] | None, output: Path | None
+) -> dict[str, tuple[str, str | None]]:
+    """The name of a folder for each model, to the model and the name given to it."""
+    from cxc_eccv.runs.checks import check_name
+
+    wanted = max(len(models), 1)
+    if titles and len(titles) != wanted:
+        raise InvalidOption(f"--name: {len(titles)} names for {wanted} model{'s'[: wanted - 1]}; give one for each")
+    for title in titles or ():
+        check_name("evaluate", title, InvalidOption)
+    if len(models) > 1 and output is None:
+        raise InvalidOption("several models: name a folder for their reports with --output")
+    given = [(model, titles[place] if titles else None) for place, model in enumerate(models)]
+    folders = {_folder_name(title or model): (model, title) for model, title in given}
+    if len(folders) < len(models):
+        raise InvalidOption("two models have the same name; give each of them another one with --name")
+    return folders
+
+
+def _folder_name(model: str) -> str:
+    """A name for a folder, of a model's id, folder or name."""
+    path = Path(model)
+    return re.sub(r"[^\w.-]+", "-", path.resolve().name if path.is_dir() else model).strip(".-").lower() or "model"
+
+
+def _is_finished(folder: Path, run_file: str) -> bool:
+    """Whether a folder holds a report that these options made."""
+    from cxc_eccv.evaluation.report_files import REPORT
+    from cxc_eccv.report.folder import RUN
+
+    path = folder / RUN
+    return (folder / REPORT).is_file() and path.is_file() and path.read_text(encoding="utf-8") == run_file
 
 
 def _encode(model: str, given: dict[str, Any], scoring: dict[str, Any]) -> EmbeddingsRun:
-    """What the model makes of the split's images and captions, now or before; says where that is kept."""
+    """The model's embeddings of the split's images and captions, made now or before; says where they are kept."""
+    from cxc_eccv.evaluation import check_request
     from cxc_eccv.from_model import encode_split
-    from cxc_eccv.sources.download import image_folder
 
-    if given["images"] is not None:
-        image_folder(given["images"])
-    loaded, options = load_given_model(model, given)
-    run, was_there = encode_split(loaded, given["images"], scoring, file=given["embeddings"], **options)
+    check_model(model, given["images"])
+    check_request(("captions",) if given["images"] is None else ("images", "captions"), **scoring)
+    loaded = load_named_model(model, device=given["device"], name=scoring["name"])
+    run, was_there = encode_split(loaded, given["images"], scoring, skip_bad_images=given["skip_bad_images"])
     say_kept(run, was_there)
     return run

@@ -1,49 +1,204 @@
-"""``cxc-eccv list``: what there is, and where it stands on this machine."""
+"""``cxc-eccv list``: tasks, metrics, configs and sources, one line each, or everything about one of them."""
 
 from __future__ import annotations
 
-from cxc_eccv.cli.choices import DataDir
-from cxc_eccv.terminal import Sheet, print_shown
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import partial
+from textwrap import shorten, wrap
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from rich.console import Console
+
+from cxc_eccv.cli.choices import DATA
+from cxc_eccv.errors import UnknownName
+from cxc_eccv.terminal import say
+
+SECTION = re.compile(r"^\s*(?:Args|Returns|Raises|References|Examples?|See Also):", re.MULTILINE)
+
+WIDTH = 80
+"""Columns of a line about an item, which a terminal of this width does not wrap."""
 
 
-def list_all(data_dir: DataDir = None) -> None:
-    """List sources, configs, tasks and metrics with their state on this machine.
+def list_all(
+    name: Annotated[
+        str | None, typer.Argument(help="tasks, metrics, configs or sources; or the name of one of them.")
+    ] = None,
+) -> None:
+    """List tasks, metrics, dataset configs and sources, or show everything about one of them.
 
-    Sources are `in mirror`, `present` (in the cache), `to download`, or `user-provided`.
+    A source is a raw file. It is `in mirror` (in --data-dir), `present` (in the cache), `to download`, `user-provided`,
+    or `not in edition`.
 
     Examples:
       cxc-eccv list
-      cxc-eccv list --data-dir sample
+      cxc-eccv list tasks
+      cxc-eccv list eccv_caption
+      cxc-eccv list --data-dir sample sources
     """
+    from cxc_eccv.sources.download import catalog_of
+
+    edition = catalog_of(DATA.get().data_dir).edition
+    titles = {
+        "tasks": "Tasks (evaluate --tasks)",
+        "metrics": "Metrics (evaluate --metrics; those of failures: explain)",
+        "configs": "Dataset configs (build --configs, load_dataset)",
+        "sources": f"Sources (raw files of the {edition} data)",
+    }
+    if name is None or name in titles:
+        for group in titles if name is None else [name]:
+            _print_lines(titles[group], ITEMS[group]())
+        say("cxc-eccv list NAME shows everything about one of them.")
+        return
+    every = {group: items() for group, items in ITEMS.items()}
+    names = dict.fromkeys(item for items in every.values() for item in items)
+    if name not in names:
+        raise UnknownName("name", name, [*get_close_matches(name, names, n=3), *titles])
+    for group, items in every.items():
+        if name in items:
+            _print_facts(f"{group.removesuffix('s')} {name}", items[name].describe())
+
+
+class Item(NamedTuple):
+    """What stands in the line of an item, and how to get all that is known of it."""
+
+    summary: str
+    describe: Callable[[], Mapping[str, Any]]
+    state: str = ""
+
+
+def _tasks() -> dict[str, Item]:
+    from cxc_eccv.registry import tasks
+
+    return {
+        name: Item(f"{task.title}: {', '.join(task.parts)}", partial(_of_task, task)) for name, task in tasks().items()
+    }
+
+
+def _of_task(task: Any) -> dict[str, Any]:  # noqa: ANN401 - a Task, imported late
+    return {
+        "title": task.title,
+        "description": task.description,
+        "parts": task.parts,
+        "splits": task.splits,
+        "metrics": (*task.metrics, *task.whole),
+        "main metric": task.main_metric,
+        "images and captions": task.collection.name,
+        "dataset config": task.config,
+        "groups of sources": task.sources,
+        "license": task.licence,
+        "citation": task.citation,
+    }
+
+
+def _metrics() -> dict[str, Item]:
+    from cxc_eccv.registry import metrics
+
+    return {name: Item(spec.description, partial(_of_metric, spec)) for name, spec in metrics().items()}
+
+
+def _of_metric(spec: Any) -> dict[str, Any]:  # noqa: ANN401 - a Spec, imported late
+    from cxc_eccv.registry import tasks
+
+    low, high = spec.bounds
+    return {
+        "title": spec.long_title.format(**{name: name.upper() for name in spec.parameters}),
+        "description": SECTION.split(spec.description)[0],
+        "of failures": "cxc-eccv explain computes it" if spec.explains else "",
+        "parameters": [f"{name} = {', '.join(map(str, values))}" for name, values in spec.parameters.items()],
+        "values": f"{low:g} to {'any number' if high is None else f'{high:g}'}, shown as {spec.unit}",
+        "better": "higher" if spec.higher_is_better else "lower",
+        "tasks": [task.name for task in tasks().values() if spec.name in (*task.metrics, *task.whole)],
+        "citation": spec.citation,
+    }
+
+
+def _configs() -> dict[str, Item]:
     from cxc_eccv.builders.config import dataset_configs
-    from cxc_eccv.registry import metrics as metrics_by_name
-    from cxc_eccv.registry import tasks as tasks_by_name
+
+    return {name: Item(config.title, partial(_of_config, config)) for name, config in dataset_configs().items()}
+
+
+def _of_config(config: Any) -> dict[str, Any]:  # noqa: ANN401 - a DatasetConfig, imported late
+    return {
+        "title": config.title,
+        "description": config.description,
+        "labels": config.collection,
+        "splits": config.splits,
+        **{f"column {name}": meaning for name, meaning in config.fields.items()},
+        "groups of sources": config.sources,
+        "known defects": " ".join(config.defects),
+    }
+
+
+def _sources() -> dict[str, Item]:
     from cxc_eccv.sources.download import catalog_of, state
 
+    data_dir = DATA.get().data_dir
     catalog = catalog_of(data_dir)
-    sources = [[e.name, e.path, _size(e.size), state(e, data_dir)] for e in catalog.entries.values()]
-    configs = [[c.name, ", ".join(c.splits), c.title] for c in dataset_configs().values()]
-    tasks = [
-        [t.name, " ".join(t.parts), ", ".join(t.splits), _summary(t.description)] for t in tasks_by_name().values()
-    ]
-    metrics: dict[bool, list[list[str]]] = {False: [], True: []}
-    for spec in metrics_by_name().values():
-        metrics[spec.explains].append([spec.name, _summary(spec.description)])
-    for title, columns, rows, stacked in (
-        (f"Sources ({catalog.edition} edition)", ["source", "file", "size", "state"], sources, ((0, 1), (2, 3))),
-        ("Configs (build, load_dataset)", ["config", "splits", "what"], configs, ((0, 1), (2,))),
-        ("Tasks (evaluate --tasks)", ["task", "parts", "splits", "what"], tasks, ((0, 1, 2), (3,))),
-        ("Metrics (evaluate --metrics)", ["metric", "what"], metrics[False], ((0,), (1,))),
-        ("Metrics of failures (explain)", ["metric", "what"], metrics[True], ((0,), (1,))),
-    ):
-        print_shown(Sheet(columns, rows, frozenset(range(len(columns))), [stacked], title=title))
+
+    def describe(entry: Any) -> dict[str, Any]:  # noqa: ANN401 - an Entry, imported late
+        group = catalog.group(entry.group)
+        return {
+            "title": entry.title,
+            "file": entry.path,
+            "size": _show_size(entry.size),
+            "state": state(entry, data_dir),
+            "address": entry.url or "none: you provide this file",
+            "member of the archive": entry.member,
+            "sha256": entry.sha256 or "not published",
+            "derived from": entry.derived_from,
+            "license": entry.licence,
+            "group": f"{group.name}: {group.title}",
+            "home page": group.homepage,
+        }
+
+    return {
+        name: Item(entry.title, partial(describe, entry), state(entry, data_dir))
+        for name, entry in catalog.entries.items()
+    }
 
 
-def _summary(text: str) -> str:
-    return " ".join(text.split()).partition(". ")[0].rstrip(".") + "."
+ITEMS: dict[str, Callable[[], dict[str, Item]]] = {
+    "tasks": _tasks,
+    "metrics": _metrics,
+    "configs": _configs,
+    "sources": _sources,
+}
 
 
-def _size(size: int | None) -> str:
+def _width() -> int | None:
+    """Columns of the terminal; None where the output goes elsewhere, and lines are not wrapped."""
+    console = Console()
+    return console.width if console.is_terminal else None
+
+
+def _print_lines(title: str, items: Mapping[str, Item]) -> None:
+    """A line for each item, its summary cut off at the end of the line."""
+    say(title)
+    names, states = max(map(len, items)), max(len(item.state) for item in items.values())
+    for name, item in items.items():
+        first = "  ".join(["", name.ljust(names), *([item.state.ljust(states)] if states else []), ""])
+        room = min(WIDTH, _width() or WIDTH) - len(first)
+        say(f"{first}{shorten(item.summary, max(room, 10), placeholder=' ...')}".rstrip())
+    say("")
+
+
+def _print_facts(title: str, facts: Mapping[str, Any]) -> None:
+    """A title and, below it, every fact that is known, beside its name."""
+    say(title)
+    texts = {name: value if isinstance(value, str) else ", ".join(value or ()) for name, value in facts.items()}
+    shown = {name: " ".join(text.split()) for name, text in texts.items() if text}
+    indent = 4 + max(map(len, shown))
+    for name, text in shown.items():
+        lines = wrap(text, max((_width() or len(text) + indent) - indent, 20), break_on_hyphens=False)
+        say(f"  {name.ljust(indent - 4)}  " + f"\n{'':{indent}}".join(lines))
+    say("")
+
+
+def _show_size(size: int | None) -> str:
     if size is None:
         return "unknown"
     return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"

@@ -1,4 +1,4 @@
-"""Writing what a command was asked to keep."""
+"""The output of commands: their files, and messages about them."""
 
 from __future__ import annotations
 
@@ -24,23 +24,30 @@ COMMAND: ContextVar[str | None] = ContextVar("COMMAND", default=None)
 
 
 def check_output(output: Path | None, names: Collection[str] = (), *, images: Path | None = None) -> None:
-    """Refuse a folder or files in it that cannot be written, and images that no page could show, before any work."""
+    """Refuse, before any work, an output that cannot be written and images that no page could show."""
     if output is not None:
         refuse_unwritable(output, names)
     if images is not None and output is None:
-        raise InvalidOption("--images are thumbnails in report.html; name its folder with --output")
+        raise InvalidOption("--images adds thumbnails to report.html; name a folder for it with --output")
     if images is not None:
         from cxc_eccv.sources.download import image_folder
 
         image_folder(images)
 
 
-def deliver(report: Report, output: Path | None, run: Run | None, library: Library, images: Path | None = None) -> None:
-    """Write a report, then print it: a reader that has gone loses no file, and a full disk no number."""
+def deliver(
+    report: Report,
+    output: Path | None,
+    run: Run | None,
+    library: Library,
+    images: Path | None = None,
+    run_file: str | None = None,
+) -> None:
+    """Write a report and print it; a closed pipe costs no file, and a full disk costs no number."""
     from cxc_eccv.report.console import print_report
 
     try:
-        written = write_report(report, output, run, library, images)
+        written = write_report(report, output, run, library, images, run_file)
     finally:
         print_report(report)
     say_written(written)
@@ -53,18 +60,26 @@ def say_written(paths: Iterable[Path]) -> None:
 
 
 def say_kept(run: EmbeddingsRun, was_there: bool) -> None:
-    """Print where the embeddings of a model are kept, on standard error."""
+    """Print on standard error where the embeddings of a model are saved."""
     if run.path is None:
-        say("the embeddings are not kept: their place in the cache is taken, or cannot be written", err=True)
+        say("the embeddings are not saved: their place in the cache is taken or cannot be written", err=True)
     else:
-        did = "reusing the embeddings that are kept" if was_there else "kept the embeddings for the next time"
+        did = "reusing cached embeddings" if was_there else "saved the embeddings"
         say(f"{did}: {run.path}", err=True)
 
 
 def write_report(
-    report: Report, output: Path | None, run: Run | None, library: Library, images: Path | None = None
+    report: Report,
+    output: Path | None,
+    run: Run | None,
+    library: Library,
+    images: Path | None = None,
+    run_file: str | None = None,
 ) -> list[Path]:
-    """Write the files of a report and give their paths; none without ``output``, no retrieved items without a run."""
+    """Write the files of a report, if there is an ``output``; without a run they show no example queries.
+
+    ``run_file`` is the text of run.yaml.
+    """
     if output is None:
         return []
     from cxc_eccv.report.collect import collect_examples
@@ -75,14 +90,14 @@ def write_report(
         examples = collect_examples(run, report, library)
     if COMMAND.get() is not None:
         report = replace(report, provenance={**report.provenance, "command": COMMAND.get()})
-    return write_folder(output, report, examples, images)
+    return write_folder(output, report, examples, images, run_file)
 
 
 SECRETS = ("--hub-token", "--hub_token")
 
 
 def command_text(arguments: Sequence[str]) -> str:
-    """A command line to repeat, without secrets, the output, and the places of files."""
+    """The command line for others to repeat: without secrets, without the output, and without folders of files."""
     left_out = ("--output", *SECRETS)
     kept = [
         argument
@@ -93,11 +108,11 @@ def command_text(arguments: Sequence[str]) -> str:
 
 
 def show_command(arguments: Sequence[str]) -> str:
-    """A command line to copy; files and folders lose their place and keep their name."""
-    return shlex.join(["cxc-eccv", *map(_without_place, arguments)])
+    """The command line to copy; of paths only the last name is kept."""
+    return shlex.join(["cxc-eccv", *map(_strip_folder, arguments)])
 
 
-def _without_place(argument: str) -> str:
+def _strip_folder(argument: str) -> str:
     option, equals, value = argument.rpartition("=")
     is_path = os.sep in value and (Path(value).is_absolute() or Path(value).exists())
     return f"{option}{equals}{Path(value).name}" if is_path else argument

@@ -1,4 +1,4 @@
-"""``cxc-eccv push``: a built dataset, or a metric's Space, to the Hub."""
+"""``cxc-eccv push``: upload a built dataset, labels, or a metric's Space to the Hub."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from cxc_eccv.terminal import say
 def push(
     context: typer.Context,
     folder: Annotated[
-        Path, typer.Argument(help="Folder of `cxc-eccv build`, or with labels; for a Space a metric, as map_at_r.")
+        Path, typer.Argument(help="Folder of `cxc-eccv build` or of labels; for a Space, a metric such as map_at_r.")
     ],
     repo: Annotated[str, typer.Argument(help="Repository on the Hub: owner/name.")],
     repo_type: Annotated[str, typer.Option("--type", help="dataset or space.")] = "dataset",
     yes: Annotated[bool, typer.Option("--yes", help="Upload. Without it nothing is sent.")] = False,
     private: Annotated[bool | None, typer.Option(help="Visibility of a new repository. Default: the owner's.")] = None,
     framework: Annotated[
-        str, typer.Option(help="evaluation_framework of eval.yaml, a name from the Hub's list.")
+        str, typer.Option(help="evaluation_framework in eval.yaml, a name from the Hub's list.")
     ] = "cxc_eccv",
     all_tasks: Annotated[
-        bool, typer.Option("--all-tasks", help="Declare every metric in eval.yaml, not the main ones alone.")
+        bool, typer.Option("--all-tasks", help="Declare every metric in eval.yaml, not only the main ones.")
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds of silence after which the Hub is asked again.")] = 120.0,
+    timeout: Annotated[float, typer.Option(help="Seconds of silence after which a request is repeated.")] = 120.0,
 ) -> None:
     """Upload a folder with its card and, for a dataset, the leaderboard's eval.yaml.
 
-    Shows what is new, changed, removed and unchanged, and sends nothing without --yes. One commit holds everything;
-    what the Hub has is not sent again, so an upload that failed goes on when the command is repeated. What is written
-    by hand in the card on the Hub, outside the marked part, is kept; its examples load the dataset by its name.
+    The command lists new, changed, removed and unchanged files, and sends nothing without --yes. It uploads everything
+    in one commit. Run it again to resume an upload that failed: files on the Hub are not sent again. A push keeps the
+    text that people wrote in the card on the Hub, outside the marked part.
 
-    Of each task, eval.yaml declares the main metrics, those of ECCV Caption first. What is left to do by hand until the
-    Hub shows a leaderboard is listed after the upload.
+    eval.yaml declares the main metrics of each task, those of ECCV Caption first. After the upload, the command lists
+    what is left to do until the Hub shows a leaderboard.
 
-    Of a folder with labels, as of annotate merge, the label files and the card are sent, and nothing of what people
-    answered. `--labels owner/name` loads them.
+    From a folder of labels (annotate merge), it uploads the label files and the card, and no answers of people. Load
+    them with `--labels owner/name`.
 
-    The token is that of `hf auth login` or HF_TOKEN.
+    It uses the token of `hf auth login` or HF_TOKEN.
 
     Examples:
       cxc-eccv push cxc_eccv_data org/cxc_eccv
@@ -57,7 +57,7 @@ def push(
         folder = write_space(folder.name, Path(context.with_resource(tempfile.TemporaryDirectory())))
     access = Access(timeout=timeout)
     if not yes:
-        say(access.told)  # before the Hub is asked, which may be out of reach
+        say(access.token_line)  # first, because the Hub may not answer
     push = plan_push(folder, repo, repo_type, access=access, private=private, framework=framework, all_tasks=all_tasks)
     say(str(push))
     if not yes:

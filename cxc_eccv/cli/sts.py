@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names
-from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.choices import BatchSize, Device, Dtype, names, open_library
+from cxc_eccv.cli.extras import check_model, needs_train_extra, register_models
 from cxc_eccv.cli.output import check_output, say_written
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.shown import visible
+from cxc_eccv.shown import upper_first, visible
 from cxc_eccv.terminal import Sheet, print_shown, say
 from cxc_eccv.writing import replaced_folder
 
@@ -27,43 +27,43 @@ if TYPE_CHECKING:
 def sts(
     model: Annotated[str | None, typer.Option(help="Hub id or folder of a model with a text encoder.")] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="In place of a model: bow (TF-IDF) or word_vectors (their mean).")
+        str | None, typer.Option(help="Instead of a model: bow (TF-IDF) or word_vectors (their mean).")
     ] = None,
-    vectors: Annotated[Path | None, typer.Option(help="word_vectors: text file as GloVe's, a word per line.")] = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(help="Text file of word vectors, one word per line as in GloVe, for --baseline word_vectors."),
+    ] = None,
     tasks: Annotated[
         list[str] | None,
-        typer.Option(help="sts2012 to sts2016, stsb, sick; comma-separated or repeated. Default: all."),
+        typer.Option(help="Tasks: sts2012 to sts2016, stsb, sick; comma-separated or repeated. Default: all."),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Folder for sts.json and sts.md.")] = None,
-    pooling: Annotated[str, typer.Option(help="Of a plain transformers text model: mean or cls.")] = "mean",
-    batch_size: Annotated[int, typer.Option(help="Texts at once.")] = 64,
-    device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.")] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
+    batch_size: BatchSize = 64,
+    device: Device = None,
+    dtype: Dtype = None,
 ) -> None:
     """Correlate the similarities of a text encoder with human scores on SemEval STS, the STS Benchmark and SICK.
 
-    Any model that cxc-eccv encode takes texts with: a dual encoder, a text model, a sentence-transformers model, or a
-    trained baseline of this package; or a bag of words. Rows without a human score are left out and counted.
+    The model can be a dual encoder, a text model, a sentence-transformers model or a trained baseline of this package.
+    Rows without a human score are left out and counted.
 
     Examples:
       cxc-eccv sts --model sentence-transformers/all-MiniLM-L6-v2 --output sts
       cxc-eccv sts --baseline bow
       cxc-eccv sts --baseline word_vectors --vectors glove.840B.300d.txt
     """
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.sts.tasks import task_names
 
     check_output(output)
     wanted = task_names(names(tasks))  # an unknown task is refused before a model is loaded
     if (model is None) == (baseline is None) or (vectors is not None and baseline is None):
         raise InvalidOption("give either --model, or --baseline bow or word_vectors, the latter with --vectors")
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     if model is None:
         report = _evaluate_baseline(str(baseline), library, wanted, vectors)
     else:
-        options = {"pooling": pooling, "batch_size": batch_size, "device": device, "dtype": dtype}
+        check_model(model, batch_size=batch_size, dtype=dtype)
+        options = {"batch_size": batch_size, "device": device, "dtype": dtype}
         report = _evaluate_model(model, library, wanted, options)
     try:
         written = _write(report, output)
@@ -98,9 +98,11 @@ STACKED = (((0,), (1,), (2, 3), (4,), (5,)), ((0,), (1, 5), (2, 3), (4,)))
 
 
 def print_sts(report: StsReport, console: Console | None = None) -> None:
-    """Print what the model was fitted on, where it was, and one table per task; correlations times 100."""
+    """Print the edition of the data, what a baseline was fitted on, and a table per task; correlations times 100."""
+    from cxc_eccv.sources.edition import describe_data
     from cxc_eccv.sts.results import HEADER, modified_lines, table_rows, title
 
+    print_shown(Text(visible(upper_first(describe_data(report.provenance, ""))), style="bold"), console)
     if "fitted_on" in report.provenance:
         print_shown(Text(visible(f"Fitted on {report.provenance['fitted_on']}.")), console)
     for task, rows in report.tasks.items():

@@ -1,9 +1,9 @@
-"""What a user names on the command line: captions to encode, labels and probabilities of pairs, who judges others."""
+"""Tables and judges that the command line names: captions, labels and probabilities of pairs, classifiers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 
 class Form(NamedTuple):
-    """What the values of a column are: a cell of CSV by a pattern and what it is read as, then any value by a test."""
+    """The values of a column: the pattern of a CSV cell, how it is read, and a test of any value."""
 
     cell: re.Pattern[str]
     read: Callable[[str], int | float]
@@ -52,20 +52,35 @@ Forms = Mapping[str, Form]
 
 
 def policy(value: str, images: Path | None = None, device: str | None = None) -> Unjudged:
-    """What ``--unjudged`` says: a policy's name, the table in a file, or the judge that a folder or Hub id holds."""
+    """The value of ``--unjudged``: a policy, the table in a file, or a classifier by its folder or Hub id."""
     path = Path(value)
     if path.suffix in SUFFIXES:
         table = _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
         return _check_column(path, table, "label", LABELS)
     if value in UNJUDGED[:-1]:  # the last is said by naming the classifier, whose folder may be called so
         return value
-    if not (path.is_dir() or HUB_ID.fullmatch(value)):
-        others = f"a file of labels ({', '.join(SUFFIXES)})", "the folder or Hub id of a classifier of entailment"
-        raise UnknownName("policy for unjudged pairs", value, (*UNJUDGED[:-1], *others))
+    return _load_judge("policy for unjudged pairs", value, [*UNJUDGED[:-1], "a file of labels"], images, device)
+
+
+def probabilities_or_judge(value: str, images: Path | None = None) -> pa.Table | Unjudged:
+    """The probabilities of pairs in a file, or a classifier by its folder or Hub id."""
+    path = Path(value)
+    if path.suffix in SUFFIXES:
+        return read_probabilities(path)
+    return _load_judge("source of probabilities", value, ["a file of probabilities"], images)
+
+
+def _load_judge(
+    kind: str, value: str, others: Sequence[str], images: Path | None, device: str | None = None
+) -> Unjudged:
+    if not (Path(value).is_dir() or HUB_ID.fullmatch(value)):
+        *names, file = others
+        files = f"{file} ({', '.join(SUFFIXES)})"
+        raise UnknownName(kind, value, (*names, files, "the folder or Hub id of a classifier of entailment"))
     for module in study_modules("judges"):
         judge: Unjudged = module.load_judge(value, images, device)
         return judge
-    raise InvalidOption(f"--unjudged {value}: no study is installed that can judge pairs")
+    raise InvalidOption(f"{value}: no study is installed that can judge pairs")
 
 
 def read_captions(path: Path) -> pa.Table:
@@ -75,7 +90,7 @@ def read_captions(path: Path) -> pa.Table:
 
 
 def read_probabilities(path: Path) -> pa.Table:
-    """The probabilities of pairs in a file, with ``probability``, and the ids or whatever else names the pairs."""
+    """The probabilities of pairs in a file, with ``probability`` and the columns that name the pairs."""
     _refuse_other_suffixes(path, "probabilities", "a column probability")
     forms = {"image_id": NUMBER, "caption_id": NUMBER, "probability": PROBABILITY}
     table = _read_table(path, "probabilities", forms)
@@ -84,14 +99,14 @@ def read_probabilities(path: Path) -> pa.Table:
 
 
 def _check_column(path: Path, table: pa.Table, name: str, allowed: str) -> pa.Table:
-    """The table, once every number of a column is known to be one; what is no number is refused where it is used."""
+    """The table, after a check of the values of a numeric column."""
     if name in table.column_names and np.asarray(table[name]).dtype.kind in "biuf":
         check_values(table[name], f"{path}: column {name}", allowed)
     return table
 
 
 def read_summaries(path: Path) -> pa.Table:
-    """The summaries in a file, with image_id and summary, and query_position where it holds several of an image."""
+    """The summaries in a file, with image_id and summary, and query_position if an image has several."""
     _refuse_other_suffixes(path, "summaries", "image_id and summary")
     table = _read_table(path, "summaries", {"image_id": NUMBER, "query_position": NUMBER})
     _refuse_without(path, table, "image_id", "summary")
@@ -133,7 +148,7 @@ def _read_cells(path: Path, name: str, cells: list[str], form: Form) -> list[Any
 
 
 def _read_json_lines(path: Path, forms: Forms) -> pa.Table:
-    """Every line is an object; a column that a line lacks is null there."""
+    """Read one object per line; a column that a line lacks is null there."""
     lines = list(read_json_lines(path))
     columns = {}
     for name in dict.fromkeys(name for _, row in lines for name in row):

@@ -1,4 +1,4 @@
-"""Several reports together: paired tests between models, agreement between metrics, a place among published models."""
+"""Compare reports: paired tests between models, ranks among published models, agreement between metrics."""
 
 from cxc_eccv.comparison.differences import Comparison, ComparisonSettings, Difference
 from cxc_eccv.comparison.paired import compare

@@ -1,4 +1,4 @@
-"""What a comparison found: the difference of every metric, and the tables that show them."""
+"""The result of a comparison: the difference of every metric, and tables of them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ FEWEST_SAMPLES = 100
 METRICS = ("main", "all")
 LEAST_SHOWN = 0.001
 LONGEST_HEADING = 16
-"""Longer names of models do not stand above columns; the title or a legend has them."""
+"""Longer names of models are not used as column headings; the title or a legend has them."""
 
 STACKED = (
     ((0,), (1,), (2,), (3, 4), (5, 6), (7,)),
     ((0,), (1, 2), (3, 4), (5, 6, 7)),
 )
-"""Columns of a comparison that share one in a narrow terminal: value over interval, p over Holm, and so on."""
+"""Columns that share one in a narrow terminal: value above interval, p above Holm, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSettings:
-    """How differences were tested: ``main`` metrics of the tasks or ``all``; 1 minus the confidence is the level."""
+    """How differences are tested: which metrics (``main`` or ``all``), and at the level of 1 minus the confidence."""
 
     seed: int = 0
     samples: int = 10_000
@@ -49,7 +49,7 @@ class ComparisonSettings:
 
     @property
     def level(self) -> float:
-        """Of all tests together; 0.05, and not the 0.05000000000000004 that a subtraction of floats leaves."""
+        """The significance level of all tests together, without the rounding error of the subtraction."""
         return round(1 - self.confidence, 12)
 
 
@@ -61,13 +61,13 @@ class Difference:
         model, baseline: names.
         task, direction, metric: the key's parts.
         value, baseline_value: scores, in the report's units.
-        difference: value minus baseline_value: the effect.
+        difference: value minus baseline_value.
         low, high: percentile interval of the difference.
-        p_value: two-sided; see :func:`cxc_eccv.statistics.two_sided_p_value`.
-        p_holm: corrected for all tests of the comparison.
-        higher_is_better: of the metric.
-        better, worse: queries on which the model beats the baseline, and the other way round; 0 for a whole task.
-        n_queries, n_images: what was resampled.
+        p_value: two-sided p-value; see :func:`cxc_eccv.statistics.two_sided_p_value`.
+        p_holm: p-value corrected for all tests of the comparison.
+        higher_is_better: whether larger values of the metric are better.
+        better, worse: numbers of queries on which the model does better and worse; 0 for a whole task.
+        n_queries, n_images: numbers of queries, and of the images that are resampled.
     """
 
     model: str
@@ -96,15 +96,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """Models against a baseline; printed, or at the end of a notebook's cell, it shows its tables.
+    """Models against a baseline; it shows its tables when printed, or at the end of a notebook's cell.
 
     Attributes:
-        baseline: its name.
-        models: names of those compared with it.
-        settings: how it was tested.
+        baseline: name of the baseline.
+        models: names of the models compared with it.
+        settings: how the differences are tested.
         differences: a row per model and metric; Holm's correction is over all of them.
         not_compared: model to key to the reason why a metric was left out.
-        notes: what else to know before believing the numbers.
+        notes: cautions about the numbers.
+        data: split and edition of the data, in words.
     """
 
     baseline: str
@@ -113,10 +114,11 @@ class Comparison:
     differences: tuple[Difference, ...]
     not_compared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    data: str = ""
 
-    def significant(self, one: Difference) -> bool:
-        """Whether a difference holds at the level of the tests after Holm's correction."""
-        return one.p_holm < self.settings.level
+    def significant(self, difference: Difference) -> bool:
+        """Whether a difference is significant after Holm's correction."""
+        return difference.p_holm < self.settings.level
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per model and metric: the attributes of :class:`Difference`, and whether it is significant.
@@ -135,7 +137,7 @@ class Comparison:
         return [asdict(row) | {"significant": self.significant(row)} for row in self.differences]
 
     def tables(self) -> list[Table]:
-        """A table per model against the baseline with what was left out, and below the last one the notes on all."""
+        """A table for each model, with the metrics that were left out; the notes follow the last table."""
         settings, n_tests = self.settings, len(self.differences)
         family = "the main metric of each task" if settings.metrics == "main" else "all metrics"
         legend = (
@@ -146,7 +148,8 @@ class Comparison:
         )
         *most, last = [_difference_table(self, model) for model in self.models]
         cautions = [f"note: {note}" for note in self.notes]
-        return [*most, replace(last, notes=[*last.notes, legend], cautions=cautions)]
+        tables = [*most, replace(last, notes=[*last.notes, legend], cautions=cautions)]
+        return [replace(table, data=self.data) for table in tables]
 
     def __repr__(self) -> str:
         models = f"{', '.join(self.models)} with {self.baseline}"

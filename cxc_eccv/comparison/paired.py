@@ -1,4 +1,4 @@
-"""compare: differences between models, tested metric by metric on bootstrap samples drawn for both together."""
+"""compare: differences between models, tested metric by metric on common bootstrap samples."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from cxc_eccv import registry
 from cxc_eccv.comparison.differences import FEWEST_SAMPLES, Comparison, ComparisonSettings, Difference
+from cxc_eccv.comparison.labels import name_data
 from cxc_eccv.comparison.pairing import Pair, check_comparable, notes_on, pair_up
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
@@ -36,25 +37,25 @@ def compare(
 ) -> Comparison:
     """Test the differences between models and a baseline.
 
-    A paired bootstrap over images: each sample draws images with replacement, takes all their queries, and scores
-    both models on them. The interval is the percentile interval of the differences, the p-value is two-sided, and
-    Holm's correction is over all tests of all models compared: one for each direction of each task, by its main
-    metric, unless all metrics are asked for.
+    The test is a paired bootstrap over images: each sample draws images with replacement, takes all their queries, and
+    scores both models on them. The interval is the percentile interval of the differences, the p-value is two-sided,
+    and Holm's correction is over all tests of all models: the main metric of each task in each direction, or all
+    metrics with ``metrics="all"``.
 
     Args:
-        baseline: what the others are compared with: a report with ``per_query``, under its name, or one of
-            :func:`load_reports`.
-        *others: at least one.
-        seed: of the draws.
-        samples: bootstrap samples; 2 / (samples + 1) is the smallest p-value before correction. None for as many as
-            the number of tests needs, and no fewer than 10,000.
-        confidence: of the intervals; 1 minus it is the level of the tests.
-        metrics: ``main`` for the main metric that each task declares, ``all`` for every metric that is shared.
+        baseline: a report with ``per_query``, or a result of :func:`load_reports`.
+        *others: one or more models to compare with it.
+        seed: seed of the bootstrap.
+        samples: bootstrap samples; the smallest p-value before correction is 2 / (samples + 1). None for 10,000, or
+            more if the number of tests needs them.
+        confidence: confidence of the intervals; 1 minus it is the level of the tests.
+        metrics: ``main`` for the main metric of each task, ``all`` for every metric that both reports have.
         progress: show a bar when standard error is a terminal.
 
     Raises:
-        InvalidOption: nothing to compare, reports of different data, splits or protocols, or an option out of range.
-        DataError: the values of the queries are not those behind a report.
+        InvalidOption: there is nothing to compare, reports are of different data, splits or protocols, or an option is
+            out of range.
+        DataError: the values of single queries do not belong to a report.
 
     Example:
         >>> from cxc_eccv.comparison import QueryValues
@@ -64,15 +65,17 @@ def compare(
         ...     row = Result("coco_5k", "i2t", "recall_at_1", float(np.mean(values)), len(values))
         ...     queries = QueryValues.of(range(len(values)), values, range(len(values)))
         ...     return ScoredReport(name, Report((row,), {}, facts), {row.key: queries})
-        >>> found = compare(scored("old", [0, 1, 0, 0] * 9), scored("new", [1, 1, 0, 0] * 9))
-        >>> one = found.differences[0]
-        >>> one.difference, one.better, one.worse, found.significant(one), found.settings.samples
+        >>> comparison = compare(scored("old", [0, 1, 0, 0] * 9), scored("new", [1, 1, 0, 0] * 9))
+        >>> row = comparison.differences[0]
+        >>> row.difference, row.better, row.worse, comparison.significant(row), comparison.settings.samples
         (0.25, 9, 0, True, 10000)
     """
     settings = ComparisonSettings(seed, FEWEST_SAMPLES if samples is None else samples, confidence, metrics)
-    first, *rest = (ScoredReport.of(one.name, one) if isinstance(one, Report) else one for one in (baseline, *others))
+    first, *rest = (
+        ScoredReport.of(model.name, model) if isinstance(model, Report) else model for model in (baseline, *others)
+    )
     if not rest:
-        raise InvalidOption(f"only {first.name} is given: a comparison needs at least two reports")
+        raise InvalidOption(f"{first.name} is the only report; a comparison needs at least two")
     names = [report.name for report in (first, *rest)]
     if len(set(names)) < len(names) or not all(names):
         raise InvalidOption(
@@ -91,7 +94,8 @@ def compare(
     notes = [note for other in rest for note in notes_on(first, other)]
     notes += [*dict.fromkeys(note for plan in plans.values() for note in plan.notes), *_too_few(settings, n_tests)]
     left_out = {name: plan.left_out for name, plan in plans.items()}
-    return Comparison(first.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes))
+    data = name_data(first.report)
+    return Comparison(first.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes), data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +120,12 @@ def _plan(baseline: ScoredReport, other: ScoredReport, metrics: str) -> _Plan:
     if not tested:
         lacking = "".join(f"; {key}: {reason}" for key, reason in left_out.items())
         raise InvalidOption(
-            f"{baseline.name} and {other.name} share no main metric of a task{lacking}. Their other metrics are tested "
-            'with --all-metrics, in Python with metrics="all".'
+            f"{baseline.name} and {other.name} share no main metric of a task{lacking}. To test their other metrics, "
+            'add --all-metrics (in Python metrics="all").'
         )
     needed = dict.fromkeys([*tested, *(part for key in tested for part in pairs[key].parts)])
     untested = sorted(_tasks(pairs) - _tasks(tested) - _tasks(left_out))
-    notes = [f"not tested, as its main metric is in neither report: {task}" for task in untested]
+    notes = [f"{task} is not tested: its main metric is in neither report" for task in untested]
     return _Plan({key: pairs[key] for key in pairs if key in needed}, tested, left_out, tuple(notes))
 
 
@@ -130,13 +134,13 @@ def _tasks(keys: Iterable[str]) -> set[str]:
 
 
 def _is_main(key: str) -> bool:
-    """Whether a key is of the main metric that its task declares."""
+    """Whether a key is of its task's main metric."""
     task, *_, metric = key.split("/")
     return task in registry.tasks() and registry.task(task).main_metric == metric
 
 
 def _difference(pair: Pair, drawn: FloatArray, baseline: str, model: str, confidence: float) -> Difference:
-    """The row of one metric from (2, S) drawn scores, before Holm's correction."""
+    """The difference in one metric from (2, S) drawn scores, before Holm's correction."""
     differences = drawn[1] - drawn[0]
     low, high = interval(differences, confidence)
     gains = (pair.values[:, 1] - pair.values[:, 0]) * (1 if pair.spec.higher_is_better else -1)
@@ -169,20 +173,20 @@ def _too_few(settings: ComparisonSettings, n_tests: int) -> list[str]:
         return []
     needed = int(round(2 * n_tests / settings.level, 6))  # the first S with 2 / (S + 1) times the tests under the level
     return [
-        f"no difference can be significant: {settings.samples:,} samples give no corrected p-value under {least:.2g} "
-        f"in {n_tests} tests, and the level is {settings.level:.2g}; take at least {needed:,} samples, or "
-        "leave the number to the command"
+        f"no difference can be significant: with {settings.samples:,} samples and {n_tests} tests, the smallest "
+        f"corrected p-value is {least:.2g}, and the level is {settings.level:.2g}. Use at least {needed:,} samples, or "
+        "leave out --samples"
     ]
 
 
 BATCH = 1_000
-"""Samples drawn at once, which bounds the memory."""
+"""Samples drawn at once; it limits the memory."""
 
 
 def paired_samples(
     pairs: Mapping[str, Pair], seed: int, samples: int, *, progress: bool = False
 ) -> dict[str, FloatArray]:
-    """Key to (2, S) scores of both models in every bootstrap sample of images, drawn alike for both and all metrics.
+    """Key to (2, S) scores of both models on S bootstrap samples of images; all metrics share the samples.
 
     References:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993; Koehn, Statistical significance tests for machine
@@ -209,7 +213,7 @@ Group = tuple[IntArray, IntArray, list[str]]
 
 
 def _by_images(pairs: Mapping[str, Pair]) -> list[Group]:
-    """Images behind queries, those that are drawn, and the keys that have just these: a group is resampled once."""
+    """Images behind queries, images to draw from, and the keys that share both: each group is resampled once."""
     among = {part: pair.images for pair in pairs.values() for part in pair.parts}
     groups: dict[tuple[bytes, bytes], Group] = {}
     for key, pair in pairs.items():

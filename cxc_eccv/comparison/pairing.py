@@ -1,4 +1,4 @@
-"""Two reports side by side: whether they may be compared, and their values metric by metric, query by query."""
+"""Pairs of reports: whether they may be compared, and their values by metric and query."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
 
 TOLERANCE = 1e-9
-"""A report's value and the mean of its queries' values may differ by the rounding of a sum, and no more."""
+"""A report's value and the mean over its queries may differ by the rounding of a sum."""
 
 
 def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
     """Refuse two reports of different data, splits, parts of a split, labels or protocols.
 
-    Of the raw files, those of one report may be among the other's: a text-only model needs fewer.
+    One report may be computed from fewer raw files than the other: a text-only model needs fewer.
     """
     models = (baseline, other)
     data = [_data_of(model) for model in models]
@@ -55,7 +55,7 @@ def check_comparable(baseline: ScoredReport, other: ScoredReport) -> None:
 
 
 def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
-    """Differences that do not stand in the way of a comparison but are worth knowing."""
+    """Differences that do not prevent a comparison but that a reader should know."""
     modified = {
         f"modified data: {name}, sha256 {hashes['found']}, expected {hashes['expected']}": None
         for model in (baseline, other)
@@ -83,21 +83,21 @@ def _data_of(model: ScoredReport) -> Mapping[str, Any]:
     data: Mapping[str, Any] = model.report.provenance.get("data") or {}
     if not data.get("fingerprint"):
         raise InvalidOption(
-            f"{model.name}: its report does not say which data it was computed from, so nothing can be compared with "
-            "it. Evaluate the model again with this version."
+            f"{model.name}: its report does not say which data it was computed from. Evaluate the model again with "
+            "this version."
         )
     return data
 
 
 def _labels_of(model: ScoredReport) -> str:
-    """The sources that stand in for those of the tasks, with the hashes of label files, which a version may belie."""
+    """The sources that replace those of the tasks, with hashes of label files, as a version number may be wrong."""
     facts = model.report.provenance.get("labels") or {}
     hashes = [f"{name} of sha256 {file.get('sha256')}" for name, file in (facts.get("files") or {}).items()]
     return ", ".join([model.report.labels or "those of the tasks", *hashes])
 
 
 def judge_of(report: Report) -> dict[str, Any] | None:
-    """The classifier that labelled pairs without a label; None without one. How many pairs is a model's own matter."""
+    """The classifier that labelled pairs without a label, without the number of pairs; None without one."""
     facts = report.provenance.get("unjudged")
     return None if facts is None else {name: fact for name, fact in facts.items() if name != "pairs"}
 
@@ -118,7 +118,7 @@ def _refuse(what: str, baseline: ScoredReport, other: ScoredReport, found: objec
 class Pair:
     """One metric of two models: values (Q, 2) and the image (Q,) behind each query.
 
-    A metric over a whole task has no values; its images are all that its parts, keys of other pairs, are drawn from.
+    A metric over a whole task has no values. Its parts are keys of other pairs, and its images are those of its parts.
     """
 
     results: tuple[Result, Result]
@@ -129,11 +129,11 @@ class Pair:
 
 
 def pair_up(baseline: ScoredReport, other: ScoredReport) -> tuple[dict[str, Pair], dict[str, str]]:
-    """Key to pair, and key to the reason why a metric cannot be compared."""
+    """The pair of each key, and the reasons why other keys cannot be compared."""
     rows = [{row.key: row for row in model.report.results} for model in (baseline, other)]
     paired: dict[str, Pair | str] = {}
     keys = list(dict.fromkeys([*rows[0], *rows[1]]))
-    for key in sorted(keys, key=lambda key: key.count("/"), reverse=True):  # parts before what is computed from them
+    for key in sorted(keys, key=lambda key: key.count("/"), reverse=True):  # parts first
         lacking = [model.name for model, of_key in zip((baseline, other), rows, strict=True) if key not in of_key]
         if lacking:
             paired[key] = f"not in the report of {lacking[0]}"
@@ -147,7 +147,7 @@ def pair_up(baseline: ScoredReport, other: ScoredReport) -> tuple[dict[str, Pair
 def _pair_of(
     results: tuple[Result, Result], baseline: ScoredReport, other: ScoredReport, pairs: Mapping[str, Pair | str]
 ) -> Pair | str:
-    """The pair, or the reason why there is none."""
+    """The pair, or the reason why the metric cannot be compared."""
     row = results[0]
     try:
         spec = metric_variants(row.metric)[0]
@@ -155,35 +155,35 @@ def _pair_of(
         spec = None
     if spec is not None and not row.direction:
         return _pair_of_whole(results, spec, pairs)
-    found = [model.per_query[row.key] for model in (baseline, other) if row.key in model.per_query]
-    if len(found) < len(results):
+    values = [model.per_query[row.key] for model in (baseline, other) if row.key in model.per_query]
+    if len(values) < len(results):
         return "there are no values of single queries"
     if spec is None:
         return "this version does not know the metric"
-    for values, result, model in zip(found, results, (baseline, other), strict=True):
-        _check_belongs(values, result, spec, model.name)
-    return _align(results, spec, *found)
+    for of_model, result, model in zip(values, results, (baseline, other), strict=True):
+        _check_belongs(of_model, result, spec, model.name)
+    return _align(results, spec, *values)
 
 
 def _align(results: tuple[Result, Result], spec: Spec, old: QueryValues, new: QueryValues) -> Pair | str:
     if not np.array_equal(old.query_ids, new.query_ids):
         apart = np.setxor1d(old.query_ids, new.query_ids).size
-        return f"the models are scored on different queries: {apart:,} count for one of them only"
+        return f"the models are scored on different queries: {apart:,} queries count for only one of them"
     if old.clusters is None or new.clusters is None:
-        return "the images behind its queries are not known"
+        return "the images of its queries are unknown"
     if not np.array_equal(old.clusters, new.clusters):
-        return "the reports disagree on the images behind its queries"
+        return "the reports disagree on the images of its queries"
     return Pair(results, spec, np.stack([old.values, new.values], axis=1), old.clusters)
 
 
 def _pair_of_whole(results: tuple[Result, Result], spec: Spec, pairs: Mapping[str, Pair | str]) -> Pair | str:
-    """A metric over all directions of a task, for example RSUM; it needs all its parts, drawn over the same images."""
+    """The pair of a metric over all directions of a task, for example RSUM, from the pairs of its parts."""
     row = results[0]
     parts = tuple(f"{row.task}/{direction}/{label}" for direction in task(row.task).directions for label in spec.inputs)
-    found = [pairs.get(part) for part in parts]
-    images = [np.unique(pair.images) for pair in found if isinstance(pair, Pair)]
+    of_parts = [pairs.get(part) for part in parts]
+    images = [np.unique(pair.images) for pair in of_parts if isinstance(pair, Pair)]
     if len(images) < len(parts) or not parts:
-        lacking = [part for part, pair in zip(parts, found, strict=True) if not isinstance(pair, Pair)]
+        lacking = [part for part, pair in zip(parts, of_parts, strict=True) if not isinstance(pair, Pair)]
         return f"it is computed from {', '.join(lacking) or 'other scores'}, which cannot be compared"
     return Pair(results, spec, np.zeros((0, 2)), np.unique(np.concatenate(images)), parts)
 

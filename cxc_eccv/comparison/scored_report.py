@@ -1,4 +1,4 @@
-"""A report with the values of its queries, as evaluate gives or writes them, and the image behind each query."""
+"""Reports with the values of their queries and the image behind each query."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray, Report, positions_o
 CLUSTER = "cluster"
 COLUMNS = ("query_id", "task", "direction", "metric", "value")
 NO_VALUES = (
-    "Without the values of single queries a difference has neither interval nor p-value. Run cxc-eccv evaluate again "
-    "with --output, which writes them, or ce.evaluate with per_query=True."
+    "A comparison needs the values of single queries. Run cxc-eccv evaluate again with --output, or ce.evaluate with "
+    "per_query=True."
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryValues:
-    """One metric's value for every query (Q,), ids ascending and unique, and the image behind each where known."""
+    """One metric's value for each query (Q,), by ascending unique ids, and the image behind each query if known."""
 
     query_ids: IntArray
     values: FloatArray
@@ -42,7 +42,7 @@ class QueryValues:
 
     @classmethod
     def of(cls, query_ids: object, values: object, clusters: object = None) -> QueryValues:
-        """Values in any order of the queries."""
+        """The values of queries in any order."""
         ids = np.asarray(query_ids, dtype=np.int64)
         order = np.argsort(ids, kind="stable")
         images = None if clusters is None else np.asarray(clusters, dtype=np.int64)[order]
@@ -92,9 +92,9 @@ class ScoredReport:
     """One model's report and the values of its queries.
 
     Attributes:
-        name: of the model, as shown.
-        report: what evaluate gave.
-        per_query: ``task/direction/metric`` to the values of its queries, each with its image.
+        name: name of the model.
+        report: the model's report.
+        per_query: ``task/direction/metric`` to the values of its queries.
     """
 
     name: str
@@ -106,10 +106,10 @@ class ScoredReport:
         """A report that holds the values of its queries.
 
         Args:
-            name: of the model, as shown.
-            report: with ``per_query``.
-            data_dir: the raw files, read only where ``per_query`` has no ``cluster`` column, to know which image is
-                behind a caption.
+            name: name of the model.
+            report: a report with ``per_query``.
+            data_dir: folder of the raw files; they are read only if ``per_query`` has no column ``cluster`` with the
+                image of each query.
 
         Raises:
             DataError: the values are missing or malformed, or the raw files are not those of the report.
@@ -136,19 +136,19 @@ def load_reports(
     """Reports and the per-query values beside them.
 
     Args:
-        paths: ``report.json`` files, or the folders that hold them, those of trained models among them.
-        names: of the models; None for what the reports are of where they all differ, else the folders' names.
-        data_dir: the raw files, read only where ``per_query.parquet`` does not say which image is behind a caption.
+        paths: ``report.json`` files, or folders that hold them, such as those of trained models.
+        names: names of the models; None for the reports' names, or the folders' names if those are not unique.
+        data_dir: folder of the raw files; they are read only if ``per_query.parquet`` lacks the image of each query.
 
     Raises:
         DataError: a file is missing or malformed, or the raw files are not those of the report.
-        InvalidOption: names that are not one per report, or not unique.
+        InvalidOption: the number of names is wrong, or they are not unique.
 
     Example:
         >>> import tempfile
         >>> load_reports([tempfile.mkdtemp()])  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        cxc_eccv.errors.DataError: ...report.json: cannot be read (... Give what evaluate --output wrote.
+        cxc_eccv.errors.DataError: ...report.json: cannot be read (... Give a report that evaluate --output wrote.
     """
     loaded = []
     for name, file in _files(paths, names).items():
@@ -161,20 +161,20 @@ def load_reports(
 
 
 def read_reports(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> dict[str, Report]:
-    """Model's name to its report, without per-query values; paths, names and errors as of :func:`load_reports`."""
+    """Model's name to its report, without per-query values; arguments as of :func:`load_reports`."""
     return {name: read_report(file) for name, file in _files(paths, names).items()}
 
 
 def _files(paths: Sequence[str | Path], names: Sequence[str] | None) -> dict[str, Path]:
     files = [find_report(path) for path in map(Path, paths)]
     chosen = list(names) if names else _default_names(files, [Path(path) for path in paths])
-    if len(chosen) != len(files) or len(set(chosen)) != len(chosen):
-        raise InvalidOption(f"{len(files)} reports need as many different names, not {', '.join(chosen)}")
+    if not all(name.strip() for name in chosen) or not len(files) == len(chosen) == len(set(chosen)):
+        raise InvalidOption(f"{len(files)} reports need {len(files)} different names, not {', '.join(chosen)}")
     return dict(zip(chosen, files, strict=True))
 
 
 def _default_names(files: Sequence[Path], paths: Sequence[Path]) -> list[str]:
-    """What the reports are of, or where two are alike or one does not say it their folders, or else their files."""
+    """The reports' names if they are unique, else the names of the folders, else the files."""
     titles = [read_report(file).name for file in files]
     folders = [(path if path.is_dir() else path.parent).absolute().name for path in paths]
     differ = (names for names in (titles, folders) if all(names) and len(set(names)) == len(names))
@@ -184,7 +184,7 @@ def _default_names(files: Sequence[Path], paths: Sequence[Path]) -> list[str]:
 def _add_images(
     per_query: dict[str, QueryValues], report: Report, name: str, library: Library
 ) -> dict[str, QueryValues]:
-    """Fill in the image behind every query where the table does not name it."""
+    """Fill in the image behind every query if the table does not name it."""
     directions = {key: key.split("/")[1] for key, values in per_query.items() if values.clusters is None}
     if not directions:
         return per_query
@@ -198,26 +198,26 @@ def _add_images(
         known = library.images(split)["image_id"] if direction[0] == "i" else library.captions(split)["caption_id"]
         unknown = ids[~positions_of(ids, np.asarray(known))[1]]
         if unknown.size:
-            raise DataError(f"query {unknown[0]} of direction {direction} is not in the {split} split at hand")
+            raise DataError(f"query {unknown[0]} of direction {direction} is not in the {split} split of the data")
         values[key] = replace(values[key], clusters=images_behind(ids, library, split, direction))
     return values
 
 
 def _check_same_files(report: Report, name: str, library: Library, split: str) -> None:
-    """The raw files that say which captions share an image must be those of the report."""
+    """Refuse raw files that differ from those of the report: they say which captions share an image."""
     try:
         library.captions(split)
     except SourceMissing as error:
         raise SourceMissing(
-            f"{name}: its values name no images (no cluster column), so the raw files must say which captions share "
-            f"one. {error}"
+            f"{name}: per_query.parquet has no column cluster, so the raw files must say which captions share an "
+            f"image. {error}"
         ) from None
     recorded = report.provenance.get("data", {}).get("files", {})
-    found = {file: sha256 for file, sha256 in library.files_used().items() if file in recorded}
-    changed = [file for file, sha256 in found.items() if sha256 != recorded[file]]
-    if changed or not found:
+    used = {file: sha256 for file, sha256 in library.files_used().items() if file in recorded}
+    changed = [file for file, sha256 in used.items() if sha256 != recorded[file]]
+    if changed or not used:
         what = f"another {changed[0]}, of sha256 {recorded[changed[0]]}" if changed else "other files"
         raise DataError(
-            f"{name}: computed from {what} than the data at hand, which would say which captions share an image. "
+            f"{name}: computed from {what} than those in the data folder, so the images of its queries are unknown. "
             "Point --data-dir at the files that the report was computed from."
         )

@@ -1,4 +1,4 @@
-"""Comparisons and placements to look at: their tables, and the texts of the files that keep them."""
+"""Tables of comparisons and placements, and the texts of their files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from cxc_eccv.comparison.differences import LONGEST_HEADING, Comparison
 from cxc_eccv.comparison.labels import heading_of, row_name, show_value, task_name
 from cxc_eccv.comparison.published import Agreement, ModelOrder, Placement, PublishedTable, Standing
 from cxc_eccv.shown import visible
+from cxc_eccv.sources.catalog import OFFICIAL
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.tables import MISSING, Cell, Table
 from cxc_eccv.types.reported import SPREAD
+
+PUBLISHED_DATA = describe_data({"data": {"edition": OFFICIAL}, "split": "test"})
+"""What published models were scored on; other reports cannot be placed among them."""
 
 
 def comparison_to_json(
@@ -28,6 +33,7 @@ def comparison_to_json(
     content: dict[str, Any] = {"schema": 1}
     if comparison is not None:
         content |= {
+            "data": comparison.data,
             "baseline": comparison.baseline,
             "models": comparison.models,
             "settings": {
@@ -61,19 +67,19 @@ def comparison_to_json(
 
 
 def order_to_csv(order: ModelOrder) -> str:
-    """A row per model, the user's among them: every figure whole, in the units of report.json and under its keys."""
+    """A row per model: unrounded values in the units of report.json, under its keys."""
     rows: list[dict[str, object]] = []
     for model in order.models:
         row: dict[str, object] = {"model": visible(model.name), "published": model.published}
-        for key, found in order.standings.items():
-            if model in found:
-                row |= {key: found[model].value, f"{key}{SPREAD}": found[model].deviation}
+        for key, standings in order.standings.items():
+            if model in standings:
+                row |= {key: standings[model].value, f"{key}{SPREAD}": standings[model].deviation}
         rows.append({name: value for name, value in row.items() if value is not None})
     return rows_to_csv(rows)
 
 
 def rows_to_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Rows under the names of their columns; what a row lacks is empty."""
+    """Write rows as CSV; a column that a row lacks is empty."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(text := io.StringIO(), names, lineterminator="\n")
     writer.writeheader()
@@ -82,18 +88,18 @@ def rows_to_csv(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def placement_table(table: PublishedTable, placements: Sequence[Placement], names: Sequence[str]) -> Table:
-    """A row per metric: each model's value, its rank, and for one model its neighbours."""
+    """A row per metric with each model's value and rank, and for a single model its neighbours."""
     title, subtitle = "Among published models", f"{table.title}, {table.printed_in}"
     by_key: dict[str, dict[str, Placement]] = {}
     for placement in placements:
         by_key.setdefault(placement.key, {})[placement.model] = placement
     if not by_key:
-        return Table((), (), title, subtitle, ["no metric in common"])
+        return Table((), (), title, subtitle, ["no metric in common"], data=PUBLISHED_DATA)
     legend, headings = [], list(names)
     if any(len(name) > LONGEST_HEADING for name in names):
         headings = ["model"] if len(names) == 1 else [f"model {place}" for place in range(1, len(names) + 1)]
         legend = [f"{short}: {name}" for short, name in zip(headings, names, strict=True)]
-    pairs = [(2 * place + 1, 2 * place + 2) for place in range(len(names))]  # no table ends between value and rank
+    pairs = [(2 * place + 1, 2 * place + 2) for place in range(len(names))]  # value and rank stay in one table
     header = ["", *(cell for heading in headings for cell in (heading, "rank"))]
     if len(names) == 1:
         header, pairs = [*header, "just above", "just below"], [*pairs, (3, 4)]
@@ -102,9 +108,10 @@ def placement_table(table: PublishedTable, placements: Sequence[Placement], name
         list(_placement_rows(by_key, names, table.decimals - 2)),
         title,
         subtitle,
-        [*legend, f"Of equal values, published models rank first. {table.citation}. {table.url}"],
+        [*legend, f"With equal values, published models rank first. {table.citation}. {table.url}"],
         prose=frozenset(range(2 * len(names) + 1, len(header))),
         stacked=[[(0,), *pairs]],
+        data=PUBLISHED_DATA,
     )
 
 
@@ -121,29 +128,29 @@ def _placement_rows(
             yield [row_name(key), *cells, *([alone.above or "", alone.below or ""] if alone else [])]
 
 
-def _value_cell(key: str, found: Placement | Standing, decimals: int, best: str = "") -> Cell:
-    """A value as its paper prints it, with the deviation of its samples; in bold where it is shown as the best is."""
+def _value_cell(key: str, standing: Placement | Standing, decimals: int, best: str = "") -> Cell:
+    """A value as its paper prints it, with the deviation of its samples; in bold if it looks like the best."""
     metric = key.rpartition("/")[2]
-    text = show_value(metric, found.value, decimals)
-    deviation = "" if found.deviation is None else f"± {show_value(metric, found.deviation, decimals)}"
+    text = show_value(metric, standing.value, decimals)
+    deviation = "" if standing.deviation is None else f"± {show_value(metric, standing.deviation, decimals)}"
     return Cell(text, deviation, strong=text == best)
 
 
 def order_tables(order: ModelOrder) -> list[Table]:
-    """A row per model, the user's in bold, as are the best values; columns that a page has no room for stand below."""
+    """A row per model, with the user's models and the best values in bold; wide tables continue below."""
     paper = order.table
     title, subtitle = f"Published models of {paper.title}", paper.printed_in
     if not order.standings:
-        return [Table((), (), title, subtitle, ["no metric in common"])]
+        return [Table((), (), title, subtitle, ["no metric in common"], data=PUBLISHED_DATA)]
     parts: list[list[str]] = [[]]
     for _, group in groupby(order.standings, key=lambda key: key.rpartition("/")[0]):
         keys = list(group)
-        if len(parts[-1]) + len(keys) > 14:  # what a page is wide enough for
+        if len(parts[-1]) + len(keys) > 14:  # as many columns as fit a page
             parts.append([])
         parts[-1] += keys
     both = "" if order.by.count("/") > 1 else "; means of both directions, RSUM of COCO 1K"
     legend = (
-        f"In the order of {' '.join(filter(None, heading_of(order.by)))}{both}; best values and own models in bold."
+        f"In the order of {' '.join(filter(None, heading_of(order.by)))}{both}; best values and your models in bold."
     )
     return [
         Table(
@@ -152,6 +159,7 @@ def order_tables(order: ModelOrder) -> list[Table]:
             f"{title}, {place} of {len(parts)}" if len(parts) > 1 else title,
             subtitle,
             [legend, f"{paper.citation}. {paper.url}"] if place == len(parts) else (),
+            data=PUBLISHED_DATA,
         )
         for place, keys in enumerate(parts, 1)
     ]

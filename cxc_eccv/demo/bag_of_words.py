@@ -35,7 +35,7 @@ class TfIdf:
 
     @classmethod
     def fit(cls, texts: Sequence[str]) -> TfIdf:
-        """Learn vocabulary and weights; words seen nowhere else are left out when encoding."""
+        """Learn vocabulary and weights; ``encode`` ignores words that are not in these texts."""
         if not texts:
             raise InvalidOption("TfIdf.fit needs at least one text")
         documents = [set(words(text)) for text in texts]
@@ -46,7 +46,7 @@ class TfIdf:
         return cls(vocabulary, np.log((1 + len(texts)) / (1 + frequency)) + 1)
 
     def encode(self, texts: Sequence[str]) -> csr_array:
-        """(N, V) float32 unit rows; a text of unknown words only is a zero row."""
+        """(N, V) float32 unit rows; a text with only unknown words becomes a zero row."""
         columns = [[self.vocabulary[word] for word in words(text) if word in self.vocabulary] for text in texts]
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in columns])])
         indices = np.array([column for row in columns for column in row], dtype=np.int64)
@@ -58,6 +58,6 @@ class TfIdf:
         return counts.astype(np.float32)
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(N, D) unit rows without the columns of words that no text here holds: those of two calls differ."""
+        """(N, D) unit rows; D counts only words of these texts, so the columns of two calls differ."""
         vectors = self.encode(texts)
         return np.asarray(vectors[:, np.unique(vectors.indices)].toarray())

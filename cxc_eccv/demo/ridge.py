@@ -17,11 +17,11 @@ SIDE = 8
 """Images are averaged down to SIDE x SIDE pixels."""
 
 PIXEL_WEIGHT = 0.1
-"""Colours tell more about a scene of few images than places do."""
+"""Weight of positions against colours, which say more about so few images."""
 
 
 def pixel_features(images: Sequence[Image.Image]) -> FloatArray:
-    """(N, 3 SIDE^2 + 512) averaged pixels, and a colour histogram of 8 bins per channel, of N images of any size."""
+    """(N, 3 SIDE^2 + 512) averaged pixels and colour histogram (8 bins per channel) of N images of any size."""
     return np.stack([_one_image(image.convert("RGB")) for image in images])
 
 
@@ -54,7 +54,7 @@ def _terms(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RidgeModel:
-    """Captions by their words, images by a linear (F, V) map of their pixels, ``(X^T X + penalty I)^-1 X^T Y``."""
+    """Embeds captions by their words, and images by a linear (F, V) map, ``(X^T X + penalty I)^-1 X^T Y``."""
 
     vocabulary: dict[str, int]
     centre: FloatArray

@@ -19,17 +19,23 @@ from cxc_eccv.types import Embeddings, Report
 from cxc_eccv.writing import finish_interrupted
 
 DATASET, EMBEDDINGS = "dataset", "ridge.npz"
-"""What the demo leaves in its folder."""
+"""What the demo writes into its folder, besides the report."""
 
 
 def earlier_files(folder: Path) -> list[str]:
-    """What an earlier demo left in ``folder``, as paths below it."""
+    """Files of an earlier demo in ``folder``, as paths below it."""
     finish_interrupted(folder)
     return [*(f"{DATASET}/{name}" for name in replaceable_files(folder / DATASET)), EMBEDDINGS]
 
 
-def run_demo(folder: Path, *, say: Callable[[str], None] = print) -> Report:
-    """Build the sample's dataset in ``folder``, train the ridge baseline on it, score its test embeddings."""
+def run_demo(folder: Path, say: Callable[[str], None] | None = None) -> Report:
+    """Build the sample's dataset in ``folder``, train the ridge baseline on it, and score its test embeddings.
+
+    Args:
+        folder: takes the dataset and the embeddings.
+        say: prints each step.
+    """
+    say = say or (lambda _step: None)
     say("1. Building the embedded sample's dataset")
     build_folder(folder / DATASET, data_dir="sample", images=sample_images(), progress=False)
     path = folder / EMBEDDINGS
@@ -53,7 +59,7 @@ def sample_images() -> Path:
 
 
 def _load_quietly(folder: Path, cache: str) -> datasets.DatasetDict:
-    """What any training code would do; quiet, as it takes no time."""
+    """Load the captions as any training code would, without progress bars."""
     were_off = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:

@@ -94,8 +94,8 @@ def _refuse_code(source: str | Path) -> Iterator[None]:
             raise
         raise ModelError(
             f"{source}: brings Python code of its own, which is not run. If you read that code and trust it, "
-            "encode, evaluate --model and query-corpus take --trust-remote-code, best with --revision (from Python "
-            "load_model(..., trust_remote_code=True)); nothing else runs such code"
+            "encode it with --trust-remote-code, best with --revision (from Python load_model(..., "
+            "trust_remote_code=True)); no other command runs such code"
         ) from None
     finally:
         module.get_cached_module_file, module.TIME_OUT_REMOTE_CODE = usual

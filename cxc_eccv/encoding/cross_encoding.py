@@ -18,7 +18,6 @@ from cxc_eccv.encoding.distributed.shards import (
     Notes,
     Shard,
     Side,
-    check_output,
     encode_side,
     image_identity,
     lock_output,
@@ -45,13 +44,12 @@ from cxc_eccv.runs.checks import MODEL
 from cxc_eccv.runs.npz import write_npz
 from cxc_eccv.runs.rankings import RankedLists, write_rankings
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, positions_of
-from cxc_eccv.writing import replaced_file
+from cxc_eccv.types.encoding_options import SCORES
+from cxc_eccv.writing import check_output, replaced_file
 
 MOST_PAIRS = 10_000_000
 """Default of the most pairs to score; COCO 5K has 125 million."""
 
-SCORES = ("itm", "itc", "itm+itc")
-"""Logit of the matching head, similarity of vectors, or their sum, as the authors of BLIP and BLIP-2 report."""
 
 IMAGES_AHEAD = 32
 ROWS_AT_ONCE = 512

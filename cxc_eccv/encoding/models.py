@@ -48,6 +48,7 @@ from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.runs.checks import check_name
 from cxc_eccv.runs.embeddings import SIMILARITIES
+from cxc_eccv.types.encoding_options import DTYPES, check_dtype, check_source
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -58,9 +59,6 @@ CROSS_ENCODERS = (
     "Blip2ForImageTextRetrieval",
     "BridgeTowerForImageAndTextRetrieval",
 )
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-DTYPES |= {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 IDENTITY = ("revision", "caption_prompt", "image_prompt")
 """Facts that belong to a model's identity, beside its weights."""
@@ -198,8 +196,8 @@ def load_model(
     if revision is not None and (not source or Path(source).is_dir()):
         raise InvalidOption(f"revision {revision!r}: only models on the Hub have revisions; leave it out")
     is_clip = is_open_clip(source)
-    if not is_clip and Path(source).is_file():
-        raise ModelError(f"{source} is a file; give the folder of the model or a Hub id")
+    if source:
+        check_source(source)
     origin = Origin(revision, trust_remote_code)
     if is_clip and (revision, trust_remote_code, processor) != (None, False, None):
         raise InvalidOption(
@@ -256,10 +254,9 @@ def _torch_device(device: str | torch.device | None) -> torch.device:
 
 
 def _torch_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
-    kind = DTYPES.get(dtype) if isinstance(dtype, str) else dtype
-    if dtype is not None and kind not in DTYPES.values():
-        raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")
-    return kind
+    name = str(dtype).removeprefix("torch.") if dtype is not None else None
+    check_dtype(name)
+    return None if name is None else getattr(torch, DTYPES[name])
 
 
 def _take_model(model: Any, device: str | torch.device | None, dtype: str | torch.dtype | None) -> Any:  # noqa: ANN401

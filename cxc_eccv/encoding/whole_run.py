@@ -13,7 +13,6 @@ from cxc_eccv.encoding.distributed.processes import join_processes
 from cxc_eccv.encoding.distributed.shards import (
     Notes,
     Side,
-    check_output,
     encode_side,
     fingerprint,
     lock_output,
@@ -25,11 +24,11 @@ from cxc_eccv.encoding.towers.images import TenCrops, encoder_of_images
 from cxc_eccv.encoding.towers.texts import encoder_of_texts
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.runs import EmbeddingsRun, load_embeddings, save_embeddings
+from cxc_eccv.runs.embeddings import FORMATS
 from cxc_eccv.runs.record import read_record
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.types import Embeddings
-
-FORMATS = (".npz", ".safetensors")
+from cxc_eccv.writing import check_output
 
 
 def encode(

@@ -265,9 +265,9 @@ def collections_held(
 
 def _find_reason(collection: Collection, run: Run, library: Library, split: str) -> str | None:
     if collection.arrays and not collection.named_by(run):
-        return f"the run has no arrays {collection.arrays}..., the vectors of {collection.name}'s captions"
+        return f"the run has no vectors of {collection.name}'s captions (arrays {collection.arrays}*)"
     if not collection.at_hand(library):
-        return f"{collection.name} is not on this machine; name the task to fetch it"
+        return f"{collection.name} is not on this machine (name the task to download it)"
     if collection.arrays:
         return None
     try:

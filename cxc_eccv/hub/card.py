@@ -1,11 +1,11 @@
-"""A card on the Hub: its front matter, and a generated card put into what others wrote there by hand.
+"""A card on the Hub: generated text beside text that people wrote there.
 
-On the Hub a card looks like this. Only the lines between the two comments are replaced by the next push, and only if
-nobody has edited them; in the front matter only the keys that describe the files are::
+A card on the Hub looks like this. The next push replaces only the lines between the two comments, and only if nobody
+edited them; in the front matter it replaces only the keys that describe the files::
 
     ---
     license: other          <- kept, however it was edited
-    configs: ...            <- generated anew
+    configs: ...            <- generated again
     ---
 
     Hand-written text.      <- kept
@@ -38,9 +38,9 @@ ANY_MARK = "<!-- cxc_eccv: generated part"
 
 
 def merge_card(generated: str, remote: str | None, owned: tuple[str, ...], where: str = CARD) -> str:
-    """Put the generated card into the Hub's one; below what is there where that has no generated part yet.
+    """Put the generated card into the Hub's card; at its end, if it has no generated part yet.
 
-    Keys of the front matter that are ``owned`` describe the files. A generated part that somebody edited is an error.
+    The keys ``owned`` of the front matter describe the files. A generated part that somebody edited raises an error.
     """
     matter, body = split_card(generated)
     if remote is None:
@@ -53,7 +53,7 @@ def merge_card(generated: str, remote: str | None, owned: tuple[str, ...], where
 
 
 def is_marked(card: str) -> bool:
-    """Whether a card has a generated part, or what is left of its marks."""
+    """Whether a card has a generated part, even with damaged marks."""
     return ANY_MARK in card
 
 
@@ -62,32 +62,32 @@ def _mark(body: str) -> str:
 
 
 def _digest(body: str) -> str:
-    """Of the text as it is read: blank ends of lines do not count, since editors remove them."""
+    """Hash of the text without blanks at the ends of lines, which editors remove."""
     lines = "\n".join(line.rstrip() for line in body.strip().split("\n"))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def _find_hand_written(their_body: str, body: str, where: str) -> tuple[str, str]:
-    """What stands before and after the generated part."""
+    """The text before and after the generated part."""
     begins, ends = list(BEGINS.finditer(their_body)), list(ENDS.finditer(their_body))
     if not is_marked(their_body):
-        # A card that was uploaded by other means is no hand-writing.
+        # A generated card that was uploaded by other means is not hand-written.
         return ("", "") if _digest(their_body) == _digest(body) else (their_body, "")
     if len(begins) != 1 or len(ends) != 1 or begins[0].end() > ends[0].start():
         raise HubConflict(
             f"{where}: the two comments that mark the generated part are damaged. Restore the lines "
-            f"'{BEGIN.format('...')}' and '{END}' around it, or remove the generated part with both."
+            f"'{BEGIN.format('...')}' and '{END}' around it, or remove both and the text between."
         )
     if _digest(their_body[begins[0].end() : ends[0].start()]) != begins[0][1]:
         raise HubConflict(
-            f"{where}: its generated part was edited by hand, and would be overwritten. Move what you wrote above the "
-            "comment where it begins, or below the one where it ends; or remove the generated part with both comments."
+            f"{where}: somebody edited its generated part, which the push would overwrite. Move the edited text above "
+            "the comment where that part begins or below the one where it ends; or remove the part with both comments."
         )
     return their_body[: begins[0].start()], their_body[ends[0].end() :]
 
 
 def split_card(card: str) -> tuple[str, str]:
-    """Split a card into front matter without its fences, and the rest; line ends become plain."""
+    """Split a card into front matter, without its fences, and body; line ends become those of Unix."""
     text = card.lstrip("\ufeff").replace("\r\n", "\n")
     lines = text.split("\n")
     if lines[0].rstrip() == "---" and "---" in (ends := [line.rstrip() for line in lines[1:]]):
@@ -97,13 +97,13 @@ def split_card(card: str) -> tuple[str, str]:
 
 
 def join_card(matter: str, body: str) -> str:
-    """Make a card from its two parts."""
+    """Join front matter and body."""
     head = "---\n" + matter.strip("\n") + "\n---\n\n" if matter.strip() else ""
     return head + body.strip("\n") + "\n"
 
 
 def read_matter(matter: str, where: str) -> dict[str, Any]:
-    """Read the mapping that front matter holds; ``HubError`` names ``where`` if it holds none."""
+    """Read front matter; an error names ``where`` it is."""
     try:
         metadata = yaml.safe_load(matter) or {}
     except yaml.YAMLError as error:
@@ -114,7 +114,7 @@ def read_matter(matter: str, where: str) -> dict[str, Any]:
 
 
 def merge_matter(ours: str, theirs: str, owned: tuple[str, ...], where: str) -> str:
-    """Give front matter of the Hub's card our values of the keys we own and those it lacks; owned ones we lack go."""
+    """Update the front matter of the Hub's card: set the ``owned`` keys and those it lacks, drop owned keys we lack."""
     generated, kept = read_matter(ours, "the generated card"), read_matter(theirs, where)
     changed = {key: value for key, value in generated.items() if key in owned or key not in kept}
     return replace_keys(theirs, changed, where, [key for key in owned if key in kept and key not in generated])
@@ -124,7 +124,7 @@ KEY = re.compile(r"^(?P<quote>['\"]?)(?P<key>[^\s#'\"-][^:'\"]*)(?P=quote)\s*:(\
 
 
 def replace_keys(matter: str, changed: Mapping[str, Any], where: str, gone: Collection[str] = ()) -> str:
-    """Give front matter other values for some keys; all other lines, comments among them, stay as they are."""
+    """Change the values of some keys of front matter; all other lines, also comments, stay."""
     before = read_matter(matter, where)
     after = {key: value for key, value in {**before, **changed}.items() if key not in gone}
     if after == before:
@@ -132,7 +132,7 @@ def replace_keys(matter: str, changed: Mapping[str, Any], where: str, gone: Coll
     blocks = _cut_blocks(matter)
     for key, value in changed.items():
         if key not in before or before[key] != value:
-            # Whole-line comments in a block stand most likely above the next key.
+            # Whole-line comments in a block most likely belong to the next key.
             comments = [line for line in blocks.get(key, "").split("\n") if line.startswith("#")]
             blocks[key] = "\n".join([_dump({key: value}), *comments])
     text = "\n".join(block for key, block in blocks.items() if block and key not in gone)
@@ -141,12 +141,12 @@ def replace_keys(matter: str, changed: Mapping[str, Any], where: str, gone: Coll
             return text
     except yaml.YAMLError:
         pass
-    # Anchors, tags or a flow mapping that spans keys cannot be cut into lines: then everything is written anew.
+    # Anchors, tags or a flow mapping across keys cannot be cut into lines: rewrite everything.
     return _dump(after)
 
 
 def _cut_blocks(matter: str) -> dict[str, str]:
-    """Lines by the top-level key they belong to; comments belong to the key above, those at the top to none."""
+    """Lines by top-level key; comments belong to the key above, those at the top to no key."""
     lines: dict[str, list[str]] = {"": []}
     current = ""
     for line in matter.split("\n"):

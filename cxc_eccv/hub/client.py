@@ -1,7 +1,7 @@
-"""One repository on the Hub: with which token, what it holds, and how it is changed.
+"""One repository on the Hub: access, content and changes.
 
-Every request passes :meth:`Repository._ask_once`, which tells what the Hub, its client and the network answer as errors
-of this package, and hides secrets wherever they would be shown.
+Every request goes through :meth:`Repository._ask_once`, which turns the errors of the Hub, its client and the network
+into errors of this package, and hides secrets wherever they would be shown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LOG_IN = "Run `hf auth login`, or set HF_TOKEN, with a token of the role `write`
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which Hub, with which token, which is never shown, logged or written; None for what the environment says."""
+    """The Hub and the token to use, None for those of the environment; the token is never shown, logged or written."""
 
     token: str | None = field(default=None, repr=False)
     endpoint: str | None = None
@@ -46,19 +46,19 @@ class Access:
 
     def __post_init__(self) -> None:
         if not self.timeout > 0:
-            raise InvalidOption(f"timeout is {self.timeout}, expected a number of seconds above 0")
+            raise InvalidOption(f"timeout is {self.timeout}, expected more than 0 seconds")
         object.__setattr__(self, "token", self.token or huggingface_hub.get_token())
         object.__setattr__(self, "endpoint", (self.endpoint or huggingface_hub.constants.ENDPOINT).rstrip("/"))
 
     @property
-    def told(self) -> str:
-        """Whether a token was found, in a sentence that does not show it."""
+    def token_line(self) -> str:
+        """A sentence that says whether there is a token, without showing it."""
         if self.token:
             return f"A token for {self.endpoint} was found."
         return f"No token for {self.endpoint} was found. {LOG_IN}"
 
     def require_token(self) -> None:
-        """Refuse early what only a token allows."""
+        """Raise if there is no token."""
         if not self.token:
             raise HubAccessDenied(f"there is no token for {self.endpoint}. {LOG_IN}")
 
@@ -81,12 +81,12 @@ class Repository:
 
     @property
     def url(self) -> str:
-        """Where it is on the web."""
+        """Address on the web."""
         kind = "" if self.repo_type == "model" else f"{self.repo_type}s/"
         return f"{self.access.endpoint}/{kind}{self.repo_id}"
 
     def head(self, revision: str | None = None) -> str | None:
-        """The commit at the tip of ``main`` or another branch; None where there is no such repository one may see."""
+        """The last commit of ``main`` or another branch; None if the repository does not exist or may not be read."""
 
         def look_up(api: HfApi, repo_id: str, repo_type: str) -> str | None:
             try:
@@ -97,11 +97,11 @@ class Repository:
         return self._ask("look up", look_up)
 
     def is_private(self) -> bool:
-        """Whether only those it belongs to see it, and no leaderboard does."""
+        """Whether the repository is private, and so on no leaderboard."""
         return bool(self._ask("look up", HfApi.repo_info).private)
 
     def files(self, revision: str) -> dict[str, RepoFile]:
-        """Path to file of everything the repository holds at a revision."""
+        """All files at a revision, by path."""
         entries = self._ask("list the files of", _all_of(HfApi.list_repo_tree), recursive=True, revision=revision)
         return {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
@@ -116,11 +116,11 @@ class Repository:
         return self._ask(f"read {path} of", read, revision=revision, etag_timeout=self.access.timeout)
 
     def is_untouched(self) -> bool:
-        """Whether nothing was committed since the Hub made the repository."""
+        """Whether the Hub's first commit is the only one."""
         return len(self._ask("read the history of", HfApi.list_repo_commits)) <= 1
 
     def create(self, *, private: bool | None = None, space_sdk: str | None = None) -> None:
-        """Make the repository; that it is there already is no error."""
+        """Create the repository unless it exists."""
         self._ask("create", HfApi.create_repo, private=private, space_sdk=space_sdk, exist_ok=True)
 
     def commit(
@@ -133,10 +133,10 @@ class Repository:
         pull_request: str | None = None,
         check: Callable[[], object] = lambda: None,
     ) -> CommitInfo:
-        """Apply all operations at once, or none; asked once, for a lost answer does not mean a lost commit.
+        """Apply all operations in one commit, with one request: a lost answer does not mean a lost commit.
 
-        With the description of a ``pull_request`` the commit is proposed instead of made. ``check`` is called once the
-        content is sent; what it raises keeps the commit from being made.
+        With ``pull_request``, its description, the commit becomes a new pull request. ``check`` is called after the
+        files are sent; if it raises, nothing is committed.
         """
         additions = [operation for operation in operations if isinstance(operation, CommitOperationAdd)]
         place = {"revision": branch, "create_pr": pull_request is not None}
@@ -151,35 +151,36 @@ class Repository:
             parent_commit=parent,
             **place,
         )
-        held = self.files(done.oid)
-        lost = [addition.path_in_repo for addition in additions if addition.path_in_repo not in held]
-        if lost:
+        committed = self.files(done.oid)
+        missing = [addition.path_in_repo for addition in additions if addition.path_in_repo not in committed]
+        if missing:
             raise HubError(
-                f"{self} left out {', '.join(lost[:3])}; its .gitignore may name it. Change that, and repeat."
+                f"{self} left out {', '.join(missing[:3])}; its .gitignore may exclude it. Change that, then run the "
+                "command again."
             )
         return done
 
     def pull_requests(self, title: str, *, closed: bool = False) -> list[Discussion]:
-        """Open pull requests of a title, newest first; or those that were closed without being merged."""
+        """Pull requests of a title, newest first: the open ones, or those closed without being merged."""
         status = "closed" if closed else "open"
         wanted = {"discussion_type": "pull_request", "discussion_status": status}
         discussions = self._ask("list the pull requests of", _all_of(HfApi.get_repo_discussions), **wanted)
-        # The Hub counts merged ones among the closed.
+        # The Hub lists merged pull requests among the closed.
         titled = (discussion for discussion in discussions if (discussion.title, discussion.status) == (title, status))
         return sorted(titled, key=lambda discussion: discussion.num, reverse=True)
 
     def account(self) -> str | None:
-        """Name of the token's account on the Hub; None without a token."""
+        """Account that the token belongs to; None without a token."""
         if not self.access.token:
             return None
-        return str(self._ask("ask whose token may change", lambda api, *_, **__: api.whoami())["name"])
+        return str(self._ask("look up the account for", lambda api, *_, **__: api.whoami())["name"])
 
     def _ask(self, doing: str, call: Callable[..., Answer], **options: object) -> Answer:
-        """For requests that change nothing, or the same however often they are made."""
+        """Send a request that is safe to repeat, and repeat it until the Hub answers."""
         return repeat(lambda call: self._ask_once(doing, call, **options), call)
 
     def _ask_once(self, doing: str, call: Callable[..., Answer], **options: object) -> Answer:
-        """Call a method of the client; whatever it raises becomes an error of this package, without secrets."""
+        """Call a method of the client; its errors become errors of this package, without secrets."""
         token = self.access.token
         api = HfApi(endpoint=self.access.endpoint, token=token or False, library_name="cxc_eccv")
         try:
@@ -189,24 +190,24 @@ class Repository:
             raise
         except Exception as error:
             translated = _translate(f"{doing} {self}", error, token)
-        # Raised out here so that it does not carry the client's error, which holds the request and its headers.
+        # Raised outside the block, without the client's error, which holds the request and its headers.
         raise translated
 
 
 def _all_of(method: Callable[..., Iterable[Entry]]) -> Callable[..., list[Entry]]:
-    """Pages are asked for while one reads, which must happen where errors are translated."""
+    """Read all pages within the call, where errors are translated."""
     return lambda *place, **options: list(method(*place, **options))
 
 
 def text_diff(before: str, after: str, path: str) -> str:
-    """Unified diff of a text file; empty where nothing changes."""
+    """Unified diff of a text file; empty if nothing changes."""
     names = f"{path} (on the Hub)", f"{path} (new)"
     lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), *names, n=2)
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 def wrap(text: str, first: str = "", rest: str = "") -> str:
-    """Break a message into lines that fit a terminal, after words alone; the first line and the rest are indented."""
+    """Break a message between words into lines that fit a terminal; indent the first line and the rest."""
     return textwrap.fill(
         text, 80, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
     )
@@ -214,13 +215,13 @@ def wrap(text: str, first: str = "", rest: str = "") -> str:
 
 TRIES = 5
 LONGEST_WAIT = 60.0
-"""Seconds; a Hub that asks for more gets no second request, the user an error that says when."""
+"""Seconds. If the Hub asks for a longer pause, the error says how long it is."""
 
 
 def repeat(call: Callable[[Subject], Answer], subject: Subject, renew: Callable[[], Subject] | None = None) -> Answer:
-    """Call until the Hub answers, at most five times; the pause is what the Hub asks for, else 1, 2, 4, 8 seconds.
+    """Call until the Hub answers, at most five times; pause as long as the Hub asks, else 1, 2, 4, 8 seconds.
 
-    ``renew`` makes the subject anew before each repetition, after a conflict too; without it a conflict is raised.
+    ``renew`` makes a new subject before each repetition, also after a conflict; without it a conflict is raised.
     """
     for attempt in range(TRIES - 1):
         try:
@@ -239,7 +240,7 @@ def repeat(call: Callable[[Subject], Answer], subject: Subject, renew: Callable[
 
 @contextmanager
 def _limit_silence(timeout: float) -> Iterator[None]:
-    """Bound every wait of a request; the client's own timeout loses to calls that ask for none by name."""
+    """Bound every wait of a request: the client's own timeout does not apply to calls that set none."""
 
     def bound(request: Any) -> None:  # noqa: ANN401 - httpx in release 1 of the client, httpx2 in release 2
         waits = request.extensions.get("timeout", {})
@@ -263,30 +264,30 @@ def _translate(doing: str, error: Exception, token: str | None) -> CxcEccvError:
     if isinstance(error, HFValidationError):
         return InvalidOption(detail)
     if isinstance(error, OfflineModeIsEnabled):
-        return HubError(f"{doing}: HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it.")
+        return HubError(f"{doing}: HF_HUB_OFFLINE is set. Unset it to reach the Hub.")
     # httpx in release 1 of the client, httpx2 in release 2; the base class of the client's own error is either's.
     if _find_cause(error, HfHubHTTPError.__mro__[1], ConnectionError, TimeoutError):
         return HubUnavailable(f"{doing}: no answer ({detail}). Check the connection and run the command again.")
-    if isinstance(error, json.JSONDecodeError):  # a page of something between here and the Hub
-        return HubUnavailable(f"{doing}: the answer is not the Hub's ({detail}). Run the command again later.")
+    if isinstance(error, json.JSONDecodeError):  # a page of a proxy
+        return HubUnavailable(f"{doing}: the answer did not come from the Hub ({detail}). Run the command again later.")
     return HubError(f"{doing}: {detail}")
 
 
 def _find_cause(error: BaseException | None, *kinds: type) -> BaseException | None:
-    """What lies behind an error: uploads wrap it once, downloads twice."""
+    """The first cause of these kinds: uploads wrap it once, downloads twice."""
     while error is not None and not isinstance(error, kinds):
         error = error.__cause__
     return error
 
 
 PASSING = (408, 425, 429, 500, 502, 503, 504)
-"""Statuses that may be gone when the request is repeated."""
+"""Statuses after which a repeated request may succeed."""
 
 
 def _translate_status(doing: str, error: HfHubHTTPError, token: str | None) -> HubError:
     status = error.response.status_code
-    said = redact(" ".join((error.server_message or "").split())[:300], token).rstrip(".")
-    what = f"{doing}: HTTP {status}" + (f", {said}" if said else "")
+    reason = redact(" ".join((error.server_message or "").split())[:300], token).rstrip(".")
+    what = f"{doing}: HTTP {status}" + (f", {reason}" if reason else "")
     if status == 401:
         return HubAccessDenied(f"{what}. The Hub does not accept the token. {LOG_IN}")
     if status == 403:
@@ -297,7 +298,7 @@ def _translate_status(doing: str, error: HfHubHTTPError, token: str | None) -> H
         after = error.response.headers.get("retry-after", "").strip()
         wait = int(after) if after.isdecimal() else None
         hint = f"Run the command again in {wait} seconds." if wait else "Run the command again later."
-        return HubUnavailable(f"{what}. {hint} What has arrived is not sent again.", wait)
+        return HubUnavailable(f"{what}. {hint} Files that arrived are not sent again.", wait)
     return HubError(f"{what}.")
 
 
@@ -313,7 +314,7 @@ PATTERNS = (
 
 
 def redact(text: str, token: str | None = None) -> str:
-    """Take the token out of a text, and whatever else looks like a secret."""
+    """Hide the token in a text, and everything else that looks like a secret."""
     if token:
         text = text.replace(token, HIDDEN)
     for pattern, replacement in PATTERNS:
@@ -323,7 +324,7 @@ def redact(text: str, token: str | None = None) -> str:
 
 @contextmanager
 def hide_secrets(token: str | None) -> Iterator[None]:
-    """While inside, log records and warnings of every library lose what :func:`redact` removes."""
+    """Redact the log records and warnings of every library inside the block."""
 
     def redact_record(record: logging.LogRecord) -> bool:
         record.msg, record.args = redact(record.getMessage(), token), ()
@@ -331,7 +332,7 @@ def hide_secrets(token: str | None) -> Iterator[None]:
             record.exc_text = redact("".join(traceback.format_exception(*record.exc_info)), token)
         return True
 
-    # Handlers, since the filter of a logger does not see what the loggers below it log.
+    # The filter of a logger does not see records of the loggers below it; handlers do.
     loggers = [logging.root, *logging.root.manager.loggerDict.values()]
     handlers = {handler for logger in loggers if isinstance(logger, logging.Logger) for handler in logger.handlers}
     handlers |= {logging.lastResort} if logging.lastResort else set()

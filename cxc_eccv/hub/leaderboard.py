@@ -1,4 +1,4 @@
-"""The leaderboard: its tasks, one number each, generated from the registry; and the dataset that declares them."""
+"""The leaderboard's tasks, one number each, from the registry; and the dataset that declares them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPLIT = "test"
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardTask:
-    """One column of the leaderboard: a key of report.json, the config with its labels, and whether it is read first."""
+    """A column of the leaderboard: its key in report.json, the config with its labels, whether it is a main metric."""
 
     key: str
     config: str
@@ -46,14 +46,14 @@ ORDER = (
     "cxc_rated",
     "co_captions",
 )
-"""Evaluation tasks as the leaderboard has them, any other behind: the Hub opens it with the first one's column."""
+"""The leaderboard's order of tasks, all others behind: the Hub opens it at the first task."""
 
 
 @cache
 def leaderboard_tasks() -> Mapping[str, LeaderboardTask]:
-    """Report key to leaderboard task: what a report shows by default on the test split, main metrics first.
+    """Report key to leaderboard task, for the default metrics of the test split, main metrics first.
 
-    Left out are tasks without a config, and metrics of which lower is better: an ``eval.yaml`` has no place to say so.
+    Tasks without a config are left out. So are metrics for which lower is better: ``eval.yaml`` cannot say so.
     """
     known = {name: task for name, task in tasks().items() if task.config and SPLIT in task.splits}
     in_order = [name for name in ORDER if name in known] + [name for name in known if name not in ORDER]
@@ -62,7 +62,7 @@ def leaderboard_tasks() -> Mapping[str, LeaderboardTask]:
 
 
 def _entries(task: Task) -> Iterator[LeaderboardTask]:
-    """Every metric of every part. A part that the task's main metric is not for has its first one instead."""
+    """Every metric of every part. If the task's main metric does not apply, the part's first metric is the main one."""
     metrics = [metric_variants(name) for name in task.metrics]
     for part in task.parts:
         labels = [
@@ -80,7 +80,7 @@ def _entries(task: Task) -> Iterator[LeaderboardTask]:
 
 
 def select_tasks(names: Iterable[str]) -> dict[str, tuple[LeaderboardTask, ...]]:
-    """Names of an evaluation task, of a direction of it, keys or ids on the Hub, to the leaderboard tasks they mean."""
+    """Names of tasks or of their directions, keys, or ids on the Hub, to the leaderboard tasks they name."""
     board = leaderboard_tasks().values()
     selected = {
         name: tuple(task for task in board if name == task.task_id or f"{task.key}/".startswith(f"{name}/"))
@@ -88,7 +88,7 @@ def select_tasks(names: Iterable[str]) -> dict[str, tuple[LeaderboardTask, ...]]
     }
     for name, chosen in selected.items():
         if not chosen:
-            # Of a known task its keys are suggested, else the tasks: all at once are too many to read.
+            # All keys are too many to read: suggest those of the task, or the tasks.
             keys = [task.key for task in board if task.key.partition("/")[0] == name.partition("/")[0]]
             suggested = keys or sorted({task.key.partition("/")[0] for task in board})
             raise UnknownName("task of the leaderboard", name, suggested)
@@ -98,7 +98,7 @@ def select_tasks(names: Iterable[str]) -> dict[str, tuple[LeaderboardTask, ...]]
 PATH = "eval.yaml"
 
 FRAMEWORK = "cxc_eccv"
-"""The Hub validates this name against a list of its own, to which a pull request adds it."""
+"""The Hub accepts only the names of its list; a pull request there adds this one."""
 
 FRAMEWORK_LIST = "https://github.com/huggingface/huggingface.js/blob/main/packages/tasks/src/eval.ts"
 ACTIVATION = "https://huggingface.co/spaces/OpenEvals/README/discussions/2"
@@ -114,7 +114,7 @@ DESCRIPTION = (
 
 
 def eval_yaml(configs: Collection[str] | None = None, framework: str = FRAMEWORK, *, all_tasks: bool = False) -> str:
-    """The text of ``eval.yaml``: the main tasks whose config is among ``configs``, with ``all_tasks`` the others."""
+    """The text of ``eval.yaml``: the main tasks whose config is in ``configs``, or with ``all_tasks`` all of them."""
     tasks = [
         {"id": task.task_id, "config": task.config, "split": SPLIT}
         for task in leaderboard_tasks().values()
@@ -125,7 +125,7 @@ def eval_yaml(configs: Collection[str] | None = None, framework: str = FRAMEWORK
 
 
 def read_task_ids(text: str, where: str) -> frozenset[str]:
-    """Ids of the tasks that the text of an ``eval.yaml`` declares."""
+    """Ids of the tasks that an ``eval.yaml`` declares."""
     try:
         return frozenset(str(task["id"]) for task in yaml.safe_load(text)["tasks"])
     except (yaml.YAMLError, KeyError, TypeError) as error:
@@ -133,7 +133,7 @@ def read_task_ids(text: str, where: str) -> frozenset[str]:
 
 
 class Benchmark(NamedTuple):
-    """The released dataset: its commit that was looked at, its tasks' ids, and catalog name to sha256 of raw files."""
+    """The released dataset: its commit, the ids of its tasks, and the sha256 of its raw files by catalog name."""
 
     revision: str
     task_ids: frozenset[str]
@@ -141,16 +141,16 @@ class Benchmark(NamedTuple):
 
 
 def check_benchmark(repository: Repository, files: Mapping[str, str]) -> Benchmark:
-    """Raise unless a dataset is a benchmark that was built from the raw ``files`` of a report, name to sha256."""
+    """Raise unless a dataset is a benchmark built from the raw ``files`` of a report, name to sha256."""
     revision = repository.head()
     if revision is None:
         raise HubError(
-            f"there is no {repository}, or it is private and may not be read. Name the released dataset with --dataset."
+            f"{repository} does not exist, or is private and may not be read. Name the released dataset with --dataset."
         )
     present = repository.files(revision)
     for name in (PATH, MANIFEST_NAME):
         if name not in present:
-            raise HubError(f"{repository} has no {name}, so it is no benchmark that `cxc-eccv push` uploaded")
+            raise HubError(f"{repository} has no {name}, so `cxc-eccv push` did not upload it as a benchmark")
     declared = read_task_ids(repository.text(PATH, revision), f"{PATH} of {repository}")
     try:
         manifest = json.loads(repository.text(MANIFEST_NAME, revision))
@@ -164,9 +164,11 @@ def check_benchmark(repository: Repository, files: Mapping[str, str]) -> Benchma
         )
     if manifest.get("modified"):
         names = ", ".join(manifest["modified"])
-        raise ReportRefused(f"{repository} was built from modified raw files ({names}), so it is no benchmark")
+        raise ReportRefused(f"{repository} was built from modified raw files ({names}), so it is not a benchmark")
     for name, digest in files.items():
         if sources.get(name, digest) != digest:
-            built_from = f"the file {repository.repo_id} was built from: sha256 {digest} there {sources[name]}"
-            raise ReportRefused(f"{name} is not {built_from}")
+            raise ReportRefused(
+                f"the report and {repository.repo_id} use different files of {name}: sha256 {digest} and "
+                f"{sources[name]}"
+            )
     return Benchmark(revision, declared, sources)

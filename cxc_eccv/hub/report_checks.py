@@ -1,4 +1,4 @@
-"""report.json as a submission needs it: every type checked, nothing written by hand where it shows."""
+"""Strict checks of a report.json before it is submitted."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from cxc_eccv.types.reported import SPREAD
 
 
 def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
-    """Check whether a report may be submitted; give it and the raw files it was computed from; needs no network.
+    """Check whether a report may be submitted, without the network; return it and the sha256 of its raw files.
 
     Raises:
         InvalidOption: the file cannot be read.
-        ReportRefused: malformed, edited, or not of the official data; says what and where.
+        ReportRefused: the report is malformed, edited, or not of the official data.
 
     Example:
         >>> checked_report("no/report.json")
@@ -38,7 +38,7 @@ def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
     try:
         report = report_from_json(Path(path).read_text(encoding="utf-8"))
         if not report.results:
-            raise ReportRefused("it holds no result")
+            raise ReportRefused("it has no results")
         check_values(report)
         return report, _check_data(report)
     except (ReportRefused, DataError) as error:
@@ -46,16 +46,16 @@ def checked_report(path: str | Path) -> tuple[Report, Mapping[str, str]]:
     except OSError as error:
         raise InvalidOption(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise ReportRefused(f"{path} is no report.json: {error}") from None
+        raise ReportRefused(f"{path} is not a report.json: {error}") from None
 
 
 EVALUATE = "Evaluate again with `cxc-eccv evaluate FILE --split test` on the official data."
 
 
 def _check_data(report: Report) -> Mapping[str, str]:
-    """Give the raw files that a report was computed from, catalog name to sha256; raise unless all are official.
+    """Raise unless a report was computed from official files; return their sha256 by catalog name.
 
-    Files without a published hash pass here; ``check_benchmark`` compares them with those of the released dataset.
+    Files without a published hash pass; ``check_benchmark`` compares them with those of the released dataset.
     """
     facts, catalog, ours = report.provenance, load_catalog(), cxc_eccv.__version__
     package: dict[str, Any] = facts.get("package") or {}
@@ -64,16 +64,16 @@ def _check_data(report: Report) -> Mapping[str, str]:
     made_by, edition, version = package.get("version"), data.get("edition"), data.get("version")
     for is_wrong, fault in (
         (package.get("name") != "cxc_eccv" or not data, "its provenance does not name this package and its data"),
-        (made_by != ours, f"it was made by cxc_eccv {made_by}, this is {ours}"),
-        (facts.get("split") != SPLIT, f"it covers the split {facts.get('split')!r}, the leaderboard {SPLIT!r}"),
-        (facts.get("restriction"), "it covers a part of the split; a leaderboard is about the whole"),
-        (facts.get("labels"), "it is on other labels than those of its tasks"),
+        (made_by != ours, f"cxc_eccv {made_by} computed it, and this is {ours}"),
+        (facts.get("split") != SPLIT, f"it covers the split {facts.get('split')!r}; the leaderboard takes {SPLIT!r}"),
+        (facts.get("restriction"), "it covers a part of the split; the leaderboard takes whole splits"),
+        (facts.get("labels"), "it uses other labels than those of its tasks"),
         (data.get("modified"), f"it was computed from modified raw files: {', '.join(data.get('modified') or ())}"),
         (not files, "its provenance lists no data files"),
         (edition != OFFICIAL, f"it was computed from the edition {edition!r}, not the official data"),
         (
             version != catalog.version,
-            f"it was computed from version {version} of the data; this package knows {catalog.version}",
+            f"it was computed from version {version} of the data; this package has {catalog.version}",
         ),
     ):
         if is_wrong:
@@ -81,13 +81,13 @@ def _check_data(report: Report) -> Mapping[str, str]:
     for name, digest in files.items():
         _check_file(name, digest, catalog.entries.get(name))
     if data.get("fingerprint") != fingerprint_files(files):
-        raise ReportRefused(f"its data fingerprint is not that of the files it lists; it was edited. {EVALUATE}")
+        raise ReportRefused(f"its data fingerprint does not match the files it lists, so it was edited. {EVALUATE}")
     groups = {catalog.entry(name).group for name in files}
     for name in dict.fromkeys(result.task for result in report.results):
         lacking = [group for group in task(name).sources if group not in groups]
         if lacking:
             raise ReportRefused(
-                f"it has results of {name} but lists no file of {lacking[0]}; it was edited. {EVALUATE}"
+                f"it has results of {name} but lists no file of {lacking[0]}, so it was edited. {EVALUATE}"
             )
     return dict(files)
 
@@ -96,24 +96,24 @@ def _check_file(name: str, digest: str, entry: Entry | None) -> None:
     if entry is None:
         raise ReportRefused(f"it lists the data file {name!r}, which the official catalog does not have. {EVALUATE}")
     if not re.fullmatch(r"[0-9a-f]{64}", digest):
-        raise ReportRefused(f"the sha256 of {name} is {digest!r}, not 64 hexadecimal digits; it was edited")
+        raise ReportRefused(f"the sha256 of {name} is {digest!r}, not 64 hexadecimal digits, so the report was edited")
     if entry.sha256 is not None and digest != entry.sha256:
         raise ReportRefused(
-            f"{name} was modified: its sha256 is {digest}, that of the official file {entry.sha256}. {EVALUATE}"
+            f"{name} was modified: its sha256 is {digest}, and the official file has {entry.sha256}. {EVALUATE}"
         )
     if entry.sha256 is None and entry.url is None:
-        raise ReportRefused(f"it uses {name}, a file of your own, which nobody else has. Evaluate again without it.")
+        raise ReportRefused(f"it uses {name}, a file that only you have. Evaluate again without it.")
 
 
 FREE = ("seed",)
-"""Parameters that anyone may choose."""
+"""Parameters that may have any value."""
 
 AT_MOST = (("map_at_r", "r_precision"),)
-"""Metrics of the same direction of which the first is never above the second."""
+"""Pairs of metrics whose first value is never above the second."""
 
 
 def check_values(report: Report) -> None:
-    """Check names, and what one metric says about another, as recall that must not fall with the depth."""
+    """Check names, parameters, and relations between metrics, such as recall that grows with the depth."""
     by_place: dict[tuple[str, str], dict[str, Result]] = {}
     for result in report.results:
         spec = _find_spec(result)
@@ -139,10 +139,10 @@ def _find_spec(result: Result) -> Spec:
 
 
 def _check_parameters(result: Result, spec: Spec) -> None:
-    """Those in the name must be what the name says, all others the defaults: another policy is another number."""
+    """Raise unless parameters are those of the metric's name, and the defaults where the name has none."""
     named = {name: value for name, value in result.parameters.items() if name in spec.parameters}
     if spec.label(**named) != result.metric.removesuffix(SPREAD):
-        raise ReportRefused(f"{result.key}: its parameters {dict(result.parameters)} are not those of {result.metric}")
+        raise ReportRefused(f"{result.key}: its parameters {dict(result.parameters)} do not match {result.metric}")
     for name, parameter in inspect.signature(spec.function).parameters.items():
         value = result.parameters.get(name, parameter.default)
         if name not in (*spec.parameters, *FREE) and value != parameter.default:
@@ -152,12 +152,14 @@ def _check_parameters(result: Result, spec: Spec) -> None:
 def _check_place(place: str, results: dict[str, Result]) -> None:
     counts = {result.n_queries for result in results.values()}
     if len(counts) > 1:
-        raise ReportRefused(f"{place}: its metrics have {' and '.join(map(str, sorted(counts)))} queries, not as many")
+        raise ReportRefused(
+            f"{place}: its metrics have different numbers of queries: {' and '.join(map(str, sorted(counts)))}"
+        )
     depths = sorted(int(name.rpartition("_")[2]) for name in results if name.startswith("recall_at_"))
     growing = [(f"recall_at_{less}", f"recall_at_{more}") for less, more in pairwise(depths)]
     for lower, upper in (*growing, *AT_MOST):
         if lower in results and upper in results and results[lower].value > results[upper].value + ROUNDING:
-            raise ReportRefused(f"{place}: {lower} is above {upper}, which cannot be; the file was edited")
+            raise ReportRefused(f"{place}: {lower} is above {upper}, which is impossible; the file was edited")
 
 
 def _check_whole(result: Result, spec: Spec, report: Report) -> None:
@@ -166,4 +168,4 @@ def _check_whole(result: Result, spec: Spec, report: Report) -> None:
     if all(key in report.scores for key in keys):
         expected = float(spec.function(np.array([report.scores[key] for key in keys])))
         if not np.isclose(result.value, expected, rtol=ROUNDING, atol=ROUNDING):
-            raise ReportRefused(f"{result.key} is {result.value}, its parts make {expected}; the file was edited")
+            raise ReportRefused(f"{result.key} is {result.value}, but its parts give {expected}; the file was edited")

@@ -1,7 +1,7 @@
-"""Submission: a checked report as a pull request to the model it is about, planned and opened.
+"""Submission: plan and open a pull request that adds a checked report's results to its model's repository.
 
-It writes ``.eval_results/cxc_eccv.yaml`` for the leaderboard and, if asked to, the older model-index of the card. A
-second submission goes into the first one's pull request while that is open.
+The pull request writes ``.eval_results/cxc_eccv.yaml`` for the leaderboard and, on request, the older model-index of
+the card. A second submission updates the pull request of the first while that is open.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from cxc_eccv.types import Report
 RESULTS = ".eval_results/cxc_eccv.yaml"
 
 Text = tuple[str | None, str]
-"""What is there, None for nothing, and what shall be there."""
+"""Text before, None for no file, and after."""
 
 Done = Literal["opened", "updated", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A submission that was looked at, at the commit ``parent``, and not made yet: path to text before and after."""
+    """A planned submission on the commit ``parent``: for each path, the text before and after."""
 
     repository: Repository
     parent: str
@@ -67,20 +67,20 @@ class Submission:
 
     @property
     def plan(self) -> str:
-        """What would be sent where, in a sentence."""
+        """A sentence that says what would be sent where."""
         if not self.pending:
-            return f"{self.pull_request.url if self.pull_request else self.repository} states these results already"
+            return f"{self.pull_request.url if self.pull_request else self.repository} has these results already"
         if self.pull_request:
-            return f"to be updated: pull request {self.pull_request.url}"
-        return f"to be opened: a new pull request to {self.repository}"
+            return f"would update pull request {self.pull_request.url}"
+        return f"would open a new pull request to {self.repository}"
 
     def __str__(self) -> str:
         return "\n".join([*self.notes, self.diff, self.plan] if self.pending else [*self.notes, self.plan])
 
-    def propose(self, plan_anew: Callable[[], Submission]) -> tuple[str, Done]:
-        """Open the pull request, or update the open one, by a new plan where needed; give address and outcome."""
+    def propose(self, replan: Callable[[], Submission]) -> tuple[str, Done]:
+        """Open or update the pull request, planning again if something changed; return address and outcome."""
         self.repository.access.require_token()
-        return repeat(Submission._propose, self, plan_anew)
+        return repeat(Submission._propose, self, replan)
 
     def _propose(self) -> tuple[str, Done]:
         url = self.pull_request.url if self.pull_request else ""
@@ -98,22 +98,22 @@ class Submission:
             return str(commit.pr_url), "opened"
         branch = _branch(self.pull_request)
         self.repository.commit(additions, self.title, parent=self.parent, branch=branch)
-        if self.pull_request.num not in (open_now.num for open_now in self.repository.pull_requests(self.title)):
-            raise HubConflict(f"{url} was merged or closed while it was being updated. Run the command again.")
+        if self.pull_request.num not in (request.num for request in self.repository.pull_requests(self.title)):
+            raise HubConflict(f"{url} was merged or closed during the update. Run the command again.")
         return url, "updated"
 
     def _require_none_open(self) -> None:
-        """The plan may be old by now."""
-        if opened := _find_own(self.repository.pull_requests(self.title), self.account):
-            raise HubConflict(f"{opened.url} was opened meanwhile. Run the command again.")
+        """Raise if the account has opened a pull request since the plan was made."""
+        if opened := _find_ours(self.repository.pull_requests(self.title), self.account):
+            raise HubConflict(f"{opened.url} was opened in the meantime. Run the command again.")
 
 
 def _branch(pull_request: Discussion) -> str:
     return f"refs/pr/{pull_request.num}"
 
 
-def _find_own(pull_requests: Sequence[Discussion], account: str | None) -> Discussion | None:
-    """The newest one that an account opened; what others opened is theirs to change."""
+def _find_ours(pull_requests: Sequence[Discussion], account: str | None) -> Discussion | None:
+    """The newest pull request that the account opened; those of others are not touched."""
     return next((request for request in pull_requests if account and request.author == account), None)
 
 
@@ -122,8 +122,10 @@ def plan_submission(
 ) -> Submission:
     """Check a report against this package, the official data and the benchmark, and plan the pull request.
 
-    Changes nothing. Results that the benchmark declares no task for are left out.
+    Nothing is changed. Results for which the benchmark declares no task are left out.
     """
+    if options.dataset is None:
+        raise InvalidOption("name the released dataset that the results are about")
     access = access or Access()
     options.require_no_secret(access.token)
     report, files = checked_report(path)
@@ -150,12 +152,9 @@ def plan_submission(
     trusted = sorted(set(files) - published)
     notes = []
     if left_out:
-        groups: dict[str, list[str]] = {}
-        for place, _, metric in (key.rpartition("/") for key in left_out):
-            groups.setdefault(place, []).append(metric)
-        lines = [wrap(f"{place}: {', '.join(metrics)}", "  ", "    ") for place, metrics in groups.items()]
-        notes.append("\n".join([f"left out, since {options.dataset} declares no task for it:", *lines]))
-    notes += [f"taken on trust: {name}, whose sha256 its authors do not publish" for name in trusted]
+        lines = [f"left out, because {options.dataset} declares no task for it:", *_group_by_place(left_out)]
+        notes.append("\n".join(lines))
+    notes += [f"not verified: {name}, whose authors publish no sha256" for name in trusted]
     planned = _plan_pull_request(Repository(model, "model", access), board, options)
     description = (
         f"Computed with `cxc-eccv evaluate` (cxc_eccv {cxc_eccv.__version__}) on version {data['version']} of the "
@@ -164,25 +163,59 @@ def plan_submission(
     return replace(planned, description=description, notes=(*notes, *planned.notes))
 
 
+def check_submission(path: str | Path, options: SubmitOptions, token: str | None = None) -> str:
+    """Check a report without the Hub, and describe what would be submitted; raises as :func:`checked_report` does."""
+    options.require_no_secret(token)
+    report, _ = checked_report(path)
+    tasks, left_out = _choose_tasks(report, options, None, path)
+    lines = [f"{path} passes every check that needs no network."]
+    for main, title in (
+        (True, "Results that the leaderboard shows by default:"),
+        (False, "Results that count only where the dataset's eval.yaml declares them (push --all-tasks):"),
+    ):
+        values = [f"  {task.task_id}: {report.scores[task.key]:.4g}" for task in tasks if task.main is main]
+        lines += [title, *values] if values else []
+    if left_out:
+        lines += ["Results that no leaderboard has a task for:", *_group_by_place(left_out)]
+    dataset = "the released dataset, which --dataset names" if options.dataset is None else options.dataset
+    lines.append(f"Not checked yet: the eval.yaml and the raw files of {dataset}.")
+    return "\n".join(lines)
+
+
+def _group_by_place(keys: Sequence[str]) -> list[str]:
+    """A line for each task and direction, with its metrics."""
+    groups: dict[str, list[str]] = {}
+    for place, _, metric in (key.rpartition("/") for key in keys):
+        groups.setdefault(place, []).append(metric)
+    return [wrap(f"{place}: {', '.join(metrics)}", "  ", "    ") for place, metrics in groups.items()]
+
+
 def _choose_tasks(
-    report: Report, options: SubmitOptions, declared: Collection[str], path: str | Path
+    report: Report, options: SubmitOptions, declared: Collection[str] | None, path: str | Path
 ) -> tuple[list[LeaderboardTask], list[str]]:
-    """The tasks whose results are proposed; and keys of results that the benchmark declares no task for."""
+    """The tasks whose results are proposed; and keys of results that the benchmark declares no task for.
+
+    ``declared`` are the ids of the benchmark's tasks; None for all that this package knows.
+    """
+    board = leaderboard_tasks().values()
+    declared = [task.task_id for task in board] if declared is None else declared
     asked = select_tasks(options.tasks or ())
     wanted = {task.key for chosen in asked.values() for task in chosen}
     keys = [key for key in report.scores if key in wanted or not asked]
-    tasks = [task for task in leaderboard_tasks().values() if task.key in keys and task.task_id in declared]
+    tasks = [task for task in board if task.key in keys and task.task_id in declared]
     for name, chosen in asked.items():
         if not any(task.key in report.scores for task in chosen):
             raise ReportRefused(f"{path}: it has no result of {name}. Evaluate it too, or leave it out of --tasks.")
         if not any(task in tasks for task in chosen):
             raise ReportRefused(
-                f"{options.dataset} has no task for {name} that this report has a result of; its {EVAL_YAML} declares "
+                f"{options.dataset} declares no task for this report's results of {name}; its {EVAL_YAML} declares "
                 f"{', '.join(sorted(declared))}. Leave {name} out of --tasks."
             )
+    if not tasks and options.dataset is None:
+        raise ReportRefused(f"{path}: the leaderboard has a task for none of its results")
     if not tasks:
         raise ReportRefused(
-            f"{path}: it has no result that {options.dataset} has a task for. Is that the released dataset? Its "
+            f"{path}: {options.dataset} declares no task for any of its results. Is that the released dataset? Its "
             f"{EVAL_YAML} declares {', '.join(sorted(declared))}."
         )
     proposed = {task.key for task in tasks}
@@ -190,43 +223,43 @@ def _choose_tasks(
 
 
 def _plan_pull_request(repository: Repository, board: Board, options: SubmitOptions) -> Submission:
-    """Into one's own open pull request; else a new one, unless the results are in ``main`` or proposed already."""
+    """Update the account's open pull request; else plan a new one, unless the results are there or proposed already."""
     new = replace(_plan_at(repository, board, options), account=repository.account())
     proposed = repository.pull_requests(new.title)
-    if earlier := _find_own(proposed, new.account):
+    if earlier := _find_ours(proposed, new.account):
         return replace(_plan_at(repository, board, options, earlier), account=new.account)
     if not new.pending:
         return new
     for theirs in proposed:
         try:
             planned = _plan_at(repository, board, options, theirs)
-        except HubConflict:  # what is wrong with another's file stops nobody
+        except HubConflict:  # a fault in somebody else's pull request
             continue
         if not planned.pending:
             return planned
     notes = []
-    if closed := _find_own(repository.pull_requests(new.title, closed=True), new.account):
-        notes.append(f"closed without being merged: {closed.url}, an earlier pull request of yours")
+    if closed := _find_ours(repository.pull_requests(new.title, closed=True), new.account):
+        notes.append(f"your earlier pull request {closed.url} was closed without being merged")
     if repository.is_private():
-        notes.append(f"{repository.repo_id} is private: no leaderboard shows its results until it is public")
+        notes.append(f"{repository.repo_id} is private: leaderboards show its results only after it becomes public")
     return replace(new, notes=tuple(notes))
 
 
 def _plan_at(
     repository: Repository, board: Board, options: SubmitOptions, pull_request: Discussion | None = None
 ) -> Submission:
-    """What would change in a pull request that is open, or in ``main`` for None."""
+    """Plan the change of an open pull request, or of ``main`` for None."""
     parent = repository.head(_branch(pull_request) if pull_request else None)
     if parent is None:
-        raise HubError(f"there is no {repository}, or it is private or gated and this token may not read it")
-    there = repository.files(parent)
-    before = repository.text(RESULTS, parent) if RESULTS in there else None
+        raise HubError(f"{repository} does not exist, or is private or gated and this token may not read it")
+    paths = repository.files(parent)
+    before = repository.text(RESULTS, parent) if RESULTS in paths else None
     files = {RESULTS: (before, merge_results(before, [entry for _, entry in board], f"{RESULTS} of {repository}"))}
     if options.model_index:
-        card = repository.text(CARD, parent) if CARD in there else None
+        card = repository.text(CARD, parent) if CARD in paths else None
         after = _add_results(card, board, repository.repo_id, f"{CARD} of {repository}")
         if card is not None and join_card(*split_card(card)) == after:
-            after = card  # line ends alone are no change
+            after = card  # only line ends differ
         files[CARD] = (card, after)
     return Submission(repository, parent, files, f"Add results on {options.dataset}", "", None, pull_request)
 
@@ -239,9 +272,12 @@ LONGEST_NOTES = 300
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """What is submitted where, and what is said beside the numbers; no tasks means all that the benchmark declares."""
+    """Which results are submitted to which dataset, and what is published beside the numbers.
 
-    dataset: str
+    Without ``tasks``, all that the benchmark declares are submitted. Only :func:`check_submission` needs no dataset.
+    """
+
+    dataset: str | None = None
     tasks: tuple[str, ...] | None = None
     date: str | None = None
     notes: str | None = None
@@ -250,26 +286,26 @@ class SubmitOptions:
 
     def __post_init__(self) -> None:
         if self.tasks is not None and not self.tasks:
-            raise InvalidOption("--tasks names no task; expected some, as eccv_caption,cxc/i2t")
+            raise InvalidOption("--tasks is empty; name tasks, as in eccv_caption,cxc/i2t")
         select_tasks(self.tasks or ())
         object.__setattr__(self, "date", _check_date(self.date))
         parts = urlsplit("https://none" if self.source is None else self.source)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidOption("the source is no address on the web; expected https://...")
+            raise InvalidOption("the source is not a web address; expected https://...")
         if parts.username or parts.password:
-            raise InvalidOption("the source holds a user name or a password, and would be public. Leave them out.")
+            raise InvalidOption("the source contains a user name or a password and would be public. Remove them.")
         notes = self.notes or ""
         if len(notes) > LONGEST_NOTES or not (notes or " ").isprintable():
             raise InvalidOption(f"notes: expected one line of at most {LONGEST_NOTES} characters")
 
     def require_no_secret(self, token: str | None) -> None:
-        """Raise if the token is in one of the texts, which will be public."""
+        """Raise if one of the texts, which become public, contains the token."""
         if token and any(token in text for text in (self.notes or "", self.source or "")):
-            raise InvalidOption("the notes or the source hold your access token, and would be public. Revoke it.")
+            raise InvalidOption("the notes or the source contain your access token and would be public. Revoke it.")
 
 
 def _check_date(date: str | None) -> str:
-    """Today for None."""
+    """Check a date; None is today."""
     now = datetime.datetime.now(datetime.UTC)
     if date is None:
         return now.date().isoformat()
@@ -278,19 +314,19 @@ def _check_date(date: str | None) -> str:
     except ValueError:
         raise InvalidOption(f"date {date!r}: expected a day of the calendar, as 2026-11-20") from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
-    if moment > now + datetime.timedelta(hours=14):  # the farthest east
+    if moment > now + datetime.timedelta(hours=14):  # the earliest time zone
         raise InvalidOption(f"date {date!r} is in the future")
     return date
 
 
 def merge_results(before: str | None, entries: Sequence[EvalResultEntry], where: str = RESULTS) -> str:
-    """Put entries into the text of the results file, in place of those of the same task; equal ones keep their date."""
-    there = [] if before is None else _read_rows(before, where)
-    rows = {_place(row): row for row in there}
+    """Add entries to the results file, replacing those of the same task; equal entries keep their date."""
+    old_rows = [] if before is None else _read_rows(before, where)
+    rows = {_place(row): row for row in old_rows}
     for row in eval_result_entries_to_yaml(list(entries)):
         if _without_date(rows.get(_place(row), {})) != _without_date(row):
             rows[_place(row)] = row
-    if before is not None and there == list(rows.values()):
+    if before is not None and old_rows == list(rows.values()):
         return before
     return str(yaml.safe_dump(list(rows.values()), sort_keys=False, allow_unicode=True, width=1000))
 
@@ -319,7 +355,7 @@ INDEX = "model-index"
 
 
 def _add_results(card: str | None, board: Board, model: str, where: str) -> str:
-    """Put results into the ``model-index`` of a card, in place of earlier ones of the same dataset and metrics."""
+    """Add results to the ``model-index`` of a card, replacing those of the same dataset and metrics."""
     results = [
         EvalResult(
             task_type="image-text-retrieval",
@@ -337,7 +373,7 @@ def _add_results(card: str | None, board: Board, model: str, where: str) -> str:
     matter, body = split_card(card or "")
     index = read_matter(matter, where).get(INDEX) or [{"name": model, "results": []}]
     try:
-        kept = [left for row in index[0]["results"] if (left := _drop_restated(row, board))]
+        kept = [old for row in index[0]["results"] if (old := _drop_restated(row, board))]
         rows = [*kept, *eval_results_to_model_index(model, results)[0]["results"]]
     except (KeyError, TypeError, IndexError, AttributeError):
         raise HubConflict(
@@ -348,9 +384,9 @@ def _add_results(card: str | None, board: Board, model: str, where: str) -> str:
 
 
 def _drop_restated(row: dict[str, Any], board: Board) -> dict[str, Any] | None:
-    """A row without the metrics that are stated anew; None where none is left."""
+    """A row without the metrics that ``board`` has; None if no metric is left."""
     if row["dataset"].get("type") not in {entry.dataset_id for _, entry in board}:
         return row
-    anew = {task.key for task, _ in board}
-    metrics = [metric for metric in row["metrics"] if metric.get("name") not in anew]
+    keys = {task.key for task, _ in board}
+    metrics = [metric for metric in row["metrics"] if metric.get("name") not in keys]
     return {**row, "metrics": metrics} if metrics else None

@@ -1,6 +1,6 @@
-"""Upload: a built dataset, labels, or the folder of a metric's Space, compared with a repository on the Hub and sent.
+"""Upload: compare a built dataset, labels, or a metric's Space with a repository on the Hub, and send the changes.
 
-A file in the folder that is a link, changes meanwhile, or holds the token is refused.
+A file that is a link, changes during the upload, or contains the token is refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KINDS: tuple[Kind, ...] = ("new", "changed", "removed", "unchanged")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one path in the repository; of a removed one, ``size`` in bytes is that of what was there."""
+    """A change of one path in the repository; ``size`` in bytes is that of the new file, or of the removed one."""
 
     path: str
     kind: Kind
@@ -48,7 +48,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """An upload that was looked at, at the commit ``parent``, and not made yet; ``dropped`` are ids of tasks."""
+    """A planned upload on the commit ``parent``; ``dropped`` are ids of tasks that ``eval.yaml`` loses."""
 
     repository: Repository
     content: UploadContent
@@ -60,7 +60,7 @@ class Push:
 
     @property
     def pending(self) -> tuple[Change, ...]:
-        """Changes that are to be made."""
+        """The changes to make."""
         return tuple(change for change in self.changes if change.kind != "unchanged")
 
     def __str__(self) -> str:
@@ -78,45 +78,45 @@ class Push:
 
     @property
     def next_steps(self) -> str:
-        """What only people can do before the Hub shows a leaderboard; of labels how to load them; empty for a Space."""
+        """What people must do before the Hub shows a leaderboard; for labels, how to load them; empty for a Space."""
         if self.content.labels:
             return f"Load these labels with --labels {self.repository.repo_id}"
         if self.repository.repo_type != "dataset":
             return ""
         if self.content.edition != OFFICIAL:
-            return wrap(f"It holds the edition {self.content.edition!r}: no results can be submitted to it.")
+            return wrap(f"This is the edition {self.content.edition!r}: no results can be submitted to it.")
         steps = [
             f"The Hub must know the evaluation_framework {self.content.framework!r}. If its list lacks the name, "
-            "propose it there in a pull request, or push again with --framework and a name of the list:\n"
+            "add it with a pull request, or push again with --framework and a name from the list:\n"
             + leaderboard.FRAMEWORK_LIST,
-            "The Hub's staff must activate the leaderboard. Ask for it, with the address above, in the discussion "
-            f"where new benchmarks are collected:\n{leaderboard.ACTIVATION}",
+            "The Hub's staff must activate the leaderboard. Ask for it in the discussion that collects new benchmarks, "
+            f"with the address above:\n{leaderboard.ACTIVATION}",
         ]
         if self.repository.is_private():
-            steps.insert(0, "The dataset must be public, and it is private. Change that in its settings on the Hub.")
-        lines = ["Before the Hub shows a leaderboard, once:"]
+            steps.insert(0, "The dataset is private and must be public. Change that in its settings on the Hub.")
+        lines = ["To do once before the Hub shows a leaderboard:"]
         for number, step in enumerate(steps, 1):
             text, *addresses = step.split("\n")  # an address has a line of its own
             lines += [wrap(text, f"{number}. ", "   "), *(f"   {address}" for address in addresses)]
         return "\n".join(lines)
 
     def carry_out(self) -> Push:
-        """Upload, in one commit: the repository holds either what it held, or everything new.
+        """Upload in one commit, and return the push that was carried out.
 
-        It may be called again: what the Hub has is not sent twice. Where a commit may have arrived without its answer,
-        or somebody else's has, the push is planned anew; so what is given may have no pending changes.
+        Calling it again is safe: files on the Hub are not sent twice. If a commit may have arrived without its answer,
+        or somebody else committed, the push is planned again; the returned push may then have no pending changes.
         """
         self.repository.access.require_token()
         if self.parent is None:
             self.repository.create(private=self.private, space_sdk=self.content.space_sdk)
-        return repeat(Push._commit, self if self.parent else self._plan_anew(), self._plan_anew)
+        return repeat(Push._commit, self if self.parent else self._replan(), self._replan)
 
-    def _plan_anew(self) -> Push:
+    def _replan(self) -> Push:
         return _compare(self.repository, self.content, self.private)
 
     def _commit(self) -> Push:
         if self.pending and self.parent is None:
-            raise HubError(f"{self.repository} is not there any more. Run the command again.")
+            raise HubError(f"{self.repository} has been deleted. Run the command again.")
         if self.pending and self.parent:
             operations = [
                 CommitOperationAdd(change.path, change.file.source)
@@ -144,9 +144,9 @@ def plan_push(
     framework: str = leaderboard.FRAMEWORK,
     all_tasks: bool = False,
 ) -> Push:
-    """Compare a folder of a dataset, of labels or of a Space with the repository on the Hub; changes nothing."""
+    """Compare a folder of a dataset, of labels or of a Space with the repository on the Hub; change nothing."""
     if repo_type not in ("dataset", "space"):
-        raise InvalidOption(f"repository type {repo_type!r}: this package pushes 'dataset' and 'space'")
+        raise InvalidOption(f"repository type {repo_type!r}: expected 'dataset' or 'space'")
     access = access or Access()
     read = _read_space if repo_type == "space" else partial(_read_dataset, framework=framework, all_tasks=all_tasks)
     content = read(Path(folder), access.token)
@@ -154,36 +154,36 @@ def plan_push(
 
 
 def _compare(repository: Repository, content: UploadContent, private: bool | None) -> Push:
-    """Compare what shall be there with what is there; changes nothing."""
+    """Compare the content to upload with the repository; change nothing."""
     parent = repository.head()
     remote = repository.files(parent) if parent else {}
     before = repository.text(CARD, parent) if parent and CARD in remote else None
-    # The Hub writes a card of its own into a new Space: nobody's hand-writing.
-    is_the_hubs = before is not None and not is_marked(before) and repository.is_untouched()
-    generated, theirs = content.card, None if is_the_hubs else before
+    # The Hub writes a card into a new Space; nobody wrote it by hand.
+    is_default = before is not None and not is_marked(before) and repository.is_untouched()
+    generated, theirs = content.card, None if is_default else before
     if content.configs:
         generated = point_examples(generated, repository.repo_id)
-        if theirs is not None and not is_marked(theirs):  # perhaps a card of a build that was uploaded by other means
+        if theirs is not None and not is_marked(theirs):  # perhaps a built card, uploaded by other means
             theirs = point_examples(theirs, repository.repo_id)
     card = merge_card(generated, theirs, content.owned, f"{CARD} of {repository}")
     changes = []
     for file in (*content.files, _hash_file(CARD, card.encode())):
-        there = remote.get(file.path)
-        if there is None:
+        old = remote.get(file.path)
+        if old is None:
             kind: Kind = "new"
         else:
-            same = there.lfs.sha256 == file.sha256 if there.lfs else there.blob_id == file.git_oid
+            same = old.lfs.sha256 == file.sha256 if old.lfs else old.blob_id == file.git_oid
             kind = "unchanged" if same else "changed"
         changes.append(Change(file.path, kind, file.size, file))
     built: set[str] = set()
     dropped: list[str] = []
     if parent and content.configs and MANIFEST_NAME in remote:
         text = repository.text(MANIFEST_NAME, parent)
-        with suppress(ValueError, KeyError, TypeError):  # not of our making: nothing follows from it
+        with suppress(ValueError, KeyError, TypeError):  # not our manifest
             built = set(json.loads(text)["files"])
     if parent and content.configs and EVAL_YAML in remote:
         text = repository.text(EVAL_YAML, parent)
-        with suppress(HubError):  # likewise
+        with suppress(HubError):  # not our eval.yaml
             dropped = sorted(leaderboard.read_task_ids(text, EVAL_YAML).difference(content.task_ids))
     changes += [Change(path, "removed", file.size) for path, file in remote.items() if content.makes_stale(path, built)]
     diff = text_diff(before or "", card, CARD) if parent else ""
@@ -202,10 +202,9 @@ SPACE_KEYS = ("sdk", "sdk_version", "python_version", "app_file")
 
 @dataclass(frozen=True, slots=True)
 class UploadContent:
-    """What a repository shall hold after a push; ``owned`` are the keys of the card that describe the files.
+    """What a repository holds after a push; ``owned`` are the keys of the card that describe the files.
 
-    Other Parquet files in the folders of the configs would be loaded with them, and are removed; of labels those beside
-    the card.
+    Other Parquet files in the configs' folders (for labels, beside the card) would be loaded too and are removed.
     """
 
     files: tuple[LocalFile, ...]
@@ -220,7 +219,7 @@ class UploadContent:
     labels: bool = False
 
     def makes_stale(self, path: str, formerly_built: Collection[str]) -> bool:
-        """Whether a file on the Hub must go: a shard of ours, or of an earlier build, that is not in this one."""
+        """Whether to remove a file on the Hub: a shard or a file of an earlier build that this build lacks."""
         if path in (CARD, *(file.path for file in self.files)):
             return False
         places = [*(f"{re.escape(config)}/" for config in self.configs), *([""] if self.labels else [])]
@@ -228,16 +227,16 @@ class UploadContent:
 
 
 def _read_dataset(folder: Path, token: str | None, framework: str, all_tasks: bool) -> UploadContent:
-    """Read a folder of ``cxc-eccv build``, with an ``eval.yaml`` for the configs it holds; or one of labels."""
+    """Read a folder of ``cxc-eccv build``, with an ``eval.yaml`` for its configs; or a folder of labels."""
     files, left_out = read_folder(folder, token)
     by_path = {file.path: file for file in files}
     if MANIFEST_NAME not in by_path and (labels := [name for name in by_path if re.fullmatch(r"[^/]+\.parquet", name)]):
-        # What else an annotation project has, people's answers above all, stays here.
+        # Other files of an annotation project, above all people's answers, are not uploaded.
         sent = {path: file for path, file in by_path.items() if path in (*labels, CARD)}
         kept = [*left_out, *(path for path in by_path if path not in sent)]
-        Library(labels=[folder.resolve()]).label_files  # noqa: B018 - raises what whoever loads them would be told
+        Library(labels=[folder.resolve()]).label_files  # noqa: B018 - raises the errors of loading them
         if CARD not in by_path:
-            raise InvalidOption(f"{folder} holds labels and no {CARD}; cxc-eccv annotate merge writes both")
+            raise InvalidOption(f"{folder} has labels but no {CARD}; cxc-eccv annotate merge writes both")
         return replace(_gather(folder, sent, LABELS_KEYS, kept), labels=True)
     manifest = _check_manifest(folder, by_path)
     configs = tuple(manifest["configs"])
@@ -249,11 +248,11 @@ def _read_dataset(folder: Path, token: str | None, framework: str, all_tasks: bo
 
 
 def _read_space(folder: Path, token: str | None) -> UploadContent:
-    """Read the folder of a Space, whose card says what runs it."""
+    """Read the folder of a Space; its card must name the SDK."""
     files, left_out = read_folder(folder, token)
     by_path = {file.path: file for file in files}
     if CARD not in by_path:
-        raise InvalidOption(f"{folder} has no {CARD}. A Space needs one, whose front matter says `sdk: gradio`.")
+        raise InvalidOption(f"{folder} has no {CARD}. A Space needs one with `sdk: gradio` in its front matter.")
     content = _gather(folder, by_path, SPACE_KEYS, left_out)
     sdk = read_matter(split_card(content.card)[0], str(folder / CARD)).get("sdk")
     if sdk not in SPACES_SDK_TYPES:
@@ -271,7 +270,7 @@ def _gather(
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file to upload to ``path``, which size and time of change in ns tell from a changed one; or content of none."""
+    """A file, or bytes, to upload to ``path``; ``size`` and ``modified``, in ns, tell whether it changed since."""
 
     path: str
     source: Path | bytes
@@ -281,15 +280,15 @@ class LocalFile:
     modified: int = 0
 
     def require_unchanged(self) -> None:
-        """Raise unless the file is the one that was looked at."""
+        """Raise if the file changed since it was hashed."""
         if isinstance(self.source, Path):
             now = _check_plain(self.source, self.path)
             if (now.st_size, now.st_mtime_ns) != (self.size, self.modified):
-                raise InvalidOption(f"{self.source} changed while it was being uploaded. Run the command again.")
+                raise InvalidOption(f"{self.source} changed during the upload. Run the command again.")
 
 
 def _hash_file(name: str, source: Path | bytes, token: str | None = None) -> LocalFile:
-    """Hash a file, or content that is in no file, as the Hub and git do; refuse one that holds the token."""
+    """Hash a file, or bytes, as the Hub and git do; refuse it if it contains the token."""
     size, modified = len(source) if isinstance(source, bytes) else 0, 0
     if isinstance(source, Path):
         status = _check_plain(source, name)
@@ -299,7 +298,7 @@ def _hash_file(name: str, source: Path | bytes, token: str | None = None) -> Loc
     with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
         for block in iter(lambda: stream.read(1 << 20), b""):
             if secret and secret in tail + block:
-                raise InvalidOption(f"{name} holds your access token. Remove it there, and revoke the token.")
+                raise InvalidOption(f"{name} contains your access token. Remove it from the file and revoke it.")
             tail = (tail + block)[-len(secret) :] if secret else b""
             sha256.update(block)
             git.update(block)
@@ -310,25 +309,25 @@ def _check_plain(path: Path, name: str) -> os.stat_result:
     try:
         status = path.lstat()
     except FileNotFoundError:
-        raise InvalidOption(f"{path} is gone. Run the command again.") from None
+        raise InvalidOption(f"{path} was deleted. Run the command again.") from None
     if stat.S_ISLNK(status.st_mode):
         raise InvalidOption(
-            f"{path} is a symbolic link to {path.readlink()}; an upload holds nothing from outside its folder. "
-            "Put the file itself there, or remove the link."
+            f"{path} is a symbolic link to {path.readlink()}; an upload takes only files of its folder. "
+            "Replace the link by the file, or remove it."
         )
     if not stat.S_ISREG(status.st_mode):
-        raise InvalidOption(f"{path} is no plain file. Remove it from the folder.")
+        raise InvalidOption(f"{path} is not a regular file. Remove it from the folder.")
     if any(ord(letter) < 32 or letter == "\\" for letter in name):
-        raise InvalidOption(f"{path!r} holds a backslash or a control character in its name. Rename it.")
+        raise InvalidOption(f"the name of {path!r} has a backslash or a control character. Rename it.")
     return status
 
 
 LEFT_OUT = ("__pycache__", ".git", ".cache", ".DS_Store", ".gitattributes")
-"""Names that are never part of an upload, at any depth; the Hub keeps its own .gitattributes."""
+"""Names that are not uploaded, at any depth; the Hub has its own .gitattributes."""
 
 
 def read_folder(folder: Path, token: str | None = None) -> tuple[list[LocalFile], list[str]]:
-    """Hash every file below a folder, links and special files refused; give them, and the paths that are left out."""
+    """Hash every file below a folder, refusing links and special files; return them and the paths left out."""
     if not folder.is_dir():
         raise InvalidOption(f"{folder} is not a folder")
     root = folder.resolve()
@@ -338,7 +337,7 @@ def read_folder(folder: Path, token: str | None = None) -> tuple[list[LocalFile]
 
 
 def _walk(folder: Path, left_out: list[Path]) -> Iterator[Path]:
-    """Files and links; a link to a folder is reported, not followed."""
+    """Yield files and links; a link to a folder is not followed."""
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.name in LEFT_OUT:
             left_out.append(Path(entry.path))
@@ -352,11 +351,11 @@ REBUILD = "Build the folder again with `cxc-eccv build`."
 
 
 def _check_manifest(folder: Path, by_path: Mapping[str, LocalFile]) -> dict[str, Any]:
-    """Read the manifest that ``cxc-eccv build`` wrote; refuse a file that is missing, edited, or not of the build."""
+    """Read the manifest of ``cxc-eccv build``; refuse a folder with missing, edited or other files."""
     if MANIFEST_NAME not in by_path:
         raise InvalidOption(
-            f"{folder} holds no {MANIFEST_NAME}, so it is no dataset that `cxc-eccv build` wrote. "
-            "Name such a folder, one of labels, or pass --type space for the folder of a metric."
+            f"{folder} has no {MANIFEST_NAME}, so `cxc-eccv build` did not write it. Name a folder that it wrote, a "
+            "folder of labels, or the folder of a metric with --type space."
         )
     try:
         manifest: dict[str, Any] = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
@@ -365,18 +364,18 @@ def _check_manifest(folder: Path, by_path: Mapping[str, LocalFile]) -> dict[str,
     except (ValueError, KeyError, TypeError, AttributeError):
         is_ours = False
     if not is_ours:
-        raise InvalidOption(f"{folder / MANIFEST_NAME} does not have the form {FORMAT!r}. {REBUILD}")
+        raise InvalidOption(f"{folder / MANIFEST_NAME} does not have the format {FORMAT!r}. {REBUILD}")
     foreign = [path for path in by_path if path not in hashes and path != MANIFEST_NAME]
     if foreign:
-        raise InvalidOption(f"{folder} holds {_name_some(foreign)}, which the build did not write. Move it elsewhere.")
+        raise InvalidOption(f"{folder} has {_name_some(foreign)}, which the build did not write. Move them elsewhere.")
     missing = [path for path in hashes if path not in by_path]
     if missing:
         raise InvalidOption(f"{folder} lacks {_name_some(missing)}, which its {MANIFEST_NAME} lists. {REBUILD}")
     edited = [path for path, sha256 in hashes.items() if by_path[path].sha256 != sha256]
     if CARD in edited:
         raise InvalidOption(
-            f"{folder / CARD} was edited after the build, and the next build will replace it. Write your "
-            f"sections in the card on the Hub, outside the generated part, where every push keeps them. {REBUILD}"
+            f"{folder / CARD} was edited after the build, and the next build would replace it. Edit the "
+            f"card on the Hub instead: a push keeps every text outside the generated part. {REBUILD}"
         )
     if edited:
         raise InvalidOption(f"{_name_some(edited)} in {folder} changed after the build. {REBUILD}")

@@ -1,1 +1,1 @@
-"""Our tasks inside other evaluation libraries: a module for each, which needs that library; import the one you use."""
+"""The tasks inside other evaluation libraries: import the module of the library that you use."""

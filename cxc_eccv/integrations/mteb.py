@@ -1,4 +1,4 @@
-"""Tasks for mteb: it loads and runs the model, this package ranks and scores."""
+"""Tasks for mteb, which loads and runs the model; this package ranks and scores."""
 
 from __future__ import annotations
 
@@ -16,20 +16,17 @@ from cxc_eccv.builders.cards import bibtex, sources_of
 from cxc_eccv.builders.config import dataset_configs
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation.settings import check_split
+from cxc_eccv.integrations.mteb_results import LANGUAGE, SUBSET, data_revision, task_name, task_scores
 from cxc_eccv.integrations.scoring import image_files, main_key, make_run, score, write
-from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report
-
-SUBSET = "default"
-"""What mteb calls the only subset of a task."""
 
 SIDES = {"i": "images", "t": "captions"}
 MODALITIES = {"images": "image", "captions": "text"}
 
 
 class Kind(NamedTuple):
-    """A direction as mteb sees it: type of task, what is done, and the instruction for models that take one."""
+    """What mteb needs of a direction: type of task, description, and instruction for models that take one."""
 
     type: str
     does: str
@@ -46,23 +43,27 @@ KINDS = {
     "t2t": Kind("Retrieval", "Captions for a caption", "Retrieve semantically similar text."),
     "i2i": Kind("Any2AnyRetrieval", "Images for an image", "Retrieve images of a similar scene."),
 }
-"""Direction to what mteb is told of it, the instructions as in its own tasks of the kind."""
+"""Directions for mteb, with the instructions of mteb's tasks of the same type."""
 
 
 class CxcEccvTask(mteb.AbsTask):
     """All of our tasks in one direction, with the report of the last model; made by :func:`mteb_task`."""
 
     direction: ClassVar[str]
+    library: ClassVar[Library]
+    images: ClassVar[Path | None]
+    output: ClassVar[Path | None]
     abstask_prompt = ""
     data_loaded: bool = False
 
-    def __init__(self, library: Library, images: Path | None, output: Path | None) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.report: Report | None = None
-        self._library, self._images, self._output = library, images, output
+        if "i" in self.direction and self.images is None:
+            raise InvalidOption(f"{self.direction} ranks images; name the folder with the images of the split")
 
     def load_data(self, num_proc: int | None = None, **_options: Any) -> None:  # noqa: ANN401 - mteb's own
-        """The images and captions of the split, those that the direction needs; images are opened when encoded."""
+        """Load the images and captions that the direction needs; images are opened when they are encoded."""
         if not self.data_loaded:
             (split,) = self.metadata.eval_splits
             sides = {side: self._items(side, split) for side in dict.fromkeys(SIDES[x] for x in self.direction[::2])}
@@ -71,12 +72,12 @@ class CxcEccvTask(mteb.AbsTask):
 
     def _items(self, side: str, split: str) -> datasets.Dataset:
         if side == "captions":
-            table = self._library.captions(split)
+            table = self.library.captions(split)
             ids, values, feature = table["caption_id"].to_pylist(), table["text"].to_pylist(), datasets.Value("string")
         else:
-            assert self._images is not None  # noqa: S101 - mteb_task asks for the folder
-            image_ids, files = image_files(self._library, split, self._images)
-            # Some photographs are grey, which not every model takes.
+            assert self.images is not None  # noqa: S101 - checked by __init__
+            image_ids, files = image_files(self.library, split, self.images)
+            # Some photographs are grey, and some models need RGB.
             ids, values, feature = image_ids.tolist(), [str(file) for file in files], datasets.Image(mode="RGB")
         features = datasets.Features({"id": datasets.Value("int64"), MODALITIES[side]: feature})
         return datasets.Dataset.from_dict({"id": ids, MODALITIES[side]: values}, features=features)
@@ -91,23 +92,22 @@ class CxcEccvTask(mteb.AbsTask):
         num_proc: int | None = None,
         **_options: Any,  # noqa: ANN401 - mteb's own
     ) -> dict[str, Any]:
-        """Encode both sides, score, and give every number of the report with the intervals."""
+        """Encode both sides and score them; return every score with its interval."""
         name = model.mteb_model_meta.name
-        if name in (None, "no_model_name/available"):  # what mteb calls one that it knows no name of
+        if name in (None, "no_model_name/available"):  # mteb's placeholder for a model without a name
             name = type(getattr(model, "model", model)).__name__
         query, gallery = (SIDES[modality] for modality in self.direction[::2])
-        # Within one modality an item is query and gallery with one vector, as in mteb's tasks of similarity.
+        # Within one modality each item has one vector, as query and in the gallery, as in mteb's similarity tasks.
         roles = {query: None} if query == gallery else {query: PromptType.query, gallery: PromptType.document}
         vectors = {
             side: self._encode(model, side, data_split[side], role, hf_split, encode_kwargs, num_proc)
             for side, role in roles.items()
         }
         run = make_run(vectors.get("images"), vectors.get("captions"), model.similarity, name)
-        self.report = report = score(run, "all", self._library, hf_split, direction=self.direction, model=name)
-        if self._output is not None:
-            write(self._output / name.replace("/", "__") / f"{hf_split}_{self.direction}", report, run, self._library)
-        intervals = {result.key: [result.low, result.high] for result in report.results if result.low is not None}
-        return {**report.scores, "intervals": intervals}
+        self.report = report = score(run, "all", self.library, hf_split, direction=self.direction, model=name)
+        if self.output is not None:
+            write(self.output / name.replace("/", "__") / f"{hf_split}_{self.direction}", report, run, self.library)
+        return task_scores(report)
 
     def _encode(
         self,
@@ -136,7 +136,7 @@ class CxcEccvTask(mteb.AbsTask):
 
 
 def _collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    # As mteb's models take a batch; other processes find it by its name.
+    # A batch as mteb's models expect it; a named function, so that worker processes find it.
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
@@ -148,50 +148,59 @@ def mteb_task(
     data_dir: str | Path | None = None,
     output: str | Path | None = None,
 ) -> CxcEccvTask:
-    """A task for ``mteb.evaluate``: all our tasks in one direction, from one pass of encoding.
+    """A task for ``mteb.evaluate``: all our tasks of one direction, which encode the model only once.
 
-    Queries are encoded as queries and the gallery as documents, in the way of mteb's own tasks of a direction; within
-    one modality every item is encoded once, without a role. The vectors are then ranked and scored by
-    :func:`cxc_eccv.evaluate`: scores have the keys of a report, and ``intervals`` their bounds. The main score is mAP@R
-    of ECCV Caption or, where that has no labels (``validation``, ``t2t``, ``i2i``), recall at 1 of CxC.
+    As in mteb's tasks, queries are encoded as queries and the gallery as documents; within one modality every item is
+    encoded once, without a role. :func:`cxc_eccv.evaluate` ranks and scores the vectors: scores have the keys of a
+    report, and ``intervals`` has their bounds. The main score is mAP@R of ECCV Caption or, where ECCV Caption has no
+    labels (``validation``, ``t2t``, ``i2i``), recall at 1 of CxC.
 
     Args:
         direction: ``i2t``, ``t2i``, ``t2t`` or ``i2i``.
         split: ``test`` or ``validation``.
-        images: folder with the split's images; ``t2t`` needs none.
+        images: folder with the images of the split; ``t2t`` needs none.
         data_dir: mirror folder, ``"sample"``, or None for ``CXC_ECCV_DATA``, else the download cache.
-        output: folder for the report of every model, in ``<output>/<model>/<split>_<direction>``.
+        output: write each model's report to ``<output>/<model>/<split>_<direction>``.
 
     Raises:
         UnknownName: no such direction or split.
-        InvalidOption: a direction with images and no folder of them.
+        InvalidOption: the direction ranks images, and no folder of them is given.
 
     Example:
         >>> task = mteb_task("t2t", data_dir="sample")
         >>> task.metadata.name, task.metadata.main_score
         ('CxcEccvT2T.sample', 'cxc/t2t/recall_at_1')
     """
+    return task_class(direction, split, images, data_dir, output)()
+
+
+def task_class(
+    direction: str,
+    split: str,
+    images: str | Path | None = None,
+    data_dir: str | Path | None = None,
+    output: str | Path | None = None,
+) -> type[CxcEccvTask]:
+    """The class of a task, arguments as of :func:`mteb_task`: mteb reads metadata from classes."""
     if direction not in KINDS:
         raise UnknownName("direction", direction, KINDS)
     check_split(split)
-    if "i" in direction and images is None:
-        raise InvalidOption(f"{direction} ranks images; name the folder that holds those of the split as images")
     library = Library(data_dir)
-    # A class of its own: mteb reads the metadata of the class, and forgets that of an instance when it is done with it.
-    parts = {"direction": direction, "metadata": _describe(direction, split, library), "__doc__": CxcEccvTask.__doc__}
-    kind = type(f"CxcEccv{direction.upper()}", (CxcEccvTask,), parts)
-    made: CxcEccvTask = kind(library, *(None if path is None else Path(path) for path in (images, output)))
-    return made
+    content = {
+        "direction": direction,
+        "library": library,
+        "images": None if images is None else Path(images),
+        "output": None if output is None else Path(output),
+        "metadata": _describe(direction, split, library),
+        "__doc__": CxcEccvTask.__doc__,
+    }
+    return type(f"CxcEccv{direction.upper()}", (CxcEccvTask,), content)
 
 
 def _describe(direction: str, split: str, library: Library) -> TaskMetadata:
     kind, catalog = KINDS[direction], library.catalog
-    # mteb keeps results by the name of the task, and averages over its splits: what is of other data, or has another
-    # main score, needs another name.
-    split_name = "" if split == "test" else f".{split}"
-    edition = "" if library.edition == OFFICIAL else f".{library.edition}"
     return TaskMetadata(
-        name=f"CxcEccv{direction.upper()}{split_name}{edition}",
+        name=task_name(direction, split, library.edition),
         description=f"{kind.does} of MS-COCO, with labels of ECCV Caption, Crisscrossed Captions and others, scored "
         "by cxc_eccv.",
         prompt=kind.prompt,
@@ -199,9 +208,9 @@ def _describe(direction: str, split: str, library: Library) -> TaskMetadata:
         category=direction,
         modalities=list(dict.fromkeys(MODALITIES[SIDES[modality]] for modality in direction[::2])),
         eval_splits=[split],
-        eval_langs=["eng-Latn"],
+        eval_langs=[LANGUAGE],
         main_score=main_key(direction, split),
-        dataset={"path": "cxc_eccv", "revision": f"{library.edition} {catalog.version}"},
+        dataset={"path": "cxc_eccv", "revision": data_revision(library.edition, catalog.version)},
         annotations_creators="human-annotated",
         bibtex_citation=bibtex(sources_of([dataset_configs()["retrieval"]]), catalog),
     )

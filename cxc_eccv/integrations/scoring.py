@@ -1,4 +1,4 @@
-"""What every integration does: find the images, find the similarity of a model's vectors, score, write the folder."""
+"""What all integrations share: find images, find the similarity that a model uses, score, write the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from cxc_eccv.builders.images import ImageFolder
@@ -26,11 +25,11 @@ from cxc_eccv.tasks.task import direction_of
 from cxc_eccv.types import Embeddings, IntArray, Report
 
 Compare = Callable[[Any, Any], Any]
-"""A model's own similarity: vectors (N, D) and (M, D) to scores (N, M), as arrays or tensors."""
+"""A model's similarity function: vectors (N, D) and (M, D) to scores (N, M), as arrays or tensors."""
 
 
 def main_key(direction: str, split: str, tasks: str | Sequence[str] = "all") -> str | None:
-    """The key of the headline number: of ECCV Caption where it has this direction and split, else of CxC, else None."""
+    """The key of the main score: of ECCV Caption if it has this direction and split, else of CxC, else None."""
     for name in ("eccv_caption", "cxc") if tasks == "all" else [tasks] if isinstance(tasks, str) else tasks:
         task_name, _, part = name.partition("/")
         if direction in task(task_name).directions and split in task(task_name).splits and part in ("", direction):
@@ -47,22 +46,24 @@ def image_files(library: Library, split: str, folder: str | Path) -> tuple[IntAr
     if missing:
         raise SourceMissing(
             f"{len(missing)} of the {len(names)} images of {split} are not below {folder}, the first: {missing[0]}. "
-            "Every image is in a gallery; name the folder that holds all of them."
+            "Every image is in a gallery: name a folder with all of them."
         )
     return table["image_id"].to_numpy(), [file for file in files if file is not None]
 
 
 def make_run(images: Embeddings | None, captions: Embeddings | None, compare: Compare, name: str) -> EmbeddingsRun:
-    """The run of these vectors, compared as the model compares them."""
-    # A few vectors of each side tell the similarity. Times one power of two every cosine stays the same, and no product
-    # overflows.
+    """A run of these vectors, with the similarity that the model uses."""
+    # A few vectors of each side are enough to find the similarity. Scaling them by a power of two changes no cosine and
+    # prevents overflow.
     few = [side.vectors[:64] for side in (images, captions) if side is not None]
     sides = [np.asarray(np.ldexp(vectors, -np.frexp(np.abs(vectors).max())[1])) for vectors in few]
     return EmbeddingsRun(images, captions, similarity=_find_similarity(compare, sides[0], sides[-1], name))
 
 
 def _find_similarity(compare: Compare, left: NDArray[np.float32], right: NDArray[np.float32], name: str) -> str:
-    """``cosine`` or ``dot``, whichever gives the scores of the model itself; what a model says of it may be wrong."""
+    """``cosine`` or ``dot``, whichever gives the model's own scores: what a model declares may be wrong."""
+    import torch  # not at the top: a report in mteb's form needs none
+
     scores = torch.as_tensor(compare(left, right)).detach().float().cpu().numpy()
     expected = {"cosine": to_unit_length(left) @ to_unit_length(right).T, "dot": left @ right.T}
     deviations = {
@@ -72,7 +73,8 @@ def _find_similarity(compare: Compare, left: NDArray[np.float32], right: NDArray
     closest = min(SIMILARITIES, key=lambda kind: deviations[kind])
     if not deviations[closest] <= 0.01 * np.abs(expected[closest]).max():
         raise ModelError(
-            f"{name} compares its vectors neither by cosine nor by dot product; give it the one of these that suits it"
+            f"{name} compares its vectors neither by cosine nor by dot product. Set its similarity function to one of "
+            "these."
         )
     return closest
 
@@ -86,7 +88,7 @@ def score(
     direction: str | None = None,
     **provenance: Any,  # noqa: ANN401 - recorded as they are
 ) -> Report:
-    """The report of a run with intervals and the value of every query; with ``direction`` of that one alone."""
+    """The report of a run, with intervals and per-query values; with ``direction``, of that direction only."""
     if direction is not None:
         parts = select(run, tasks, library, split).parts
         tasks = [part.key for part in parts if direction_of(part.name) == direction]
@@ -95,5 +97,5 @@ def score(
 
 
 def write(folder: Path, report: Report, run: EmbeddingsRun, library: Library) -> None:
-    """Write the folder of a report, with what the model retrieved for some queries."""
+    """Write the folder of a report, with the items retrieved for some queries."""
     write_folder(folder, report, collect_examples(run, report, library))

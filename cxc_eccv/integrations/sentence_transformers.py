@@ -1,4 +1,4 @@
-"""An evaluator for sentence-transformers: our tasks during training, or of a finished model."""
+"""An evaluator for sentence-transformers: our tasks during or after training."""
 
 from __future__ import annotations
 
@@ -19,37 +19,38 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Report, check_whole
 
 PICTURES = 256
-"""Images that are open at once."""
+"""Images open at once."""
 
 
 class CxcEccvEvaluator(SentenceEvaluator):
-    """Scores a SentenceTransformer on our tasks: a drop-in beside the evaluators that sentence-transformers has.
+    """Scores a SentenceTransformer on our tasks, like the evaluators of sentence-transformers.
 
-    Every caption of the split is embedded, and every image where a folder is given. A text model gets caption-caption
-    retrieval and the correlation with CxC's ratings of caption pairs; a model that embeds images too gets everything.
-    The metrics are the keys of a report. The report itself, with intervals and the value of every query, is kept.
+    It embeds every caption of the split and, with a folder of images, every image. A text model is scored on
+    caption-caption retrieval and on the correlation with CxC's ratings of caption pairs; a model that also embeds
+    images is scored on everything. The metrics have the keys of a report. ``report`` keeps the whole report, with
+    intervals and the values of queries.
 
     Args:
-        tasks: ``all`` for those that the model allows, or names, each alone (``cxc``) or with a part (``cxc/sts``).
+        tasks: ``all`` that the model can be scored on, or names, also with a part (``cxc/sts``).
         split: ``validation`` or ``test``.
         images: folder with the split's images, for a model that embeds images.
         data_dir: mirror folder, ``"sample"``, a Library, or None for ``CXC_ECCV_DATA``, else the download cache.
-        primary_metric: key to choose checkpoints by; None for mAP@R of ECCV Caption or, where it is not computed,
-            recall at 1 of CxC, both from text to image where there are images, else from text to text.
-        name: put before every key, with an underscore.
+        primary_metric: key to choose checkpoints by; None for mAP@R of ECCV Caption or, if it is not computed, recall
+            at 1 of CxC, both from text to image with ``images``, else from text to text.
+        name: prefix of every key, followed by an underscore.
         batch_size: texts or images at once.
-        prompt_name: of the model's prompts, the one for captions.
-        truncate_dim: use this many dimensions of the vectors; None for the model's own choice.
-        show_progress_bar: while encoding.
-        write_report: write the report's folder below ``output_path``, where the evaluator is given one.
+        prompt_name: which of the model's prompts to use for captions.
+        truncate_dim: number of dimensions to use; None for the model's default.
+        show_progress_bar: show a progress bar while encoding.
+        write_report: write the report to a folder below ``output_path``, if the evaluator gets one.
 
     Attributes:
-        report: of the last call; None before the first.
-        primary_metric: the key, with the name before it.
+        report: the report of the last call; None before the first.
+        primary_metric: the key, with its prefix.
 
     Raises:
-        InvalidOption: no such split; tasks of which the headline is not known, without a ``primary_metric``.
-        SourceMissing: raw files, or images of the split, are not at hand.
+        InvalidOption: unknown split; no ``primary_metric`` for tasks without a main score.
+        SourceMissing: raw files or images of the split are missing.
 
     Example:
         >>> evaluator = CxcEccvEvaluator("cxc", data_dir="sample", name="sample")
@@ -80,7 +81,7 @@ class CxcEccvEvaluator(SentenceEvaluator):
         self.images = None if images is None else image_files(self.library, split, images)
         key = primary_metric or main_key("t2t" if images is None else "t2i", split, tasks)
         if key is None:
-            raise InvalidOption(f"tasks {tasks!r} have no headline on {split}; say which key counts as primary_metric")
+            raise InvalidOption(f"tasks {tasks!r} have no main score on {split}; name a key with primary_metric")
         self.greater_is_better = metric_labelled(key.rpartition("/")[2])[0].higher_is_better
         self._key, self.primary_metric = key, f"{name}_{key}" if name else key
         self.write_report = write_report
@@ -94,12 +95,12 @@ class CxcEccvEvaluator(SentenceEvaluator):
 
     def __call__(
         self,
-        model: Any,  # noqa: ANN401 - a SentenceTransformer, which their base class does not say
+        model: Any,  # noqa: ANN401 - a SentenceTransformer; the base class has no type
         output_path: str | None = None,
         epoch: int = -1,
         steps: int = -1,
     ) -> dict[str, float]:
-        """Encode, score, and give the metrics."""
+        """Encode and score; return the metrics."""
         name = _name_of(model)
         captions = self.library.captions(self.split)
         vectors = model.encode(captions["text"].to_pylist(), prompt_name=self._prompt_name, **self._options)
@@ -119,12 +120,12 @@ class CxcEccvEvaluator(SentenceEvaluator):
         return metrics
 
     def _encode_images(self, model: SentenceTransformer, name: str) -> Embeddings | None:
-        # By the model alone: in a distributed training it shares its own encoding among the processes, and only the
-        # first of them is here.
+        # Not by this package's own encoding, which shares the work among the processes of torchrun: during training,
+        # only the first process evaluates.
         if self.images is None:
             return None
         if not model.supports("image"):
-            raise TowerMissing(f"{name} embeds {', '.join(map(str, model.modalities))}, no images; leave out images")
+            raise TowerMissing(f"{name} embeds {', '.join(map(str, model.modalities))} but no images; leave out images")
         ids, files = self.images
         parts = []
         for start in range(0, len(files), PICTURES):
@@ -137,11 +138,11 @@ class CxcEccvEvaluator(SentenceEvaluator):
         return "_".join(["cxc_eccv", *([self.name] if self.name else []), self.split, *places])
 
     def get_config_dict(self) -> dict[str, Any]:
-        """What the model card says of the evaluator."""
+        """The evaluator's settings, for the model card."""
         return {"tasks": self.tasks, "split": self.split, "edition": self.library.edition, **self._options}
 
 
 def _name_of(model: SentenceTransformer) -> str:
-    """Its id on the Hub; of a folder the last part of the name, which tells nothing of the machine."""
+    """The model's id on the Hub, or the name of its folder without the path."""
     source = str(getattr(getattr(model.transformers_model, "config", None), "_name_or_path", ""))
     return (Path(source).name if Path(source).is_dir() else source) or type(model).__name__

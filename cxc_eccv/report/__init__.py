@@ -1,1 +1,1 @@
-"""A Report as something to look at: ``page.py`` gathers it once, ``console.py`` and ``pages.py`` show it."""
+"""Reports to look at: ``page.py`` gathers the content, ``console.py``, ``pages.py`` and ``paper.py`` show it."""

@@ -1,4 +1,4 @@
-"""Shown queries: the table that keeps them, ``examples.parquet``, and its rows as cards with thumbnails."""
+"""Example queries of a report: the table ``examples.parquet``, and its rows as cards with thumbnails."""
 
 from __future__ import annotations
 
@@ -23,52 +23,55 @@ SCHEMA = pa.schema(
         ("query_id", pa.int64()),
         ("query_file", pa.string()),  # of an image; null for a caption
         ("query_texts", pa.list_(pa.string())),  # the caption, or all captions of the image
-        ("coco_rank", pa.int64()),  # best rank under the original links; null where they do not judge it, or not found
-        ("best_rank", pa.int64()),  # best rank under all labels; null where not found
+        (
+            "coco_rank",
+            pa.int64(),
+        ),  # best rank under the original links; null if they do not judge the query, or it is not found
+        ("best_rank", pa.int64()),  # best rank under all labels; null if not found
         ("rank", pa.int64()),
         ("item_id", pa.int64()),
         ("item_file", pa.string()),
         ("item_texts", pa.list_(pa.string())),
-        ("score", pa.float64()),  # null where a ranking came without scores
-        ("positive", pa.bool_()),  # any source says so
-        # Null where a source says nothing of the pair, here and below.
+        ("score", pa.float64()),  # null for rankings without scores
+        ("positive", pa.bool_()),  # under any source
+        # Here and below, null if a source does not judge the pair.
         *((source, pa.bool_()) for source in official_sources()),
         ("cxc_rating", pa.float64()),
         ("cxc_reverse", pa.float64()),  # image pairs: the rating given in the other order
         ("same_categories", pa.bool_()),  # plausible match at zeta 0
     ]
 )
-"""One row per shown query and retrieved item; on the labels of files also a column for each name of theirs."""
+"""One row per query and retrieved item; reports on label files have a further column for each file."""
 
 LABELS_COLUMN = "labels_"
-"""How the names of these columns begin."""
+"""Prefix of the columns of label files."""
 
 LEAST_SCHEMA = pa.schema([field for field in SCHEMA if field.name not in official_sources()])
-"""What a table has that was written before the latest source of labels was declared."""
+"""Columns that every table has; one written by an older version may lack newer sources of labels."""
 
 REASON = b"reason"
 
 
 def no_examples(reason: str) -> pa.Table:
-    """An empty table that says why it is empty."""
+    """An empty table with the reason why it is empty."""
     return SCHEMA.with_metadata({REASON: reason}).empty_table()
 
 
 def with_every_source(table: pa.Table) -> pa.Table:
-    """A table that is written with fewer sources of labels: the others say nothing of its pairs."""
+    """The table with a column for every source of labels; columns that it lacks are filled with nulls."""
     for name in set(SCHEMA.names).difference(table.column_names):
         table = table.append_column(name, pa.nulls(table.num_rows, SCHEMA.field(name).type))
     return table.select([*SCHEMA.names, *(name for name in table.column_names if name.startswith(LABELS_COLUMN))])
 
 
 def _sources_of(row: Mapping[str, Any]) -> dict[str, Source]:
-    """Column to the source whose verdicts it holds."""
+    """The source of labels of each column of verdicts."""
     files = [name for name in row if name.startswith(LABELS_COLUMN)]
     return {**official_sources(), **{name: label_file_source(name.removeprefix(LABELS_COLUMN)) for name in files}}
 
 
 def reason_of(table: pa.Table) -> str:
-    """Why a table of examples is empty; an empty text where it is not."""
+    """Why a table of examples is empty; an empty text if it has rows."""
     if table.num_rows:
         return ""
     return ((table.schema.metadata or {}).get(REASON) or b"none were kept").decode()
@@ -76,7 +79,7 @@ def reason_of(table: pa.Table) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """What one source says of a pair, as ``CxC 4.2``; its kind is ``yes``, ``no``, or ``hint``, which is no label."""
+    """The verdict of one source on a pair, as ``CxC 4.2``; its kind is ``yes``, ``no`` or ``hint`` (not a label)."""
 
     text: str
     kind: str
@@ -84,7 +87,7 @@ class Badge:
 
 @dataclass(frozen=True, slots=True)
 class ItemCard:
-    """One retrieved item; its kind is ``linked`` (right under COCO), ``other``, ``rejected`` or ``unjudged``."""
+    """One retrieved item, of the kind ``linked`` (right under COCO), ``other``, ``rejected`` or ``unjudged``."""
 
     rank: int
     file: str | None
@@ -97,7 +100,7 @@ class ItemCard:
 
 @dataclass(frozen=True, slots=True)
 class QueryCard:
-    """One shown query; a best rank is None where the labels do not judge the query or no ranking holds a positive."""
+    """One query; a best rank is None if the labels do not judge the query or its ranking holds no positive."""
 
     direction: str
     group: str
@@ -110,7 +113,7 @@ class QueryCard:
 
 
 def example_cards(table: pa.Table) -> list[QueryCard]:
-    """The shown queries in the order of the table, which has the columns of ``SCHEMA``."""
+    """The queries of a table with the columns of ``SCHEMA``, in its order."""
     of_query: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     for row in table.to_pylist():
         of_query.setdefault((row["direction"], row["group"], row["query_id"]), []).append(row)
@@ -133,7 +136,7 @@ def example_cards(table: pa.Table) -> list[QueryCard]:
 
 
 def find_shown_files(cards: Sequence[QueryCard]) -> list[str]:
-    """File names of all images among the cards, each once."""
+    """The distinct file names of all images on the cards."""
     files = {card.file for card in cards} | {item.file for card in cards for item in card.items}
     return sorted(file for file in files if file is not None)
 
@@ -166,7 +169,7 @@ LONGEST_SIDE = 192
 
 
 def thumbnails(folder: str | Path, file_names: Collection[str], longest_side: int = LONGEST_SIDE) -> dict[str, str]:
-    """File name to data URI of a JPEG of at most so many pixels; names of no image at any depth are not in it."""
+    """File name to thumbnail, as a data URI; files that are not below the folder are left out."""
     images = ImageFolder(folder)
     return {
         name: thumbnail(content["bytes"], longest_side)
@@ -176,7 +179,7 @@ def thumbnails(folder: str | Path, file_names: Collection[str], longest_side: in
 
 
 def thumbnail(content: bytes, longest_side: int = LONGEST_SIDE) -> str:
-    """Data URI of a small JPEG of a complete image, without the metadata of the original."""
+    """A small JPEG of an image, without its metadata, as a data URI."""
     with Image.open(BytesIO(content)) as image:
         small = ImageOps.exif_transpose(image).convert("RGB")
     small.thumbnail((longest_side, longest_side), Image.Resampling.LANCZOS)

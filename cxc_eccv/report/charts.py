@@ -1,4 +1,4 @@
-"""Recall over k, bias over annotators, stacked bars and interval marks: values and geometry of inline SVG."""
+"""Charts as inline SVG: recall over k, bias over annotators, stacked bars and intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE_DEPTHS = (1, 5, 10, 50, 100, 500, 1_000)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """Recalls (P,) at depths (P,); marks are depth, value and bounds of the report's recalls that carry an interval."""
+    """Recalls (P,) at depths (P,); marks are the depths, values and intervals of the report's recalls."""
 
     direction: str
     ks: IntArray
@@ -27,7 +27,7 @@ class Curve:
     marks: tuple[tuple[int, float, float, float], ...]
 
     def at(self, k: int) -> float | None:
-        """The recall at one of the depths, None where the curve has none."""
+        """The recall at a depth; None if the curve does not have this depth."""
         places = np.flatnonzero(self.ks == k)
         return float(self.recalls[places[0]]) if places.size else None
 
@@ -41,13 +41,13 @@ class CurvePanel:
 
 
 def curve_panels(report: Report, ranks: Mapping[str, BestRanks]) -> list[CurvePanel]:
-    """A panel per task that ranks positives, all to the same depth; the report gives the intervals."""
+    """A panel for each task that ranks positives, all to the same depth, with the report's intervals."""
     depths = _shown_depths(ranks)
     panels: dict[str, list[Curve]] = {}
     for key, best in ranks.items():
         task, _, direction = key.partition("/")
         ks = depths if best.depth is None else depths[depths <= best.depth]
-        if not ks.size:  # a ranking that holds its own query alone tells nothing of any depth
+        if not ks.size:  # the ranking holds only its query
             continue
         recalls = np.searchsorted(np.sort(best.ranks), ks, side="right") / best.ranks.size
         panels.setdefault(task, []).append(Curve(direction, ks, recalls, _marks(report, task, direction, ks)))
@@ -55,7 +55,7 @@ def curve_panels(report: Report, ranks: Mapping[str, BestRanks]) -> list[CurvePa
 
 
 def table_depths(panels: Iterable[CurvePanel]) -> list[int]:
-    """Depths that a table of the curves shows: those of 1, 5, 10, 50, ... that any curve reaches."""
+    """Columns of the curves as a table: the depths 1, 5, 10, 50, ... that any curve reaches."""
     return [k for k in TABLE_DEPTHS if k <= _deepest(panels)]
 
 
@@ -64,7 +64,7 @@ def _deepest(panels: Iterable[CurvePanel]) -> int:
 
 
 def _shown_depths(ranks: Mapping[str, BestRanks]) -> IntArray:
-    """Depths from 1 to at most 1,000, evenly spread on a logarithmic axis; those of the tables are among them."""
+    """Depths from 1 to at most 1,000, evenly spread on a logarithmic axis, and those of the tables."""
     if not ranks:
         return np.empty(0, dtype=np.int64)
     largest = max(int(best.found.max()) if best.depth is None else best.depth for best in ranks.values())
@@ -90,7 +90,7 @@ LABEL_DISTANCE = 14
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One curve: points as ``x,y x,y ...``, the height of its name, and x, y and both ends of each interval."""
+    """One curve: points as ``x,y x,y ...``, the height of its name, and (x, y, low, high) of each interval."""
 
     kind: str
     name: str
@@ -101,7 +101,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """One panel in the units of its view box; the key tells its element from others of the page."""
+    """One panel in the units of its view box; the key identifies its element on the page."""
 
     key: str
     heading: str
@@ -116,8 +116,8 @@ class LineChart:
 
 
 def line_chart(panel: CurvePanel, panels: Iterable[CurvePanel]) -> LineChart:
-    """Lay out recall over log k; the axis ends where the deepest curve of all panels does, so that panels compare."""
-    deepest = max(_deepest(panels), 2)  # an axis has two ends, also where all that is known is the first item
+    """Lay out recall over log k; all panels share the axis, up to the deepest curve."""
+    deepest = max(_deepest(panels), 2)  # an axis needs two ends
     labels = _spread_labels([_y(float(curve.recalls[-1])) for curve in panel.curves])
     lines = tuple(_line(curve, label, deepest) for curve, label in zip(panel.curves, labels, strict=True))
     x_ticks = tuple((_x(k, deepest), f"{k:,}") for k in (1, 5, 10, 50, 100, 1_000) if k <= deepest)
@@ -130,7 +130,7 @@ def _line(curve: Curve, label_y: float, deepest: int) -> Line:
     places = zip(curve.ks.tolist(), curve.recalls.tolist(), strict=True)
     points = " ".join(f"{_x(k, deepest):.1f},{_y(recall):.1f}" for k, recall in places)
     marks = curve.marks
-    if curve.ks.size == 1 and not marks:  # of a line with one point nothing would be seen
+    if curve.ks.size == 1 and not marks:  # a line with one point is invisible
         recall = float(curve.recalls[0])
         marks = ((int(curve.ks[0]), recall, recall, recall),)
     whiskers = tuple((_x(k, deepest), _y(value), _y(low), _y(high)) for k, value, low, high in marks)
@@ -146,7 +146,7 @@ def _y(recall: float) -> float:
 
 
 def _spread_labels(ends: Sequence[float]) -> list[float]:
-    """Label heights in the order of the line ends, far enough apart to be read, none below the axis."""
+    """Heights of labels near the ends of their lines, far enough apart to be read and not below the axis."""
     placed = dict.fromkeys(range(len(ends)), 0.0)
     upper = -math.inf
     for place in sorted(placed, key=lambda place: ends[place]):
@@ -175,7 +175,7 @@ def step_chart(
     series: Mapping[str, tuple[str, Sequence[tuple[float, float, float]]]],
     largest: float,
 ) -> LineChart:
-    """Lay out values over a few steps, with their intervals, on an axis of percents that reaches ``largest``."""
+    """Lay out values over a few steps, with their intervals, on an axis in percent up to ``largest``."""
     unit = next(unit for unit in UNITS if largest <= 5 * unit)
     top = unit * max(math.ceil(largest / unit - 1e-9), 1)
     xs = [round(LEFT + (RIGHT - LEFT) * (place + 0.5) / len(steps), 1) for place in range(len(steps))]
@@ -188,7 +188,7 @@ def step_chart(
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in whiskers)
         lines.append(Line(kind, name, points, label, tuple(whiskers)))
     parts = [
-        f"{name}: {list_names([f'{100 * own[0]:.1f} at {step}' for step, own in zip(steps, marks, strict=True)])}"
+        f"{name}: {list_names([f'{100 * mark[0]:.1f} at {step}' for step, mark in zip(steps, marks, strict=True)])}"
         for name, marks in series.values()
     ]
     x_ticks = tuple(zip(xs, steps, strict=True))
@@ -199,7 +199,7 @@ def step_chart(
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Part of a stacked bar: start and width in percent, its kind for its colour, and its share where there is room."""
+    """Part of a stacked bar: start and width in percent, a kind for its colour, and its share if there is room."""
 
     start: float
     width: float
@@ -210,19 +210,19 @@ class Segment:
 
 def segments(counts: Sequence[int], kinds: Sequence[str], titles: Sequence[str]) -> list[Segment]:
     """The non-empty parts of a bar, left to right."""
-    total, done, found = sum(counts), 0, []
+    total, done, parts = sum(counts), 0, []
     for number, kind, title in zip(counts, kinds, titles, strict=True):
         if number:
             width = 100 * number / total
             rounded = ">99%" if 99.5 <= width < 100 else f"{width:.0f}%"
-            text = rounded if width >= 9 else ""  # narrower ones have no room
+            text = rounded if width >= 9 else ""  # narrower parts have no room
             words = f"{title}: {number:,} of {total:,}, {share(number, total)}"
-            found.append(Segment(round(100 * done / total, 3), round(width, 3), kind, words, text))
+            parts.append(Segment(round(100 * done / total, 3), round(width, 3), kind, words, text))
         done += number
-    return found
+    return parts
 
 
 def span(result: Result) -> tuple[float, float, float]:
-    """A fraction and its interval, in percent of the axis; without an interval its ends are the value."""
+    """Value, low and high in percent of the axis; without an interval low and high are the value."""
     low, high = (result.value if bound is None else bound for bound in (result.low, result.high))
     return round(100 * result.value, 3), round(100 * low, 3), round(100 * high, 3)

@@ -1,4 +1,4 @@
-"""Shown queries: which ones, what the run retrieves for them, and what every source of labels says of it."""
+"""Example queries of a report: which are chosen, what the run retrieves, and how each source of labels judges it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ SHOWN_ITEMS = 10
 
 
 def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
-    """The queries that a report shows, with the top ten items of each; an empty table says in its metadata why."""
+    """The example queries of a report with their top ten items; an empty table holds the reason in its metadata."""
     ranks, sources, categories = best_ranks(report), sources_of(report), reads_categories(report)
     split, similarity = str(report.provenance["split"]), report.provenance.get("similarity")
-    # Nothing that the report left out is shown among the retrieved.
+    # Items that the report left out are not shown.
     facts = report.provenance.get("restriction") or {}
     collections, missing = [task.collection for task in _tasks_of(report)], bool(facts.get("allow_missing"))
     restriction = find_restriction(run, collections, library, split, limit=facts.get("limit"), allow_missing=missing)
@@ -44,7 +44,7 @@ def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
         chosen = [
             query
             for query in chosen_queries(ranks, direction, linked=not report.labels)
-            if query.query_id in asked  # others have positives outside the gallery alone
+            if query.query_id in asked  # others have positives only outside the gallery
         ]
         try:
             positives = restriction.apply(_positives(merged, direction, chosen), direction)
@@ -55,12 +55,12 @@ def collect_examples(run: Run, report: Report, library: Library) -> pa.Table:
         parts.append(_table(merged, direction, chosen, top, library, split, categories=categories))
     if not parts:
         return no_examples("; ".join(reasons) or "no task ranked the whole galleries of the split")
-    return pa.concat_tables(parts, promote_options="default")  # label files say nothing within one modality
+    return pa.concat_tables(parts, promote_options="default")  # label files do not judge pairs within one modality
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One query to show; a rank is None where the labels do not judge the query or no ranking holds a positive."""
+    """One query to show; a rank is None if the labels do not judge the query or its ranking holds no positive."""
 
     query_id: int
     group: str
@@ -69,17 +69,17 @@ class Chosen:
 
 
 def chosen_queries(ranks: Mapping[str, BestRanks], direction: str, *, linked: bool = True) -> list[Chosen]:
-    """The queries shown of one direction, group by group.
+    """The queries to show of one direction, group by group.
 
-    ``label_dependent``: a right item is shown, and the gap between the best rank under COCO and under all labels is
-    largest. ``worst``: the best rank under all labels is largest. ``plain``: spread evenly over the rest. COCO counts
-    only where it is ``linked`` by the original links.
+    ``label_dependent``: a right item is among the top ten, and the gap between the best rank under COCO and under all
+    labels is largest. ``worst``: the best rank under all labels is largest. ``plain``: spread evenly over the rest.
+    ``linked`` is False for reports whose positives are not COCO's original links.
     """
     queries, by_task = align(ranks, direction)
     best = np.fmin.reduce(list(by_task.values()))
     coco = by_task[COCO] if linked and COCO in by_task else np.full_like(best, np.nan)
     judged = ~np.isnan(coco) & (best <= SHOWN_ITEMS)
-    # A positive that no ranking holds counts as beyond every gallery: the better rank decides.
+    # A positive that no ranking holds counts as ranked behind every gallery.
     gap = np.where(judged, np.minimum(coco, 2**40) - best, 0)
     taken = np.zeros(queries.size, dtype=bool)
     chosen = []
@@ -103,13 +103,13 @@ def _known(rank: float) -> int | None:
 
 
 def _largest(values: FloatArray, above: int) -> IntArray:
-    """Positions of the values above a bound, the largest first, equal ones in their order."""
+    """Positions of the values above a bound, largest first; equal values keep their order."""
     order = np.argsort(-values, kind="stable")
     return order[values[order] > above]
 
 
 def sources_of(report: Report) -> tuple[str, ...]:
-    """Sources of labels that the report's tasks have read, so that showing them needs no further raw file."""
+    """Sources of labels that the report's tasks have read; showing them needs no further raw file."""
     if report.labels:
         return tuple(report.provenance["labels"]["sources"])
     read = {"coco"}.union(*(task.label_sources for task in _tasks_of(report)))
@@ -130,19 +130,21 @@ def _positives(merged: MergedPairs, direction: str, chosen: Sequence[Chosen]) ->
     """The positives of the chosen queries under all labels."""
     query_ids = np.array([query.query_id for query in chosen])
     pair_queries, pair_items = merged.query_ids[merged.queries], merged.gallery_ids[merged.items]
-    own = merged.positive & positions_of(pair_queries, query_ids)[1]
+    kept = merged.positive & positions_of(pair_queries, query_ids)[1]
     within = direction in ("t2t", "i2i")
-    return Judgments.from_pairs(query_ids, merged.gallery_ids, pair_queries[own], pair_items[own], without_self=within)
+    return Judgments.from_pairs(
+        query_ids, merged.gallery_ids, pair_queries[kept], pair_items[kept], without_self=within
+    )
 
 
 def _retrieve(run: Run, direction: str, judgments: Judgments, similarity: str | None) -> TopK:
     options = {"similarity": similarity} if similarity else {}
     depth = SHOWN_ITEMS
     if isinstance(run, RankingsRun):
-        own = run.depths(direction)[positions_of(judgments.query_ids, run.lists[direction].query_ids)[0]]
-        depth = min(depth, int(own.min()))
+        depths = run.depths(direction)[positions_of(judgments.query_ids, run.lists[direction].query_ids)[0]]
+        depth = min(depth, int(depths.min()))
         if not depth:
-            raise RunTooShallow(f"a {direction} ranking of those to show holds no item but its query")
+            raise RunTooShallow(f"a {direction} ranking to show holds only its query")
     top = top_k(run, judgments, direction, depth, **options)
     if isinstance(run, RankingsRun) and run.lists[direction].scores is None:
         return TopK(top.query_ids, top.ids)
@@ -161,7 +163,7 @@ def _table(
 ) -> pa.Table:
     """One row per query and item."""
     queries, items = np.repeat(top.query_ids, top.depth), top.ids.ravel()
-    positive, said = _verdicts_of_pairs(merged, queries, items)
+    positive, verdicts = _verdicts_of_pairs(merged, queries, items)
     columns = _columns_of_queries(chosen, positive.reshape(top.ids.shape)) | {
         "direction": [direction] * items.size,
         "query_id": queries,
@@ -169,7 +171,7 @@ def _table(
         "item_id": items,
         "score": pa.nulls(items.size, pa.float64()) if top.scores is None else top.scores.ravel(),
         "positive": positive,
-        **said,
+        **verdicts,
     }
     images: list[IntArray] = []
     for name, side, ids in zip(("query", "item"), sides_of(direction), (queries, items), strict=True):
@@ -180,14 +182,14 @@ def _table(
     columns["same_categories"] = (
         _same_categories(library, split, *images) if categories else pa.nulls(items.size, pa.bool_())
     )
-    of_files = [pa.field(name, pa.bool_()) for name in said if name.startswith(LABELS_COLUMN)]
+    of_files = [pa.field(name, pa.bool_()) for name in verdicts if name.startswith(LABELS_COLUMN)]
     schema = pa.schema([*SCHEMA, *of_files])
     return pa.table({name: columns[name] for name in schema.names}, schema=schema)
 
 
 def _columns_of_queries(chosen: Sequence[Chosen], positive: NDArray[np.bool_]) -> dict[str, object]:
-    # A source that ranks nothing by itself, or a tie between positives of several sources, puts a positive higher than
-    # any single task does: one in sight settles the best rank.
+    # A source without a task, or a tie between positives of several sources, can place a positive higher than any task
+    # does: a positive among the shown items decides the best rank.
     in_sight = np.where(positive.any(axis=1), positive.argmax(axis=1) + 1.0, np.inf)
     best = np.minimum([query.best_rank or np.inf for query in chosen], in_sight)
     depth = positive.shape[1]
@@ -201,9 +203,9 @@ def _columns_of_queries(chosen: Sequence[Chosen], positive: NDArray[np.bool_]) -
 def _verdicts_of_pairs(
     merged: MergedPairs, query_ids: IntArray, item_ids: IntArray
 ) -> tuple[NDArray[np.bool_], dict[str, pa.Array]]:
-    """Whether any source calls each of P pairs positive, and what each says; null where it says nothing.
+    """Whether any source calls each of P pairs positive, and the verdict of each source; null if it does not judge.
 
-    Of a source that lists positives alone, a pair that it does not list is false where it lists another of the query.
+    Some sources list only positives: a pair that they do not list is false if they list another item of the query.
     """
     size = merged.gallery_ids.size
     queries = positions_of(query_ids, merged.query_ids)[0]
@@ -228,14 +230,14 @@ def _verdict(
         return pa.nulls(rows.size, pa.bool_())
     column = merged.sources.index(source)
     judged = known & merged.judged[rows, column]
-    said = judged & merged.said_positive[rows, column]
+    positive = judged & merged.said_positive[rows, column]
     if official_sources().get(source, label_file_source(source)).lists_positives:
         judged = np.isin(queries, merged.queries[merged.judged[:, column]])
-    return pa.array(said, mask=~judged)
+    return pa.array(positive, mask=~judged)
 
 
 def _captions(library: Library, split: str, ids: IntArray, *, of_images: bool) -> pa.ListArray:
-    """(N,) lists of raw texts: of each caption id its own, or of each image id those of all its captions."""
+    """(N,) lists of raw texts: the caption of each caption id, or all captions of each image id."""
     captions = [ids[place : place + 1] for place in range(ids.size)]
     if of_images:
         content = library.karpathy(split)
@@ -245,7 +247,7 @@ def _captions(library: Library, split: str, ids: IntArray, *, of_images: bool) -
 
 
 def _same_categories(library: Library, split: str, images: IntArray, others: IntArray) -> pa.BooleanArray:
-    """Whether two images show the same categories (a plausible match at zeta 0); null where either shows none."""
+    """Whether two images show the same categories (a plausible match at zeta 0); null if either shows none."""
     sets = library.categories(split)
     left, right = (sets.present[positions_of(ids, sets.image_ids)[0]] for ids in (images, others))
     return pa.array((left == right).all(axis=1), mask=~(left.any(axis=1) & right.any(axis=1)))

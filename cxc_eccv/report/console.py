@@ -1,15 +1,16 @@
-"""The scores of a report as tables: one per task, a row per metric, a column per direction."""
+"""A report on a terminal or in a notebook: the data, the main numbers, a table per task, and what was not scored."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from markupsafe import Markup
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from cxc_eccv.comparison.labels import metric_name, score_cell, unit_of
-from cxc_eccv.report.page import Page, caveat_of
+from cxc_eccv.comparison.labels import metric_name, score_cell, show_value, task_name, unit_of
+from cxc_eccv.registry import tasks
+from cxc_eccv.report.page import Page, TaskScores, caveat_of
 from cxc_eccv.report.wording import (
     BOUNDS,
     COVERAGE,
@@ -22,59 +23,66 @@ from cxc_eccv.report.wording import (
     unjudged_text,
 )
 from cxc_eccv.shown import visible
-from cxc_eccv.tables import Cell, Table, tables_to_console, tables_to_html
+from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console, tables_to_html
 from cxc_eccv.terminal import print_shown, shown_text
-from cxc_eccv.types import Report
+from cxc_eccv.types import DIRECTIONS, Report
 
 
 def print_report(report: Report, console: Console | None = None) -> None:
-    """Print the tables, then what was skipped."""
+    """Print what :func:`report_text` returns, with colours where the terminal has them."""
     print_shown(render(Page(report)), console)
 
 
 def report_text(report: Report) -> str:
-    """What :func:`print_report` prints, without colours."""
+    """The report for a terminal, without colours."""
     return shown_text(render(Page(report)))
 
 
 def report_html(report: Report) -> str:
-    """The same tables for a notebook; what was skipped is folded away."""
+    """The report for a notebook; what was not scored is folded away."""
     page = Page(report)
-    title = Markup("<p><b>{}</b> {} split, data edition {}</p>").format(page.name, page.split, page.edition)
+    title = Markup("<p><b>{}</b></p>").format(page.first_line) if page.first_line else ""
     cautions = Markup("").join(Markup("<p><b>{}</b></p>").format(line) for line in _caution_lines(page))
     lines = Markup("").join(Markup("<li>{}</li>").format(line) for line in _skipped_lines(page))
-    skipped = Markup("<details><summary>Skipped</summary><ul>{}</ul></details>").format(lines) if lines else ""
-    scores = tables_to_html(_score_tables(page)) or Markup("<p>{}</p>").format(NOTHING)
+    skipped = Markup("<details><summary>Not scored</summary><ul>{}</ul></details>").format(lines) if lines else ""
+    scores = tables_to_html(list_tables(page)) or Markup("<p>{}</p>").format(NOTHING)
     notes = Markup("").join(Markup("<p><small>{}</small></p>").format(line) for line in _notes(page))
     return "\n".join(["<div>", title, cautions, scores, notes, skipped, "</div>"])
 
 
-NOTHING = "No task could be computed."
+NOTHING = "No task could be scored."
 JUDGED = "judged pairs, least"
 BELOW = {"bounds": bounds_text, "unjudged": unjudged_text}
-"""What stands below a metric, where it is known."""
+"""Rows below a metric."""
+
+HEADLINE = {"coco_5k": "recall_at_1", "cxc": "recall_at_1", "eccv_caption": "map_at_r"}
+"""Tasks whose numbers come first, each with its metric."""
+
+MOST_ALTERED = 3
+"""More tasks with altered captions than these share a table."""
 
 
 def render(page: Page) -> RenderableType:
     """The page as a rich renderable."""
-    tables = list(_score_tables(page))
+    tables = list_tables(page)
     return Group(
+        *([Text(page.first_line, style="bold"), Text()] if page.first_line else []),
         tables_to_console(tables) if tables else Text(NOTHING, style="bold"),
         *(Text(line, style="dim") for line in _notes(page)),
         *(Text(visible(line), style="bold red") for line in _caution_lines(page)),
-        *(Text(visible(line), style="dim") for line in _skipped_lines(page)),
+        *([Text(visible(f"Not scored. {'; '.join(lines)}."), style="dim")] if (lines := _skipped_lines(page)) else []),
     )
 
 
 def _caution_lines(page: Page) -> list[str]:
-    modified = [f"modified data: {name} has sha256 {found}, expected {wanted}" for name, wanted, found in page.modified]
+    modified = [f"modified data: {name} has sha256 {actual}, expected {known}" for name, known, actual in page.modified]
     before = {"part of the split": page.restriction, "labels": page.labels}
     lines = [f"{title}: {text}" for title, text in before.items() if text]
-    return [*lines, *modified, *([f"judged by a classifier: {page.judge}"] if page.judge else [])]
+    return [*lines, *modified, *([f"pairs judged by a classifier: {page.judge}"] if page.judge else [])]
 
 
 def _notes(page: Page) -> list[str]:
-    """What the rows below the metrics count."""
+    """Explanations of the rows below the metrics."""
     if not page.scores:
         return []
     covered = any(row.coverage is not None for row in page.report.results)
@@ -83,13 +91,60 @@ def _notes(page: Page) -> list[str]:
 
 
 def _skipped_lines(page: Page) -> list[str]:
-    return [f"skipped {', '.join(names)}: {reason}" for reason, names in page.skipped]
+    return [f"{', '.join(_shorten(names))}: {reason}" for reason, names in page.skipped]
+
+
+def _shorten(names: Iterable[str]) -> list[str]:
+    """Names of what was skipped: a task in place of all its parts, ``rococo_*`` in place of several tasks of RoCOCO."""
+    parts: dict[str, list[str]] = {}
+    for name in names:
+        task, _, part = name.partition("/")
+        parts.setdefault(task, []).append(part)
+    families: dict[str, list[str]] = {}
+    for task, skipped in parts.items():
+        known = tasks().get(task)
+        is_whole = skipped == [""] or (known is not None and skipped == list(known.parts))
+        shown = [task] if is_whole else [f"{task}/{part}" if part else task for part in skipped]
+        families.setdefault("rococo_*" if known is not None and known.altered else task, []).extend(shown)
+    return [
+        f"{family} ({len(shown)} tasks)" if family == "rococo_*" and len(shown) > 1 else ", ".join(shown)
+        for family, shown in families.items()
+    ]
+
+
+def list_tables(page: Page) -> list[Table]:
+    """The main numbers of several tasks, then the tables of each task."""
+    return [*_headline_tables(page), *_score_tables(page)]
+
+
+def headline(page: Page) -> dict[str, dict[str, str]]:
+    """The main numbers: task and metric, as ``COCO 5K R@1``, to direction to value in percent."""
+    rows: dict[str, dict[str, str]] = {}
+    for row in page.report.results:
+        if HEADLINE.get(row.task) == row.metric and row.direction:
+            title = f"{task_name(row.task)} {metric_name(row.metric)}"
+            rows.setdefault(title, {})[row.direction] = show_value(row.metric, row.value)
+    return rows
+
+
+def _headline_tables(page: Page) -> Iterator[Table]:
+    rows = headline(page)
+    directions = [direction for direction in DIRECTIONS if any(direction in values for values in rows.values())]
+    if rows and len(page.scores) > 1:
+        lines = [[title, *(values.get(name, MISSING) for name in directions)] for title, values in rows.items()]
+        yield Table([("",), *((name,) for name in directions)], lines, "Main numbers", "percent")
 
 
 def _score_tables(page: Page) -> Iterator[Table]:
     interval = f" with {100 * page.confidence:g}% interval" if page.confidence else ""
     part = f"{', on a part of the split' if page.restriction else ''}{', on other labels' if page.labels else ''}"
+    altered = [card for card in page.scores if card.task in tasks() and tasks()[card.task].altered]
+    folded = altered if len(altered) > MOST_ALTERED and not page.bounded else []
     for card in page.scores:
+        if card in folded:
+            if card is folded[0]:
+                yield _altered_table(folded, f"percent{part}")
+            continue
         correlations = any(unit_of(row[0].metric) == "correlation" for table in card.tables for row in table)
         title, subtitle = card.title, f"percent{' (correlations as they are)' if correlations else ''}{interval}{part}"
         for rows in [*card.tables, *([[(row,) for row in card.whole]] if card.whole else [])]:
@@ -97,8 +152,21 @@ def _score_tables(page: Page) -> Iterator[Table]:
             title = subtitle = ""
 
 
+def _altered_table(cards: Sequence[TaskScores], subtitle: str) -> Table:
+    """A row per task and a column per metric, without intervals: as many tables would fill several screens."""
+    values = {
+        card.title: {row[0].metric: number_cell(row[0], interval=False) for rows in card.tables for row in rows}
+        for card in cards
+    }
+    metrics = list(dict.fromkeys(metric for cells in values.values() for metric in cells))
+    lines = [[title, *(cells.get(metric, MISSING) for metric in metrics)] for title, cells in values.items()]
+    header = [("",), *((metric_name(metric),) for metric in metrics)]
+    note = f"intervals, queries and ties: with --tasks {cards[0].task}, or in report.json"
+    return Table(header, lines, "RoCOCO, image to text", subtitle, [note])
+
+
 def _score_table(rows: Sequence[Sequence[Shown]], title: str, subtitle: str) -> Table:
-    """The metrics, each above its bounds; then the least share of judged pairs in percent, the queries and the ties."""
+    """The metrics with their bounds; then the least share of judged pairs in percent, the queries and the ties."""
     columns = [caveat_of(column) for column in zip(*rows, strict=True)]
     lines: list[Sequence[str | Cell]] = []
     styles: list[str] = []
@@ -117,6 +185,6 @@ def _score_table(rows: Sequence[Sequence[Shown]], title: str, subtitle: str) -> 
 
 
 def number_cell(result: Shown, *, interval: bool = True) -> Cell:
-    """The value, and beside it the deviation of its samples and its interval, where it has them."""
+    """The value, with the deviation of its samples and its interval if it has them."""
     cell = score_cell(result)
     return Cell(cell.text, deviation_text(result), cell.interval if interval else "")

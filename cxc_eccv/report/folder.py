@@ -1,4 +1,4 @@
-"""The folder of a report: report.json and the tables behind it, and the pages made from them."""
+"""The folder of a report: report.json, the tables behind it, and the pages made from them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ from cxc_eccv.writing import refuse_unwritable, replaced_folder
 
 EXAMPLES, MARKDOWN, HTML = "examples.parquet", "report.md", "report.html"
 FILES = (REPORT, PER_QUERY, EXAMPLES, MARKDOWN, HTML)
-"""What a report's folder holds; whatever else stands in it is the user's."""
+"""Files of a report; other files in its folder belong to the user."""
+
+RUN = "run.yaml"
+"""Beside them after ``cxc-eccv evaluate``: the options that make the same report again."""
 
 DIGEST = b"report"
-"""Metadata of the tables: which report.json they were written with."""
+"""Key in the metadata of the tables: the digest of the report.json that they were written with."""
 
 
 def save_report(report: Report, folder: str | Path, *, images: str | Path | None = None) -> list[Path]:
@@ -44,13 +47,13 @@ def save_report(report: Report, folder: str | Path, *, images: str | Path | None
 
 
 def load_report(path: str | Path) -> Report:
-    """The report that ``Report.save`` or ``cxc-eccv evaluate --output`` wrote, with the tables that stand beside it.
+    """Load a report that ``Report.save`` or ``cxc-eccv evaluate --output`` wrote, with its tables.
 
     Args:
-        path: the folder, or its report.json, which may stand alone: such a report has no values of single queries.
+        path: the folder, or a report.json; without the tables beside it, the report has no values of single queries.
 
     Raises:
-        DataError: no such report, a damaged table, or one that was not written with this report.json.
+        DataError: there is no such report, or a table is damaged or was not written with this report.json.
 
     Example:
         >>> import tempfile
@@ -71,11 +74,17 @@ def load_report(path: str | Path) -> Report:
 
 
 def write_folder(
-    folder: Path, report: Report, examples: pa.Table | None = None, images: str | Path | None = None
+    folder: Path,
+    report: Report,
+    examples: pa.Table | None = None,
+    images: str | Path | None = None,
+    run: str | None = None,
 ) -> list[Path]:
-    """Write the five files of a report's folder; equal inputs give equal bytes, and other files of the folder are kept.
+    """Write the files of a report; equal inputs give equal bytes, and other files in the folder are kept.
 
-    Where thumbnails cannot be made, the report is written without them, and the error is raised.
+    ``run`` is the text of its run.yaml; without it there is none, and that of an earlier report is removed.
+
+    If thumbnails cannot be made, the report is written without them and the error is raised.
     """
     page = Page(report) if examples is None else Page(report, examples)
     uris, failure = None, None
@@ -84,8 +93,10 @@ def write_folder(
     except Exception as error:
         failure = error
     values = PER_QUERY_SCHEMA.empty_table() if report.per_query is None else report.per_query
-    with replaced_folder(folder, FILES) as new:
+    with replaced_folder(folder, (*FILES, RUN)) as new:
         write_report(new / REPORT, report)
+        if run is not None:
+            (new / RUN).write_text(run, encoding="utf-8", newline="\n")
         for name, table in ((PER_QUERY, values), (EXAMPLES, page.example_table)):
             metadata = {**(table.schema.metadata or {}), DIGEST: _digest(new / REPORT)}
             marked = table.replace_schema_metadata(metadata)
@@ -93,14 +104,14 @@ def write_folder(
         _write_pages(new, page, uris)
     if failure is not None:
         raise failure
-    return [folder / name for name in FILES]
+    return [folder / name for name in (*FILES, *([] if run is None else [RUN]))]
 
 
 def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
-    """Write ``report.md`` and ``report.html`` anew from the other files of the folder."""
+    """Rebuild ``report.md`` and ``report.html`` from the other files of the folder."""
     if not folder.parent.is_dir():
         _refuse_incomplete(folder)
-    # What a killed process left is put right before the folder is read.
+    # This first finishes what a killed process left half done.
     with replaced_folder(folder, FILES) as new:
         _refuse_incomplete(folder)
         report = load_report(folder)
@@ -119,8 +130,8 @@ def _make_thumbnails(page: Page, images: str | Path | None) -> dict[str, str] | 
     absent = [file for file in files if file not in uris]
     if absent:
         warnings.warn(
-            f"{len(absent)} of {len(files)} images shown are not below {images}, the first: {absent[0]}; they are "
-            "shown as empty frames. The folder to name is that of the split's image files (val2014 for COCO)",
+            f"{len(absent)} of {len(files)} images shown are not below {images}, the first: {absent[0]}. The page has "
+            "empty frames for them; name the folder with the image files of the split (val2014 for COCO).",
             stacklevel=3,
         )
     return uris
@@ -132,7 +143,7 @@ def _write_pages(folder: Path, page: Page, uris: dict[str, str] | None) -> None:
 
 
 def _digest(file: Path) -> bytes:
-    """Hex sha256 of the content of a report.json, however it is laid out."""
+    """Hexadecimal sha256 of the content of a report.json, whatever its whitespace."""
     content = json.dumps(json.loads(file.read_text(encoding="utf-8")), sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest().encode()
 
@@ -149,7 +160,7 @@ def _refuse_incomplete(folder: Path) -> None:
 
 
 def _read_own_table(file: Path, name: str, schema: pa.Schema) -> pa.Table:
-    """A table with at least the columns of the schema that was written with the report.json beside it."""
+    """A table with at least the columns of the schema; refuse one that does not belong to the report.json."""
     path = file.with_name(name)
     table = read_table(path, "what evaluate --output wrote")
     absent = [column for column in schema.names if column not in table.column_names]
@@ -157,6 +168,6 @@ def _read_own_table(file: Path, name: str, schema: pa.Schema) -> pa.Table:
         raise MalformedSource(path, "", f"the columns {', '.join(table.column_names)}", f"{absent[0]} among them")
     if (table.schema.metadata or {}).get(DIGEST) != _digest(file):
         raise DataError(
-            f"{path} was not written with the {file.name} beside it. Evaluate the model again into one folder."
+            f"{path} does not belong to the {file.name} beside it. Evaluate the model again into one folder."
         )
     return table

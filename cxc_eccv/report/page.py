@@ -1,4 +1,4 @@
-"""What a report shows, gathered once for console, Markdown and HTML: tables, caveats, where the numbers come from."""
+"""The content of a report for console, Markdown and HTML: tables, caveats, and what the numbers were computed from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cxc_eccv.comparison.labels import metric_name, task_name, unit_of
+from cxc_eccv.comparison.labels import metric_name, name_data, task_name, unit_of
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.cards import QueryCard, example_cards, no_examples, reason_of
 from cxc_eccv.report.charts import CurvePanel, curve_panels
@@ -23,19 +23,19 @@ from cxc_eccv.types.reported import group_by_reason
 GROUPS = {
     "label_dependent": (
         "Most label-dependent",
-        "A right item stands in the top ten, and the gap between its rank and the best rank under the original COCO "
-        "links is largest: what COCO counts as an error, another label calls right.",
+        "A right item is in the top ten, and the gap between its rank and the best rank under the original COCO links "
+        "is largest: COCO counts an error where another label calls the item right.",
     ),
     "worst": (
         "Worst",
-        "The best positive under all labels stands furthest down: no label excuses these.",
+        "The best positive under all labels is ranked lowest: no label excuses these errors.",
     ),
     "plain": (
         "Plain sample",
-        "Spread evenly over the other queries, chosen without a look at their ranks.",
+        "Spread evenly over the other queries, whatever their ranks.",
     ),
 }
-"""Group of shown queries to its title and how its queries were chosen."""
+"""Group of example queries to its title and how its queries were chosen."""
 
 TITLES = {
     "command": "Command",
@@ -45,7 +45,7 @@ TITLES = {
     "run kind": "Run",
     "split": "Split",
     "similarity": "Similarity",
-    "similarity from": "Similarity, said by",
+    "similarity from": "Similarity chosen by",
     "data edition": "Data edition",
     "data version": "Data version",
     "data fingerprint": "Data, sha256 over all raw files",
@@ -55,12 +55,12 @@ TITLES = {
     "seed": "Seed",
     "confidence": "Confidence of the intervals",
 }
-"""Entries of the provenance that have a name of their own, in the order shown; others follow under their names."""
+"""Titles of entries of the provenance, in the order shown; other entries follow under their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskScores:
-    """All numbers of one task; rows of a table are of one metric, with a column per direction."""
+    """All numbers of one task, as tables with a row per metric and a column per direction."""
 
     task: str
     title: str
@@ -71,12 +71,12 @@ class TaskScores:
 
     @property
     def is_wide(self) -> bool:
-        """More than two directions: the card takes the whole width."""
+        """Whether its card takes the whole width, for more than two directions."""
         return self._n_parts > 2
 
     @property
     def over(self) -> str:
-        """What the numbers over the whole task are over."""
+        """The parts that the numbers over the whole task average, in words."""
         return "both directions" if self._n_parts == 2 else "all parts"
 
     @property
@@ -86,7 +86,7 @@ class TaskScores:
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """One direction of one task; the coverage of its metrics is empty where all pairs have a label."""
+    """Ties and coverage of one direction of a task; the coverage is empty if all pairs have a label."""
 
     task: str
     direction: str
@@ -101,7 +101,7 @@ class Caveat:
 
 
 def caveat_of(results: Sequence[Result]) -> Caveat:
-    """What to know of the numbers of one direction of one task."""
+    """Ties and coverage of the results of one direction of a task."""
     n_queries, ties = max(row.n_queries for row in results), max(row.ties for row in results)
     covered = [(metric_name(row.metric, in_full=True), row.coverage) for row in results if row.coverage is not None]
     return Caveat(results[0].task, results[0].direction, n_queries, ties, tuple(covered))
@@ -109,53 +109,57 @@ def caveat_of(results: Sequence[Result]) -> Caveat:
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """The content of a report; each part is made when it is asked for first, as the console shows a few of them."""
+    """The content of a report; each part is computed when it is first needed, since the console shows only a few."""
 
     report: Report
     example_table: pa.Table = field(default_factory=lambda: no_examples("the report was made without its run"))
 
     @property
     def name(self) -> str:
-        """What the report is about, to be shown."""
+        """The name of the report, safe to show."""
         return visible(self.report.name)
 
     @property
     def restriction(self) -> str:
-        """On which part of the split the model was scored, and what that means; empty where that was all of it."""
+        """The part of the split that was scored, with a caution; empty for a whole split."""
         part = self.report.restriction
-        return visible(f"{part}. Not to be compared with numbers on the whole split.") if part else ""
+        return visible(f"{part}. Do not compare these numbers with numbers on the whole split.") if part else ""
 
     @property
     def labels(self) -> str:
-        """Whose labels stand in for those of the tasks, and what that means; empty where every task has its own."""
+        """The labels that replace those of the tasks, with a caution; empty if every task uses its own."""
         if not self.report.labels:
             return ""
-        note = "say together what is positive in every task, in place of its own labels"
-        return visible(f"{self.report.labels} {note}. Not to be compared with numbers on other labels.")
+        note = "decide together what is positive in every task, in place of its own labels"
+        return visible(f"{self.report.labels} {note}. Do not compare these numbers with numbers on other labels.")
 
     @property
     def judge(self) -> str:
-        """What is to be known of the classifier that labelled pairs without a label; empty without one."""
+        """The classifier that labelled pairs without a label, with its cautions; empty without one."""
         facts = self.report.provenance.get("unjudged")
         if not facts:
             return ""
-        pairs = f"{sum(facts['pairs'].values()):,} pairs without a label"
-        asked = f"{facts['model']} said of {pairs} whether they are entailed."
-        return visible(" ".join([asked, *facts.get("cautions", ())]))
+        judged = f"{facts['model']} judged {sum(facts['pairs'].values()):,} pairs that have no label."
+        return visible(" ".join([judged, *facts.get("cautions", ())]))
 
     @property
     def split(self) -> str:
-        """Of the data."""
+        """The split that was scored."""
         return str(self.report.provenance.get("split", ""))
 
     @property
-    def edition(self) -> str:
-        """Of the data."""
-        return str(self._data.get("edition", ""))
+    def data(self) -> str:
+        """The split and the edition of the data, to be shown."""
+        return visible(name_data(self.report))
+
+    @property
+    def first_line(self) -> str:
+        """What was scored, and on which data."""
+        return ", ".join(filter(None, [self.name, self.data]))
 
     @property
     def confidence(self) -> float | None:
-        """Of the intervals, or None."""
+        """The confidence of the intervals, or None."""
         confidence: float | None = self.report.provenance.get("confidence", 0.95)
         return confidence
 
@@ -163,21 +167,21 @@ class Page:
     def scores(self) -> list[TaskScores]:
         """A card per task, in the report's order."""
         names = dict.fromkeys(task for task, _ in self._columns)
-        return [_scores_of(name, [own for (task, _), own in self._columns.items() if task == name]) for name in names]
+        return [_scores_of(name, [rows for (task, _), rows in self._columns.items() if task == name]) for name in names]
 
     @property
     def bounded(self) -> bool:
-        """Whether bounds over the unjudged were asked for."""
+        """Whether the report has bounds over unjudged pairs."""
         return any(row.bounds is not None for row in self.report.results)
 
     @property
     def expects(self) -> bool:
-        """Whether there are expected values beside them."""
+        """Whether the bounds come with expected values."""
         return any(row.bounds is not None and row.bounds.expected is not None for row in self.report.results)
 
     @cached_property
     def headline(self) -> list[tuple[str, str, list[Shown]]]:
-        """Task, metric and its results: the main metric of every task and recall at 1, where they are fractions."""
+        """Task, metric and results: the main metric and recall at 1 of every task, if they are fractions."""
         groups: dict[tuple[str, str], list[Shown]] = {}
         for card in self.scores:
             for row in [row for table in card.tables for row in table] + [(row,) for row in card.whole]:
@@ -193,55 +197,55 @@ class Page:
 
     @cached_property
     def bins(self) -> list[tuple[str, str, tuple[int, ...]]]:
-        """Task, direction and the distribution of ranks."""
+        """Task, direction and the number of queries in each range of ranks."""
         return rank_bins(self._ranks)
 
     @property
     def bin_labels(self) -> tuple[str, ...]:
-        """Ranges of ranks; the last one only where a ranking ends early."""
+        """Ranges of ranks; the last one only if a ranking ends early."""
         return LABELS if any(counts[-1] for _, _, counts in self.bins) else LABELS[:-1]
 
     @cached_property
     def verdicts(self) -> Mapping[str, Sequence[Verdicts]]:
-        """Where the labels disagree, per direction and depth; nowhere where all tasks are on the same ones."""
+        """How far the labels disagree, per direction and depth; empty if all tasks use the same labels."""
         return {} if self.report.labels else verdicts(self._ranks)
 
     @property
     def by_coco(self) -> list[str]:
-        """Directions that COCO 5K ranks, so that a query has a best rank under the original links."""
+        """Directions that COCO 5K ranks: their queries have a best rank under the original links."""
         return [key.partition("/")[2] for key in self._ranks if key.startswith(f"{COCO}/") and not self.report.labels]
 
     @cached_property
     def cards(self) -> list[QueryCard]:
-        """All shown queries."""
+        """All example queries."""
         return example_cards(self.example_table)
 
     @property
     def examples(self) -> dict[str, list[tuple[str, str, list[QueryCard]]]]:
-        """Direction to its groups of shown queries: title, how they were chosen, and the queries."""
+        """Direction to its groups of example queries: title, how they were chosen, and the queries."""
         groups: dict[str, list[tuple[str, str, list[QueryCard]]]] = {}
-        for (direction, group), own in groupby(self.cards, key=lambda card: (card.direction, card.group)):
-            groups.setdefault(direction, []).append((*GROUPS[group], list(own)))
+        for (direction, group), cards in groupby(self.cards, key=lambda card: (card.direction, card.group)):
+            groups.setdefault(direction, []).append((*GROUPS[group], list(cards)))
         return groups
 
     @property
     def no_examples(self) -> str:
-        """Why no query is shown; empty where some are."""
+        """Why no query is shown; empty if some are."""
         return reason_of(self.example_table)
 
     @cached_property
     def caveats(self) -> list[Caveat]:
         """Ties and coverage of every task and direction, in the report's order."""
-        return [caveat_of(own) for (_, direction), own in self._columns.items() if direction]
+        return [caveat_of(rows) for (_, direction), rows in self._columns.items() if direction]
 
     @property
     def skipped(self) -> list[tuple[str, list[str]]]:
-        """Reason and what was skipped for it."""
+        """Each reason with what was skipped for it."""
         return list(group_by_reason(self.report.skipped).items())
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """Title and text of every entry of the provenance but the raw files."""
+        """Title and text of every entry of the provenance except the raw files."""
         entries = dict(_flatten(self.report.provenance))
         for name in [name for name in entries if name.startswith(("data files ", "data modified "))]:
             del entries[name]
@@ -255,9 +259,9 @@ class Page:
 
     @property
     def modified(self) -> list[tuple[str, str, str]]:
-        """Raw files that are not the catalog's: name, the sha256 expected and the one found."""
-        found = self._data.get("modified") or {}
-        return [(str(name), str(hashes["expected"]), str(hashes["found"])) for name, hashes in found.items()]
+        """Raw files that differ from the catalog: name, expected sha256 and actual sha256."""
+        modified = self._data.get("modified") or {}
+        return [(str(name), str(hashes["expected"]), str(hashes["found"])) for name, hashes in modified.items()]
 
     @property
     def _data(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The page as Markdown, and as one self-contained HTML file: no script, no font, no image from elsewhere."""
+"""A report as Markdown, and as one self-contained HTML file without scripts, fonts or images from elsewhere."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from cxc_eccv.report.charts import Segment, line_chart, segments, span, table_de
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import COCO, LABELS, Verdicts, finding
 from cxc_eccv.shown import code_span, markdown_text, upper_first
+from cxc_eccv.sources.edition import describe_data
 
 SECTIONS = {
     "scores": "Scores",
@@ -30,7 +31,7 @@ SECTIONS = {
 
 
 def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
-    """The page's text; everything out of data is escaped."""
+    """The report as HTML; everything from the data is escaped."""
     content = {"curves": page.panels, "ranks": page.panels, "labels": page.verdicts}
     return template("report.html.jinja", keep_trailing_newline=True).render(
         page=page,
@@ -49,29 +50,29 @@ def _bin_segments(counts: Sequence[int]) -> list[Segment]:
 
 
 def _verdict_segments(row: Verdicts) -> list[Segment]:
-    """The errors under COCO: which other labels excuse them."""
+    """The errors under COCO, by the labels that excuse them."""
     others = {task: number for task, number in row.added.items() if task != COCO}
     titles = [f"right under {task_name(task)}" for task in others]
     return segments([*others.values(), row.wrong], [*others, "wrong"], [*titles, "right under no label"])
 
 
 def render_markdown(page: Page) -> str:
-    """The page's text; everything out of data is escaped."""
+    """The report as Markdown; everything from the data is escaped."""
     # Escaping by the environment makes macros and filters give Markup, which is not escaped again.
     page_template = template("report.md.jinja", finalize=markdown_text, trim_blocks=True, lstrip_blocks=True)
     return f"{page_template.render(page=page, depths=table_depths(page.panels)).rstrip()}\n"
 
 
 def page_style(*names: str, package: str = "cxc_eccv.report") -> Markup:
-    """The style sheet of every page, and after it those of these names, of a package or of the report."""
+    """The style sheet of all pages, followed by the named ones, which a package or the report holds."""
     places = [resources.files(name).joinpath("templates") for name in (package, "cxc_eccv.report")]
-    found = [next(file for place in places if (file := place / f"{name}.css").is_file()) for name in ("report", *names)]
-    return Markup("".join(file.read_text(encoding="utf-8") for file in found))  # noqa: S704 - our own files
+    files = [next(file for place in places if (file := place / f"{name}.css").is_file()) for name in ("report", *names)]
+    return Markup("".join(file.read_text(encoding="utf-8") for file in files))  # noqa: S704 - our own files
 
 
 @cache
 def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Template:  # noqa: ANN401 - of jinja2
-    """A template of a package, or of the report; every expression is escaped, and an unknown name is an error."""
+    """A template of a package or of the report; every expression is escaped, and an unknown name is an error."""
     loader = ChoiceLoader([PackageLoader(package), PackageLoader("cxc_eccv.report")])
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **options)
     environment.filters |= {
@@ -79,6 +80,7 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
         "bounds": wording.bounds_text,
         "breakable": lambda file_name: escape(file_name).replace("_", Markup("_<wbr>")),  # in a narrow column
         "code": code_span,
+        "data": describe_data,
         "direction_name": wording.direction_name,
         "finding": finding,
         "interval": wording.interval_text,

@@ -1,4 +1,4 @@
-"""Reports as the tables of a paper: a row per model, columns in the field's order."""
+"""Reports as tables for a paper: a row per model, columns in the field's usual order."""
 
 from __future__ import annotations
 
@@ -47,49 +47,50 @@ LAYOUT = {
         ("cxc", ("sts", "sis", "sits"), ("bootstrap_spearman",)),
     ),
 }
-"""Title of a table to its columns: task, directions, metrics; no table is too wide for a page."""
+"""Title of a table to its columns (task, directions, metrics); every table fits a page."""
 
 
 def paper_tables(
     reports: Mapping[str, Report], tasks: Sequence[str] | None = None, *, intervals: bool = False
 ) -> list[Table]:
-    """The tables of a paper, the best value of each column in bold, a column for what any report has.
+    """Tables for a paper, with the best value of each column in bold.
 
-    ``tasks`` are shown with all their metrics where the layout has no column of them.
+    A number that any report has gets a column. Of ``tasks`` without a column in the layout, all metrics are shown.
     """
     models = _check_alike(reports, intervals=intervals)
-    labels = next(iter(reports.values())).labels
+    first = next(iter(reports.values()))
     modified = [(name, Page(report).modified) for name, report in reports.items()]
     cautions = [
         f"modified data of {name}: {', '.join(file for file, _, _ in files)}" for name, files in modified if files
     ]
     return [
         Table(
-            # R-P is how papers shorten the name, which a column has no room for.
+            # Papers shorten the name to R-P, which fits a column.
             [
                 ("", "", ""),
                 *(tuple("R-P" if part == "R-Precision" else part for part in heading_of(key)) for key in keys),
             ],
             list(_rows(models, keys, intervals=intervals)),
-            f"{title.replace(' under ', ' on the queries of ')}, labels {labels}" if labels else title,
-            _describe(next(iter(reports.values())), keys, intervals=intervals, several=len(models) > 1),
+            f"{title.replace(' under ', ' on the queries of ')}, labels {first.labels}" if first.labels else title,
+            _describe(first, keys, intervals=intervals, several=len(models) > 1),
             cautions=cautions,
+            data=Page(first).data,
         )
         for title, keys in _lay_out(models, tasks).items()
     ]
 
 
 def paper_csv(reports: Mapping[str, Report], tasks: Sequence[str] | None = None, *, intervals: bool = False) -> str:
-    """The same for a program: values in the units of report.json under its keys, bounds under ``KEY/low``."""
+    """The tables for a program: values in the units of report.json under its keys, bounds under ``KEY/low``."""
     models = _check_alike(reports, intervals=intervals)
     keys = [key for keys in _lay_out(models, tasks).values() for key in keys]
     rows: list[dict[str, object]] = []
-    for name, own in models.items():
-        row: dict[str, object] = {"model": visible(name)}
+    for name, results in models.items():
+        row: dict[str, object] = {"model": visible(name), "data": Page(reports[name]).data}
         for key in keys:
-            result = own.get(key)
+            result = results.get(key)
             row[key] = result and result.value
-            if any(one[key].deviation is not None for one in models.values() if key in one):
+            if any(model[key].deviation is not None for model in models.values() if key in model):
                 row[f"{key}{SPREAD}"] = result and result.deviation
             if intervals:
                 row |= {f"{key}/low": result and result.low, f"{key}/high": result and result.high}
@@ -102,21 +103,21 @@ Models = Mapping[str, Mapping[str, Shown]]
 
 
 def _check_alike(reports: Mapping[str, Report], *, intervals: bool) -> Models:
-    """The results of all reports, whose data, split and protocols are the same."""
+    """The results of all reports; refuse reports of different data, splits or protocols."""
     first, *others = (ScoredReport(name, report, {}) for name, report in reports.items())
     for other in others:
         check_comparable(first, other)
     kinds = {str([report.provenance.get(fact) for fact in ("intervals", "confidence")]) for report in reports.values()}
     if intervals and len(kinds) > 1:
         raise InvalidOption(
-            f"the reports have intervals of different kinds, {' and '.join(sorted(kinds))}; leave them out"
+            f"the reports have different intervals, {' and '.join(sorted(kinds))}; leave out --intervals"
         )
     return {name: {row.key: row for row in fold_deviations(report.results)} for name, report in reports.items()}
 
 
 def _lay_out(models: Models, tasks: Sequence[str] | None) -> dict[str, list[str]]:
     """Title of each table to the keys of its columns."""
-    known = {key: result.task for own in models.values() for key, result in own.items()}
+    known = {key: result.task for results in models.values() for key, result in results.items()}
     present = dict.fromkeys(known.values())
     for task in tasks or ():
         if task not in present:
@@ -127,24 +128,24 @@ def _lay_out(models: Models, tasks: Sequence[str] | None) -> dict[str, list[str]
             "/".join(filter(None, place)) for group in groups for place in itertools.product((group[0],), *group[1:])
         )
         keys[title] = [key for key in laid_out if key in known and (tasks is None or known[key] in tasks)]
-    shown = {known[key] for own in keys.values() for key in own}
+    shown = {known[key] for columns in keys.values() for key in columns}
     rest = [task for task in tasks or present if task not in shown] if tasks or not shown else []
     keys |= {task_name(task): [key for key in known if known[key] == task] for task in rest}
-    return {title: own for title, own in keys.items() if own}
+    return {title: columns for title, columns in keys.items() if columns}
 
 
 def _rows(models: Models, keys: Sequence[str], *, intervals: bool) -> Iterator[list[str | Cell]]:
-    best = {key: _best_text([own[key] for own in models.values() if key in own]) for key in keys}
-    for name, own in models.items():
+    best = {key: _best_text([results[key] for results in models.values() if key in results]) for key in keys}
+    for name, results in models.items():
         row: list[str | Cell] = [name]
         for key in keys:
-            cell = number_cell(own[key], interval=intervals) if key in own else Cell(MISSING)
+            cell = number_cell(results[key], interval=intervals) if key in results else Cell(MISSING)
             row.append(replace(cell, strong=cell.text == best[key]))
         yield row
 
 
 def _best_text(results: Sequence[Shown]) -> str | None:
-    """How the best of several is shown: what is shown alike is as good."""
+    """The best value as it is shown; values that look alike are equally good."""
     if len(results) < 2:
         return None
     with suppress(UnknownName):
@@ -158,5 +159,4 @@ def _describe(report: Report, keys: Sequence[str], *, intervals: bool, several: 
     unit = "percent" + " (correlations as they are, ± the deviation of their samples)" * ("correlation" in units)
     confidence = report.provenance.get("confidence")
     interval = f" with {100 * confidence:g}% intervals" if intervals and confidence else ""
-    page = Page(report)
-    return f"{page.split} split, data edition {page.edition}, {unit}{interval}{'; the best in bold' if several else ''}"
+    return f"{unit}{interval}{'; the best in bold' if several else ''}"

@@ -1,4 +1,4 @@
-"""How every report is shown and kept; what does so is imported when it is first needed."""
+"""How reports are shown and saved; the modules are imported when they are first needed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 def report_text(report: Report) -> str:
-    """The tables of the command line."""
+    """The report for a terminal."""
     from cxc_eccv.report import console
 
     return console.report_text(report)
 
 
 def report_html(report: Report) -> str:
-    """The same for a notebook."""
+    """The report for a notebook."""
     from cxc_eccv.report import console
 
     return console.report_html(report)

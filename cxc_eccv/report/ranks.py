@@ -1,4 +1,4 @@
-"""What the best ranks of queries show: where they stand, and where the labels disagree about them."""
+"""Best ranks of queries: how they are distributed, and how far the labels disagree."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from cxc_eccv.types import FloatArray, IntArray, Report, positions_of
 
 UPPER = (1, 5, 10, 50, 100, 500, 1_000)
 LABELS = ("1", *(f"{low + 1} to {high:,}" for low, high in pairwise(UPPER)), "over 1,000", "not found")
-"""The last holds queries whose given ranking ends before their best positive, or whose positives no run can find."""
+"""The last range holds queries whose ranking ends before their best positive."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestRanks:
-    """Queries (Q,) and the 1-based rank (Q,) of their best positive, infinite where none is found within ``depth``."""
+    """Queries (Q,) and the 1-based ranks (Q,) of their best positives, infinite if none is within ``depth``."""
 
     query_ids: IntArray
     ranks: FloatArray
@@ -33,12 +33,12 @@ class BestRanks:
 
     @property
     def found(self) -> IntArray:
-        """The ranks of those that were found."""
+        """The finite ranks."""
         return self.ranks[np.isfinite(self.ranks)].astype(np.int64)
 
 
 def best_ranks(report: Report) -> dict[str, BestRanks]:
-    """``task/direction`` to the best ranks of its queries; tasks that rank no positives are not in it."""
+    """``task/direction`` to the best ranks of its queries, for tasks that rank positives."""
     if report.per_query is None:
         return {}
     table, run = report.per_query, report.provenance.get("run") or {}
@@ -46,14 +46,14 @@ def best_ranks(report: Report) -> dict[str, BestRanks]:
     encoded = keys.combine_chunks().dictionary_encode()
     codes, metrics = encoded.indices.to_numpy(), np.asarray(table["metric"].cast("string"))
     queries, ranks = np.asarray(table["query_id"]), np.asarray(pc.fill_null(table["best_rank"].cast("double"), np.inf))
-    found = {}
+    by_key = {}
     for code, key in enumerate(encoded.dictionary.to_pylist()):
         rows = np.flatnonzero(codes == code)
         rows = rows[metrics[rows] == metrics[rows[0]]]  # every metric repeats the rank
         if np.isfinite(ranks[rows]).any():
             depth = run.get("directions", {}).get(key.partition("/")[2], {}).get("shallowest")
-            found[key] = BestRanks(queries[rows], ranks[rows], None if depth is None else int(depth))
-    return found
+            by_key[key] = BestRanks(queries[rows], ranks[rows], None if depth is None else int(depth))
+    return by_key
 
 
 def rank_bins(ranks: Mapping[str, BestRanks]) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -71,21 +71,21 @@ COCO = "coco_5k"
 
 @cache
 def label_tasks() -> tuple[str, ...]:
-    """Tasks that rank the same galleries under different labels, in the order of their latest source, COCO 5K first.
+    """Tasks that rank the same galleries under different labels, COCO 5K first, then in the order of their sources.
 
-    Other tasks of the original links rank something else: folds, other pairs, altered captions.
+    Other tasks under the original links rank something else: folds, other pairs, altered captions.
     """
     order = list(label_sources())
     coco = [task for task in tasks().values() if task.collection is COCO_COLLECTION]
-    own = [task for task in coco if task.serves == "ranks" and not task.altered]
-    labelled = [task for task in own if set(task.label_sources) - set(tasks()[COCO].label_sources)]
+    ranking = [task for task in coco if task.serves == "ranks" and not task.altered]
+    labelled = [task for task in ranking if set(task.label_sources) - set(tasks()[COCO].label_sources)]
     labelled.sort(key=lambda task: max(order.index(source) for source in task.label_sources))
     return (COCO, *(task.name for task in labelled))
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """How many queries are right in their top k: ``added`` are those that no task before calls right."""
+    """How many queries are right in their top k; ``added`` counts those that no earlier task calls right."""
 
     k: int
     added: Mapping[str, int]
@@ -94,12 +94,12 @@ class Verdicts:
 
     @property
     def total(self) -> int:
-        """All queries."""
+        """Number of queries."""
         return sum(self.added.values()) + self.wrong
 
     @property
     def errors(self) -> int:
-        """Queries that are wrong under COCO."""
+        """Number of queries that are wrong under COCO."""
         return self.total - self.added[COCO]
 
 
@@ -109,27 +109,28 @@ def directions_judged(ranks: Mapping[str, BestRanks]) -> list[str]:
 
 
 def verdicts(ranks: Mapping[str, BestRanks]) -> dict[str, list[Verdicts]]:
-    """Every direction that COCO 5K and another task rank, to the verdicts at ranks 1, 5 and 10."""
-    found = {}
+    """Direction to its verdicts at ranks 1, 5 and 10, if COCO 5K and another task rank it."""
+    by_direction: dict[str, list[Verdicts]] = {}
     for direction in directions_judged(ranks):
         queries, by_task = align(ranks, direction)
         sources = {task: set(tasks()[task].label_sources) for task in by_task}
         for place, name in enumerate(sources):
             if any(sources[name] < sources[earlier] for earlier in list(sources)[:place]):
-                del by_task[name]  # its positives are among those of an earlier one
+                del by_task[name]  # an earlier task has all its positives
         if COCO in by_task and len(by_task) > 1:
             depth = ranks[f"{COCO}/{direction}"].depth
-            found[direction] = [_at(k, queries.size, by_task) for k in (1, 5, 10) if depth is None or k <= depth]
-    return {direction: rows for direction, rows in found.items() if rows}
+            rows = [_at(k, queries.size, by_task) for k in (1, 5, 10) if depth is None or k <= depth]
+            by_direction |= {direction: rows} if rows else {}
+    return by_direction
 
 
 def align(ranks: Mapping[str, BestRanks], direction: str) -> tuple[IntArray, dict[str, FloatArray]]:
-    """All (Q,) queries of a direction, and each label task to its (Q,) best ranks; NaN where it does not judge."""
-    own = {task: ranks[f"{task}/{direction}"] for task in label_tasks() if f"{task}/{direction}" in ranks}
-    ids = np.concatenate([best.query_ids for best in own.values()])
+    """All (Q,) queries of a direction, and task to (Q,) best ranks, NaN for queries that the task does not judge."""
+    ranked = {task: ranks[f"{task}/{direction}"] for task in label_tasks() if f"{task}/{direction}" in ranks}
+    ids = np.concatenate([best.query_ids for best in ranked.values()])
     queries = ids[np.sort(np.unique(ids, return_index=True)[1])]
     by_task = {}
-    for task, best in own.items():
+    for task, best in ranked.items():
         places, known = positions_of(queries, best.query_ids)
         by_task[task] = np.where(known, best.ranks[places], np.nan)
     return queries, by_task
@@ -146,7 +147,7 @@ def _at(k: int, n_queries: int, by_task: Mapping[str, FloatArray]) -> Verdicts:
 
 
 def finding(row: Verdicts) -> str:
-    """What the other labels say of the errors under COCO, in a sentence."""
+    """How other labels judge the errors under COCO, as a sentence."""
     others = [task_name(task) for task in row.added if task != COCO]
     errors = row.errors
     if not errors:

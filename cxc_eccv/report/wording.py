@@ -29,25 +29,25 @@ DIRECTION_NAMES = {
 
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
-"""In front of a second number: a narrow column breaks between two numbers alone. Markdown takes it for a space."""
+"""Before a second number, so that a narrow column breaks only between intervals; Markdown shows a space."""
 
-TIES = "queries with an item that ties with a positive, and counts as above it"
-COVERAGE = "percent of the pairs looked at that have a label; others gain nothing, or what --unjudged says"
-"""What the queries with a tie, and the pairs with a label, of a table are."""
+TIES = "queries in which an item ties with a positive; it counts as ranked above"
+COVERAGE = "percent of the retrieved pairs that have a label; the others count as --unjudged says, by default as wrong"
+"""Explanations of the numbers of ties and of labelled pairs."""
 
-BOUNDS = "lowest to highest value under any labels of the retrieved pairs that nobody judged"
-EXPECTED = "in parentheses the mean over random labels with their probabilities"
-UNJUDGED = "share of these among the retrieved pairs"
-"""What the bounds of a number are, and what stands beside them."""
+BOUNDS = "lowest and highest value under any labels for the retrieved pairs that nobody judged"
+EXPECTED = "in parentheses, the mean over random labels drawn with the given probabilities"
+UNJUDGED = "share of the retrieved pairs that nobody judged"
+"""Explanations of the bounds of a number."""
 
 
 def direction_name(direction: str) -> str:
-    """What is the query, and what is ranked."""
+    """Modalities of the query and of the ranked items, in words."""
     return DIRECTION_NAMES.get(direction, direction)
 
 
 def row_name(result: Result) -> str:
-    """The metric's name in full, and the parameters that are words: numbers are part of the name."""
+    """The metric's full name, which has the numeric parameters, and the parameters that are words."""
     words = [
         f"{name}: {value}".replace("_", " ") for name, value in result.parameters.items() if isinstance(value, str)
     ]
@@ -57,13 +57,13 @@ def row_name(result: Result) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shown(Result):
-    """A result as it is shown: the standard deviation over a metric's samples, its own result, stands beside it."""
+    """A result together with the standard deviation over its metric's samples, which a report keeps as a result."""
 
     deviation: float | None = None
 
 
 def fold_deviations(results: Iterable[Result]) -> list[Shown]:
-    """The results, each with its deviation, which is no result of its own any more."""
+    """The results with their deviations, which are no longer results themselves."""
     by_key = {result.key: result for result in results}
     deviations = {
         key.removesuffix(SPREAD): result.value
@@ -78,49 +78,49 @@ def fold_deviations(results: Iterable[Result]) -> list[Shown]:
 
 
 def value_text(result: Result) -> str:
-    """The value; fractions in percent, correlations as they are with the deviation of their samples."""
+    """The value: fractions in percent, correlations as they are with the deviation of their samples."""
     deviation = deviation_text(result).replace(" ", NO_BREAK)
     return f"{show_value(result.metric, result.value)} {deviation}".rstrip()
 
 
 def deviation_text(result: Result) -> str:
-    """The deviation in the units of the value; empty where there is none."""
+    """The deviation in the units of the value; empty without one."""
     deviation = result.deviation if isinstance(result, Shown) else None
     return "" if deviation is None else f"± {show_value(result.metric, deviation)}"
 
 
 def interval_text(result: Result) -> str:
-    """The interval in the units of the value; empty where there is none."""
+    """The interval in the units of the value; empty without one."""
     if result.low is None or result.high is None:
         return ""
     return f"{show_value(result.metric, result.low)} to{NO_BREAK}{show_value(result.metric, result.high)}"
 
 
 def bounds_text(result: Result) -> str:
-    """The bounds over the unjudged in the units of the value, and the expected one; empty where there are none."""
-    own = result.bounds
-    if own is None:
+    """The bounds over unjudged pairs and the expected value, in the units of the value; empty without bounds."""
+    bounds = result.bounds
+    if bounds is None:
         return ""
-    if not own.unjudged:
+    if not bounds.unjudged:
         return f"all pairs{NO_BREAK}judged"
-    expected = "" if own.expected is None else f" ({show_value(result.metric, own.expected)})"
-    low, high = (show_value(result.metric, value) for value in (own.low, own.high))
+    expected = "" if bounds.expected is None else f" ({show_value(result.metric, bounds.expected)})"
+    low, high = (show_value(result.metric, value) for value in (bounds.low, bounds.high))
     return f"{low} to{NO_BREAK}{high}{expected}"
 
 
 def unjudged_text(result: Result) -> str:
-    """The share of the retrieved pairs that nobody judged; empty where that is not known, or none."""
-    own = result.bounds
-    return "" if own is None or not own.unjudged else share(own.unjudged, own.retrieved)
+    """The share of the retrieved pairs that nobody judged; empty if it is zero or unknown."""
+    bounds = result.bounds
+    return "" if bounds is None or not bounds.unjudged else share(bounds.unjudged, bounds.retrieved)
 
 
 def rank_text(rank: int | None) -> str:
-    """A rank, or that there is none: given rankings may end before it."""
+    """A rank, or ``not found`` for a ranking that ends before it."""
     return "not found" if rank is None else f"{rank:,}"
 
 
 def share(part: int, whole: int) -> str:
-    """A part in percent; what is neither nothing nor all does not look so."""
+    """A part in percent; it rounds to 0% or 100% only if it is exactly that."""
     percent = 100 * part / whole
     if 0 < percent < 0.05:
         return "<0.1%"

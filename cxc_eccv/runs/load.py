@@ -6,7 +6,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,9 @@ LEAST = np.finfo(np.float64).tiny
 UNREADABLE = "a line cannot be read: query id, item id and rank must be whole numbers, the score a number"
 
 
-def load_run(*paths: str | Path, direction: str | None = None) -> EmbeddingsRun | ScoresRun | RankingsRun:
+def load_run(
+    *paths: str | Path, direction: str | Sequence[str] | None = None
+) -> EmbeddingsRun | ScoresRun | RankingsRun:
     """Read and check a model's results: embeddings, scores or rankings.
 
     ==============  ==============================================================================================
@@ -55,7 +57,8 @@ def load_run(*paths: str | Path, direction: str | None = None) -> EmbeddingsRun 
 
     Args:
         *paths: one file, or several with one direction each.
-        direction: of a rankings file that neither says it nor is named after it (``clip_i2t.trec`` is).
+        direction: of rankings files that neither say it nor are named after it (``clip_i2t.trec`` is); of several files
+            one for all, or one for each.
 
     Raises:
         MalformedRun: a file is unreadable or cut short, of the wrong type or shape, has values that are not finite, or
@@ -87,10 +90,13 @@ def load_run(*paths: str | Path, direction: str | None = None) -> EmbeddingsRun 
     return _load_arrays(files[0])
 
 
-def _load_rankings(files: list[Path], direction: str | None) -> RankingsRun:
+def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> RankingsRun:
     lists: dict[str, RankedLists] = {}
-    for path in files:
-        for name, found in RANKINGS[path.suffix.lower()](path, direction).items():
+    directions = [direction] if direction is None or isinstance(direction, str) else [*direction]
+    if len(directions) not in (1, len(files)):
+        raise InvalidOption(f"{len(files)} files and {len(directions)} directions: give one, or one for each file")
+    for path, own in zip(files, directions if len(directions) > 1 else directions * len(files), strict=True):
+        for name, found in RANKINGS[path.suffix.lower()](path, own).items():
             if name in lists:
                 where = f"{lists[name].place} and {found.place}"
                 raise MalformedRun(f"{where}: both hold the rankings of {name}; keep one")
@@ -324,7 +330,8 @@ def _direction_of(path: Path, direction: str | None) -> str:
     if len(named) != 1:
         raise MalformedRun(
             f"{path}: does not say which direction its rankings have. Name the file after it, as in "
-            f"{path.stem}_i2t{path.suffix}, or give the direction: --direction i2t, load_run(..., direction='i2t')"
+            f"{path.stem}_i2t{path.suffix}, or give the direction: evaluate --direction i2t, "
+            "load_run(..., direction='i2t')"
         )
     return str(named.pop())
 

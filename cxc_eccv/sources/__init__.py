@@ -1,1 +1,1 @@
-"""Raw files of the field: where they are, what bytes they hold, and readers to typed Arrow tables."""
+"""Raw files: where they are, their hashes, and readers that turn them into typed Arrow tables."""

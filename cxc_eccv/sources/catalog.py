@@ -1,4 +1,4 @@
-"""The catalog of raw files: its records, the checks that turn TOML tables into them, and look-ups by name."""
+"""The catalog of raw files: its records, the checks of its TOML file, and look-ups by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cxc_eccv.errors import MalformedSource, SourceMissing, UnknownName
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One data source: files that share authors, terms (in words) and citations, keys with its own paper first."""
+    """One data source: files with common authors, terms and citations (keys, with its own paper first)."""
 
     name: str
     title: str
@@ -91,11 +91,11 @@ FORMS: dict[str, tuple[Callable[[object], bool], str]] = {
     "url": (_is_address, "an http(s) address"),
     "homepage": (_is_address, "an http(s) address"),
 }
-"""Key to a test of its value and the value's description; any other key holds text."""
+"""Key to a test and a description of its value; other keys hold text."""
 
 
 def _parse_record(kind: type[Record], file: Path, place: str, table: object, inherited: Mapping[str, Any]) -> Record:
-    """One record from one TOML table, which may leave out what is ``inherited``; the name always is."""
+    """Parse a record from a TOML table, which may leave out ``inherited`` values."""
     if not isinstance(table, dict):
         raise MalformedSource(file, place, repr(table), "a table")
     known = [item.name for item in fields(kind) if item.name != "name"]
@@ -118,14 +118,14 @@ OFFICIAL = "official"  # Edition of the data as its authors published it
 OFFICIAL_FILE = Path(__file__).with_name("catalog.toml")
 
 INHERITED = ("group", "path", "title", "licence", "citation", "optional")
-"""What an entry of a mirror folder's own catalog takes from the official one; never address, hash and size."""
+"""Values that an entry of a mirror folder's catalog inherits from the official one; address, hash and size are not."""
 
 SECTIONS = ("edition", "version", "groups", "archives", "citations", "entries")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalog:
-    """All raw files of one edition of the data: records by key, in the order of the file; citations are BibTeX."""
+    """All raw files of one edition of the data: records by name, in the order of the file; citations are BibTeX."""
 
     edition: str
     version: str
@@ -141,13 +141,13 @@ class Catalog:
         return iter(self.entries.values())
 
     def entry(self, name: str) -> Entry:
-        """The file of that name."""
+        """The file with a name."""
         if name not in self.entries:
             raise UnknownName("source", name, self.entries)
         return self.entries[name]
 
     def group(self, name: str) -> Group:
-        """The group of that name."""
+        """The group with a name."""
         if name not in self.groups:
             raise UnknownName("source group", name, self.groups)
         return self.groups[name]
@@ -158,7 +158,7 @@ class Catalog:
         return tuple(entry for entry in self if entry.group == group.name)
 
     def modified(self, files: Mapping[str, str]) -> dict[str, dict[str, str]]:
-        """``expected`` and ``found`` hash of those files, given with the hash of what was read, that are not ours."""
+        """The files (name to hash) that differ from the catalog, with ``expected`` and ``found`` hash."""
         known = {name: self.entry(name).sha256 for name in sorted(files) if name in self}
         return {
             name: {"expected": expected, "found": files[name]}
@@ -168,10 +168,10 @@ class Catalog:
 
 
 def load_catalog(path: str | Path | None = None, *, base: Catalog | None = None) -> Catalog:
-    """Read and check a catalog, the official one unless a TOML file in its form is named.
+    """Read and check a catalog: a TOML file, or the official catalog.
 
-    A mirror folder's own catalog builds on the official one as its ``base``: it may list a subset, and leave out
-    ``version``, groups, and of entries that the base has what is inherited. Those it does not list stay as in the base.
+    The catalog of a mirror folder extends the official one, its ``base``: it may list only some entries and leave out
+    ``version``, groups and inherited values. Entries that it does not list stay as they are in the base.
     """
     file = OFFICIAL_FILE if path is None else Path(path)
     if not file.is_file():
@@ -192,8 +192,8 @@ def _parse(file: Path, _mtime_ns: int, base: Catalog | None) -> Catalog:
     groups = {**base.groups, **_parse_records(Group, file, document, "groups")}
     archives = {**base.archives, **_parse_records(Archive, file, document, "archives")}
     texts = {key: _text(file, f"citations.{key}", text) for key, text in _section(file, document, "citations")}
-    own = _parse_records(Entry, file, document, "entries", base.entries)
-    listed = {name: _complete(file, entry, groups, archives) for name, entry in own.items()}
+    entries = _parse_records(Entry, file, document, "entries", base.entries)
+    listed = {name: _complete(file, entry, groups, archives) for name, entry in entries.items()}
     catalog = Catalog(
         edition=_text(file, "edition", document.get("edition")),
         version=_text(file, "version", document.get("version", base.version)),
@@ -231,7 +231,7 @@ def _text(file: Path, place: str, value: object) -> str:
 
 
 def _complete(file: Path, entry: Entry, groups: Mapping[str, Group], archives: Mapping[str, Archive]) -> Entry:
-    """The entry with its group's terms and its archive's address."""
+    """The entry with the terms of its group and the address of its archive."""
     place = f"entries.{entry.name}"
     if entry.group not in groups:
         raise MalformedSource(file, f"{place}.group", repr(entry.group), f"one of {', '.join(groups)}")

@@ -1,4 +1,4 @@
-"""Words by which captions name the 80 categories of COCO: a list that was checked on captions with categories."""
+"""Words for the 80 categories of COCO in captions; the list was checked on captions of images with categories."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import cache
 from importlib import resources
 
 NO_CATEGORY = ""
-"""Key of phrases that hold a category's name and name none, such as ``bus stop``."""
+"""Key of phrases that contain a category's name but do not name it, such as ``bus stop``."""
 
 ANIMALS = ("bear", "bird", "cat", "cow", "dog", "elephant", "giraffe", "horse", "sheep", "zebra")
 
 
 @cache
 def load_category_words() -> Mapping[str, tuple[str, ...]]:
-    """Category to its words and phrases in the singular and in lower case, its own name first."""
+    """Category to its words and phrases, singular and lower case, with its name first."""
     text = resources.files("cxc_eccv.sources").joinpath("coco_words.csv").read_text(encoding="utf-8")
     table = {}
     for row in csv.DictReader(text.splitlines()):

@@ -1,4 +1,4 @@
-"""All raw sources of one data location, each fetched, verified, read and cross-checked once."""
+"""The raw sources of one data location; each is downloaded, verified, read and cross-checked once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources import readers
 from cxc_eccv.sources.catalog import Catalog, fingerprint_files
-from cxc_eccv.sources.download import catalog_of, fetch, locate, offline_reason, sha256_of, where_from
+from cxc_eccv.sources.download import catalog_of, fetch, locate, mirror_folder, offline_reason, sha256_of, where_from
 from cxc_eccv.sources.parsed import parse
 from cxc_eccv.sources.readers import CategorySets, EntailmentPairs, Instances, KarpathySplit, LabelFile, MinedPairs
 from cxc_eccv.sources.reading import read_ids, require_known
 from cxc_eccv.splits import RAW_SPLIT
 from cxc_eccv.types import IntArray
 
-COCO_IMAGES = "http://images.cocodataset.org"  # Where COCO's images are, by folder and file name
+COCO_IMAGES = "http://images.cocodataset.org"  # address of COCO's images, by folder and file name
 
 Content = TypeVar("Content")
 
@@ -30,23 +30,26 @@ FLICKR8K_LISTS = {
     "validation": "flickr8k_dev_images",
     "test": "flickr8k_test_images",
 }
-"""Split of Flickr8k to the catalog's name of its list."""
+"""Split of Flickr8k to the name of its list in the catalog."""
 
 
 class Library:
-    """The raw sources, read on demand and kept.
+    """The raw sources, read when they are needed and then kept.
 
     Args:
-        data_dir: local mirror folder; ``"sample"`` for the embedded sample; None for ``CXC_ECCV_DATA``, else the
+        data_dir: local mirror folder, or ``"sample"`` for the embedded sample; None for ``CXC_ECCV_DATA``, else the
             download cache.
         offline: never download; None follows ``CXC_ECCV_OFFLINE`` and ``HF_HUB_OFFLINE``.
-        allow_modified: use mirror files whose hash differs from the catalog's; :meth:`modified_files` says which.
+        allow_modified: use mirror files whose hash differs from the catalog's; :meth:`modified_files` lists them.
         restval_in_train: fold ``restval`` into ``train``.
         progress: show download bars.
-        mined: files of weak positives, one for each split that has any; no task reads them.
-        labels: labels of people, each a source of labels with a name of its own: files that ``cxc-eccv annotate merge``
-            wrote, folders of such files, or datasets of them on the Hugging Face Hub, ``user/name`` for the newest
-            or ``user/name@revision``.
+        mined: files of weak positives, at most one for each split; no task reads them.
+        labels: labels by people, each a source of labels under its name: files that ``cxc-eccv annotate merge`` wrote,
+            folders of such files, or datasets of them on the Hugging Face Hub (``user/name`` or
+            ``user/name@revision``).
+
+    Raises:
+        InvalidOption: ``data_dir`` is not a folder.
 
     Example:
         >>> library = Library("sample")
@@ -67,6 +70,8 @@ class Library:
         mined: Sequence[str | Path] = (),
         labels: str | Path | Sequence[str | Path] = (),
     ) -> None:
+        if data_dir is not None:
+            mirror_folder(data_dir)  # refuses a folder that does not exist
         self.data_dir, self.restval_in_train = data_dir, restval_in_train
         self._offline, self._allow_modified, self._progress = offline, allow_modified, progress
         self._mined = tuple(map(Path, mined))
@@ -76,22 +81,22 @@ class Library:
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog in force: the mirror folder's own one, else the official one."""
+        """The catalog of the mirror folder, if it has one, else the official catalog."""
         return catalog_of(self.data_dir)
 
     @property
     def edition(self) -> str:
-        """``official``, ``sample``, or the name a mirror folder's own catalog gives."""
+        """``official``, ``sample``, or the name in the catalog of the mirror folder."""
         return self.catalog.edition
 
     @property
     def offline_reason(self) -> str:
-        """Why nothing is downloaded; empty where it would be."""
+        """Why downloads are off; empty if they are on."""
         return offline_reason(self._offline)
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Splits the Karpathy files at hand hold."""
+        """Splits that the available Karpathy files hold."""
         return tuple(self._karpathy())
 
     def karpathy(self, split: str) -> KarpathySplit:
@@ -99,7 +104,7 @@ class Library:
 
         Raises:
             UnknownName: there is no split of this name.
-            DataError: the raw files at hand do not hold it; says which file does, and where that is from.
+            DataError: the available raw files do not hold it; the message says which file does and where to get it.
         """
         return self._pick_split(self._karpathy(), split, "karpathy_coco")
 
@@ -119,11 +124,11 @@ class Library:
 
     @property
     def flickr30k_splits(self) -> tuple[str, ...]:
-        """Splits the Flickr30k files at hand hold."""
+        """Splits that the available Flickr30k files hold."""
         return tuple(self._flickr30k())
 
     def flickr30k(self, split: str) -> KarpathySplit:
-        """Images and captions of a Flickr30k split; raises what :meth:`karpathy` raises."""
+        """Images and captions of a Flickr30k split; errors are those of :meth:`karpathy`."""
         return self._pick_split(self._flickr30k(), split, "flickr30k")
 
     def flickr8k(self) -> pa.Table:
@@ -155,18 +160,18 @@ class Library:
         """CxC ratings of a split: ``left_id``, ``right_id``, ``rating``, ``sampling_method``.
 
         Raises:
-            MalformedSource: among others, an id outside the split.
+            MalformedSource: the file is malformed, or has an id outside the split.
         """
         return self.once(("cxc", kind, split), lambda: self._read_ratings(kind, split))
 
     def annotators(self, kind: str, split: str) -> pa.Table | None:
-        """CxC's single ratings, where the user has the ``_raw.csv`` file, else None; it is never downloaded.
+        """CxC's ratings by single annotators; None if the file (``_raw.csv``) is missing, as it is never downloaded.
 
         Returns:
             ``left_id``, ``right_id``, ``rating``: one row per rating.
         """
         name = f"{kind}_{RAW_SPLIT[split]}_raw"
-        return self._users_own(name, lambda path: parse(readers.read_annotators, path, kind))
+        return self._read_optional(name, lambda path: parse(readers.read_annotators, path, kind))
 
     def eccv(self, labels: str, direction: str) -> pa.Table:
         """One of the six files of ECCV Caption: ``query_id``, ``item_id``.
@@ -178,7 +183,7 @@ class Library:
         return self.once(("eccv", labels, direction), lambda: self._read_positives(labels, direction))
 
     def fold_order(self) -> IntArray:
-        """(25,000,) caption ids in the order that COCO 1K's five folds are cut from."""
+        """(25,000,) caption ids in the order from which COCO 1K cuts its five folds."""
         return self.once("fold_order", lambda: read_ids(self._path("coco_test_ids")))
 
     def categories(self, split: str) -> CategorySets:
@@ -196,11 +201,11 @@ class Library:
         )
 
     def instances(self, split: str, path: Path | None = None) -> Instances:
-        """Annotations of COCO's images, with boxes where the full files are at hand, as category sets where only those.
+        """Annotations of COCO's images, with boxes if the full files are available, else as category sets.
 
         Args:
-            split: the files that list its images are read, and what they say of others is returned too.
-            path: a file of the user's own, to be read in their place.
+            split: the files that list its images are read; they may list images of other splits too.
+            path: an annotation file of the user to read instead.
         """
         paths = self._coco_files(split) if path is None else [self._own_file("instances", path)]
         parts = [self.once(("instances", file), partial(parse, readers.read_instances, file)) for file in paths]
@@ -208,34 +213,34 @@ class Library:
         return Instances(pa.concat_tables(images), pa.concat_tables(annotations))
 
     def visual_genome(self, objects: Path | None = None, image_data: Path | None = None) -> Instances:
-        """Objects in those images of Visual Genome that COCO has too, by COCO's ids; the user's own files go first."""
-        own = {"visual_genome_objects": objects, "visual_genome_image_data": image_data}
-        files = [self._own_file(name, path) if path else self._path(name) for name, path in own.items()]
+        """Objects in the images that Visual Genome shares with COCO, by COCO's ids, from the user's files if named."""
+        named = {"visual_genome_objects": objects, "visual_genome_image_data": image_data}
+        files = [self._own_file(name, path) if path else self._path(name) for name, path in named.items()]
         return self.once(("visual_genome", *files), lambda: parse(readers.read_visual_genome, files))
 
     def entailment(self, split: str) -> EntailmentPairs | None:
-        """The user's entailment labels of a split, or None: they were never released."""
-        return self._users_own(f"entailment_{RAW_SPLIT[split]}", partial(parse, readers.read_entailment))
+        """The user's entailment labels of a split, or None; the paper's labels were never released."""
+        return self._read_optional(f"entailment_{RAW_SPLIT[split]}", partial(parse, readers.read_entailment))
 
     def flickr30k_entailment(self, split: str) -> EntailmentPairs | None:
         """The user's entailment labels of a Flickr30k split, or None."""
-        return self._users_own(f"entailment_f30k_{RAW_SPLIT[split]}", partial(parse, readers.read_entailment))
+        return self._read_optional(f"entailment_f30k_{RAW_SPLIT[split]}", partial(parse, readers.read_entailment))
 
     def mined(self, split: str, collection: str = "coco") -> MinedPairs | None:
-        """The weak positives of a split, or None where the library was opened without a file of them.
+        """The weak positives of a split, or None if the library was opened without a file of them.
 
         Args:
-            split: of the collection.
+            split: split of the collection.
             collection: ``coco`` or ``flickr30k``.
 
         Raises:
-            DataError: two files of one split; or the file was mined from other images or captions than these.
+            DataError: two files are of one split, or a file was mined from other images or captions.
         """
-        found = self.once("mined", self._read_mined).get((collection, split))
-        if found is None:
+        file = self.once("mined", self._read_mined).get((collection, split))
+        if file is None:
             return None
-        path, pairs = found
-        remedy = "mine anew with cxc-eccv mine"
+        path, pairs = file
+        remedy = "mine again with cxc-eccv mine"
         check = partial(self._check_pairs, path, pairs.table, pairs.facts, "mined from", remedy)
         self.once(("mined", collection, split), check)
         self._files[_name_mined(collection, split)] = sha256_of(path)
@@ -244,15 +249,14 @@ class Library:
     @property
     def mined_files(self) -> dict[str, tuple[Path, MinedPairs]]:
         """Path and pairs of the files of weak positives, under their names in :meth:`files_used`."""
-        found = self.once("mined", self._read_mined)
-        return {_name_mined(*part): file for part, file in found.items()}
+        return {_name_mined(*part): file for part, file in self.once("mined", self._read_mined).items()}
 
     @property
     def label_names(self) -> tuple[str, ...]:
-        """Names of the labels that the library was opened with, in the order in which they were given.
+        """Names of the labels that the library was opened with, in their order.
 
         Raises:
-            DataError: a file is missing or malformed, or two files have labels of one name and split.
+            DataError: a file is missing or malformed, or two files hold labels of the same name and split.
         """
         return tuple(self._label_files())
 
@@ -260,27 +264,27 @@ class Library:
     def label_files(self) -> dict[str, LabelFile]:
         """The label files that the library was opened with, under their names in :meth:`files_used`."""
         return {
-            f"labels_{name}_{RAW_SPLIT[split]}": found
-            for name, of_splits in self._label_files().items()
-            for split, found in of_splits.items()
+            f"labels_{name}_{RAW_SPLIT[split]}": file
+            for name, by_split in self._label_files().items()
+            for split, file in by_split.items()
         }
 
     def labels(self, name: str, split: str) -> LabelFile | None:
-        """The labels of a name for a split, or None where they are of other splits.
+        """The labels of a name for a split, or None if they are only of other splits.
 
         Raises:
             UnknownName: the library was opened without labels of this name.
-            DataError: they are of other images or captions than these.
+            DataError: the labels are of other images or captions.
         """
         files = self._label_files()
         if name not in files:
             raise UnknownName("name of labels", name, files)
-        found = files[name].get(split)
-        if found is None:
+        file = files[name].get(split)
+        if file is None:
             return None
-        self.once(("labels", name, split), lambda: self.check_labels(found))
-        self._files[f"labels_{name}_{RAW_SPLIT[split]}"] = sha256_of(found.path)
-        return found
+        self.once(("labels", name, split), lambda: self.check_labels(file))
+        self._files[f"labels_{name}_{RAW_SPLIT[split]}"] = sha256_of(file.path)
+        return file
 
     def simplifications(self) -> pa.Table:
         """``normal``, ``simple``: sentences of English Wikipedia and their simplifications."""
@@ -293,11 +297,11 @@ class Library:
         return np.array([row["id"] for row in table.to_pylist() if row["kind"] == kind], dtype=np.int64)
 
     def read(self, name: str, reader: Callable[[Path], Content]) -> Content:
-        """A raw file of the catalog, fetched, verified and read once: for sources without a method of their own here.
+        """Read a raw file of the catalog, downloaded and verified, once; for sources without their own method.
 
         Args:
-            name: in the catalog.
-            reader: from the file's path to its content.
+            name: name in the catalog.
+            reader: function from the path to the content.
 
         Raises:
             UnknownName: the catalog has no such file.
@@ -324,7 +328,7 @@ class Library:
         return dict(sorted(self._files.items()))
 
     def modified_files(self) -> dict[str, dict[str, str]]:
-        """The raw files read so far that are not the catalog's, which only ``allow_modified`` lets in.
+        """The raw files read so far that differ from the catalog, which only ``allow_modified`` permits.
 
         Returns:
             Catalog name to ``expected`` and ``found``, both sha256.
@@ -342,7 +346,7 @@ class Library:
         return fingerprint_files(self._files)
 
     def once(self, key: object, read: Callable[[], Content]) -> Content:
-        """What ``read`` gives, which is called once for each key: a file's content, or what follows from files alone.
+        """Call ``read`` once for each key and keep the result, which must depend only on raw files.
 
         Example:
             >>> library = Library("sample")
@@ -354,14 +358,14 @@ class Library:
         return self._contents[key]  # type: ignore[return-value] # the key determines the type
 
     def _read_mined(self) -> dict[tuple[str, str], tuple[Path, MinedPairs]]:
-        found: dict[tuple[str, str], tuple[Path, MinedPairs]] = {}
+        files: dict[tuple[str, str], tuple[Path, MinedPairs]] = {}
         for path in self._mined:
             pairs = readers.read_mined(path)
             part = pairs.collection, pairs.split
-            if part in found:
-                raise DataError(f"{found[part][0]} and {path} both hold weak positives of {pairs.split}: name one")
-            found[part] = path, pairs
-        return found
+            if part in files:
+                raise DataError(f"{files[part][0]} and {path} both hold weak positives of {pairs.split}: name only one")
+            files[part] = path, pairs
+        return files
 
     def _label_files(self) -> dict[str, dict[str, LabelFile]]:
         return self.once("labels", self._read_labels)
@@ -369,44 +373,45 @@ class Library:
     def _read_labels(self) -> dict[str, dict[str, LabelFile]]:
         files: dict[str, dict[str, LabelFile]] = {}
         for named in self._labels:
-            for found in readers.find_label_files(named, offline=self.offline_reason):
-                of_splits = files.setdefault(found.name, {})
-                if found.split in of_splits:
+            for file in readers.find_label_files(named, offline=self.offline_reason):
+                by_split = files.setdefault(file.name, {})
+                if file.split in by_split:
                     raise DataError(
-                        f"{of_splits[found.split].path} and {found.path} both hold labels {found.name!r} of "
-                        f"{found.split}: name one, or give one of them another name when it is merged"
+                        f"{by_split[file.split].path} and {file.path} both hold labels {file.name!r} of {file.split}: "
+                        "name only one, or merge one of them under another name"
                     )
-                of_splits[found.split] = found
+                by_split[file.split] = file
         return files
 
-    def check_labels(self, found: LabelFile) -> None:
-        """Refuse labels of other images and captions than those at hand with a DataError."""
-        remedy = "label the pairs of this data, with a project of its own"
-        self._check_pairs(found.path, found.table, found.facts, "labels of", remedy)
+    def check_labels(self, file: LabelFile) -> None:
+        """Refuse labels of other images or captions than those of this library with a DataError."""
+        remedy = "label the pairs of this data in a new project"
+        self._check_pairs(file.path, file.table, file.facts, "labels of", remedy)
 
-    def _check_pairs(self, path: Path, table: pa.Table, facts: Mapping[str, Any], made: str, remedy: str) -> None:
-        """Refuse pairs of images and captions that are not those of the split at hand."""
+    def _check_pairs(self, path: Path, table: pa.Table, facts: Mapping[str, Any], what: str, remedy: str) -> None:
+        """Refuse pairs of other images and captions than those of the split."""
         split, data = facts["split"], facts["data"]
         content = self.flickr30k(split) if facts["collection"] == "flickr30k" else self.karpathy(split)
         if data.get("content") != content.fingerprint:
             raise DataError(
-                f"{path}: {made} the split {split!r} of edition {data.get('edition')}, with "
-                f"{data.get('images')} images and {data.get('captions')} captions, and the data at hand is another: "
-                f"edition {self.edition}, with {content.image_ids.size} images and {content.caption_ids.size} captions "
-                "there. Name the data that it is of, with restval folded into train or not as it was then; or "
-                f"{remedy}."
+                f"{path}: {what} the split {split!r} of edition {data.get('edition')}, with "
+                f"{data.get('images')} images and {data.get('captions')} captions, but the data is of edition "
+                f"{self.edition}, with {content.image_ids.size} images and {content.caption_ids.size} captions in that "
+                "split. Choose the data that the file was made from (--data-dir), with restval folded into train or "
+                f"not as before; or {remedy}."
             )
         for name, ids in (("image_id", content.image_ids), ("caption_id", content.caption_ids)):
             require_known(path, np.asarray(table[name]), ids, "row {row}", name, f"an id of the {split} split")
 
     def _own_file(self, name: str, path: Path) -> Path:
-        """A file of the user's own, noted under ``name`` as one that was read."""
+        """A file of the user, recorded under ``name`` as one that was read."""
         if not path.is_file():
-            raise SourceMissing(f"{path} is not a file; name the one that holds the annotations")
+            raise SourceMissing(f"{path} is not a file. Name the file with the annotations.")
         self._files[name] = sha256_of(path)
         return path
 
-    def _users_own(self, name: str, read: Callable[[Path], Content]) -> Content | None:
+    def _read_optional(self, name: str, read: Callable[[Path], Content]) -> Content | None:
+        """The content of a file that is never downloaded; None if it is missing."""
         if name not in self.catalog or self._locate(name) is None:
             return None
         return self.once(name, lambda: read(self._path(name)))
@@ -426,12 +431,12 @@ class Library:
         return path
 
     def _split_files(self, whole: str, parts: str) -> list[Path]:
-        """The file with all splits where it is at hand, else one file per split, else the download."""
+        """The file with all splits if it is on this machine, else the files of single splits, else the download."""
         per_split = [f"{parts}_{raw}" for raw in RAW_SPLIT.values() if f"{parts}_{raw}" in self.catalog]
         if self._locate(whole) is None:
-            found = [name for name in per_split if self._locate(name) is not None]
-            if found:
-                return [self._path(name) for name in found]
+            present = [name for name in per_split if self._locate(name) is not None]
+            if present:
+                return [self._path(name) for name in present]
         return [self._path(whole)]
 
     def _pick_split(self, splits: Mapping[str, KarpathySplit], split: str, whole: str) -> KarpathySplit:
@@ -440,11 +445,11 @@ class Library:
         if split not in RAW_SPLIT:
             raise UnknownName("split", split, splits)
         if split == "restval" and self.restval_in_train:
-            raise DataError(f"split 'restval' is folded into train; at hand are {', '.join(splits)}")
+            raise DataError(f"split 'restval' is folded into train; the splits are {', '.join(splits)}")
         entry, path = self.catalog.entry(whole), self._locate(whole)
         lacking = f"{entry.path}, which holds every split, is missing" if path is None else f"{path} is not complete"
         raise DataError(
-            f"split {split!r} is not in the files at hand; they hold {', '.join(splits)}. {lacking}.\n"
+            f"split {split!r} is not in the available files, which hold {', '.join(splits)}. {lacking}.\n"
             f"{where_from(entry, self.data_dir)}"
         )
 
@@ -484,11 +489,11 @@ class Library:
         return table
 
     def _coco_files(self, split: str) -> list[Path]:
-        """Full annotations of all folders with images of the split; its category sets where only these are at hand."""
+        """Full annotations of the folders with images of the split, or the split's category sets without them."""
         whole = [f"instances_{folder}" for folder in pc.unique(self.images(split)["folder"]).to_pylist()]
         derived = f"instances_karpathy_{RAW_SPLIT[split]}"
-        at_hand = all(self._locate(name) is not None for name in whole)
-        use_derived = not at_hand and derived in self.catalog and self._locate(derived) is not None
+        has_whole = all(self._locate(name) is not None for name in whole)
+        use_derived = not has_whole and derived in self.catalog and self._locate(derived) is not None
         return [self._path(name) for name in ([derived] if use_derived else whole)]
 
     def _read_categories(self, split: str) -> CategorySets:

@@ -1,12 +1,11 @@
-"""What readers made of raw files, kept as Arrow files from one process to the next.
+"""A cache of parsed raw files, as Arrow files.
 
-Parsing JSON and CSV takes seconds, mapping the tables into memory milliseconds. An entry is found by the hash of the
-raw bytes, so a changed raw file is read anew, and by the source code of the readers, so a changed reader is run anew.
-Its own content is checked on every use: what is damaged is read and written anew. Where nothing can be kept, all is
-read as if there were no such files.
+Parsing JSON and CSV takes seconds; mapping tables into memory takes milliseconds. The key of an entry covers the hash
+of the raw bytes and the source code of the readers, so a change of either is noticed. The content of an entry is
+checked on every use, and a damaged entry is replaced. If nothing can be written, the raw files are parsed every time.
 
-An entry is a row of uncompressed Arrow streams, the first of which holds the outline of the result: which of its parts
-are in which of the other tables. After them stands a digest of them all and of the entry's key.
+An entry is a sequence of uncompressed Arrow streams. The first holds the outline of the result: which parts are in
+which of the other tables. At the end is a digest of all streams and of the key.
 """
 
 from __future__ import annotations
@@ -36,24 +35,24 @@ RECORDS: dict[str, Callable[..., object]] = {
     name: getattr(readers, name)
     for name in ("CategorySets", "EntailmentPairs", "Instances", "KarpathySplit", "SentencePairs")
 }
-"""What readers return, beside tables, arrays, tuples and mappings; a result of another type is not kept."""
+"""Types that readers return besides tables, arrays, tuples and mappings; results of other types are not kept."""
 
-SMALLEST = 1 << 16  # Bytes of raw files below which parsing is as quick as looking for what was parsed
+SMALLEST = 1 << 16  # bytes of raw files below which parsing is as quick as a look into the cache
 
-KEPT = 100  # Entries that stay when another is written, the latest ones: three times what all data of one edition needs
+KEPT = 100  # newest entries that are kept, three times what all data of one edition needs
 
-LONGEST_WRITE = 3600.0  # Seconds after which a draft is one that a killed process left
+LONGEST_WRITE = 3600.0  # seconds after which a draft must be from a killed process
 
 DIGEST_SIZE = 32
 
 FAULTS = (OSError, RuntimeError, TypeError, ValueError, MalformedSource, pa.ArrowException)
-"""What may hinder looking and keeping: no matter for the reader, or told better by it."""
+"""Errors of the cache, which are ignored; the reader reports errors of raw files itself."""
 
-FORM = 1  # Of the entries; another number wherever :func:`_outline` or the files change
+FORM = 1  # version of the entries; raise it when :func:`_outline` or the files change
 
 
 def parse(reader: Callable[..., Content], files: Path | Sequence[Path], *arguments: str) -> Content:
-    """``reader(files, *arguments)``, from the kept tables or kept there: only readers of this package are known."""
+    """``reader(files, *arguments)`` through the cache, for readers of this package."""
     paths = [files] if isinstance(files, Path) else list(files)
     entry = None
     with suppress(*FAULTS):
@@ -66,13 +65,13 @@ def parse(reader: Callable[..., Content], files: Path | Sequence[Path], *argumen
         return cast("Content", _load(entry, key))
     content = reader(files, *arguments)
     with suppress(*FAULTS):
-        if _key(reader, paths, arguments) == key:  # nobody wrote to the raw files while they were read
+        if _key(reader, paths, arguments) == key:  # the raw files did not change meanwhile
             _save(entry, key, content)
     return content
 
 
 def _key(reader: Callable[..., object], paths: Sequence[Path], arguments: Sequence[str]) -> bytes:
-    """All that the result depends on, the endings of the files too; nothing where the reader's code is not known."""
+    """Everything that the result depends on, with the suffixes of the files; empty if the reader is unknown."""
     name = getattr(reader, "__name__", "")
     if getattr(readers, name, None) is not reader:
         return b""
@@ -82,7 +81,7 @@ def _key(reader: Callable[..., object], paths: Sequence[Path], arguments: Sequen
 
 @cache
 def readers_version() -> str:
-    """Digest of the source code that turns raw files into tables; OSError where the package comes without it."""
+    """Digest of the source code of the readers; OSError if the package comes without source."""
     digest = hashlib.sha256(pa.__version__.encode())
     for folder in ("sources", "sources/readers", "types"):
         files = sorted(Path(__file__).parents[1].glob(f"{folder}/*.py"))
@@ -94,14 +93,14 @@ def readers_version() -> str:
 
 
 def _load(entry: Path, key: bytes) -> object:
-    """The result of an entry; OSError where there is none to read, ValueError where it is damaged or of another key."""
-    if not entry.is_file():  # a pipe would be waited for
+    """The result of an entry; OSError if it cannot be read, ValueError if it is damaged or of another key."""
+    if not entry.is_file():  # reading a pipe would wait
         raise FileNotFoundError(entry)
     with pa.memory_map(str(entry)) as file:
         whole = file.read_buffer()
     content = whole.slice(0, max(whole.size - DIGEST_SIZE, 0))
     if _digest(key, content) != whole.slice(content.size).to_pybytes():
-        raise ValueError("not what was written")
+        raise ValueError("the digest differs")
     stream, tables = pa.BufferReader(content), []
     while stream.tell() < content.size:
         tables.append(pa.ipc.open_stream(stream).read_all())
@@ -109,7 +108,7 @@ def _load(entry: Path, key: bytes) -> object:
 
 
 def _save(entry: Path, key: bytes, content: object) -> None:
-    """Write an entry beside its place and move it there, so that nobody meets a half of it."""
+    """Write an entry beside its place and move it there, so that nobody reads half of it."""
     tables = [pa.table({})]
     tables[0] = pa.table({"outline": [json.dumps(_outline(content, tables))]})
     sink = pa.BufferOutputStream()
@@ -130,7 +129,7 @@ def _save(entry: Path, key: bytes, content: object) -> None:
 
 
 def _drop_oldest(folder: Path) -> None:
-    """Remove the oldest entries beyond those that are kept, and the drafts that killed processes left."""
+    """Remove the oldest entries, and the drafts of killed processes."""
     written = {path: path.stat().st_mtime for path in folder.iterdir() if path.suffix in (".arrow", ".part")}
     entries = sorted((path for path in written if path.suffix == ".arrow"), key=written.__getitem__)
     drafts = [path for path in written if path.suffix == ".part" and written[path] < time.time() - LONGEST_WRITE]
@@ -139,14 +138,14 @@ def _drop_oldest(folder: Path) -> None:
 
 
 def _digest(key: bytes, content: pa.Buffer) -> bytes:
-    """Of the key too, so that an entry under another's name is none."""
+    """Digest of key and content: an entry under another name is invalid."""
     digest = hashlib.blake2b(key, digest_size=DIGEST_SIZE)
     digest.update(content)
     return digest.digest()
 
 
 def _outline(value: object, tables: list[pa.Table]) -> object:
-    """A result without its tables and arrays, as JSON that says where in ``tables`` they were put."""
+    """A result as JSON; its tables and arrays are appended to ``tables``."""
     if isinstance(value, pa.Table):
         tables.append(value)
         return {"table": len(tables) - 1}
@@ -161,12 +160,12 @@ def _outline(value: object, tables: list[pa.Table]) -> object:
     if isinstance(value, tuple):
         return {"tuple": [_outline(item, tables) for item in value]}
     if not isinstance(value, str | int | float):
-        raise TypeError(f"no form to keep {type(value)} in")
+        raise TypeError(f"cannot keep {type(value)}")
     return {"plain": value}
 
 
 def _result(outline: Any, tables: Sequence[pa.Table]) -> object:  # noqa: ANN401 - JSON holds anything
-    """What :func:`_outline` was made of."""
+    """The result of an outline, the inverse of :func:`_outline`."""
     match outline:
         case {"table": number}:
             return tables[number]

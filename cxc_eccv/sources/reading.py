@@ -1,4 +1,4 @@
-"""Files opened: their bytes and hashes, and strict parsing, in which every fault becomes a MalformedSource."""
+"""Read files: bytes, hashes, and strict parsing that reports every fault as a MalformedSource."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ from cxc_eccv.writing import unshield
 
 BLOCK = 1 << 20
 
-UNSETTLED = 2_000_000_000  # Nanoseconds within which a file system may give two changes of a file the same time
+UNSETTLED = 2_000_000_000  # nanoseconds within which two changes of a file may get the same time
 
 
 class Fingerprint(NamedTuple):
-    """What identifies a file's content, un-gzipped where it is compressed."""
+    """Identifies the content of a file, decompressed if it is gzipped."""
 
     sha256: str
     size: int
 
 
 class Expected(NamedTuple):
-    """What a file should hold; None where it is not known."""
+    """Expected hash and size of a file; None if unknown."""
 
     sha256: str | None
     size: int | None = None
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """The file's content; a file named ``*.gz`` is un-gzipped."""
+    """The content of a file; a file named ``*.gz`` is decompressed."""
     return b"".join(_blocks(Path(path), at_once=True))
 
 
 def _blocks(path: Path, *, at_once: bool = False) -> Iterator[bytes]:
-    """The content block by block; a gzip file may expand less far where all of it is to be in memory at once."""
+    """The content block by block; if all of it must fit into memory, a gzip file may expand less."""
     packed, unpacked, ratio = path.stat().st_size, 0, 1 if at_once else RATIO
     with path.open("rb") as raw:
         is_packed = path.suffix == ".gz"
@@ -66,16 +66,16 @@ def _blocks(path: Path, *, at_once: bool = False) -> Iterator[bytes]:
                     refuse_expansion(packed, unpacked, ratio)
                 yield block
         except ValueError as error:
-            raise MalformedSource(path, "", str(error), "a file that holds no more than real ones") from None
+            raise MalformedSource(path, "", str(error), "a file of the usual size") from None
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise MalformedSource(path, "", f"incomplete or damaged data ({error})", "a complete gzip file") from None
 
 
 def fingerprint(path: str | Path) -> Fingerprint:
-    """sha256 and size of the file's content; computed once per process unless the file may have changed."""
+    """sha256 and size of a file's content, computed once per process unless the file may have changed."""
     file = Path(path)
     status = file.stat()
-    # No program sets the time of the change of a file. Of one just written the next change may show the same times.
+    # Programs cannot set a file's ctime. Right after a change, a second change may show the same times.
     changed = max(status.st_mtime_ns, status.st_ctime_ns)
     settled = abs(time.time_ns() - changed) > UNSETTLED
     look = 0 if settled else time.perf_counter_ns()
@@ -92,12 +92,12 @@ def _fingerprint(path: Path, *_state: int) -> Fingerprint:
 
 
 def sha256_of(path: str | Path) -> str:
-    """Hexadecimal sha256 of the file's content, un-gzipped where it is compressed."""
+    """Hexadecimal sha256 of a file's content, decompressed if it is gzipped."""
     return fingerprint(path).sha256
 
 
 def verify(path: Path, expected: Expected, remedy: str) -> None:
-    """Raise HashMismatch unless a file holds what is expected, its size first; it ends with the remedy."""
+    """Raise HashMismatch, with the remedy, unless size and hash of a file are as expected."""
     if expected.sha256 is None and expected.size is None:
         return
     plain_size = None if path.suffix == ".gz" else path.stat().st_size
@@ -107,16 +107,16 @@ def verify(path: Path, expected: Expected, remedy: str) -> None:
         raise HashMismatch(f"{path} {kind}: found {size:,} bytes, expected {expected.size:,}. {remedy}")
     if expected.sha256 is not None and sha256_of(path) != expected.sha256:
         raise HashMismatch(
-            f"{path} is not the file the catalog describes: found sha256 {sha256_of(path)}, "
+            f"{path} is not the file that the catalog describes: found sha256 {sha256_of(path)}, "
             f"expected {expected.sha256}. {remedy}"
         )
 
 
 MOST_VALUES = 1 << 26
-"""Values of one JSON text, twice those of instances_train2014.json: each takes some 60 bytes of memory."""
+"""Most values of a JSON text, twice those of instances_train2014.json; each takes some 60 bytes of memory."""
 
 CELL = r'([^"{0}]*|"[^"]*(?:""[^"]*)*"){0}'
-"""A CSV cell and the separator that ends it; quotes stand around the whole cell."""
+"""A CSV cell and the separator that ends it; quotes enclose whole cells."""
 
 SPACE = re.compile(r"[ \t\n\r]*")
 
@@ -124,7 +124,7 @@ LARGEST_ID = 2**63 - 1
 
 
 def read_text(path: Path) -> str:
-    """The file as UTF-8 text that is not empty, un-gzipped where it is compressed."""
+    """The UTF-8 text of a file, decompressed if it is gzipped; an empty file is refused."""
     data = read_bytes(path)
     if not data.strip():
         raise MalformedSource(path, "", "an empty file", "content")
@@ -137,8 +137,8 @@ def read_text(path: Path) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    r"""The file's lines, ended by ``\n`` or ``\r\n``, not by ``\r`` alone as on old Macs; blank ones at its end go."""
-    # str.splitlines would also break at separators that stand inside a sentence.
+    r"""The lines of a file, ended by ``\n`` or ``\r\n``, not by a lone ``\r``; blank lines at the end are dropped."""
+    # str.splitlines would also break at separators within a sentence.
     content = read_text(path).replace("\r\n", "\n").rstrip("\n")
     for character, name in (("\r", "a carriage return without a line feed"), ("\0", "a NUL character")):
         place = content.find(character)
@@ -149,12 +149,12 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON holds anything
-    """The file's JSON value; a key given twice is an error, not an overwrite, and so is ``NaN``."""
+    """The JSON value of a file; repeated keys and ``NaN`` are errors."""
     return parse_json(read_text(path), path)
 
 
 def read_object(path: Path, expected: str) -> dict[str, Any]:
-    """The file's JSON object, which is not empty."""
+    """The JSON object of a file; an empty object is refused."""
     data = read_json(path)
     if not isinstance(data, dict) or not data:
         raise MalformedSource(path, "", shown(data), expected)
@@ -162,10 +162,10 @@ def read_object(path: Path, expected: str) -> dict[str, Any]:
 
 
 def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noqa: ANN401 - JSON holds anything
-    """The JSON value of a text that is ``path``, or that line of it, as strictly as :func:`read_json`."""
+    """The JSON value of the text of ``path``, or of one line of it, as strict as :func:`read_json`."""
     prefix = "" if line is None else f"line {line}"
     if content.count(",") > MOST_VALUES:
-        raise _refuse(path, prefix, "", f"more than {MOST_VALUES:,} values", "a file that holds no more than real ones")
+        raise _refuse(path, prefix, "", f"more than {MOST_VALUES:,} values", "a file of the usual size")
     try:
         return decode_json(content)
     except json.JSONDecodeError as error:
@@ -177,14 +177,14 @@ def parse_json(content: str, path: Path, line: int | None = None) -> Any:  # noq
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Number and content of every line that is not blank; each holds a JSON object."""
+    """Number and JSON object of every line that is not blank."""
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip():
             yield number, require_keys(path, f"line {number}", parse_json(line, path, number), ())
 
 
 def read_table(path: Path, expected: str) -> pa.Table:
-    """The table of a Parquet file, by :func:`cxc_eccv.parquet.read_parquet`; errors name what is expected."""
+    """The table of a Parquet file, by :func:`cxc_eccv.parquet.read_parquet`; ``expected`` is for the error."""
     try:
         return read_parquet(path)
     except pa.ArrowInvalid as error:
@@ -192,7 +192,7 @@ def read_table(path: Path, expected: str) -> pa.Table:
 
 
 def parse_metadata(path: Path, table: pa.Table, key: bytes, expected: str) -> dict[str, Any]:
-    """The JSON object that stands in the metadata of a Parquet file."""
+    """The JSON object in the metadata of a Parquet file."""
     content = (table.schema.metadata or {}).get(key)
     if content is None:
         raise MalformedSource(path, "metadata", f"no entry {key.decode()!r}", expected)
@@ -203,18 +203,18 @@ def parse_metadata(path: Path, table: pa.Table, key: bytes, expected: str) -> di
     return require_keys(path, "metadata", facts, ())
 
 
-HEAD = 1 << 16  # Characters within which a list begins
+HEAD = 1 << 16  # characters within which a list must begin
 
 LARGEST_RECORD = 1 << 26
-"""Characters to look for the end of one element in; a broken one would else be all the rest of the file."""
+"""Most characters of one element; a broken one would otherwise extend to the end of the file."""
 
 CUT = " (the file seems to be cut off)"
 
 
 def read_records(path: Path) -> Iterator[Any]:
-    """The elements of a file that is one JSON list, one after the other and as strictly as :func:`read_json`.
+    """The elements of a file that is one JSON list, one by one, as strict as :func:`read_json`.
 
-    A few blocks of the file are in memory at a time. Parsers for streams would take a key given twice.
+    Only a few blocks of the file are in memory at a time. Streaming parsers would accept repeated keys.
     """
     blocks = _text_blocks(path)
     text = _take(blocks, HEAD)
@@ -241,7 +241,7 @@ def read_records(path: Path) -> Iterator[Any]:
 
 
 def _decode_element(text: str, start: int) -> tuple[Any, int]:
-    """The element of a list that starts there, and the place of the comma or bracket after it."""
+    """The element that starts at a position, and the position of the comma or bracket after it."""
     value, end = scan_json(text, _skip_space(text, start))
     end = _skip_space(text, end)
     if text[end : end + 1] not in (",", "]"):
@@ -250,7 +250,7 @@ def _decode_element(text: str, start: int) -> tuple[Any, int]:
 
 
 def _extend(path: Path, prefix: str, text: str, blocks: Iterator[str], error: json.JSONDecodeError) -> str:
-    """A text that is no element, with as much again of what follows in the file: it may end within one."""
+    """The text, which may end within an element, doubled with what follows in the file."""
     further = _take(blocks, max(len(text), 1)) if len(text) <= LARGEST_RECORD else ""
     if not further:
         cut = CUT if error.pos >= len(error.doc.rstrip()) - 1 else ""
@@ -259,7 +259,7 @@ def _extend(path: Path, prefix: str, text: str, blocks: Iterator[str], error: js
 
 
 def _text_blocks(path: Path) -> Iterator[str]:
-    """The text of a file, un-gzipped where it is compressed."""
+    """The text of a file in blocks, decompressed if it is gzipped."""
     decoder, offset = codecs.getincrementaldecoder("utf-8-sig")(), 0
     for block in chain(_blocks(path), [b""]):
         try:
@@ -271,7 +271,7 @@ def _text_blocks(path: Path) -> Iterator[str]:
 
 
 def _take(blocks: Iterator[str], length: int) -> str:
-    """Blocks of at least this length together, fewer where they end."""
+    """Blocks with at least this length in total, unless they end earlier."""
     taken: list[str] = []
     for block in blocks:
         taken.append(block)
@@ -291,7 +291,7 @@ def _refuse(path: Path, prefix: str, place: str, found: str, expected: str) -> M
 
 
 def check_content(path: Path, value: object, shape: Shape) -> None:
-    """Refuse JSON content that has not the shape that is given."""
+    """Refuse JSON content of another shape."""
     try:
         check_shape(value, shape)
     except JsonFault as fault:
@@ -299,7 +299,7 @@ def check_content(path: Path, value: object, shape: Shape) -> None:
 
 
 def require_keys(path: Path, place: str, record: object, keys: Iterable[str]) -> dict[str, Any]:
-    """``record``, if it is a JSON object with these keys."""
+    """Return ``record`` if it is a JSON object with these keys."""
     if not isinstance(record, dict):
         raise MalformedSource(path, place, shown(record), "an object")
     for key in keys:
@@ -309,26 +309,26 @@ def require_keys(path: Path, place: str, record: object, keys: Iterable[str]) ->
 
 
 def integer(path: Path, place: str, value: object, least: int = 0) -> int:
-    """``value``, if it is a JSON whole number that an int64 holds; true and false are none."""
+    """Return ``value`` if it is a whole number within int64; true and false are refused."""
     if type(value) is not int or not least <= value <= LARGEST_ID:
         raise MalformedSource(path, place, shown(value), f"a whole number from {least} to 2^63 - 1")
     return value
 
 
 def parse_number(cell: str) -> int | str:
-    """The whole number from 0 on that a cell of CSV shows, or the cell where it shows none of 64 bits."""
+    """The non-negative whole number in a cell of CSV, or the cell itself if it holds no 64-bit number."""
     return int(cell) if cell.isascii() and cell.isdigit() and len(cell) < 19 else cell
 
 
 def text(path: Path, place: str, value: object) -> str:
-    """``value``, if it is a JSON string."""
+    """Return ``value`` if it is a JSON string."""
     if not isinstance(value, str):
         raise MalformedSource(path, place, shown(value), "a text")
     return value
 
 
 def shown(value: object) -> str:
-    r"""A value as an error shows it: on one line, and not all of a long one."""
+    r"""A value for an error message: on one line, and shortened if it is long."""
     if type(value) is int and abs(value) > 10**40:
         return "a number of more than 40 digits"
     try:
@@ -339,7 +339,7 @@ def shown(value: object) -> str:
 
 
 def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> pa.Table:
-    """The file as a table of strings; row ``i`` of it is line ``i + 2`` of the file."""
+    """A CSV file as a table of strings; row ``i`` is line ``i + 2`` of the file."""
     lines = enumerate(read_lines(path), start=1)
     header, *rows = (_cells(path, number, line, separator) for number, line in lines)
     for number, name in enumerate(header):
@@ -358,7 +358,7 @@ def read_csv(path: Path, columns: Sequence[str] = (), separator: str = ",") -> p
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line and content of every row of a file of :func:`cxc_eccv.writing.write_rows`; the cells of CSV are texts."""
+    """Line number and content of every row that :func:`cxc_eccv.writing.write_rows` wrote; cells of CSV are texts."""
     if path.suffix == ".csv":
         for number, row in enumerate(read_csv(path, columns).to_pylist(), start=2):
             yield number, {name: unshield(cell) for name, cell in row.items()}
@@ -378,7 +378,7 @@ def _cells(path: Path, number: int, line: str, separator: str) -> list[str]:
 
 
 def parse_ids(path: Path, column: pa.ChunkedArray, name: str, pattern: str, expected: str) -> IntArray:
-    """(N,) int64 ids taken from a column of texts, by the group ``id`` of a pattern that all must match."""
+    """(N,) int64 ids from a column of texts, by the group ``id`` of a pattern that all must match."""
     parts = pc.extract_regex(column, pattern=pattern)
     bad = np.flatnonzero(np.asarray(pc.is_null(parts)))
     if bad.size:
@@ -389,7 +389,7 @@ def parse_ids(path: Path, column: pa.ChunkedArray, name: str, pattern: str, expe
 
 
 def read_ids(path: Path) -> IntArray:
-    """(N,) unique int64 ids from 0 on of an ``.npy`` file, which holds nothing after them."""
+    """(N,) unique non-negative int64 ids of an ``.npy`` file."""
     array = read_array(path, "integers")
     if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
         found = f"{array.dtype} of shape {array.shape}"
@@ -403,7 +403,7 @@ def read_ids(path: Path) -> IntArray:
 
 
 def read_array(path: Path, what: str) -> NDArray[Any]:
-    """The array of an ``.npy`` file of ``what``, which holds nothing after it."""
+    """The array of an ``.npy`` file of ``what``; data after it is an error."""
     data = read_bytes(path)
     try:
         return array_of_npy(io.BytesIO(data), len(data))
@@ -412,23 +412,23 @@ def read_array(path: Path, what: str) -> NDArray[Any]:
 
 
 def require_distinct(path: Path, ids: IntArray, place: str, what: str) -> None:
-    """Refuse an id that occurred before; ``place`` has a gap for its position."""
+    """Refuse repeated ids; ``place`` is a template for the position."""
     twice = first_duplicate(ids)
     if twice is not None:
         raise MalformedSource(path, place.format(twice), f"{what} {ids[twice]} a second time", f"every {what} once")
 
 
 def require_known(path: Path, ids: IntArray, known: IntArray, place: str, what: str, expected: str) -> IntArray:
-    """Positions of ids among the known ones; ``place`` has a gap for the row, or for the line, of one that is none."""
-    positions, found = positions_of(ids, known)
-    if not found.all():
-        row = int(np.flatnonzero(~found)[0])
+    """Positions of ids among the known ones; ``place`` is a template with the row or line of an unknown id."""
+    positions, is_known = positions_of(ids, known)
+    if not is_known.all():
+        row = int(np.flatnonzero(~is_known)[0])
         raise MalformedSource(path, place.format(row=row, line=row + 2), f"{what} {ids[row]}", expected)
     return positions
 
 
 def first_duplicate(values: IntArray) -> int | None:
-    """Position of the first value that occurred before, or None."""
+    """Position of the first repeated value, or None."""
     again = np.ones(values.size, dtype=bool)
     again[np.unique(values, return_index=True)[1]] = False
     return int(np.argmax(again)) if again.any() else None

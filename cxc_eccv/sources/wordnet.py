@@ -1,4 +1,4 @@
-"""WordNet 3.0 as nltk reads it: its synsets by name, and how near two of them are; or how to get it."""
+"""WordNet 3.0 through nltk: synsets by name, and path similarities."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
 from cxc_eccv.types import FloatArray
 
 VERSION = "3.0"
-"""What nltk calls ``wordnet``; later editions have names of their own, and other numbers in the names of synsets."""
+"""The version that nltk calls ``wordnet``; later versions number the synsets differently."""
 
 
 def load_wordnet() -> Any:  # noqa: ANN401 - nltk is untyped
-    """WordNet 3.0 by nltk's ``WordNetCorpusReader``, opened once, from ``NLTK_DATA`` or where nltk looks besides."""
+    """Open WordNet 3.0 with nltk's ``WordNetCorpusReader``, from ``NLTK_DATA`` or nltk's other folders."""
     try:
-        import nltk.data  # imported late: whoever asks for no concepts does without
+        import nltk.data  # imported late: only concepts need it
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "nltk":
             raise
@@ -37,24 +37,24 @@ def load_wordnet() -> Any:  # noqa: ANN401 - nltk is untyped
     places = ", ".join(map(str, folders))
     setting = f"is {os.pathsep.join(named)!r}" if named else "is not set"
     raise SourceMissing(
-        f"WordNet is not on this machine: none of {places} holds corpora/wordnet.zip or corpora/wordnet. Get it by "
-        f"`python -m nltk.downloader wordnet`, or name the folder that holds it in NLTK_DATA, which {setting}."
+        "WordNet is not on this machine. Download it with `python -m nltk.downloader wordnet`, or set NLTK_DATA, which "
+        f"{setting}, to the folder with corpora/wordnet.zip. Searched: {places}."
     )
 
 
 @cache
 def _open(place: Path) -> Any:  # noqa: ANN401 - nltk is untyped
-    """The corpus of a zip file or a folder, as a whole: nltk opens most of its files when they are asked for."""
+    """Open the corpus in a zip file or a folder and check it, since nltk opens most files only when it needs them."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
     from nltk.data import FileSystemPathPointer, ZipFilePathPointer
 
     class English(WordNetCorpusReader):  # type: ignore[misc] # nltk is untyped
         def map_wn(self, version: str = "wordnet") -> None:
-            """No table of other languages' synsets: it takes seconds, and looks for the corpus where nltk does."""
+            """Skip the table of other languages, which takes seconds and searches nltk's folders."""
 
     expected = (
-        f"WordNet {VERSION} as nltk packs it; delete it and get it again by `python -m nltk.downloader wordnet`, or "
-        "name another folder in NLTK_DATA"
+        f"WordNet {VERSION} as nltk packs it; delete it and download it again with `python -m nltk.downloader "
+        "wordnet`, or set NLTK_DATA to another folder"
     )
     try:
         if place.suffix == ".zip":
@@ -66,11 +66,11 @@ def _open(place: Path) -> Any:  # noqa: ANN401 - nltk is untyped
         else:
             root = FileSystemPathPointer(str(place))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns that it speaks English alone
+            warnings.simplefilter("ignore")  # it warns that it supports only English
             corpus = English(root, None)
         version = corpus.get_version()
         corpus.synset("entity.n.01")
-    except Exception as error:  # nltk reads a damaged file until something goes wrong, whatever it is
+    except Exception as error:  # a damaged file can raise any error in nltk
         raise MalformedSource(place, "", f"{type(error).__name__}: {error}", expected) from None
     if version != VERSION:
         raise MalformedSource(place, "", f"WordNet {version}", expected)
@@ -78,7 +78,7 @@ def _open(place: Path) -> Any:  # noqa: ANN401 - nltk is untyped
 
 
 def find_synset(name: str) -> Any:  # noqa: ANN401 - nltk is untyped
-    """The synset of a name such as ``dog.n.01``; DataError where WordNet 3.0 has none of that name."""
+    """The synset with a name such as ``dog.n.01``; DataError if WordNet 3.0 has no such synset."""
     from nltk.corpus.reader.wordnet import WordNetError
 
     corpus = load_wordnet()
@@ -86,25 +86,25 @@ def find_synset(name: str) -> Any:  # noqa: ANN401 - nltk is untyped
         return corpus.synset(name)
     except (WordNetError, ValueError, KeyError) as error:
         raise DataError(
-            f"WordNet {VERSION} has no synset {name!r} ({error}); names are a word, its part of speech and the number "
-            "of its sense, as in dog.n.01"
+            f"WordNet {VERSION} has no synset {name!r} ({error}). Write a word, its part of speech and the number of "
+            "the sense, as in dog.n.01."
         ) from None
 
 
 @cache
-def path_similarity(one: str, other: str) -> float:
+def path_similarity(name: str, other: str) -> float:
     r"""WordNet's path similarity of two synsets, by name: in (0, 1], and 1 for the same synset."""
-    return float(find_synset(one).path_similarity(find_synset(other)))
+    return float(find_synset(name).path_similarity(find_synset(other)))
 
 
 def similarity_matrix(names: Sequence[str]) -> FloatArray:
-    """(N, N) float64 path similarities of all pairs of N synsets, far quicker than pair by pair."""
+    """(N, N) float64 path similarities of all pairs of N synsets, much faster than pair by pair."""
     members: dict[str, dict[int, int]] = defaultdict(dict)
     for row, name in enumerate(names):
         steps_to: dict[str, int] = {}
         for ancestor, steps in find_synset(name).hypernym_distances():
             steps_to[ancestor.name()] = min(steps, steps_to.get(ancestor.name(), steps))
-        # The thought root is one step above the farthest hypernym. For nouns it decides nothing: entity.n.01 is nearer.
+        # The virtual root is one step above the farthest hypernym; for nouns entity.n.01 is always nearer.
         for ancestor, steps in {**steps_to, "*ROOT*": max(steps_to.values()) + 1}.items():
             members[ancestor][row] = steps
     distances = np.full((len(names), len(names)), np.inf)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cxc_eccv.shown import markdown_text
+from cxc_eccv.shown import markdown_text, upper_first
+from cxc_eccv.sources.edition import describe_data
 
 TITLES = {"stsb": "STS Benchmark", "sick": "SICK relatedness", "sts": "STS 2012-2016 together"}
 HEADER = ("", "pairs", "Pearson", "interval", "Spearman", "not scored")
@@ -70,6 +71,7 @@ def modified_lines(report: StsReport) -> list[str]:
 def to_markdown(report: StsReport) -> str:
     """One table per task."""
     lines = [f"# Semantic textual similarity: {markdown_text(report.provenance.get('model', 'a model'))}"]
+    lines += ["", f"{upper_first(describe_data(report.provenance, ''))}."]
     lines += [line for text in modified_lines(report) for line in ("", markdown_text(text))]
     if "fitted_on" in report.provenance:
         lines += ["", f"Fitted on {markdown_text(report.provenance['fitted_on'])}."]

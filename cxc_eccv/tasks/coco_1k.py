@@ -34,8 +34,8 @@ def _fold_orders(library: Library, split: str) -> tuple[IntArray, IntArray]:
     unique_images = np.unique(images)
     if captions.size != CAPTIONS or unique_images.size != IMAGES:
         raise NotApplicable(
-            f"coco_1k cuts {IMAGES:,} images with {CAPTIONS:,} captions into {FOLDS} folds; "
-            f"the {split} split at hand has {unique_images.size:,} and {captions.size:,}"
+            f"coco_1k needs {IMAGES:,} images with {CAPTIONS:,} captions, "
+            f"and the {split} split has {unique_images.size:,} with {captions.size:,}"
         )
     order = library.fold_order() if split == "test" else captions
     if not np.array_equal(np.sort(order), np.sort(captions)):

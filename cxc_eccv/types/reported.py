@@ -108,7 +108,7 @@ class Report:
           queries               5,000
           ties                      0
         <BLANKLINE>
-        ties: queries with an item that ties with a positive, and counts as above it
+        ties: queries in which an item ties with a positive; it counts as ranked above
     """
 
     results: tuple[Result, ...]

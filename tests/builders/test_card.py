@@ -143,7 +143,7 @@ def test_statistics_of_odd_columns():
 def test_a_config_without_statistics_says_so():
     nothing = {"edition": "official", "data_version": "1", "fingerprint": "0", "configs": {}}
     card = config_card(dataset_configs()["sts"], nothing, load_catalog())
-    assert "None were computed" in card.text
+    assert "Not computed: the raw files were missing." in card.text
     assert DatasetInfosDict.from_dataset_card_data(card.data)["sts"].features == dataset_configs()["sts"].features
 
 

@@ -100,9 +100,11 @@ def test_captions(rows):
 def test_eccv_caption(rows):
     def by_image(number, positives, unreachable):
         query = {"query_id": number, "direction": "i2t", "query_caption": None, "query_file_name": image(number)}
-        return query | {"positives": positives, "unreachable": unreachable}
+        texts = [None if item in unreachable else f"text {item}" for item in positives]
+        return query | {"positive_texts": texts, "positives": positives, "unreachable": unreachable}
 
     by_caption = {"query_id": 21, "direction": "t2i", "query_caption": "text 21", "query_file_name": None}
+    by_caption["positive_texts"] = [image(2), N3]
     assert rows("eccv_caption") == (
         [
             by_image(1, [144675, 31, 12], [144675]),
@@ -201,8 +203,10 @@ def test_plausible_match(rows):
     """Cat and brush against cat and dog: two categories differ."""
 
     def row(number, categories, *matches):
+        names = {1: "cat", 3: "dog", 90: "brush"}
         sets = {f"matches_{zeta}": list(ids) for zeta, ids in enumerate(matches)}
-        return {"image_id": number, "file_name": image(number), "category_ids": categories, **sets}
+        shown = {"image_id": number, "file_name": image(number), "categories": [names[one] for one in categories]}
+        return {**shown, "category_ids": categories, **sets}
 
     both = (1, INVALID_IMAGE)
     expected = [row(1, [1, 90], [1], [1], both), row(INVALID_IMAGE, [1, 3], both[1:], both[1:], both)]

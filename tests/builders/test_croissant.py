@@ -182,7 +182,7 @@ def test_other_data_does_not_pass_for_the_published(tmp_path, built):
         tmp_path / "data", data_dir=mirror, configs=["sts"], splits=["test"], options=BuildOptions(allow_modified=True)
     )
     limits = metadata_of(tmp_path / "data")["rai:dataLimitations"]
-    assert limits[1] == "Built from raw files that are not those of the edition (sts_test): not the published data."
+    assert limits[1] == "Built from modified raw files (sts_test): this is not the published data."
 
 
 def test_labels_flags_and_lists_have_their_types(tmp_path):

@@ -148,10 +148,10 @@ def test_the_manifest_holds_the_hash_of_every_file_and_source(built, sample_libr
 
 
 @pytest.mark.parametrize("num_proc", [1, 2])
-def test_building_twice_gives_the_same_bytes(built, tmp_path, num_proc):
-    output, summary = built
-    again = build(tmp_path / "other name", num_proc=num_proc)
-    assert contents(tmp_path / "other name") == contents(output)
+def test_building_twice_gives_the_same_bytes(tmp_path, num_proc):
+    options = {"configs": list(sample_configs()), "options": BuildOptions(sts=3.0)}
+    summary, again = build(tmp_path / "one", **options), build(tmp_path / "two", num_proc=num_proc, **options)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
     assert again.not_built == summary.not_built
     assert again.provenance == summary.provenance
 
@@ -160,11 +160,11 @@ def test_what_cannot_be_built_is_reported_without_local_paths(tmp_path):
     summary = build(tmp_path / "data", configs=[CAPTIONS, RATINGS])
     assert [(part.split, part.reason) for part in summary.not_built] == [
         ("train", "no row"),
-        ("validation", "its raw files are not at hand"),
+        ("validation", "its raw files are missing"),
     ]
     assert summary.not_built[1].missing == "secret/place/ratings.csv is not here"
     text = (tmp_path / "data" / "README.md").read_text()
-    assert "| ratings | validation | its raw files are not at hand |" in text
+    assert "| ratings | validation | its raw files are missing |" in text
     assert "| captions | test | images of the moon | 3 |" in text
     assert "secret" not in text
     assert "not built (no row): ratings/train" in str(summary)
@@ -207,7 +207,7 @@ WRONG = {
     "folded split": (
         {"splits": ["restval"], "options": BuildOptions(restval_in_train=True)},
         DataError,
-        "folded into train; at hand are train, validation, test",
+        "folded into train; the splits are train, validation, test",
     ),
 }
 
@@ -266,7 +266,7 @@ def test_a_broken_image_leaves_the_previous_build(tmp_path, photographs):
 def test_foreign_files_are_kept_unless_told(tmp_path):
     build(tmp_path / "data", configs=["sts"])
     (tmp_path / "data" / "thesis.tex").write_text("...")
-    with pytest.raises(InvalidOption, match=r"it holds thesis\.tex"):
+    with pytest.raises(InvalidOption, match=r"no build wrote: thesis\.tex"):
         build(tmp_path / "data", configs=["sis"])
     assert (tmp_path / "data" / "sts").is_dir()
     build(tmp_path / "data", configs=["sis"], overwrite=True)
@@ -355,5 +355,5 @@ def test_a_script_without_its_guard_is_told(tmp_path):
     settings = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=settings)
     assert done.returncode == 1
-    assert 'outside of `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+    assert 'outside `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]

@@ -78,7 +78,7 @@ def test_manifest_and_card_name_the_file(tmp_path, file):
     assert "labels" not in manifest["options"]
     assert str(tmp_path) not in (tmp_path / "built" / "manifest.json").read_text()
     card = (tmp_path / "built" / "README.md").read_text()
-    assert "`labels_mine_test`: labels in `pairs` and `retrieval` as source `mine`, version 1.0.0: 200 pairs" in card
+    assert "`labels_mine_test`: source `mine` of `pairs` and `retrieval`, version 1.0.0: 200 pairs" in card
     other = json.loads((tmp_path / "plain" / "manifest.json").read_text())
     assert "labels" not in other
     assert other.keys() == manifest.keys() - {"labels"}
@@ -89,7 +89,7 @@ def test_manifest_and_card_name_the_file(tmp_path, file):
 def test_the_card_names_the_terms_of_the_labels(file):
     told = {"name": "mine", **read_labels(file).told}
     assert "licence" not in cards._labels_line("labels_mine_test", told, "0")
-    assert "of 3 people; licence `cc-by-nc-4.0`; sha256" in (
+    assert "labelled by 3 people, 106 of them positive by the rule `majority`; licence `cc-by-nc-4.0`; sha256" in (
         cards._labels_line("labels_mine_test", told | {"licence": "cc-by-nc-4.0"}, "0")
     )
 

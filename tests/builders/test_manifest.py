@@ -31,7 +31,7 @@ def test_a_build_may_be_replaced_and_so_may_nothing(built, tmp_path):
 def test_a_foreign_file_in_a_build_is_named(built, name):
     (built / name).parent.mkdir(exist_ok=True)
     (built / name).write_text("mine")
-    with pytest.raises(InvalidOption, match=f"it holds {name}"):
+    with pytest.raises(InvalidOption, match=f"no build wrote: {name}"):
         replaceable_files(built)
 
 
@@ -42,7 +42,7 @@ def test_a_manifest_that_names_files_elsewhere_removes_none(built):
 
 
 def test_the_demo_takes_its_own_files_alone(tmp_path):
-    put = {"dataset/mine": "it holds mine", "cache/mine": None, "ridge.npz": None}
+    put = {"dataset/mine": "no build wrote: mine", "cache/mine": None, "ridge.npz": None}
     for number, (name, refused) in enumerate(put.items()):
         path = tmp_path / str(number) / name
         path.parent.mkdir(parents=True)
@@ -54,7 +54,7 @@ def test_the_demo_takes_its_own_files_alone(tmp_path):
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "web app", "files": {}}'])
 def test_another_manifest_does_not_make_a_folder_ours(tmp_path, text):
     (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(InvalidOption, match=r"it holds manifest\.json"):
+    with pytest.raises(InvalidOption, match=r"no build wrote: manifest\.json"):
         replaceable_files(tmp_path)
 
 

@@ -1,6 +1,7 @@
 """The command line as a user meets it: offline, on the embedded sample."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -42,6 +43,17 @@ def test_demo_runs_the_whole_path(demo):
     assert "Most label-dependent" in page
 
 
+def test_the_demo_prints_five_lines():
+    """A newcomer reads what was done, on which data, the main numbers, and what to do next."""
+    text, _ = run_command("demo")
+    data, done, coco, eccv, further = text.splitlines()
+    assert data == "Toy data, test split of the embedded sample (60 drawings): not results on COCO"
+    assert done.startswith("Built a dataset")
+    assert re.fullmatch(r"COCO 5K R@1: \d+\.\d% image to text, \d+\.\d% text to image", coco)
+    assert re.fullmatch(r"ECCV Caption mAP@R: \d+\.\d% image to text, \d+\.\d% text to image", eccv)
+    assert further.endswith("cxc-eccv demo --output demo")
+
+
 def test_build_then_load(tmp_path):
     text, _ = run_command(
         "build", "--output", tmp_path / "built", "--configs", "sits,sts", "--splits", "val", "--data-dir", "sample"
@@ -57,7 +69,8 @@ def test_evaluate_writes_the_report(embeddings, tmp_path):
     assert report["scores"]["coco_5k/i2t/recall_at_1"] > 0.9
     assert "cxc/t2t/median_rank" in report["scores"]
     assert report["provenance"]["data"]["edition"] == "sample"
-    assert "skipped coco_1k" in text
+    assert text.startswith("model.npz, test split of the embedded sample (60 drawings): not results on COCO\n")
+    assert "coco_1k: coco_1k needs 5,000 images" in text
     tasks = {"co_captions", "coco_5k", "cxc", "cxc_rated", "eccv_caption", "entailment", "plausible_match"}
     assert {row["task"] for row in report["results"]} == tasks
 
@@ -68,6 +81,13 @@ def test_list_shows_every_kind_and_its_state():
         assert word in text
 
 
+def test_the_data_is_named_before_or_after_the_command():
+    expected, _ = run_command("list", "--data-dir", "sample")
+    assert run_command("--data-dir", "sample", "list")[0] == expected
+    assert run_command("--data-dir", "no_such_folder", "list", "--data-dir", "sample")[0] == expected
+    assert run_command("list")[0] != expected, "a command must not see the options of the one before it"
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
@@ -76,9 +96,10 @@ def test_list_shows_every_kind_and_its_state():
         (("evaluate", "FILE", "--split", "tset"), ["unknown split 'tset'", "did you mean 'test'"]),
         (("build", "--output", "x", "--configs", "stss", "--data-dir", "sample"), ["did you mean 'sts'"]),
         (("build", "--output", "x", "--data-dir", "no_such_folder"), ["no_such_folder"]),
+        (("report", "--data-dir", "sample", "x"), ["No such option: --data-dir"]),
         (("build", "--output", "x", "--configs", "sts"), ["--data-dir", "CXC_ECCV_DATA"]),
     ],
-    ids=["no-file", "task", "split", "config", "folder", "no-data"],
+    ids=["no-file", "task", "split", "config", "folder", "no-raw-files-read", "no-data"],
 )
 def test_an_error_is_one_message_and_status_2(arguments, parts, embeddings, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

@@ -26,7 +26,7 @@ def test_the_same_command_gives_the_same_file(run, write, tmp_path):
 
 def test_a_model_is_placed_among_published_ones_without_per_query_values(run, write, tmp_path):
     path = write("mine", 0.5, per_query=False)
-    status, out, _ = run("compare", path.parent, "--published", "--no-chart", "--output", tmp_path / "out")
+    status, out, _ = run("compare", path.parent, "--published", "--output", tmp_path / "out")
     assert status == 0
     assert "of 26" in out
     assert "Chun et al." in out
@@ -52,7 +52,7 @@ def test_without_matplotlib_all_but_the_chart_is_written(run, write, tmp_path, m
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     status, out, err = run("compare", write("mine", 0.5), "--all-published", "--output", tmp_path / "out")
     assert (status, "of 26" in out) == (0, True)
-    assert "no chart of ranks: it needs matplotlib, which is not installed: pip install 'cxc_eccv[report]'" in err
+    assert "no chart of ranks: charts need matplotlib, which is not installed: pip install 'cxc_eccv[report]'" in err
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted([*PLACED, *PUBLISHED])
 
 
@@ -67,9 +67,9 @@ def test_errors_are_one_message_and_status_2(run, write, tmp_path):
         ((old, validation), "the split is 'test' for old and 'validation' for validation"),
         ((old, tmp_path / "absent.json"), "absent.json: cannot be read"),
         ((old, broken), "broken.json: not a report.json"),
-        ((old, old), "2 reports need as many different names"),
-        ((old, bare, "--names", "one"), "2 reports need as many different names"),
-        ((validation, "--published"), "split is 'validation', theirs is 'test'"),
+        ((old, old), "2 reports need 2 different names"),
+        ((old, bare, "--name", "one"), "2 reports need 2 different names"),
+        ((validation, "--published"), "split is 'validation', and theirs is 'test'"),
     ):
         status, _, err = run("compare", *arguments)
         assert status == 2
@@ -78,7 +78,7 @@ def test_errors_are_one_message_and_status_2(run, write, tmp_path):
 
 def test_names_are_those_of_the_models_the_folders_or_given(run, write):
     reports = write("old", 0.4), write("new", 0.5)
-    assert "B against A" in run("compare", *reports, "--names", "A,B", "--samples", 100)[1]
+    assert "B against A" in run("compare", *reports, "--name", "A", "--name", "B", "--samples", 100)[1]
     assert "new against old" in run("compare", *reports, "--samples", 100)[1]
     for names, shown in ((("CLIP", "SigLIP"), "SigLIP against CLIP"), (("CLIP", "CLIP"), "new against old")):
         for report, name in zip(reports, names, strict=True):

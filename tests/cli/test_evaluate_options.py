@@ -79,6 +79,14 @@ def test_metrics_and_intervals(evaluate):
     assert binomial["results"][2]["low"] != bootstrap["results"][2]["low"]
     assert none["results"][2]["low"] is None
     assert [one["provenance"]["intervals"] for one in (bootstrap, binomial, none)] == ["bootstrap", "binomial", "none"]
+    wider, folder = evaluate("--tasks", "coco_5k/i2t", "--confidence", 0.99)
+    assert all(
+        one["low"] <= other["low"] <= other["high"] <= one["high"]
+        for one, other in zip(wider["results"], bootstrap["results"], strict=True)
+    )
+    assert "99% interval" in " ".join((folder / "report.md").read_text().split())
+    with pytest.raises(InvalidOption, match=r"confidence is 99\.0"):
+        evaluate("--confidence", 99)
     with pytest.raises(UnknownName, match="unknown kind of intervals 'normal'"):
         evaluate("--intervals", "normal")
 
@@ -112,7 +120,7 @@ def test_an_unknown_policy(evaluate):
 def test_the_similarity_of_the_file_and_of_the_option(evaluate, file):
     save_embeddings(file, dataclasses.replace(load_embeddings(file), similarity="dot"))
     by_file, folder = evaluate("--tasks", "coco_5k")
-    assert "Similarity, said by" in (folder / "report.md").read_text()
+    assert "Similarity chosen by" in (folder / "report.md").read_text()
     by_option, _ = evaluate("--tasks", "coco_5k", "--similarity", "cosine")
     found = [[one["provenance"][name] for name in ("similarity", "similarity_from")] for one in (by_file, by_option)]
     assert found == [["dot", "the run"], ["cosine", "the caller"]]

@@ -38,6 +38,8 @@ def test_every_command(command, helped):
     text = helped(main, "cxc-eccv", *command)
     assert " ".join(["cxc-eccv", *command]) in text
     assert not re.search(r"\.\.\.$", text.partition("\n")[2], re.MULTILINE), "a sentence is cut"
+    rest = text.partition("Other options:\n")[2].partition("\n\n")[0]
+    assert rest.split()[:2] in ([], ["-h,", "--help"]), "an option without a group"
     for line in text.splitlines():
         assert len(line) <= 80 or line.strip().startswith("--"), line  # an option of Trainer is as long as it is
 
@@ -54,6 +56,27 @@ def test_examples_stand_as_they_are_typed(command, helped):
     for line, following in zip(examples, [*examples[1:], ""], strict=True):
         assert line.endswith(" \\") == following.startswith("    --")
     assert any(" ".join(["cxc-eccv", *command]) in line for line in examples)
+
+
+@pytest.mark.parametrize("command", [(), ("evaluate",), ("annotate", "undo")], ids=" ".join)
+def test_h_is_short_for_help(command, helped, run):
+    status, out, _ = run(*command, "-h")
+    assert (status, out) == (0, helped(main, "cxc-eccv", *command))
+
+
+def test_the_options_are_few():
+    found = [typer.main.get_command(app)]
+    for group in found:
+        found += getattr(group, "commands", {}).values()
+    commands = [command for command in found if not hasattr(command, "commands")]
+    options = [one for command in commands for one in command.params if one.param_type_name == "option"]
+    assert len(options) <= 250
+
+
+@pytest.mark.parametrize(("command", "reads"), [("evaluate", True), ("report", False)])
+def test_the_options_of_the_program_are_explained_once(command, reads, helped):
+    assert helped(main, "cxc-eccv").count("--data-dir") == 1
+    assert ("Options of every command: --data-dir, --allow-modified" in helped(main, "cxc-eccv", command)) == reads
 
 
 @pytest.mark.parametrize(("code", "status"), [(None, 0), (3, 3), (True, 1), ("no such thing", 1), (["a"], 1)])

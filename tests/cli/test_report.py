@@ -25,7 +25,7 @@ def evaluated(sample_library, tmp_path_factory):
     sides = [Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids)]
     save_embeddings(place / "model.npz", EmbeddingsRun(*sides))
     out, _ = run_command("evaluate", place / "model.npz", "--data-dir", "sample", "--output", place / "out")
-    assert [line.split("/")[-1] for line in out.splitlines() if line.startswith("wrote ")] == FILES
+    assert [line.split("/")[-1] for line in out.splitlines() if line.startswith("wrote ")] == [*FILES, "run.yaml"]
     return place
 
 
@@ -64,7 +64,7 @@ def test_a_missing_file_is_one_message(evaluated, tmp_path):
 def test_evaluate_shows_images_as_report_does(evaluated, tmp_path):
     arguments = ("evaluate", "model.npz", "--data-dir", "sample", "--images", SCENES, "--output", tmp_path / "out")
     out, _ = run_command(*arguments, cwd=evaluated)
-    assert [line.split("/")[-1] for line in out.splitlines() if line.startswith("wrote ")] == FILES
+    assert [line.split("/")[-1] for line in out.splitlines() if line.startswith("wrote ")] == [*FILES, "run.yaml"]
     page = (tmp_path / "out" / "report.html").read_text()
     assert page.count("data:image/jpeg;base64,") > 50
     assert "not in the folder" not in page
@@ -76,7 +76,7 @@ def test_evaluate_shows_images_as_report_does(evaluated, tmp_path):
 def test_images_that_cannot_be_shown_are_refused_before_the_work(evaluated, tmp_path):
     arguments = ("evaluate", evaluated / "model.npz", "--data-dir", "sample", "--images")
     out, message = run_command(*arguments, tmp_path, status=2)
-    assert ("name its folder with --output" in message, out) == (True, "")
+    assert ("name a folder for it with --output" in message, out) == (True, "")
     out, message = run_command(*arguments, tmp_path / "absent", "--output", tmp_path / "out", status=2)
     assert ("absent is not a folder" in message, out) == (True, "")
     assert not (tmp_path / "out").exists()
@@ -87,7 +87,7 @@ def test_a_folder_of_other_images_is_a_warning_and_a_whole_report(evaluated, tmp
     arguments = ("--tasks", "coco_5k", "--images", tmp_path / "images", "--output", tmp_path / "out")
     _, message = run_command("evaluate", evaluated / "model.npz", "--data-dir", "sample", *arguments)
     assert re.search(r"(\d+) of \1 images shown are not below", " ".join(message.split()))
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(FILES)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted([*FILES, "run.yaml"])
     before = (tmp_path / "out" / "report.html").read_bytes()
     assert run_command("report", tmp_path / "out", "--images", tmp_path / "images")[1] == message
     assert (tmp_path / "out" / "report.html").read_bytes() == before

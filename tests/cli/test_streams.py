@@ -1,5 +1,6 @@
 """Whatever becomes of a command's streams, its files are written, and it does not end without a word."""
 
+import contextlib
 import io
 import os
 import re
@@ -12,12 +13,14 @@ from pathlib import Path
 import pytest
 from command_line import status_with_unread_streams
 
-from cxc_eccv.cli.app import Outlet, main
+from cxc_eccv.cli.app import DISCARDED, Outlet, main
+from cxc_eccv.writing import resumable
 
 pytestmark = pytest.mark.thorough
 
 COMMAND = f"{shlex.quote(sys.executable)} -c 'from cxc_eccv.cli import main; main()'"
-REPORT = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]
+PAGES = ["examples.parquet", "per_query.parquet", "report.html", "report.json", "report.md"]
+REPORT = [*PAGES, "run.yaml"]
 BROKEN_PIPE = 141
 
 
@@ -74,8 +77,8 @@ COMPARED = ["compare.csv", "compare.json", "compare.md", "compare.tex"]
             "build --data-dir sample --configs sts,sits --output OUT",
             ["LICENSE.md", "README.md", "croissant.json", "manifest.json", "sits", "sts"],
         ),
-        ("baseline bow --data-dir sample --output OUT", REPORT),
-        ("compare MODEL MODEL --names a,b --data-dir sample --samples 200 --output OUT", COMPARED),
+        ("baseline bow --data-dir sample --output OUT", PAGES),
+        ("compare MODEL MODEL --name a --name b --data-dir sample --samples 200 --output OUT", COMPARED),
         ("report MODEL", None),
         ("list --data-dir sample", None),
     ],
@@ -113,6 +116,18 @@ def test_files_are_utf_8_whatever_the_terminal_is(demo, tmp_path):
     environment = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     assert shell(f"{COMMAND} report {out} | cat", **environment)[0] == [0, 0]
     assert ((out / "report.html").read_bytes(), (out / "report.md").read_bytes()) == before
+
+
+@pytest.mark.parametrize("kept", ["", "Finished parts are kept in a.npz.parts."])
+def test_ctrl_c_ends_with_its_status_and_says_what_is_kept(kept, run, monkeypatch):
+    def interrupt(*_arguments, **_options):
+        with resumable(kept) if kept else contextlib.nullcontext():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("cxc_eccv.runs.load_run", interrupt)
+    status, out, err = run("evaluate", "run.npz", "--data-dir", "sample")
+    assert (status, out) == (130, "")
+    assert err == f"\ncxc-eccv: interrupted. {kept or DISCARDED}\n"
 
 
 def test_what_comes_after_the_reader_has_gone_is_dropped():
@@ -156,9 +171,9 @@ def test_an_output_that_cannot_be_written_is_told_before_the_work(demo, tmp_path
     for arguments in (
         "baseline bow --data-dir sample",
         "demo",
-        f"compare {demo} {demo} --names a,b --data-dir sample",
+        f"compare {demo} {demo} --name a --name b --data-dir sample",
         "sts --model absent --data-dir sample",
-        "build --data-dir sample --overwrite",
+        "build --data-dir sample",
     ):
         assert "is a file. Name a folder" in refused(f"{arguments} --output file")
     (tmp_path / "vectors.npz").mkdir()

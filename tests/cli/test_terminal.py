@@ -7,11 +7,14 @@ import pytest
 from report_samples import near_run
 from rich.console import Console
 
+from cxc_eccv.builders.config import dataset_configs
 from cxc_eccv.cli.sts import print_sts
 from cxc_eccv.comparison.published import eccv_caption_table
+from cxc_eccv.registry import metrics, task, tasks
 from cxc_eccv.report.console import print_report, render
 from cxc_eccv.report.page import Page
 from cxc_eccv.runs import save_embeddings
+from cxc_eccv.sources.download import catalog_of
 from cxc_eccv.sts.results import Row, StsReport
 from cxc_eccv.terminal import Sheet, print_shown, say
 from cxc_eccv.types import Report, Result
@@ -40,8 +43,8 @@ def check_fits(text, width, piped):
     """No cell is cut, no line is longer than the terminal, and every number of the piped output is there, whole."""
     text, piped = (re.sub(r"\x1b\[[\d;]*m", "", one) for one in (text, piped))
     assert "…" not in text
-    too_long = [line for line in text.splitlines() if len(line.rstrip()) > width and not re.match(r"\d\. ", line)]
-    assert not too_long, too_long[0]  # the demo's steps, "1. Building ...", are messages, which a terminal wraps
+    too_long = [line for line in text.splitlines() if len(line.rstrip()) > width]
+    assert not too_long, too_long[0]
     missing = set(numbers(piped)) - set(numbers(text))
     assert not missing, f"cut or left out at {width} columns: {missing}"
 
@@ -50,14 +53,13 @@ def check_fits(text, width, piped):
     "arguments",
     [
         ("evaluate", "EMBEDDINGS", "--data-dir", "sample"),
-        ("list", "--data-dir", "sample"),
         ("compare", "OLD", "NEW"),
         ("compare", "OLD", "NEW", "--all-metrics"),
-        ("compare", "OLD", "NEW", "--all-metrics", "--names", f"A{LONG},B{LONG}"),
+        ("compare", "OLD", "NEW", "--all-metrics", "--name", f"A{LONG}", "--name", f"B{LONG}"),
         ("compare", "NEW", "--published"),
-        ("compare", "OLD", "NEW", "NEWER", "--published", "--names", f"A{LONG},B{LONG},C"),
+        ("compare", "OLD", "NEW", "NEWER", "--published", "--name", f"A{LONG}", "--name", f"B{LONG}", "--name", "C"),
     ],
-    ids=["evaluate", "list", "compare", "all-metrics", "long-names", "published", "several-published"],
+    ids=["evaluate", "compare", "all-metrics", "long-names", "published", "several-published"],
 )
 def test_the_tables_of_a_command_fit_with_every_number_whole(arguments, run, embeddings, write):
     places = {
@@ -82,15 +84,49 @@ def test_a_pipe_gets_every_row_on_one_line(run, embeddings, write):
     assert len(rows[0]) == 1 + 4 * 3
     _, out, _ = run("compare", write("old", 0.4), write("new", 0.6))
     assert re.search(r"  i2t mAP@R +\d+\.\d +\d+\.\d +\+\d+\.\d +\[\+\d+\.\d, \+\d+\.\d\] +<?0\.\d+ +<?0\.\d+ \* ", out)
-    _, out, _ = run("list", "--data-dir", "sample")
-    assert any("coco/instances_karpathy_val.json" in line and "not in edition" in line for line in out.splitlines())
+
+
+@pytest.mark.parametrize("width", [None, 60, 80])
+def test_list_has_a_line_for_each_item_that_fits(run, width):
+    every = [*tasks(), *metrics(), *dataset_configs(), *catalog_of("sample").entries]
+    _, out, _ = run("list", "--data-dir", "sample", width=width)
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= (width or 80)
+    assert sorted(line.split()[0] for line in lines if line.startswith("  ")) == sorted(every)
+    groups = [run("list", group, "--data-dir", "sample", width=width)[1] for group in ("tasks", "metrics", "configs")]
+    assert out.startswith("".join(group.partition("cxc-eccv list NAME")[0] for group in groups))
+    assert any(line.split()[:4] == ["instances_karpathy_val", "not", "in", "edition"] for line in lines)
+
+
+def test_list_shows_everything_about_an_item_and_wraps_it(run):
+    _, piped, _ = run("list", "cxc")
+    assert task("cxc").description in piped
+    _, out, _ = run("list", "cxc", width=60)
+    assert max(map(len, out.splitlines())) <= 60
+    assert " ".join(out.split()) == " ".join(piped.split())
+    titles = [line for line in run("list", "eccv_caption")[1].splitlines() if line[:1].isalpha()]
+    assert titles == ["task eccv_caption", "config eccv_caption"]
+    text = run("list", "recall_at_k")[1]
+    assert "  title        R@K\n" in text
+    assert "Args" not in text
+    text = run("list", "karpathy_coco", "--data-dir", "sample")[1]
+    entry = catalog_of("sample").entries["karpathy_coco"]
+    for fact in (entry.path, entry.title, entry.licence, entry.sha256, "in mirror"):
+        assert fact in text
+    status, _, err = run("list", "recal_at_k")
+    assert status == 2
+    assert "did you mean 'recall_at_k'?" in err
 
 
 def test_the_demo_fits(run):
-    piped = run("demo")[1]
+    def tables(**options):
+        """What stands between the steps and the summary, which are messages: a terminal wraps them."""
+        return run("demo", "--verbose", **options)[1].partition("\n\n")[2].rpartition("Toy data")[0]
+
+    piped = tables()
     assert "ECCV Caption" in piped
     for width in WIDTHS:
-        check_fits(run("demo", width=width)[1], width, piped)
+        check_fits(tables(width=width), width, piped)
 
 
 def test_the_widest_report_there_is():
@@ -146,7 +182,9 @@ SHOWN = "clip[v1] [red]x[/red] :smile: \\x1b[31mred\\x07\\r\\n\\u202eevil"
 
 
 def test_names_are_texts_without_markup_and_without_control_characters(run, write):
-    status, out, _ = run("compare", write("old", 0.4), write("new", 0.6), "--names", f"{NAME},b[v2]", "--published")
+    status, out, _ = run(
+        "compare", write("old", 0.4), write("new", 0.6), "--name", NAME, "--name", "b[v2]", "--published"
+    )
     assert status == 0
     assert f"b[v2] against {SHOWN}" in out
     assert f"model 1: {SHOWN}" in out
@@ -161,7 +199,7 @@ def test_tasks_and_reasons_of_a_report_are_texts():
     text = re.sub(r"\x1b\[[\d;]*m", "", shown.get())
     assert not ACTING.search(text)
     assert text.count("[31mred") == text.count("\\x1b[31mred") == 5
-    assert f"skipped {SHOWN}: {SHOWN}" in text
+    assert f"Not scored. {SHOWN}: {SHOWN}." in text
 
 
 @pytest.mark.parametrize(

@@ -187,8 +187,8 @@ def test_too_few_samples_for_the_tests_are_said():
     keys = [f"cxc/{direction}/{metric}" for direction in ("i2t", "t2i") for metric in (*RECALLS, "mrr")]
     found = compare(*(scored(name, dict.fromkeys(keys, columns)) for name in ("a", "b")), samples=100)
     assert found.notes == (
-        "no difference can be significant: 100 samples give no corrected p-value under 0.16 in 8 tests, and the level "
-        "is 0.05; take at least 320 samples, or leave the number to the command",
+        "no difference can be significant: with 100 samples and 8 tests, the smallest corrected p-value is 0.16, and "
+        "the level is 0.05. Use at least 320 samples, or leave out --samples",
     )
     enough = compare(*(scored(name, dict.fromkeys(keys, columns)) for name in ("a", "b")), samples=320)
     assert enough.notes == ()
@@ -219,7 +219,7 @@ def test_by_default_one_test_is_of_each_tasks_main_metric():
     found = compare_main(*models)
     assert [one.key for one in found.differences] == [*others[:1], others[2], "coco_1k/rsum"]
     assert found.not_compared == {"new": {"cxc/i2t/recall_at_1": "there are no values of single queries"}}
-    assert found.notes == ("not tested, as its main metric is in neither report: plausible_match",)
+    assert found.notes == ("plausible_match is not tested: its main metric is in neither report",)
     assert (found.settings.metrics, found.settings.samples) == ("main", 10_000)
     whole = compare(*models).differences
     assert {one.key for one in whole} == {*recalls, *others, "coco_1k/rsum"}
@@ -299,7 +299,7 @@ def test_what_cannot_be_compared_is_named_with_the_reason():
     found = compare(old, new, samples=100)
     assert [one.key for one in found.differences] == ["cxc/t2t/mrr"]
     reasons = found.not_compared["new"]
-    assert "different queries: 2 count" in reasons["entailment/i2t/mrr"]
+    assert "different queries: 2 queries count" in reasons["entailment/i2t/mrr"]
     assert reasons["cxc/sts/bootstrap_spearman"] == reasons["cxc/sts/bootstrap_spearman_std"]
     assert "values of single queries" in reasons["cxc/sts/bootstrap_spearman"]
     assert reasons["cxc/i2i/mrr"] == reasons["coco_1k/rsum"] == "not in the report of old"
@@ -388,14 +388,14 @@ def test_the_images_behind_captions_come_from_the_data_where_the_values_lack_the
     np.testing.assert_array_equal(give().per_query["cxc/t2t/mrr"].clusters, images[np.argsort(captions)])
     with pytest.raises(DataError, match="of sha256 0"):
         give(files=dict.fromkeys(files, "0"))
-    with pytest.raises(DataError, match="computed from other files than the data at hand"):
+    with pytest.raises(DataError, match="computed from other files than those in the data folder"):
         give(files={"another": "0"})
-    with pytest.raises(SourceMissing, match=r"no cluster column.*karpathy"):
+    with pytest.raises(SourceMissing, match=r"no column cluster.*karpathy"):
         give(tmp_path)
     with pytest.raises(DataError, match="evaluate again"):
         give(values=None)
     unknown = content.set_column(0, "query_id", pa.array(captions + 10**6))
-    with pytest.raises(DataError, match=r"query \d+ of direction t2t is not in the test split at hand"):
+    with pytest.raises(DataError, match=r"query \d+ of direction t2t is not in the test split of the data"):
         give(values=unknown)
 
 
@@ -425,7 +425,7 @@ def test_agreement_equals_counting_pairs():
     ("scores", "message"),
     [
         ({}, "no metric"),
-        ({"a": {"x": 1, "y": 2, "z": 3}, "b": {"x": 1, "y": 2, "w": 3}}, "only one of them has w, z"),
+        ({"a": {"x": 1, "y": 2, "z": 3}, "b": {"x": 1, "y": 2, "w": 3}}, "only one of the two has w, z"),
         ({"a": {"x": 1, "y": 2}}, "ranks 2 models"),
         ({"a": {"x": 1, "y": 1, "z": 1}}, "all models tie"),
         ({"a": {"x": 1, "y": 1, "z": float("nan")}}, "not finite"),

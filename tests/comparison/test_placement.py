@@ -115,9 +115,9 @@ def test_a_name_that_a_published_model_has_is_another_model():
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"split": "test", "data": {"edition": "sample"}}, "edition is 'sample', theirs is 'official'"),
+        ({"split": "test", "data": {"edition": "sample"}}, "edition is 'sample', and theirs is 'official'"),
         ({"split": "validation", "data": {"edition": "official"}}, "split is 'validation'"),
-        ({"split": "test", "data": {"edition": "official", "files": {"sts_test": "0"}}}, "modified sts_test"),
+        ({"split": "test", "data": {"edition": "official", "files": {"sts_test": "0"}}}, "its sts_test was modified"),
         ({}, "edition is None"),
     ],
 )

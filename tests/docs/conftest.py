@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from commands import KEPT, LocalHub
 from local_hub import client, hub, running_client, running_hub
-from workplace import make_workplace
+from workplace import make_official_workplace, make_workplace
 
 __all__ = ["client", "hub", "running_client", "running_hub"]
 
@@ -42,5 +42,14 @@ def workplace(template, module_caches, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def local_hub(hub, client):
-    return LocalHub(hub, client)
+def official_workplace(real_library, module_caches, tmp_path, monkeypatch):
+    """The current folder, offline, with the real data."""
+    make_official_workplace(tmp_path / "workplace", real_library)
+    monkeypatch.chdir(tmp_path / "workplace")
+    monkeypatch.setenv("CXC_ECCV_OFFLINE", "1")
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "downloads"))
+
+
+@pytest.fixture
+def local_hub(client):
+    return LocalHub(client)

@@ -5,11 +5,12 @@ import io
 import json
 import tomllib
 import warnings
+from pathlib import Path
 
 import pytest
 import yaml
 from commands import run_lines
-from pages import PAGES, ROOT, blocks_of, name_of
+from pages import DOCS, PAGES, ROOT, blocks_of, name_of
 
 STATIC = {"text", "bibtex", "html"}
 """Shown, not run; a text block right after code is its output."""
@@ -25,12 +26,26 @@ NOT_BUILT = {
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_the_blocks_of_a_page_run(path, workplace, request):
-    blocks, names, printed = blocks_of(path), {"__name__": "__page__"}, None
-    unknown = {block.language for block in blocks} - STATIC - PARSED.keys() - RUN
+    unknown = {block.language for block in blocks_of(path)} - STATIC - PARSED.keys() - RUN
     assert not unknown, f"{path}: languages {unknown} are neither run nor known to be shown only"
-    if name_of(path) in NOT_BUILT:
-        return
-    for block in blocks:
+    if name_of(path) not in NOT_BUILT:
+        run_page(path, request)
+
+
+@pytest.mark.slow
+def test_a_model_is_scored_placed_and_checked_on_the_official_data(official_workplace, request):
+    """Noise stands in for the photographs, and a small random model for CLIP; all else is as on the page."""
+    run_page(DOCS / "score_my_model.md", request)
+    report = json.loads(Path("clip/report.json").read_text())
+    assert report["provenance"]["data"]["edition"] == "official"
+    assert "coco_1k/rsum" in report["scores"]
+    assert Path("placed/placements.csv").is_file()
+
+
+def run_page(path, request):
+    """Run all blocks in their order, and compare what they print with the text below them."""
+    names, printed = {"__name__": "__page__"}, None
+    for block in blocks_of(path):
         place = f"{name_of(path)}, line {block.line}"
         if block.language in PARSED:
             PARSED[block.language](block.text)

@@ -57,10 +57,18 @@ SPEC = Spec(
 """A metric of ranks, with a parameter."""
 
 
+ADDITIONS = ROOT / "examples" / "additions"
+
+
 def recipes():
-    """Path to text of the files that the page writes."""
-    named = [(TITLE.search(block.info), block.text) for block in blocks_of(DOCS / "contributing.md")]
-    return {match["path"]: text for match, text in named if match}
+    """Path to text of the files that the page writes, and of those that it names."""
+    page = DOCS / "contributing.md"
+    named = [(TITLE.search(block.info), block.text) for block in blocks_of(page)]
+    files = {match["path"]: text for match, text in named if match}
+    for path in ADDITIONS.rglob("*.py"):
+        assert f"`{path.relative_to(ROOT).as_posix()}`" in page.read_text(encoding="utf-8")
+        files[f"cxc_eccv/{path.relative_to(ADDITIONS).as_posix()}"] = path.read_text(encoding="utf-8")
+    return files
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +123,7 @@ def test_a_metric_is_computed_and_shown_in_its_unit_under_its_title(found):
 
 def test_a_task_is_evaluated_shown_and_ranked(found):
     assert "## `uncontested`" in found["pages"]["docs/tasks.md"]
-    assert "uncontested_t2i_recall_at_1" in found["pages"]["docs/leaderboard.md"]
+    assert "`uncontested/t2i/map_at_r`" in found["pages"]["docs/leaderboard.md"]
     assert "### Uncontested" in found["page"]
     assert {"uncontested/i2t/recall_at_1", "uncontested/t2i/found_at_r"} <= set(found["scores"])
 

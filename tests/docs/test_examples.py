@@ -9,15 +9,16 @@ import re
 import numpy as np
 import pytest
 from commands import run_example, run_lines
-from pages import DOCS, ROOT
+from pages import PAGES, ROOT
 
+TEXT = "".join(path.read_text(encoding="utf-8") for path in PAGES)
 SCRIPTS = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_runs_and_is_named_on_its_page(name):
+def test_a_script_runs_and_is_named_on_a_page(name):
     assert run_example(f"examples/{name}")
-    assert f"python examples/{name}" in (DOCS / "examples.md").read_text(encoding="utf-8")
+    assert f"python examples/{name}" in TEXT
     assert f"python examples/{name}" in ast.get_docstring(ast.parse((ROOT / "examples" / name).read_text()))
 
 
@@ -26,7 +27,7 @@ NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_is_whole_and_holds_no_outputs(path):
-    assert f"jupyter lab examples/{path.name}" in (DOCS / "examples.md").read_text(encoding="utf-8")
+    assert f"jupyter lab examples/{path.name}" in TEXT
     for cell in code_of(path):
         assert (cell["outputs"], cell["execution_count"]) == ([], None)
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install nbformat")
@@ -40,7 +41,7 @@ def code_of(path):
 def run_cell(source, names):
     """What a cell prints, and the value of its last expression, which a notebook shows."""
     lines, out, value = source.splitlines(), io.StringIO(), None
-    body = ast.parse("\n".join(line for line in lines if not line.startswith("!"))).body
+    body = ast.parse("\n".join(line for line in lines if not line.startswith(("!", "%")))).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     with contextlib.redirect_stdout(out):
         exec(compile(ast.Module(body, []), "cell", "exec"), names)

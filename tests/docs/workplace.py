@@ -8,6 +8,7 @@ import numpy as np
 from label_files import write_label_file
 from mined_files import write_mined
 from pages import ROOT
+from PIL import Image
 
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.evaluation import evaluate
@@ -20,6 +21,8 @@ RAW = Path(mirror_folder("sample"))
 
 MODELS = {
     "openai/clip-vit-base-patch32": "clip",
+    "openai/clip-vit-base-patch16": "clip",
+    "google/siglip-base-patch16-224": "siglip",
     "sentence-transformers/all-MiniLM-L6-v2": "bert",
     "Salesforce/blip-itm-base-coco": "blip",
     "Salesforce/blip2-itm-vit-g": "blip2",
@@ -56,6 +59,25 @@ def label_best(run):
     return list(pairs), [0, 0.5, 0, 1, 0] * len(best)
 
 
+def save_models(folder):
+    """The models that stand in for those of the Hub, where PyTorch is installed."""
+    if importlib.util.find_spec("torch") is not None:
+        import tiny_models
+
+        for name, kind in MODELS.items():
+            tiny_models.save(getattr(tiny_models, kind)(), folder / name)
+
+
+def make_official_workplace(folder, library):
+    """Models, and files of noise under the names of the test split's photographs."""
+    (folder / "val2014").mkdir(parents=True)
+    (folder / "examples").symlink_to(ROOT / "examples")
+    save_models(folder)
+    random = np.random.default_rng(0)
+    for name in library.images("test")["file_name"].to_pylist():
+        Image.fromarray(random.integers(0, 256, (32, 32, 3), np.uint8)).save(folder / "val2014" / name)
+
+
 def make_workplace(folder):
     """Everything that a page may take as given."""
     folder.mkdir(parents=True)
@@ -63,11 +85,7 @@ def make_workplace(folder):
     shutil.copytree(RAW / "coco" / "images", folder / "val2014")
     (folder / "examples").symlink_to(ROOT / "examples")
     build_folder(folder / "cxc_eccv_data", data_dir="sample", images=folder / "val2014", progress=False)
-    if importlib.util.find_spec("torch") is not None:
-        import tiny_models
-
-        for name, kind in MODELS.items():
-            tiny_models.save(getattr(tiny_models, kind)(), folder / name)
+    save_models(folder)
     save_embeddings(folder / "clip.npz", model(0, ("validation", "test")))
     save_embeddings(folder / "blip.npz", model(1, ("test",)))
     library = Library("sample")

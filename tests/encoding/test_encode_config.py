@@ -87,7 +87,7 @@ def command(run_on_sample):
 def test_the_arrays_have_ids_and_vectors_of_every_part(command, model, tmp_path, sample_library):
     file = tmp_path / "altered.npz"
     out = command("--model", model("bert"), "--config", "adversarial", "--output", file)
-    assert out.out == f"wrote {file}: 2 adversarial_size_ids, 1 adversarial_colour_ids\n"
+    assert out.out.startswith(f"wrote {file}: 2 adversarial_size_ids, 1 adversarial_colour_ids, test split of ")
     run, ids = load_run(file), sample_library.captions("test")["caption_id"].to_pylist()
     assert run.images is run.captions is None
     assert run.further["adversarial_size_ids"].tolist() == [ids[0], ids[2]]
@@ -148,21 +148,14 @@ def other_width(folder):
     ("words", "message"),
     [
         (("--config", "adverserial"), "UnknownName.*did you mean 'adversarial'"),
-        (("--config", "sts"), "'sts' has no sentences to encode, unlike .*adversarial.*; leave"),
+        (("--config", "sts"), "'sts' has no sentences to encode; adversarial, .* have"),
         (("--config", "adversarial", "--split", "val"), "split of .*'validation'"),
-        (("--config", "adversarial", "--only", "captions"), "--only is for a split's own items"),
-        (("--config", "adversarial", "--captions", "x.csv"), "--captions is for a split's own items"),
+        (("--config", "adversarial", "--only", "captions"), "--only is for the items of a split"),
+        (("--config", "adversarial", "--captions", "x.csv"), "--captions is for the items of a split"),
         (("--config", "adversarial", "--score", "itc"), "--score needs a model that scores pairs"),
         (("--config", "adversarial", "--images", IMAGES), "--images: .* has only captions; leave it out"),
         (("--config", "sugarcrepe", "--images", IMAGES), "--images: .* encodes only texts; leave it out"),
         (("--config", "adversarial", "--built", "."), "holds no test split of the config .* build it with cxc-eccv"),
-        (("--built", "."), "--built is for --config"),
-        (("--beside", "x.npz"), "--beside is for --config"),
-        (("--tagger", "x"), "--tagger is for --config"),
-        (
-            ("--config", "adversarial", "--tagger", "x", "--built", "."),
-            "--tagger x: . holds rows that are made",
-        ),
         (("--config", "adversarial", "--beside", other_model), "has the model another, but the sentences have bert"),
         (("--config", "adversarial", "--beside", other_width), "has the vector width 3, but the sentences have 16"),
     ],

@@ -53,7 +53,7 @@ def test_the_command_scores_what_encode_and_evaluate_do(command, model, tmp_path
     words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k,cxc", "--output", tmp_path / "one"]
     out = command(*words)
     (file,) = cache.glob("*.npz")
-    assert f"kept the embeddings for the next time: {file}" in out.err
+    assert f"saved the embeddings: {file}" in out.err
     run = ce.load_run(file)
     command(file, "--tasks", "coco_5k,cxc", "--output", tmp_path / "two")
     one, two = report_of(tmp_path / "one"), report_of(tmp_path / "two")
@@ -69,7 +69,7 @@ def test_the_second_call_encodes_nothing(command, model, encoded, cache):
     assert len(encoded) == 300
     out = command(*words, "--name", "another name")
     assert len(encoded) == 300
-    assert f"reusing the embeddings that are kept: {next(cache.glob('*.npz'))}" in out.err
+    assert f"reusing cached embeddings: {next(cache.glob('*.npz'))}" in out.err
 
 
 def test_a_kill_costs_what_was_not_done(command, model, encoded, cache, monkeypatch):
@@ -133,7 +133,7 @@ def test_what_others_put_into_the_cache_is_neither_waited_for_nor_written_throug
     encoded.clear()
     out = command(*words)
     assert len(encoded) == 15
-    assert "the embeddings are not kept" in out.err
+    assert "the embeddings are not saved" in out.err
     assert (tmp_path / "thesis").read_text() == "years of work"
     assert list(cache.iterdir()) == [planted]
 
@@ -145,7 +145,7 @@ def test_a_cache_that_cannot_be_written_is_not_needed(command, model, encoded, c
     cache.touch()
     for _ in range(2):
         out = command(*words)
-        assert "the embeddings are not kept" in out.err
+        assert "the embeddings are not saved" in out.err
     assert len(encoded) == 30
     cache.unlink()
     command(*words)
@@ -252,22 +252,47 @@ def test_bad_images_are_left_out_and_counted(command, model, tmp_path):
         assert "captions" not in facts
 
 
-def test_a_file_for_the_embeddings(command, model, encoded, tmp_path, cache):
+def test_a_file_for_the_embeddings(model, encoded, tmp_path, cache):
     file = tmp_path / "clip.safetensors"
-    words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k", "--embeddings", file]
-    command(*words)
+    options = {"images": IMAGES, "data_dir": "sample", "tasks": "coco_5k", "progress": False, "embeddings": file}
+    for _ in range(2):
+        ce.evaluate_model(model("clip"), **options)
     assert ce.load_run(file).images.ids.size == 60
-    command(*words)
     assert len(encoded) == 300
     assert not cache.exists()
     content = file.read_bytes()
-    for other in (["--caption-prompt", "a {}"], ["--limit", 20]):
-        out = command(*words, *other, status=2)
-        assert "exists, but is not an encoding of these images and captions by" in out.err
+    prompted = load_model(model("clip"), caption_prompt="a {}")
+    for loaded, other in ((prompted, {}), (model("clip"), {"limit": 20})):
+        with pytest.raises(InvalidOption, match="exists, but is not an encoding of these images and captions by"):
+            ce.evaluate_model(loaded, **options, **other)
     assert file.read_bytes() == content
     file.with_name("clip.encoding.json").unlink()
-    command(*words, status=2)
+    with pytest.raises(InvalidOption, match="exists, but is not an encoding"):
+        ce.evaluate_model(model("clip"), **options)
     assert len(encoded) == 300
+
+
+@pytest.mark.filterwarnings("ignore:.* queries are decided by ties")
+def test_several_models_one_after_the_other_and_their_comparison(command, model, encoded, tmp_path):
+    words = ["--model", model("bert"), "--model", model("clip"), "--images", IMAGES, "--tasks", "co_captions"]
+    words += ["--limit", 20, "--output", tmp_path / "out"]
+    out = command(*words)
+    assert len(encoded) == 200
+    assert "clip, on 20 of 60 images against bert, on 20 of 60 images" in out.out
+    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"bert", "clip", "compare.json"}
+    first = (tmp_path / "out/bert/report.json").read_bytes()
+    (tmp_path / "out/clip/report.json").unlink()
+    out = command(*words)
+    assert f"{tmp_path}/out/bert holds the report of" in out.out
+    assert f"{tmp_path}/out/clip holds" not in out.out
+    assert "clip, on 20 of 60 images against bert, on 20 of 60 images" in out.out
+    command("--config", tmp_path / "out/bert/run.yaml", "--output", tmp_path / "again")
+    assert report_of(tmp_path / "again")["scores"] == json.loads(first)["scores"]
+    out = command(*words, "--seed", 1)  # other options, another report
+    assert "holds the report" not in out.out
+    out = command(*words, "--name", "a", "--name", "b")
+    assert "b, on 20 of 60 images against a, on 20" in out.out
+    assert report_of(tmp_path / "out/a")["provenance"]["model"] == "a"
 
 
 def test_damage_in_the_cache_is_repaired(command, model, encoded, cache):
@@ -282,9 +307,13 @@ def test_damage_in_the_cache_is_repaired(command, model, encoded, cache):
 REFUSED = {
     "nothing": ([], "nothing to evaluate: name a file of embeddings, scores or rankings, or a model with --model"),
     "both": (["run.npz", "--model", "x"], "--model encodes x, and run.npz is encoded already: give one of the two"),
-    "for a model": (["run.npz", "--pooling", "cls", "--revision", "v1"], "--revision, --pooling: for --model alone"),
-    "for a file": (["--model", "x", "--direction", "i2t"], "--direction: for files alone"),
-    "no model": (["--model", "no/such/folder"], "no model found"),
+    "for a model": (["run.npz", "--skip-bad-images"], "--skip-bad-images: only for --model"),
+    "for a file": (["--model", "x", "--direction", "i2t"], "--direction: only for files"),
+    "two names": (["--model", "x", "--name", "a", "--name", "b"], "--name: 2 names for 1 model; give one for each"),
+    "no line": (["run.npz", "--name", " "], "the model's name is ' '; give one line of text"),
+    "no folder": (["--model", "x", "--model", "y"], "name a folder for their reports with --output"),
+    "twice": (["--model", "x/y", "--model", "X/y", "--output", "out"], "two models have the same name"),
+    "no model": (["--model", "no/such/folder"], "no model there"),
     "no images": (["--model", "no/such/folder", "--images", "absent"], "absent is not a folder"),
 }
 

@@ -43,8 +43,10 @@ def interrupted(parts, output, monkeypatch, after=3, **options):
         put(store, start, fingerprint, shard)
 
     monkeypatch.setattr(FolderStore, "put", put_or_die)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as died:
         encode(parts[0], captions=CAPTIONS, processor=parts[1], output=output, progress=False, **options)
+    note = f"Finished parts are kept in {output}.parts; the same command continues from them."
+    assert died.value.__notes__ == [note]
     monkeypatch.setattr(FolderStore, "put", put)
     assert not output.exists()
     return sorted(path.name for path in Path(f"{output}.parts").iterdir())

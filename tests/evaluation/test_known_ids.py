@@ -125,7 +125,7 @@ def test_every_task_that_cannot_be_computed_is_told_before_the_pass(sample_libra
         report_of(run, ["coco_1k", "cxc/t2t", "plausible_match", "eccv_caption"])
     lines = str(told.value).splitlines()
     assert [line.partition(" cannot be computed")[0] for line in lines] == ["coco_1k", "cxc", "plausible_match"]
-    assert "cuts 5,000 images" in lines[0]
+    assert "needs 5,000 images" in lines[0]
     assert "the run has no t2t rankings" in lines[1]
     assert "ranked items for its plausible matches, but its ranking holds 1 of the gallery" in lines[2]
 

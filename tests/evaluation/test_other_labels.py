@@ -318,7 +318,7 @@ def test_every_form_of_a_report_says_on_which_labels_it_is(reports, tmp_path, fi
     assert json.loads((tmp_path / "report" / "report.json").read_text())["provenance"]["labels"] == facts
     again = ce.load_report(tmp_path / "report")
     assert (again.labels, again.scores) == (told, report.scores)
-    sentence = "say together what is positive in every task, in place of its own labels"
+    sentence = "decide together what is positive in every task, in place of its own labels"
     for name in ("report.md", "report.html"):
         text = (tmp_path / "report" / name).read_text()
         assert sentence in text

@@ -278,7 +278,7 @@ def test_every_form_says_so(sample_library, capsys):
     for text in (render_html(page), render_markdown(page)):
         assert "25 of 60 images" in text.partition("captions")[0]
         assert "Part of the split" in text
-        assert "Not to be compared with numbers on the whole split." in text
+        assert "Do not compare these numbers with numbers on the whole split." in text
 
 
 def test_no_query_shows_what_is_left_out(sample_library):

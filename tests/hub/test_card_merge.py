@@ -81,7 +81,7 @@ def test_front_matter_that_cannot_be_merged_is_refused(matter, message):
         (lambda card: card + card, "are damaged"),
         (lambda card: card.replace("generated part begins", ""), "are damaged"),
         (lambda card: card.replace("generated part ends", ""), "are damaged"),
-        (lambda card: card.replace("# Data", "# My data"), "was edited by hand.* Move what you wrote"),
+        (lambda card: card.replace("# Data", "# My data"), "somebody edited.* Move the edited text"),
     ],
     ids=["twice", "no-begin", "no-end", "edited"],
 )

@@ -64,8 +64,8 @@ def test_an_edit_inside_the_generated_part_is_not_overwritten(hub, client, pushe
     rewrite(hub, pushed, lambda text: text.replace("## Configs", "## Configs\n\nI wrote this here."))
     before = pushed.main.oid
     message = client.command("push", rebuilt, REPO, "--yes", status=2).err
-    assert "generated part was edited by hand" in message
-    assert "Move what you wrote" in message
+    assert "somebody edited its generated part" in message
+    assert "Move the edited text" in message
     assert pushed.main.oid == before
 
 

@@ -208,7 +208,7 @@ def test_a_file_that_is_exchanged_while_others_are_sent_is_not_committed(hub, cl
     exchanged = copy / "manifest.json"
     hub.faults = [Fault("objects/batch", status=200, happens=lambda: exchanged.write_text("{}"))]
     error = client.command("push", copy, REPO, "--yes", status=2).err
-    assert "manifest.json changed while it was being uploaded" in error
+    assert "manifest.json changed during the upload" in error
     assert repository.main.oid == before
 
 

@@ -104,9 +104,9 @@ def test_what_people_wrote_in_the_card_is_kept(hub, client, project):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda folder: (folder / "README.md").unlink(), "holds labels and no README.md"),
+        (lambda folder: (folder / "README.md").unlink(), "has labels but no README.md"),
         (lambda folder: (folder / "labels.parquet").write_bytes(b"x"), "expected labels, as cxc-eccv annotate merge"),
-        (lambda folder: (folder / "labels.parquet").unlink(), "holds no manifest.json"),
+        (lambda folder: (folder / "labels.parquet").unlink(), "has no manifest.json"),
         (lambda folder: shutil.copy(folder / "labels.parquet", folder / "again.parquet"), "both hold labels 'mine'"),
     ],
     ids=["no-card", "no-labels", "nothing", "twice"],
@@ -120,7 +120,7 @@ def test_a_folder_that_nobody_could_load_is_refused(hub, client, project, spoil,
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ("org/nothing", "labels org/nothing: no file or folder has this name, and neither has a dataset"),
+        ("org/nothing", "labels org/nothing: there is no such file or folder, and no such dataset"),
         ("org/empty", "the dataset org/empty on the Hub holds no label file"),
         ("org/empty@nowhere", "labels org/empty@nowhere: the Hugging Face Hub did not deliver them"),
     ],

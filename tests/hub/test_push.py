@@ -154,13 +154,13 @@ def test_what_the_hubs_staff_must_do_is_told_after_the_upload(hub, client, copy)
     assert "leaderboard" not in push(client, copy).out
     for text in (push(client, copy, "--yes").out, push(client, copy, "--yes").out):
         assert text.partition(f"{hub.url}/datasets/{REPO}")[2].partition("\n")[2] == (
-            "Before the Hub shows a leaderboard, once:\n"
+            "To do once before the Hub shows a leaderboard:\n"
             "1. The Hub must know the evaluation_framework 'cxc_eccv'. If its list lacks the\n"
-            "   name, propose it there in a pull request, or push again with --framework and\n"
-            "   a name of the list:\n"
+            "   name, add it with a pull request, or push again with --framework and a name\n"
+            "   from the list:\n"
             "   https://github.com/huggingface/huggingface.js/blob/main/packages/tasks/src/eval.ts\n"
-            "2. The Hub's staff must activate the leaderboard. Ask for it, with the address\n"
-            "   above, in the discussion where new benchmarks are collected:\n"
+            "2. The Hub's staff must activate the leaderboard. Ask for it in the discussion\n"
+            "   that collects new benchmarks, with the address above:\n"
             "   https://huggingface.co/spaces/OpenEvals/README/discussions/2\n"
         )
     assert "evaluation_framework 'mteb'" in push(client, copy, "--yes", "--framework", "mteb").out
@@ -174,11 +174,11 @@ def add_outside_file(folder):
 
 def test_a_private_dataset_must_become_public_first_and_one_of_another_edition_is_no_leaderboard(client, copy):
     text = push(client, copy, "--yes", "--private").out
-    assert text.endswith("It holds the edition 'sample': no results can be submitted to it.\n")
+    assert text.endswith("This is the edition 'sample': no results can be submitted to it.\n")
     assert "staff" not in text
     make_official(copy)
     text = push(client, copy, "--yes").out
-    assert "1. The dataset must be public, and it is private." in text
+    assert "1. The dataset is private and must be public." in text
     assert "3. The Hub's staff" in text
 
 
@@ -190,12 +190,12 @@ def edit_card(folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda folder: (folder / "secret.env").write_text("x"), "holds secret.env, which the build did not write"),
+        (lambda folder: (folder / "secret.env").write_text("x"), "has secret.env, which the build did not write"),
         (lambda folder: (folder / "sts/test-00000-of-00001.parquet").unlink(), "lacks sts/test-00000-of-00001.parquet"),
         (lambda folder: (folder / "sits/test-00000-of-00001.parquet").write_bytes(b"x"), "changed after the build"),
         (edit_card, "README.md was edited after the build"),
-        (lambda folder: (folder / "manifest.json").unlink(), "holds no manifest.json"),
-        (lambda folder: (folder / "manifest.json").write_text("{}"), "does not have the form"),
+        (lambda folder: (folder / "manifest.json").unlink(), "has no manifest.json"),
+        (lambda folder: (folder / "manifest.json").write_text("{}"), "does not have the format"),
         (add_outside_file, "lacks ../../etc/passwd"),
         (lambda folder: (folder / "passwd").symlink_to("/etc/passwd"), "is a symbolic link to /etc/passwd"),
         (lambda folder: (folder / "outside").symlink_to(folder.parent), "is a symbolic link to"),
@@ -226,7 +226,7 @@ def test_a_file_that_the_hub_leaves_out_is_told(hub, client, built):
     [
         (("FOLDER", "data"), "write owner/name"),
         (("FOLDER", "org/da ta"), "Repo id must use alphanumeric"),
-        (("FOLDER", "org/data", "--type", "model"), "'dataset' and 'space'"),
+        (("FOLDER", "org/data", "--type", "model"), "expected 'dataset' or 'space'"),
         (("nowhere", "org/data"), "nowhere is not a folder"),
         (("FOLDER", "org/data", "--timeout", "0"), "timeout is 0.0"),
     ],

@@ -94,14 +94,14 @@ def test_a_file_with_the_token_is_not_uploaded(hub, client, tmp_path):
     (tmp_path / "README.md").write_text("---\nsdk: gradio\n---\n")
     (tmp_path / "app.py").write_text(f"login('{WRITER}')")
     error = client.command("push", tmp_path, "org/space", "--type", "space", "--yes", status=2).err
-    assert "app.py holds your access token" in error
+    assert "app.py contains your access token" in error
     assert not hub.requests
 
 
 @pytest.mark.parametrize("offset", [0, 1, (1 << 20) - 5, 1 << 20, (2 << 20) - 1])
 def test_the_token_is_found_wherever_it_stands(tmp_path, offset):
     (tmp_path / "data.bin").write_bytes(b"x" * offset + WRITER.encode() + b"y" * 10)
-    with pytest.raises(InvalidOption, match=r"data\.bin holds your access token"):
+    with pytest.raises(InvalidOption, match=r"data\.bin contains your access token"):
         read_folder(tmp_path, WRITER)
 
 
@@ -110,7 +110,7 @@ def test_notes_with_the_token_are_not_proposed(hub, client, tmp_path):
     add_benchmark(hub)
     model = add_model(hub)
     arguments = ("submit", tmp_path / "report.json", "--model", MODEL, "--dataset", BENCHMARK, "--notes", f"a {WRITER}")
-    assert "hold your access token" in client.command(*arguments, "--yes", status=2).err
+    assert "contain your access token" in client.command(*arguments, "--yes", status=2).err
     assert not model.pull_requests
 
 
@@ -192,8 +192,8 @@ def exchange(path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda path: path.write_text("yy"), "changed while it was being uploaded. Run the command again"),
-        (lambda path: path.unlink(), "is gone. Run the command again"),
+        (lambda path: path.write_text("yy"), "changed during the upload. Run the command again"),
+        (lambda path: path.unlink(), "was deleted. Run the command again"),
         (exchange, "symbolic link"),
     ],
 )

@@ -42,7 +42,7 @@ def test_build_push_evaluate_submit_merge_read(hub, client, real_library, make_r
     told = client.code(READ).told
     assert told["rows"] == 1_261 + 1_332
     assert told["board"] == [["me/random", report.scores["eccv_caption/i2t/map_at_r"]]]
-    assert "states these results already" in client.command(*arguments).out
+    assert "has these results already" in client.command(*arguments).out
 
 
 def test_a_report_of_every_task_of_images_and_captions_is_accepted(real_library, make_run, tmp_path):

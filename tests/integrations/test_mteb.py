@@ -1,6 +1,8 @@
 """The tasks for mteb: its models, our numbers, and no result of one thing kept for another."""
 
+import importlib
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -11,12 +13,14 @@ pytest.importorskip("mteb", reason="mteb is not installed: pip install 'cxc_eccv
 import mteb
 import tiny_models
 import torch
+from command_line import run_command
 from mteb.models import ModelMeta, SentenceTransformerEncoderWrapper
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Transformer
 
 import cxc_eccv as ce
 from cxc_eccv.errors import InvalidOption, ModelError, SourceMissing, UnknownName
+from cxc_eccv.integrations import mteb_command as mteb_command_module
 from cxc_eccv.integrations.mteb import mteb_task
 from cxc_eccv.integrations.sentence_transformers import CxcEccvEvaluator
 from cxc_eccv.runs import EmbeddingsRun
@@ -29,6 +33,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The `get_sentence_embedding_dimension` method:FutureWarning"),
     pytest.mark.filterwarnings("ignore:The fill_missing parameter is deprecated:DeprecationWarning"),
 ]
+
+get_tasks_module = importlib.import_module("mteb.get_tasks")  # a function has the same name
 
 IMAGES = mirror_folder("sample") / "coco/images"
 
@@ -118,6 +124,87 @@ def test_items_are_given_as_they_are_and_the_task_is_described(sample_library, t
     assert task._calculate_descriptive_statistics_from_split("test") == {"num_samples": 60}
     assert task.metadata.revision == "sample 1.0.0"
     assert "chun2022eccv" in task.metadata.bibtex_citation
+
+
+@pytest.fixture
+def mteb_command(monkeypatch, tmp_path):
+    """mteb's command with our tasks, in this process; every model is ``org/model``."""
+    monkeypatch.setattr(get_tasks_module, "_TASKS_REGISTRY", dict(get_tasks_module._TASKS_REGISTRY))
+    monkeypatch.setattr(mteb_command_module, "_TASKS_REGISTRY", get_tasks_module._TASKS_REGISTRY)
+    monkeypatch.setattr(mteb, "get_model", lambda *_, **__: Model())
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mteb", "--data-dir", "sample", *map(str, arguments)])
+        mteb_command_module.main()
+
+    return run
+
+
+def test_mtebs_own_command_runs_our_tasks_and_a_report_gives_the_same_files(mteb_command, tmp_path, sample_library):
+    """Numbers are those of mteb's run, but for the six digits it rounds to."""
+    names = ["CxcEccvT2T.sample", "CxcEccvI2T.validation.sample"]
+    options = ("run", "-m", "org/model", "--output-folder", "theirs", "-v", "0", "--no-co2-tracker", "-t", *names)
+    mteb_command("--images", IMAGES, "--reports", "reports", *options)
+    reports = sorted((tmp_path / "reports").glob("org__model/*"))
+    assert [report.name for report in reports] == ["test_t2t", "validation_i2t"]
+    for report in reports:
+        run_command("report", report, "--mteb", "--output", "ours")
+    theirs, ours = (mteb.ResultCache(folder).load_results() for folder in ("theirs", "ours"))
+    (their_model,), (our_model,) = theirs.model_results, ours.model_results
+    assert our_model.model_name == their_model.model_name == "org/model"
+    results = [{result.task_name: result for result in model.task_results} for model in (their_model, our_model)]
+    assert sorted(results[0]) == sorted(results[1]) == sorted(names)
+    for name, theirs in results[0].items():
+        ours = results[1][name]
+        assert ours.dataset_revision == theirs.dataset_revision == "sample 1.0.0"
+        assert ours.get_score() == pytest.approx(theirs.get_score(), abs=1e-6)
+        ((split, (our_scores,)),), ((_, (their_scores,)),) = ours.scores.items(), theirs.scores.items()
+        assert split in ("test", "validation")
+        assert our_scores.keys() | {"mteb_version"} == their_scores.keys() | {"mteb_version"}
+        for key in our_scores:
+            if "/" in key:
+                assert our_scores[key] == pytest.approx(their_scores[key], abs=1e-6)
+            elif key == "intervals":
+                assert our_scores[key].keys() == their_scores[key].keys()
+
+
+def test_what_mtebs_command_cannot_run_is_said(mteb_command, capsys):
+    for arguments, message in (
+        ((), "name a subcommand of mteb"),
+        (("run", "-m", "org/model", "-t", "CxcEccvI2T.sample"), "i2t ranks images; name the folder"),
+    ):
+        with pytest.raises(SystemExit):
+            mteb_command(*arguments)
+        assert message in capsys.readouterr().err
+    with pytest.raises(KeyError, match=r"Did you mean: 'CxcEccvT2T\.sample'"):
+        mteb_command("run", "-m", "org/model", "-t", "CxcEccvT2T")
+
+
+def test_a_report_that_is_not_of_the_whole_task_is_not_written_as_mtebs(tmp_path):
+    task = make_task("t2t", output=tmp_path)
+    evaluate(Model(), task)
+    (report,) = tmp_path.glob("org__model/*/report.json")
+    content = json.loads(report.read_text())
+    for facts, message in (
+        ({"restriction": {"limit": 20}}, "the report is on a part of the split"),
+        ({"labels": {"sources": ["coco"], "policy": "union", "files": {}}}, "on other labels"),
+    ):
+        edited = {**content, "provenance": {**content["provenance"], **facts}}
+        (tmp_path / "report.json").write_text(json.dumps(edited))
+        _, error = run_command("report", tmp_path, "--mteb", "--output", tmp_path / "out", status=2)
+        assert message in error
+    kept = [row for row in content["results"] if row["key"] != "cxc/t2t/recall_at_1"]
+    scores = {row["key"]: row["value"] for row in kept}
+    (tmp_path / "report.json").write_text(json.dumps({**content, "results": kept, "scores": scores}))
+    _, error = run_command("report", tmp_path, "--mteb", "--output", tmp_path / "out", status=2)
+    assert "no main score of mteb's tasks; evaluate one of these: eccv_caption/i2t/map_at_r" in error
+    for options, message in (
+        (["--mteb"], "name their folder with --output"),
+        (["--mteb", "--output", tmp_path / "out", "--intervals"], "--intervals and --tasks are for tables"),
+    ):
+        assert message in run_command("report", report.parent, *options, status=2)[1]
+    assert not (tmp_path / "out").exists()
 
 
 def test_vectors_are_compared_as_the_model_compares_them():

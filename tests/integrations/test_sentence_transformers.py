@@ -141,7 +141,7 @@ def test_the_headline_is_known_before_any_model():
     assert main_key("t2t", "test", "cxc/t2t") == "cxc/t2t/recall_at_1"
     assert main_key("t2t", "test", ["coco_5k", "cxc"]) == "cxc/t2t/recall_at_1"
     with pytest.raises(
-        InvalidOption, match="'cxc/sts' have no headline on validation; say which key counts as primary"
+        InvalidOption, match="'cxc/sts' have no main score on validation; name a key with primary_metric"
     ):
         CxcEccvEvaluator("cxc/sts", data_dir="sample")
     chosen = CxcEccvEvaluator("cxc/sts", data_dir="sample", primary_metric="cxc/sts/bootstrap_spearman")
@@ -149,7 +149,7 @@ def test_the_headline_is_known_before_any_model():
 
 
 def test_what_cannot_be_scored_is_refused(text_model, tmp_path):
-    with pytest.raises(TowerMissing, match="bert embeds text, no images; leave out images"):
+    with pytest.raises(TowerMissing, match="bert embeds text but no images; leave out images"):
         CxcEccvEvaluator(data_dir="sample", images=IMAGES)(text_model)
     with pytest.raises(SourceMissing, match=f"60 of the 60 images of validation are not below {tmp_path}"):
         CxcEccvEvaluator(data_dir="sample", images=tmp_path)

@@ -145,7 +145,7 @@ def test_another_edition_is_refused_with_what_to_do(mined, sample_library):
     with pytest.raises(DataError, match="edition official, with 82783 images") as caught:
         rows_of("pairs", "train", Library("sample", mined=[other]))
     assert "60 images and 300 captions there" in str(caught.value)
-    assert "mine anew with cxc-eccv mine" in str(caught.value)
+    assert "mine again with cxc-eccv mine" in str(caught.value)
     # Train with restval folded in is other data than train.
     with pytest.raises(DataError, match="with restval folded into train or not"):
         rows_of("pairs", "train", Library("sample", mined=[mined()], restval_in_train=True))
@@ -169,7 +169,7 @@ def test_two_files_of_one_split_are_refused(mined):
     [
         ({"score": np.float32([0.5, 1.5])}, {}, "score 1.5, expected a number in"),
         ({"score": np.float32([0.5, np.nan])}, {}, "score nan, expected a number in"),
-        ({"rank": np.int32([0, 1])}, {}, "rank 0, expected a rank from 1 on"),
+        ({"rank": np.int32([0, 1])}, {}, "rank 0, expected a rank of at least 1"),
         (
             {"image_id": np.array([7, 7]), "caption_id": np.array([8, 8])},
             {},
@@ -205,7 +205,7 @@ def test_what_is_no_file_of_weak_positives_is_refused(mined, tmp_path):
         read_mined(path)
     table = pq.read_table(mined())
     pq.write_table(table.replace_schema_metadata(None), path)
-    with pytest.raises(MalformedSource, match="expected how it was mined"):
+    with pytest.raises(MalformedSource, match="expected the facts that cxc-eccv mine writes"):
         read_mined(path)
     pq.write_table(table.drop_columns(["score"]), path)
     with pytest.raises(MalformedSource, match="expected score float"):
@@ -229,7 +229,7 @@ def test_a_build_names_the_file_by_its_hash_and_without_one_says_nothing(mined, 
         assert "mined" not in manifest["options"]
         assert str(tmp_path) not in json.dumps(manifest)
         card = (tmp_path / name / "README.md").read_text()
-        assert ("weak positives that a classifier found and nobody judged" in card) == there
+        assert ("weak positives found by a classifier and judged by nobody" in card) == there
     rows = pq.read_table(next((tmp_path / "with" / "pairs").iterdir()))["weak_positives"].to_pylist()
     assert {source for row in rows for weak in row for source in weak["sources"]} == {"mined"}
 
@@ -238,8 +238,8 @@ def test_a_build_names_the_file_by_its_hash_and_without_one_says_nothing(mined, 
     ("of_split", "options", "reason"),
     [
         ("restval", {"restval_in_train": True}, "restval, which is folded into train"),
-        ("train", {"splits": ["validation", "test"]}, r"train, and no row that is built \(validation, test\) takes it"),
-        ("train", {"splits": ["train"], "configs": ["captions"]}, "train, and no row that is built"),
+        ("train", {"splits": ["validation", "test"]}, r"train, and no row of this build \(validation, test\) uses it"),
+        ("train", {"splits": ["train"], "configs": ["captions"]}, "train, and no row of this build"),
     ],
 )
 @pytest.mark.parametrize("kind", ["mined", "labels"])
@@ -251,7 +251,7 @@ def test_a_file_that_no_row_takes_is_refused(kind, of_split, options, reason, mi
     fold = options.get("restval_in_train", False)
     chosen = BuildOptions(**{kind: (str(file),)}, restval_in_train=fold)
     limits = {name: value for name, value in options.items() if name != "restval_in_train"}
-    with pytest.raises(InvalidOption, match=f"{file.name} is of the split {reason}.*leave the file out"):
+    with pytest.raises(InvalidOption, match=f"{file.name} is of the split {reason}.*leave out the file"):
         build_folder(tmp_path / "out", options=chosen, data_dir="sample", progress=False, **limits)
     assert not (tmp_path / "out").exists()
 

@@ -65,6 +65,16 @@ def test_one_repository_and_one_version_everywhere():
     assert CITATION["url"] == PROJECT["urls"]["Documentation"] == site
     assert CITATION["version"] == cxc_eccv.__version__
     assert all(url.startswith((PROJECT["urls"]["Repository"], site)) for url in PROJECT["urls"].values())
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.ipynb")]
+    texts = {page.name: page.read_text(encoding="utf-8") for page in pages}
+    colab = PROJECT["urls"]["Repository"].replace("https://github.com", "https://colab.research.google.com/github")
+    for name in ("README.md", "quick_tour.ipynb"):
+        assert f"({colab}/blob/main/examples/quick_tour.ipynb)" in texts[name]
+    assert (ROOT / "examples" / "quick_tour.ipynb").is_file()
+    colabs = [at for text in texts.values() for at in re.findall(r"https://colab\.[a-z.]+/github/[\w-]+/[\w-]+", text)]
+    assert set(colabs) == {colab}
+    clones = [clone for text in texts.values() for clone in re.findall(r"git\+(https://[\w./-]+)", text)]
+    assert set(clones) == {PROJECT["urls"]["Repository"]}
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_a_table_of_another_report_is_refused(folder, content, tmp_path, name):
     other = Report(report.results[1:], report.skipped, report.provenance, report.per_query)
     write_folder(tmp_path / "other", other, examples)
     (folder / name).write_bytes((tmp_path / "other" / name).read_bytes())
-    with pytest.raises(DataError, match=rf"{name} was not written with the report\.json beside it"):
+    with pytest.raises(DataError, match=rf"{name} does not belong to the report\.json beside it"):
         rebuild_pages(folder)
 
 

@@ -39,7 +39,7 @@ def test_printing_shows_what_the_command_line_shows(report, capsys):
     shown = capsys.readouterr().out
     assert [line.rstrip() for line in shown.splitlines()] == [line.rstrip() for line in printed.splitlines()]
     assert "ECCV Caption, percent with 95% interval" in printed
-    assert "skipped coco_1k/i2t" in printed
+    assert "; coco_1k: coco_1k needs 5,000 images" in printed
 
 
 def test_its_repr_is_one_short_line_and_it_travels_to_other_processes(report):
@@ -69,7 +69,7 @@ def test_a_notebook_shows_names_as_text():
     text = report._repr_html_()
     assert "<script" not in text
     assert len(Parsed(text).all("table")) == 1
-    assert "No task could be computed." in Report((), {}, {})._repr_html_()
+    assert "No task could be scored." in Report((), {}, {})._repr_html_()
 
 
 def test_a_frame_has_a_row_per_result(report):
@@ -146,7 +146,7 @@ def test_reports_are_compared_under_their_names(comparison, report):
     with pytest.raises(InvalidOption, match="models need different names, not '', ''"):
         ce.compare(report, report)
     bare = dataclasses.replace(report, per_query=None, provenance={**report.provenance, "model": "bare"})
-    with pytest.raises(DataError, match=r"bare: Without the values of single queries .* per_query=True"):
+    with pytest.raises(DataError, match=r"bare: A comparison needs the values of single queries.* per_query=True"):
         ce.compare(bare, report)
 
 

@@ -246,7 +246,7 @@ def test_verdicts_in_words(content):
 
 def test_a_report_without_values_of_queries_or_results_says_so():
     rows = (Result("coco_5k", "i2t", "recall_at_1", 0.5, 9),)
-    for results, told in ((rows, "Skipped"), ((), "No task could be computed")):
+    for results, told in ((rows, "Not scored"), ((), "No task could be scored")):
         skipped = {"cxc/i2t": "the run has no images"}
         page = Page(Report(results, skipped, {"split": "test"}), no_examples("none were kept"))
         for text in (render_html(page), render_markdown(page)):

@@ -55,7 +55,7 @@ def test_values_are_in_the_units_of_their_metrics():
 def test_facts_of_a_report():
     judged = {"model": "mine", "cautions": ["Trained on val data."], "pairs": {"entailment/i2t": 1200}}
     report = Report((), {}, {"unjudged": judged})
-    told = "mine said of 1,200 pairs without a label whether they are entailed. Trained on val data."
+    told = "mine judged 1,200 pairs that have no label. Trained on val data."
     assert Page(report).judge == told
     assert judge_of(report) == {"model": "mine", "cautions": ["Trained on val data."]}
     facts = {"seed": 0, "split": "test", "run": {"images": {"count": 5}, "file": "my_*.npz"}}

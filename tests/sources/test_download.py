@@ -209,7 +209,7 @@ def test_a_refusal_is_final(site, code):
 
 def test_lasting_faults_give_up(site):
     site.serve(status(502))
-    with pytest.raises(DownloadFailed, match="4 attempts to download it failed, the last with: 502 Server Error"):
+    with pytest.raises(DownloadFailed, match="4 attempts to download it failed; the last error: 502 Server Error"):
         site.fetch()
     assert (len(site.requests), site.pauses) == (4, [1.0, 2.0, 4.0])
 
@@ -233,7 +233,7 @@ def test_a_body_cut_short_is_noticed_whatever_the_http_library(site, monkeypatch
 
 def test_another_file_than_the_catalogs_is_refused(site):
     site.serve(whole(BODY[::-1]))
-    with pytest.raises(HashMismatch, match=f"expected {SHA256}. {site.address}/sts_val.csv delivered it"):
+    with pytest.raises(HashMismatch, match=f"expected {SHA256}. {site.address}/sts_val.csv delivered this file"):
         site.fetch()
     assert (len(site.requests), site.left()) == (1, [])
 
@@ -242,7 +242,7 @@ def test_a_cache_that_cannot_be_written_is_named(site, monkeypatch):
     site.serve(whole())
     blocked = site.folder / "catalog.toml" / "cache"
     monkeypatch.setenv("CXC_ECCV_CACHE", str(blocked))
-    with pytest.raises(DownloadFailed, match=r"the download cache .*catalog\.toml/cache is not usable"):
+    with pytest.raises(DownloadFailed, match=r"the download cache .*catalog\.toml/cache cannot be used"):
         site.fetch()
 
 
@@ -254,7 +254,7 @@ def test_nothing_is_written_through_a_link(site, link, known_hash):
     other.write_text("do not touch")
     site.part.parent.mkdir(parents=True)
     link(other, site.part)
-    with pytest.raises(DownloadFailed, match=r"sts_val\.csv\.part is a link or no plain file.*delete it"):
+    with pytest.raises(DownloadFailed, match=r"sts_val\.csv\.part is a link or not a regular file.*delete it"):
         site.fetch()
     assert (other.read_text(), site.requests) == ("do not touch", [])
     assert os.path.lexists(site.part)
@@ -295,8 +295,8 @@ def test_a_body_larger_than_the_file_is_cut_off(site, known_hash, monkeypatch):
             sent.append(len(BODY))
 
     site.serve(endless, known_hash=known_hash)
-    expected = f"{len(BODY):,}" if known_hash else f"files of at most {len(BODY):,}"
-    with pytest.raises(DownloadFailed, match=f"larger than it should be: more than .* bytes, expected {expected}"):
+    expected = f"{len(BODY):,}" if known_hash else f"at most {len(BODY):,}"
+    with pytest.raises(DownloadFailed, match=f"the file is too large: more than .* bytes, expected {expected}"):
         site.fetch()
     assert (len(site.requests), site.pauses, site.left()) == (1, [], [])
     assert len(sent) < 1000
@@ -311,7 +311,7 @@ def test_a_body_as_large_as_allowed_arrives(site, monkeypatch):
 def test_a_member_that_unpacks_to_more_than_allowed_is_cut_off(site, monkeypatch):
     monkeypatch.setattr(transfer, "LARGEST", 1 << 20)
     serve_archive(site, bundle(two=b"0" * (3 << 20)), {"two": BODY})
-    with pytest.raises(DownloadFailed, match="larger than it should be"):
+    with pytest.raises(DownloadFailed, match="the file is too large"):
         site.fetch("two")
     assert "cxc/two.json.part" not in site.left()
 

@@ -115,8 +115,18 @@ def test_another_edition_never_mixes_with_the_cache_or_a_download(tmp_path):
     assert fetch("sts_val", folder) == path
     assert locate("sts_test", folder) is None
     for name in ("sts_test", "sis_val"):
-        with pytest.raises(SourceMissing, match=r"the edition 'mine' in .* stands alone and does not hold it"):
+        with pytest.raises(SourceMissing, match=rf"^{name} .* is not part of the edition 'mine' in .*, and editions"):
             fetch(name, folder)
+
+
+def test_what_the_sample_lacks_is_in_the_real_data(monkeypatch):
+    monkeypatch.setenv("CXC_ECCV_DATA", "sample")
+    with pytest.raises(SourceMissing) as caught:
+        fetch("flickr30k")
+    assert str(caught.value) == (
+        "flickr30k (flickr/dataset_flickr30k.json) is not part of the embedded sample. To use the real data, unset "
+        "CXC_ECCV_DATA, or choose another --data-dir."
+    )
 
 
 def test_the_sample_is_found_whole(monkeypatch):
@@ -124,6 +134,12 @@ def test_the_sample_is_found_whole(monkeypatch):
     assert catalog.edition == "sample"
     held = [entry.name for entry in catalog if locate(entry.name, "sample")]
     assert {"karpathy_coco", "sts_test", "sis_test", "sits_test", "eccv_image_to_caption"} <= set(held)
+    with pytest.raises(SourceMissing) as caught:
+        fetch("flickr30k", "sample")
+    assert str(caught.value) == (
+        "flickr30k (flickr/dataset_flickr30k.json) is not part of the embedded sample. To use the real data, unset "
+        "CXC_ECCV_DATA, or choose another --data-dir."
+    )
     monkeypatch.setenv("CXC_ECCV_DATA", "sample")
     assert fetch("sts_test").is_relative_to(fetch("sts_test", "sample").parents[1])
 
@@ -155,7 +171,7 @@ def test_offline_says_where_to_get_the_file_and_where_to_put_it(tmp_path, monkey
         ("karpathy_coco", ["caption_datasets.zip, member dataset_coco.json", "sha256: not published"]),
         ("karpathy_test", ["derived from karpathy_coco", "official address: none"]),
         ("instances_karpathy_val", ["derived from instances_train2014 and instances_val2014"]),
-        ("entailment_val", ["it is the user's own file", "entailment/entailment_val.jsonl"]),
+        ("entailment_val", ["it is a file of your own", "entailment/entailment_val.jsonl"]),
     ],
 )
 def test_what_is_missing_is_explained_in_its_own_way(name, parts):

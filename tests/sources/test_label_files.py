@@ -44,7 +44,7 @@ def test_what_is_written_is_read(tmp_path, sample_library):
         ({"gain": [1.0, 0.0, float("nan")]}, "row 2", "in [0, 1]"),
         ({"gain": [1.0, 1.0, 0.5]}, "row 1", "below 1 where positive is false"),
         ({"gain": [0.0, 0.0, 0.5]}, "row 0", "above 0 where positive is true"),
-        ({"answers": pa.array([3, 0, 3], pa.int32())}, "row 1", "people, from 1 on"),
+        ({"answers": pa.array([3, 0, 3], pa.int32())}, "row 1", "people, at least 1"),
         ({"image_id": [1, 2, 1], "caption_id": [10, 11, 10]}, "row 2", "once"),
         ({"gain": [1.0, None, 0.5]}, "gain", "a value in every row"),
         ({"positive": [1, 0, 1]}, "mine.parquet", "positive bool"),
@@ -76,7 +76,7 @@ def test_rows_that_contradict_themselves_are_refused(tmp_path, sample_library, c
         ({"name": "My labels"}, "small letters"),
         ({"version": " "}, "a version"),
         ({"split": "val"}, "one of train, restval, validation, test"),
-        ({"people": 0}, "from 1 on"),
+        ({"people": 0}, "at least 1"),
         ({"people": True}, "of kind int"),
         ({"people": "three"}, "of kind int"),
         ({"licence": ["mit"]}, "metadata, licence: found"),
@@ -186,7 +186,7 @@ def test_labels_of_other_data_are_refused_with_what_to_do(tmp_path, sample_libra
 
 
 def test_two_files_of_one_name_and_split_are_refused(tmp_path, sample_library, file):
-    with pytest.raises(DataError, match="both hold labels 'mine' of test: name one"):
+    with pytest.raises(DataError, match="both hold labels 'mine' of test: name only one"):
         merge(Library("sample", labels=[file, shutil.copy(file, tmp_path / "again.parquet")]), "test", "i2t")
     pairs = random_pairs(sample_library, "validation")
     other = write_label_file(tmp_path / "validation.parquet", sample_library, *pairs, "validation")
@@ -227,7 +227,7 @@ def test_nothing_is_asked_of_the_hub_where_downloads_are_off(monkeypatch, tmp_pa
         monkeypatch.setenv(how, "1")
     with pytest.raises(SourceMissing) as caught:
         Library("sample", labels=[named], offline=True if how == "argument" else None).label_names  # noqa: B018
-    assert f"labels {named}: no file or folder has this name" in str(caught.value)
+    assert f"labels {named}: there is no such file or folder" in str(caught.value)
     assert f"downloads are off ({'offline=True' if how == 'argument' else how + '=1'})" in str(caught.value)
 
 

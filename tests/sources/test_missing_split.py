@@ -1,4 +1,4 @@
-"""A split that the files at hand do not hold: one message, whoever asks for it."""
+"""A split that the available files do not hold: every caller gets the same message."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from cxc_eccv.errors import DataError, UnknownName
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 
-MISSING = "split 'train' is not in the files at hand; they hold validation, test. "
+MISSING = "split 'train' is not in the available files, which hold validation, test. "
 OFFICIAL = (
     "  official address: https://cs.stanford.edu/people/karpathy/deepimagesent/caption_datasets.zip, member dataset_"
 )
@@ -63,13 +63,13 @@ def test_evaluation_says_it_for_a_split_of_its_own(mirror, make_run):
     (mirror / "coco" / "karpathy_val.json").unlink()
     run = make_run(Library(mirror, allow_modified=True))
     said = message(lambda: ce.evaluate(run, split="validation", data_dir=Library(mirror, allow_modified=True)))
-    assert said.startswith("split 'validation' is not in the files at hand; they hold test. coco/dataset_coco.json")
+    assert said.startswith("split 'validation' is not in the available files, which hold test. coco/dataset_coco.json")
 
 
 def test_what_a_build_left_out_names_the_file(mirror, tmp_path):
     options = BuildOptions(allow_modified=True)
     summary = build_folder(tmp_path / "out", configs=["pairs"], data_dir=mirror, options=options, progress=False)
-    told = "not built (it is in coco/dataset_coco.json, which is not at hand): pairs/train, pairs/restval"
+    told = "not built (it is in coco/dataset_coco.json, which is missing): pairs/train, pairs/restval"
     assert told in str(summary)
 
 
@@ -86,7 +86,7 @@ def test_flickr30k(mirror):
     (mirror / "flickr" / "karpathy_f30k_test.json").write_text(json.dumps({"images": images}))
     library = Library(mirror, allow_modified=True)
     said = message(lambda: library.flickr30k("train"))
-    assert said.startswith("split 'train' is not in the files at hand; they hold test. ")
+    assert said.startswith("split 'train' is not in the available files, which hold test. ")
     assert f"{OFFICIAL}flickr30k.json" in said
 
 

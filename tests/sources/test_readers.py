@@ -57,7 +57,7 @@ class TestRatings:
             (HEADER.replace("agg_score", "score") + ROW, ["line 1", "a column 'agg_score'"]),
             (HEADER + ROW.replace("3.5", "5.01"), ["line 2", "'agg_score'", "5.01", "[0, 5]"]),
             (HEADER + ROW.replace("3.5", "nan"), ["line 2", "nan", "[0, 5]"]),
-            (HEADER + ROW + ROW, ["line 3", "the pair (1, 2) a second time"]),
+            (HEADER + ROW + ROW, ["line 3", "the pair (1, 2) again"]),
             (HEADER + ROW.replace("sentid:2", "sentid:1"), ["line 2", "item 1 paired with itself"]),
             (HEADER + ROW.replace("sentid:2", "2"), ["line 2, column 'caption2'", "COCO_val2014:sentid:190268"]),
             ((HEADER + ROW).encode() + b"\xff\xfe", ["line 3", "0xff", "UTF-8"]),

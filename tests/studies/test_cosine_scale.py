@@ -48,7 +48,7 @@ def proposed(run, library, choose):
 OF_DIRECTIONS = {
     "failures": failed,
     "altered queries": lambda run, library: altered(run, library, "t2i"),
-    "query-corpus, normalised": lambda run, library: query_corpus(run, library, normalise=True),
+    "query-corpus, normalised": lambda run, library: query_corpus(run, library, normalize=True),
     "entailment mining": mined,
     "simulated annotators": placed,
     "caption pairs to annotate": lambda run, library: proposed(run, library, choose_caption_pairs),

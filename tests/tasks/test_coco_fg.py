@@ -106,7 +106,7 @@ def test_other_tasks_keep_their_values_beside_it(content, make_run, sample_libra
     before = ce.evaluate(plain, data_dir=sample_library)
     assert {key: report.scores[key] for key in before.scores} == before.scores
     assert report.scores["coco_fg/t2i/recall_at_1"] != report.scores["coco_5k/t2i/recall_at_1"]
-    assert before.skipped["coco_fg"] == "the run has no arrays coco_fg_..., the vectors of MSCOCO-FG's captions"
+    assert before.skipped["coco_fg"] == "the run has no vectors of MSCOCO-FG's captions (arrays coco_fg_*)"
     alone = ce.evaluate(dataclasses.replace(run, captions=None), "coco_fg", data_dir=sample_library)
     assert alone.scores == {key: value for key, value in report.scores.items() if key.startswith("coco_fg")}
 

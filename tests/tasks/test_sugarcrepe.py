@@ -118,7 +118,7 @@ def test_other_tasks_keep_their_values(items, make_run, sample_library, tmp_path
     assert {key.split("/")[0] for key in rows} == {"sugarcrepe"}
     alone = ce.evaluate(load_embeddings(tmp_path / "both.npz"), "sugarcrepe", data_dir=ce.Library("sample"))
     assert list(alone.results) == list(rows.values()), "the vectors of the split beside it disturb nothing"
-    assert before.skipped["sugarcrepe"] == "the run has no arrays sugarcrepe_..., the vectors of SugarCrepe's captions"
+    assert before.skipped["sugarcrepe"] == "the run has no vectors of SugarCrepe's captions (arrays sugarcrepe_*)"
 
 
 def test_a_run_without_them_reads_no_file_of_them(make_run, sample_library):
@@ -315,7 +315,7 @@ ITEM = {"filename": "000000000007.jpg", "caption": "A dog.", "negative_caption":
         ({}, "an object"),
         ({"a": ITEM}, "a whole number"),
         ({"01": ITEM}, "a whole number"),
-        ({"1": ITEM, "0": {**ITEM, "caption": "A hound."}}, "keys that rise"),
+        ({"1": ITEM, "0": {**ITEM, "caption": "A hound."}}, "ascending keys"),
         ({"0": ITEM, "1": ITEM}, "item 0 again"),
         ({"0": {**ITEM, "filename": "7.jpg"}}, "a name of COCO 2017"),
         ({"0": {**ITEM, "filename": "COCO_val2014_000000000007.jpg"}}, "a name of COCO 2017"),

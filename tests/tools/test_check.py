@@ -109,15 +109,17 @@ def test_a_failure_is_the_exit_status_and_that_of_another_check_ends_the_tests(c
 
 
 @pytest.mark.parametrize(("data", "status", "counts"), [("", 0, "2 skipped"), (".", 1, "1 failed, 1 skipped")])
-def test_no_test_skips_for_want_of_data_where_data_is_named(tmp_path, data, status, counts):
+def test_no_test_skips_for_want_of_data_where_data_is_named(tmp_path, monkeypatch, capsys, data, status, counts):
     (tmp_path / "test_skips.py").write_text(SKIPS)
     (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rs"]
-    settings_ = os.environ | {"CXC_ECCV_DATA": data, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=settings_, capture_output=True, text=True, check=False)
-    assert (done.returncode, counts in done.stdout) == (status, True), done.stdout
-    assert "no such program" in done.stdout
-    assert ("test_of_data was skipped: Skipped: CXC_ECCV_DATA holds no such file" in done.stdout) == bool(status)
+    monkeypatch.setenv("CXC_ECCV_DATA", data)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-q", "-rs", "--import-mode=importlib"]
+    ended = pytest.main([*options, "--rootdir", str(tmp_path), str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert (ended, counts in printed) == (status, True), printed
+    assert "no such program" in printed
+    assert ("test_of_data was skipped: Skipped: CXC_ECCV_DATA holds no such file" in printed) == bool(status)
 
 
 @pytest.mark.parametrize(
@@ -189,9 +191,26 @@ def test_the_core_s_tests_are_found_and_with_whole_run(check, monkeypatch):
     collected, everything = (command for command in ran if command[:2] == ["-m", "pytest"])
     assert "--collect-only" in collected
     assert everything == ["-m", "pytest", *check.IN_PARALLEL, *check.FULL_STRENGTH, "-x"]
-    assert [command[2] for command in ran if command[1] == check_core.START][:5] == [
-        *("demo", "build", "evaluate", "report", "compare")
-    ]
+    started = [command[2:] for command in ran if command[1] == check_core.START]
+    assert [[one.split()[0] for one in commands] for commands in started] == [
+        ["demo", "build", "evaluate", "report", "compare"]
+    ] * 2
+
+
+def test_the_first_command_of_the_core_that_fails_is_the_last(check, monkeypatch):
+    import check_core
+
+    ran = []
+
+    def run():
+        ran.append(sys.argv)
+        sys.exit(2 * (len(ran) == 2))
+
+    monkeypatch.setattr("cxc_eccv.cli.main", run)
+    monkeypatch.setattr(sys, "argv", ["-c", "report out", "compare no_such_folder", "demo"])
+    with pytest.raises(SystemExit, match="2"):
+        exec(check_core.START, {})
+    assert ran == [["cxc-eccv", "report", "out"], ["cxc-eccv", "compare", "no_such_folder"]]
 
 
 def test_every_test_that_needs_a_study_lies_with_the_studies():

@@ -152,11 +152,7 @@ def _load_scorers(models: list[str], library: Library) -> dict[str, Run]:
     from cxc_eccv.runs import EmbeddingsRun
 
     content = library.karpathy("test")
-    runs = (
-        load_runs([Path(name) for name in models if name not in SCORERS], None, None)
-        if set(models) - set(SCORERS)
-        else {}
-    )
+    runs = load_runs([Path(name) for name in models if name not in SCORERS], None) if set(models) - set(SCORERS) else {}
     for name, run in runs.items():
         if isinstance(run, EmbeddingsRun) and run.images is None:
             runs[name] = place_images(run, content)

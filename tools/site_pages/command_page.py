@@ -15,8 +15,14 @@ __all__ = ["commands"]
 
 
 def commands() -> str:
-    """All commands, in the order in which ``cxc-eccv --help`` lists them."""
-    return "\n\n".join(_command(name, command) for name, command in _of_group(typer.main.get_command(app)))
+    """The options of the program, then all commands in the order in which ``cxc-eccv --help`` lists them."""
+    program = typer.main.get_command(app)
+    blocks = [
+        "## Options of every command",
+        "They stand before or after the command's name; commands that read no raw files take them before it only.",
+        _table([parameter for parameter in program.params if not parameter.is_eager]),
+    ]
+    return "\n\n".join([*blocks, *(_command(name, command) for name, command in _of_group(program))])
 
 
 def _of_group(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a class of typer
@@ -33,10 +39,12 @@ def _command(name: str, command: Any) -> str:  # noqa: ANN401 - a class of typer
     shown = [parameter for parameter in command.params if parameter.name != "help" and not parameter.hidden]
     usage = " ".join(["cxc-eccv", name, *_usage(shown)])
     blocks = [f"## `{name}`", text, f"Usage: `{usage}`"]
-    blocks += (
-        [table(["argument or option", "default", "meaning"], [_row(parameter) for parameter in shown])] if shown else []
-    )
+    blocks += [_table(shown)] if shown else []
     return "\n\n".join([*blocks, f"```sh\n{examples}\n```"] if examples else blocks)
+
+
+def _table(parameters: list[Any]) -> str:
+    return table(["argument or option", "default", "meaning"], [_row(parameter) for parameter in parameters])
 
 
 def _usage(parameters: list[Any]) -> Iterator[str]:

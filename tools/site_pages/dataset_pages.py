@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from cxc_eccv.builders.cards import BUILT, citations, config_sections, licences, sources_of
+from cxc_eccv.builders.cards import BUILT, URL, config_sections
 from cxc_eccv.builders.config import DatasetConfig, dataset_configs
 from cxc_eccv.builders.markdown import table
 from cxc_eccv.sources.catalog import load_catalog
@@ -24,16 +25,17 @@ def statistics(cards: Path) -> Mapping[str, Any]:
 
 def dataset_page(config: DatasetConfig, splits: Mapping[str, Any]) -> str:
     """The page of one config."""
-    catalog, groups = load_catalog(), sources_of([config])
+    catalog = load_catalog()
+    sources = ", ".join(
+        f"[{catalog.group(name).title}]({quote(catalog.group(name).homepage, safe=URL)})" for name in config.sources
+    )
     blocks = [
         GENERATED,
         f"# `{config.name}`",
         f"**{config.title}**",
-        config_sections(config, config.features, splits, BUILT, "##"),
-        "## Licences",
-        licences(groups, catalog),
-        "## Citations",
-        citations(groups, catalog),
+        config_sections(config, config.features, splits, BUILT, "##", brief=True),
+        f"Sources: {sources}. Their terms and BibTeX entries, and more statistics, are in the card: "
+        f"`dataset_cards/{config.name}.md` of the repository.",
     ]
     return "\n\n".join(blocks) + "\n"
 

@@ -6,6 +6,7 @@ from cxc_eccv import registry
 from cxc_eccv.adapters.described import ARXIV, Description
 from cxc_eccv.builders.markdown import table
 from cxc_eccv.metrics.spec import Spec
+from site_pages.task_page import task_links
 
 __all__ = ["metric_parts", "metrics_table"]
 
@@ -25,61 +26,45 @@ INPUTS = {
 EVALUATE = """\
 ## Through `evaluate`
 
-The package holds a module for Hugging Face's `evaluate`, which the extra `metrics` brings
-(`pip install 'cxc_eccv[metrics]'`). It takes {takes} of your own and needs none of the data.
-
-```python
-import cxc_eccv as ce
-import evaluate
-
-metric = evaluate.load(ce.metric("{name}"))
-results = metric.compute(
-{arguments}
-)
-print(results)
-```
-
-```text
-{result}
-```
-
-`print(metric.inputs_description)` describes its inputs. `cxc-eccv push {name} org/{name} --type space` makes it a Space
-that `evaluate.load("org/{name}")` finds."""
+`evaluate.load(ce.metric("{name}"))` computes it from {takes} of your own, see
+[Through `evaluate`](index.md#through-evaluate)."""
 
 
 def metric_parts(spec: Spec) -> dict[str, str]:
     """Name to text of the generated parts of a metric's page."""
     described = Description(spec)
-    module = spec.function.__module__
+    summary, takes = (
+        described.text.partition("\n\n")[0],
+        "concepts of images" if spec.explains else "rankings or similarities",
+    )
+    through_evaluate = EVALUATE.format(name=spec.name, takes=takes)
     return {
-        "facts": f"# {described.title}\n\n{described.text}\n\n{_facts(spec, described)}",
-        "use": f"## From Python\n\n::: {module}.{spec.name}\n\n{_evaluate(described)}",
+        "facts": f"# {described.title}\n\n{summary}\n\n{_facts(spec)}",
+        "use": f"## From Python\n\n::: {spec.function.__module__}.{spec.name}\n\n{through_evaluate}",
     }
 
 
 def metrics_table() -> str:
     """A row for every metric."""
     rows = [
-        (f"[{Description(spec).title}]({name}.md)", f"`{name}`", INPUTS.get(spec.needs, spec.needs), _tasks(spec))
+        (f"[{Description(spec).title}]({name}.md)", f"`{name}`", _tasks(spec))
         for name, spec in registry.metrics().items()
     ]
-    return table(["metric", "name", "computed from", "reported by default on"], rows)
+    return table(["metric", "name", "reported by default on"], rows)
 
 
-def _facts(spec: Spec, described: Description) -> str:
+def _facts(spec: Spec) -> str:
     low, high = spec.bounds
     reach = f"{low:g} to {high:g}" if high is not None else f"{low:g} and more"
-    labels = [spec.label(**parameters) for parameters in spec.variants()]
-    rows = [
-        ("name", f"`{spec.name}`"),
-        ("in reports", ", ".join(f"`{label}`" for label in labels)),
-        ("computed from", INPUTS.get(spec.needs, spec.needs)),
-        ("range", f"{reach}; {'higher' if spec.higher_is_better else 'lower'} is better"),
-        ("one number", {"sum": "sum over both directions"}.get(spec.aggregate, f"{spec.aggregate} over {_unit(spec)}")),
-        ("reported by default on", _tasks(spec)),
-        ("defined in", ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", spec.citation)),
-    ]
-    return table(["property", "value"], rows)
+    aggregate = "sum over both directions" if spec.aggregate == "sum" else f"{spec.aggregate} over {_unit(spec)}"
+    lines = {
+        "in reports": ", ".join(f"`{spec.label(**parameters)}`" for parameters in spec.variants()),
+        "computed from": INPUTS.get(spec.needs, spec.needs),
+        "value": f"{aggregate}, {reach}; {'higher' if spec.higher_is_better else 'lower'} is better",
+        "reported by default on": _tasks(spec),
+        "defined in": ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", spec.citation),
+    }
+    return "\n".join(f"- {name}: {value}" for name, value in lines.items())
 
 
 def _unit(spec: Spec) -> str:
@@ -91,12 +76,6 @@ def _unit(spec: Spec) -> str:
 
 
 def _tasks(spec: Spec) -> str:
-    reporting = [name for name, task in registry.tasks().items() if spec.name in (*task.metrics, *task.whole)]
+    reporting = [task for task in registry.tasks().values() if spec.name in (*task.metrics, *task.whole)]
     otherwise = "[`cxc-eccv explain`](../explain.md)" if spec.explains else "none; name it to get it"
-    return ", ".join(f"[`{name}`](../tasks.md#{name})" for name in reporting) or otherwise
-
-
-def _evaluate(described: Description) -> str:
-    arguments = "\n".join(f"    {line}" for line in described.call)
-    takes = "concepts of images" if described.spec.explains else "rankings, or similarities,"
-    return EVALUATE.format(name=described.spec.name, takes=takes, arguments=arguments, result=described.result)
+    return ", ".join(task_links(reporting, "../tasks.md")) or otherwise

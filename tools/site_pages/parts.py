@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from textwrap import indent as indent_lines
 
 from cxc_eccv.errors import DataError
 
@@ -53,5 +54,4 @@ def part_texts(parts: Mapping[str, str], suffix: str) -> list[str]:
 
 def _part(name: str, text: str, suffix: str, indent: str = "") -> str:
     begin, end = COMMENTS[suffix]
-    lines = f"{indent}{begin.format(name)}", text.strip("\n"), f"{indent}{end}"
-    return "\n".join(lines) + "\n"
+    return indent_lines(f"{begin.format(name)}\n{text.strip()}\n{end}\n", indent)

@@ -1,38 +1,135 @@
-"""``docs/reference/python.md``: the public names, types and declarations, for mkdocstrings to describe."""
+"""``docs/reference/python.md`` and the pages below it: the public names, for mkdocstrings to describe."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from cxc_eccv import errors
 from cxc_eccv.builders.markdown import table
+from cxc_eccv.errors import DataError
+from site_pages.parts import GENERATED
 
-__all__ = ["error_table", "reference"]
+__all__ = ["FOLDER", "error_table", "reference_pages", "summaries"]
 
-SECTIONS = {
-    "Runs": ("cxc_eccv.runs", ("EmbeddingsRun", "ScoresRun", "RankingsRun")),
-    "Comparison": ("cxc_eccv.comparison", ("ScoredReport", "Comparison", "Difference", "place", "metric_agreement")),
-    "Registry": ("cxc_eccv.registry", ("tasks", "metrics", "task", "metric", "metric_variants")),
-    "Judgments": ("cxc_eccv.judgments.qrels", ("coco_links", "merged_qrels", "cxc_rated", "eccv_caption")),
-    "Types": ("cxc_eccv.types", ()),
-    "Concepts that images show": ("cxc_eccv.types.seen", ("ConceptPairs",)),
-    "Numbers of failures": ("cxc_eccv.studies.explain.measures", ()),
-    "Concepts that sentences mention": ("cxc_eccv.studies.explain.mentions", ("find_mentions",)),
-    "Declaring a metric": ("cxc_eccv.metrics.spec", ("Spec",)),
-    "Declaring a task": ("cxc_eccv.tasks.task", ("Task",)),
-    "Declaring a dataset config": ("cxc_eccv.builders.config", ("DatasetConfig", "BuildOptions", "Rows")),
+FOLDER = "docs/reference/python"
+DIRECTIVE = "::: {}\n    options:\n      heading_level: 2"
+ROLE = re.compile(r":\w+:`([^`]+)`")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A page of the reference."""
+
+    title: str
+    introduction: str
+    names: dict[str, tuple[str, ...]]
+    """Module to names in it."""
+
+
+GROUPS = {
+    "data": Group(
+        "Data",
+        "Load the dataset, read the raw sources, build a folder, and ask for the positives of each source.",
+        {
+            "cxc_eccv": ("load", "Library", "build_folder", "attach_images"),
+            "cxc_eccv.judgments.qrels": ("coco_links", "merged_qrels", "cxc_rated", "eccv_caption"),
+            "cxc_eccv.types": ("Judgments", "RatedPairs", "Comparisons"),
+        },
+    ),
+    "runs": Group(
+        "Runs",
+        "Read, check and write embeddings, scores and rankings. [Files](../files.md) has the formats.",
+        {
+            "cxc_eccv": ("load_run", "load_embeddings", "save_embeddings"),
+            "cxc_eccv.runs": ("EmbeddingsRun", "ScoresRun", "RankingsRun"),
+            "cxc_eccv.types": ("Embeddings",),
+        },
+    ),
+    "evaluate": Group(
+        "Evaluate and report",
+        "Score a run or a model, and save, load and show the report.",
+        {
+            "cxc_eccv": ("evaluate", "evaluate_model", "evaluate_rankings", "load_report"),
+            "cxc_eccv.types": ("Report", "Result", "Bounds"),
+        },
+    ),
+    "metrics": Group(
+        "Metrics",
+        "Look up metrics and tasks. Every metric has [its page](../../metrics/index.md).",
+        {
+            "cxc_eccv": ("metric",),
+            "cxc_eccv.registry": ("tasks", "metrics", "task", "metric", "metric_variants"),
+            "cxc_eccv.types": (
+                "PositiveRanks",
+                "TopK",
+                "look_up_gains",
+                "positions_of",
+                "sides_of",
+                "other_side",
+                "check_values",
+                "check_whole",
+            ),
+        },
+    ),
+    "compare": Group(
+        "Compare",
+        "Test the differences between models, and place a model among published ones.",
+        {
+            "cxc_eccv": ("compare", "load_reports"),
+            "cxc_eccv.comparison": ("ScoredReport", "Comparison", "Difference", "place", "metric_agreement"),
+        },
+    ),
+    "train": Group(
+        "Train",
+        "Train with several positives for an image or a caption, in a loop or a `Trainer` of your own.",
+        {"cxc_eccv": ("collect_positives", "MultiPositiveCollator", "multi_positive_loss")},
+    ),
+    "studies": Group(
+        "Studies",
+        "Explain failures in concepts, classify entailment, and measure what labels change.",
+        {
+            "cxc_eccv.studies.explain.concepts": ("load_concepts",),
+            "cxc_eccv.studies.explain.mentions": ("find_mentions",),
+            "cxc_eccv.studies.explain.measures": ("measure_failures", "keep_mentioned", "subtract_best"),
+            "cxc_eccv.types.seen": ("ConceptPairs",),
+            "cxc_eccv.studies.explain.altering": ("alter",),
+            "cxc_eccv.studies.entailment.judge": ("ClassifierJudge",),
+            "cxc_eccv.studies.annotation.labelling.changes": ("measure_changes",),
+        },
+    ),
+    "declare": Group(
+        "Declare",
+        "Add a metric, a task or a dataset config, as [Contributing](../../contributing.md) shows.",
+        {
+            "cxc_eccv.metrics.spec": ("Spec",),
+            "cxc_eccv.tasks.task": ("Task",),
+            "cxc_eccv.builders.config": ("DatasetConfig", "BuildOptions", "Rows"),
+        },
+    ),
 }
-"""Heading to a module and names in it; no names for all that it exports."""
+"""File name to the page, in the order of use."""
+
+COMPLETE = ("cxc_eccv", "cxc_eccv.types")
+"""Modules of which every function and class is on a page."""
 
 
-def reference() -> str:
-    """Directives for everything public, the names of ``import cxc_eccv as ce`` first."""
-    blocks = ["## `import cxc_eccv as ce`", *_directives("cxc_eccv", ())]
-    for heading, (module, names) in SECTIONS.items():
-        blocks += [f"## {heading}", *_directives(module, names)]
-    return "\n\n".join(blocks)
+def reference_pages() -> dict[str, str]:
+    """Path to text of the page of every group."""
+    _refuse_forgotten()
+    return {f"{FOLDER}/{name}.md": _page(group) for name, group in GROUPS.items()}
+
+
+def summaries() -> str:
+    """A table for every group: its names, linked, with the first sentence of each."""
+    blocks = []
+    for name, group in GROUPS.items():
+        rows = [(f"[`{shown}`][{_path(value)}]", _sentence(value)) for shown, value in _values(group)]
+        blocks += [f"## [{group.title}](python/{name}.md)", group.introduction, table(["name", "what it is"], rows)]
+    return "\n\n".join(blocks).replace("](../files.md)", "](files.md)").replace("](../../", "](../")
 
 
 def error_table() -> str:
@@ -41,18 +138,41 @@ def error_table() -> str:
     tree: dict[str, type[Exception]] = {
         name: kind for name, kind in named.items() if inspect.isclass(kind) and issubclass(kind, Exception)
     }
-    rows = [(f"`{name}`", f"`{kind.__bases__[0].__name__}`", _summary(kind)) for name, kind in tree.items()]
+    rows = [(f"`{name}`", f"`{kind.__bases__[0].__name__}`", _sentence(kind)) for name, kind in tree.items()]
     return table(["exception", "is a", "when"], rows)
 
 
-def _directives(module: str, names: Sequence[str]) -> Iterator[str]:
-    """One for each function and class, by the module that defines it."""
-    home = importlib.import_module(module)
-    for name in names or home.__all__:
-        value = getattr(home, name)
-        if inspect.isclass(value) or inspect.isfunction(inspect.unwrap(value)):
-            yield f"::: {value.__module__}.{value.__qualname__}"
+def _page(group: Group) -> str:
+    directives = [DIRECTIVE.format(_path(value)) for _, value in _values(group)]
+    return "\n\n".join([GENERATED, f"# {group.title}", group.introduction, *directives]) + "\n"
 
 
-def _summary(kind: type) -> str:
-    return (inspect.getdoc(kind) or "").partition("\n")[0]
+def _values(group: Group) -> Iterator[tuple[str, object]]:
+    """Names, those of the package itself as ``ce.name``, and what they stand for."""
+    for module, names in group.names.items():
+        home = importlib.import_module(module)
+        for name in names:
+            yield f"ce.{name}" if module == "cxc_eccv" else name, getattr(home, name)
+
+
+def _refuse_forgotten() -> None:
+    """Every public function and class has its place."""
+    placed = {_path(value) for group in GROUPS.values() for _, value in _values(group)}
+    for module in COMPLETE:
+        home = importlib.import_module(module)
+        for name in home.__all__:
+            value = getattr(home, name)
+            described = inspect.isclass(value) or inspect.isfunction(inspect.unwrap(value))
+            if described and _path(value) not in placed:
+                raise DataError(f"{module}.{name} is on no page of the reference; add it to GROUPS of python_page.py")
+
+
+def _path(value: object) -> str:
+    """The module that defines it, and its name there."""
+    return f"{value.__module__}.{value.__qualname__}"  # type: ignore[attr-defined]
+
+
+def _sentence(value: object) -> str:
+    """First line of the docstring, as Markdown."""
+    first = (inspect.getdoc(value) or "").partition("\n")[0]
+    return ROLE.sub(r"`\1`", first).replace("``", "`")

@@ -17,8 +17,8 @@ from site_pages.dataset_pages import dataset_page, datasets_table, statistics
 from site_pages.metric_pages import metric_parts, metrics_table
 from site_pages.new_metric_page import first_sections
 from site_pages.parts import filled, part_texts
-from site_pages.python_page import error_table, reference
-from site_pages.task_page import leaderboard_table, task_section, tasks_table
+from site_pages.python_page import FOLDER, error_table, reference_pages, summaries
+from site_pages.task_page import leaderboard_table, task_sections, tasks_table
 from site_pages.task_sizes import Sizes, task_sizes
 
 __all__ = ["expected_files"]
@@ -33,6 +33,7 @@ def expected_files(root: Path) -> dict[str, str]:
     whole = {SIZES: json.dumps(sizes, indent=1, ensure_ascii=False) + "\n"}
     for name, config in dataset_configs().items():
         whole[f"docs/datasets/{name}.md"] = dataset_page(config, every.get(name, {}))
+    whole |= reference_pages()
     for path, parts in _parts(every, sizes).items():
         whole[path] = _merged(root / path, parts)
     for name, spec in registry.metrics().items():
@@ -42,17 +43,16 @@ def expected_files(root: Path) -> dict[str, str]:
 
 def _parts(every: Mapping[str, Any], sizes: Sizes) -> dict[str, dict[str, str]]:
     """Page to its generated parts, of the pages that are otherwise written by hand."""
-    metrics = [f'      - "{Description(spec).title}": metrics/{name}.md' for name, spec in registry.metrics().items()]
-    datasets = [f"      - {name}: datasets/{name}.md" for name in dataset_configs()]
-    sections = (task_section(task, sizes.get(name, [])) for name, task in registry.tasks().items())
+    metrics = [f'- "{Description(spec).title}": metrics/{name}.md' for name, spec in registry.metrics().items()]
+    datasets = [f"- {name}: datasets/{name}.md" for name in dataset_configs()]
     return {
         "mkdocs.yml": {"metrics": "\n".join(metrics), "datasets": "\n".join(datasets)},
         "docs/metrics/index.md": {"metrics": metrics_table()},
         "docs/datasets/index.md": {"datasets": datasets_table(every)},
-        "docs/tasks.md": {"tasks": "\n\n".join([tasks_table(), *sections])},
+        "docs/tasks.md": {"tasks": f"{tasks_table()}\n\n{task_sections(sizes)}"},
         "docs/leaderboard.md": {"leaderboard tasks": leaderboard_table()},
         "docs/reference/cli.md": {"commands": commands()},
-        "docs/reference/python.md": {"names": reference(), "errors": error_table()},
+        "docs/reference/python.md": {"names": summaries(), "errors": error_table()},
     }
 
 
@@ -69,8 +69,10 @@ def _merged(path: Path, parts: Mapping[str, str]) -> str:
 
 
 def _refuse_leftovers(root: Path) -> None:
-    known = {"metrics": registry.metrics(), "datasets": dataset_configs()}
-    for folder, names in known.items():
-        for path in sorted((root / "docs" / folder).glob("*.md")):
-            if path.stem not in (*names, "index"):
+    known = {"docs/metrics": registry.metrics(), "docs/datasets": dataset_configs()}
+    wanted = {folder: {"index", *names} for folder, names in known.items()}
+    wanted[FOLDER] = {Path(path).stem for path in reference_pages()}
+    for folder, names in wanted.items():
+        for path in sorted((root / folder).glob("*.md")):
+            if path.stem not in names:
                 raise DataError(f"{path} describes what is not declared any more; delete it")

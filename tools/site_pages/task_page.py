@@ -11,10 +11,13 @@ from cxc_eccv.builders.markdown import table
 from cxc_eccv.hub.leaderboard import leaderboard_tasks
 from cxc_eccv.tasks.task import Task
 
-__all__ = ["leaderboard_table", "task_section", "tasks_table"]
+__all__ = ["leaderboard_table", "task_links", "task_sections", "tasks_table"]
+
+SHOWN = "test"
+"""The split that every task is defined on."""
 
 COLUMNS = {
-    "split": "split",
+    "labels": "tasks",
     "part": "part",
     "queries": "queries",
     "gallery": "gallery",
@@ -29,40 +32,97 @@ COLUMNS = {
 
 
 def tasks_table() -> str:
-    """A row for every task."""
+    """A row for every task; the tasks of a family share one."""
     rows = [
-        (f"[`{name}`](#{name})", " ".join(task.parts), ", ".join(task.splits), f"`{task.main_metric}`")
-        for name, task in registry.tasks().items()
+        (
+            ", ".join(task_links(tasks)),
+            " ".join(tasks[0].parts),
+            ", ".join(tasks[0].splits),
+            f"`{tasks[0].main_metric}`",
+        )
+        for tasks in families()
     ]
     return table(["task", "parts", "splits", "main metric"], rows)
 
 
-def task_section(task: Task, sizes: Sequence[Mapping[str, Any]]) -> str:
+def task_sections(sizes: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """One section for every task that stands alone, and one for every family."""
+    return "\n\n".join(
+        _section(tasks[0], sizes.get(tasks[0].name, [])) if len(tasks) == 1 else _family_section(tasks, sizes)
+        for tasks in families()
+    )
+
+
+def families() -> list[list[Task]]:
+    """The tasks of the registry in order; those that differ only in their altered captions and labels are together."""
+    grouped: dict[str, list[Task]] = {}
+    for task in registry.tasks().values():
+        grouped.setdefault(_family(task), []).append(task)
+    return list(grouped.values())
+
+
+def task_links(tasks: Sequence[Task], page: str = "") -> list[str]:
+    """Links to the sections of these tasks; a family has one."""
+    names = dict.fromkeys(
+        (_family(task), task.name if _family(task) == task.name else f"{_family(task)}_*") for task in tasks
+    )
+    return [f"[`{name}`]({page}#{family})" for family, name in names]
+
+
+def _family(task: Task) -> str:
+    """What stands before the kind of altered captions in the name of a task; else the whole name."""
+    return task.name.partition(f"_{task.altered}")[0] if task.altered else task.name
+
+
+def _section(task: Task, sizes: Sequence[Mapping[str, Any]]) -> str:
     """Heading, description, facts and sizes of one task."""
-    facts = [
-        ("metrics by default", ", ".join(_linked(name) for name in (*task.metrics, *task.whole))),
-        ("collection", task.collection.name),
-        ("labels", task.licence),
-        ("defined in", ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", task.citation)),
-    ]
-    blocks = [f"## `{task.name}`", task.description, table(["property", "value"], facts)]
+    blocks = [f"## `{task.name}`", task.description, _facts([task])]
     return "\n\n".join([*blocks, "Its sizes are those of the label files." if task.of_label_files else _sizes(sizes)])
 
 
-def leaderboard_table() -> str:
-    """A row for every task of the leaderboard."""
-    rows = [
-        (f"`{entry.task_id}`", f"`{entry.key}`", f"`{entry.config}`", "yes" if entry.main else "")
-        for entry in leaderboard_tasks().values()
+def _family_section(tasks: Sequence[Task], sizes: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """One section for tasks that differ in the kind of altered captions, or in the labels."""
+    name = _family(tasks[0])
+    kinds = list(dict.fromkeys(task.altered for task in tasks))
+    labels = list(dict.fromkeys(task.name.removeprefix(f"{name}_{task.altered}") for task in tasks))
+    rows = [{"labels": label, **row} for label in labels for row in sizes.get(f"{name}_{kinds[0]}{label}", [])]
+    named = [f"`{name}_<kind>{label}`" for label in labels]
+    blocks = [
+        f"## `{name}`",
+        f"{len(tasks)} tasks, {', '.join(named)}, for the kinds {', '.join(f'`{kind}`' for kind in kinds)}. "
+        f"[Altered captions](altered_captions.md#{name}) describes them.",
+        _facts(tasks),
+        _sizes([{**row, "labels": f"`{name}_<kind>{row['labels']}`"} for row in rows]),
     ]
-    return table(["task id", "key in report.json", "config with the labels", "declared by default"], rows)
+    return "\n\n".join(blocks)
+
+
+def _facts(tasks: Sequence[Task]) -> str:
+    """Metrics, data, licence and papers, a line each."""
+    metrics = dict.fromkeys(name for task in tasks for name in (*task.metrics, *task.whole))
+    papers = dict.fromkeys(paper for task in tasks for paper in task.citation.split("; "))
+    lines = {
+        "metrics": ", ".join(map(_linked, metrics)),
+        "data": f"{tasks[0].collection.name}; labels: {tasks[0].licence}",
+        "defined in": ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", "; ".join(papers)),
+    }
+    return "\n".join(f"- {name}: {value}" for name, value in lines.items())
+
+
+def leaderboard_table() -> str:
+    """A row for every task that the leaderboard declares by default."""
+    rows = [(f"`{entry.key}`", f"`{entry.config}`") for entry in leaderboard_tasks().values() if entry.main]
+    return table(["key in report.json", "config with the labels"], rows)
 
 
 def _sizes(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A row for every part, of the test split."""
     if not rows:
         return "Sizes were not computed: its raw files were not at hand."
     shown = [name for name in COLUMNS if any(name in row for row in rows)]
-    return table([COLUMNS[name] for name in shown], [[row.get(name) for name in shown] for row in rows])
+    return table(
+        [COLUMNS[name] for name in shown], [[row.get(name) for name in shown] for row in rows if row["split"] == SHOWN]
+    )
 
 
 def _linked(metric: str) -> str:

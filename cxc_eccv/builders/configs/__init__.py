@@ -1,1 +1,1 @@
-"""One file per dataset config; each defines CONFIG."""
+"""One file per dataset config; each defines ``CONFIG``."""

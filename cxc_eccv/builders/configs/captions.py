@@ -52,7 +52,7 @@ CONFIG = DatasetConfig(
     name="captions",
     title="MS-COCO images with their five captions and categories, in Karpathy splits",
     description="One row per image: its five captions with their COCO ids, and which of the 80 COCO object "
-    "categories it shows. Captions are kept exactly as COCO has them, trailing blanks and line breaks included.",
+    "categories it shows. Captions are kept exactly as COCO has them, including trailing blanks and line breaks.",
     collection="Images and captions are MS-COCO's; the splits are those of Karpathy and Li (2015). The sixth and "
     "seventh captions that some images have are cut, as in every published evaluation. Categories are those with "
     "at least one instance annotation, crowd regions included.",
@@ -60,7 +60,7 @@ CONFIG = DatasetConfig(
         image_id=(Value("int64"), "COCO image id"),
         file_name=(Value("string"), "COCO 2014 file name"),
         coco_url=(Value("string"), "address of the image at COCO; null in the embedded sample"),
-        split=(ClassLabel(names=list(SPLITS)), "`train`, `restval`, `validation` or `test`"),
+        split=(ClassLabel(names=list(SPLITS)), "Karpathy split"),
         captions=(
             [{"id": Value("int64"), "text": Value("string"), "invalid": Value("bool")}],
             "caption id, text, and whether ECCV Caption lists it as invalid",
@@ -73,7 +73,7 @@ CONFIG = DatasetConfig(
     sources=("karpathy", "coco_instances", "eccv_caption"),
     defects=(
         "261 of the 25,000 test captions are byte-identical to a caption of another image: exact ties happen.",
-        "48 test and 52 validation images have no instance annotation, so no category.",
+        "48 test and 52 validation images have no instance annotation, and so no category.",
         "32 test captions have no content or are wrong, and test image 578492 duplicates two training images; "
         "`invalid` marks them, none is removed.",
         "Some captions end in blanks or contain line breaks.",

@@ -25,12 +25,15 @@ def _direction(library: Library, split: str, direction: str) -> pa.Table:
     query_ids = queries[starts]
     by_image = direction == "i2t"
     nothing = pa.nulls(query_ids.size, pa.string())
+    positives = lookup.caption_texts(library, split, items) if by_image else lookup.file_names(library, split, items)
+    sizes = np.diff(starts, append=queries.size)
     columns = {
         "query_id": query_ids,
         "direction": [direction] * query_ids.size,
         "query_caption": nothing if by_image else lookup.caption_texts(library, split, query_ids),
         "query_file_name": lookup.file_names(library, split, query_ids) if by_image else nothing,
-        "positives": lookup.list_column(np.diff(starts, append=queries.size), items),
+        "positive_texts": lookup.list_column(sizes, positives),
+        "positives": lookup.list_column(sizes, items),
         "unreachable": lookup.list_column(np.add.reduceat(~reachable, starts), items[~reachable]),
     }
     return pa.table(columns)
@@ -40,15 +43,19 @@ CONFIG = DatasetConfig(
     name="eccv_caption",
     title="ECCV Caption: machine-and-human-verified positives",
     description="One row per query and direction: all positives of the image queries (`i2t`) and of the caption "
-    "queries (`t2i`). The galleries are always all captions and all images of the test split. The two directions are "
-    "separate judgments, with pairs in common.",
+    "queries (`t2i`). The galleries are always all captions and all images of the test split. The two directions "
+    "were judged separately and share some pairs.",
     collection="ECCV Caption (Chun et al., 2022): five retrieval models proposed the top matches, crowd workers "
     "verified them, invalid items were removed.",
     **columns(
         query_id=(Value("int64"), "COCO image id (`i2t`) or caption id (`t2i`)"),
-        direction=(ClassLabel(names=list(CROSS_MODAL)), "`i2t` or `t2i`"),
+        direction=(ClassLabel(names=list(CROSS_MODAL)), "query modality to gallery modality"),
         query_caption=(Value("string"), "the query's text, for `t2i`"),
         query_file_name=(Value("string"), "the query's file name, for `i2t`"),
+        positive_texts=(
+            [Value("string")],
+            "what `positives` names: captions (`i2t`) or file names (`t2i`), null outside the gallery",
+        ),
         positives=(
             [Value("int64")],
             "caption ids (`i2t`) or image ids (`t2i`), unreachable ones included; R is their number",
@@ -60,9 +67,8 @@ CONFIG = DatasetConfig(
     sources=("eccv_caption", "karpathy"),
     defects=(
         "Two image queries name a caption outside the 25,000 (144675 and 467259). The reference package counts them "
-        "in R although no run can retrieve them; so does this one, and it lists them in `unreachable`.",
+        "in R although no run can retrieve them. So does this package; `unreachable` lists them.",
         "Three captions on ECCV Caption's own list of invalid captions are still positives of some image.",
     ),
-    example='i2t = dataset.features["direction"].str2int("i2t")\n'
-    'queries = dataset.filter(lambda row: row["direction"] == i2t)\nprint(len(queries))',
+    example='row = dataset[0]\nprint(row["query_file_name"], row["positive_texts"][:2])',
 )

@@ -18,8 +18,8 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     """Pairs by image, then caption, in Karpathy order; an image's own captions are left out."""
     pairs = entailed_pairs(library, split, policy=options.policy, thresholds=options.thresholds)
     image_ids, caption_ids = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
-    own = lookup.images_of(library, split, caption_ids) == image_ids
-    keep = ~own
+    of_same_image = lookup.images_of(library, split, caption_ids) == image_ids
+    keep = ~of_same_image
     image_ids, caption_ids = image_ids[keep], caption_ids[keep]
     columns = {
         "image_id": image_ids,
@@ -34,7 +34,8 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
         "votes": _votes(library, split, image_ids, caption_ids),
         "conflict": pairs.conflict[keep],
     }
-    return Rows(pa.table(columns), pairs.left_out | {"pairs of an image with its own caption": int(own.sum())})
+    left_out = {"pairs of an image with its own caption": int(of_same_image.sum())}
+    return Rows(pa.table(columns), pairs.left_out | left_out)
 
 
 def _premises(library: Library, split: str) -> pa.ListArray:
@@ -57,11 +58,11 @@ CONFIG = DatasetConfig(
     title="Entailment-corrected image-caption pairs",
     description="One row per image and caption of another image: does the image, with its own five captions as "
     "premise, entail the caption? `label` is 1 (entailed) or 0.",
-    collection="The entailment-corrected annotations of the multi-modal entailment paper were never released. Labels "
-    "come from a user's file in that layout (`entailment/entailment_test.jsonl` of the mirror folder) where there is "
-    "one; it decides on the pairs it labels, as the paper takes a pair's own annotation, and `conflict` marks where "
-    "another source differs. Of the other pairs, labels are derived from judgments that exist: CxC SITS binarised at "
-    "3, as the paper does for graded sets, and ECCV Caption positives of both directions.",
+    collection="The entailment-corrected annotations of the multi-modal entailment paper were never released. If the "
+    "mirror folder has a file in their layout (`entailment/entailment_test.jsonl`), its labels decide on the pairs "
+    "that it covers, and `conflict` marks pairs on which another source differs. Labels of all other pairs are "
+    "derived: CxC SITS binarised at 3, as the paper does for graded sets, and ECCV Caption positives of both "
+    "directions.",
     **columns(
         image_id=(Value("int64"), "COCO image id"),
         file_name=(Value("string"), "its file name"),
@@ -70,7 +71,7 @@ CONFIG = DatasetConfig(
         hypothesis=(Value("string"), "its text"),
         label=(ClassLabel(names=list(LABELS)), "whether the image entails the caption"),
         sources=([Value("string")], "which of `cxc`, `eccv`, `entailment` judged the pair"),
-        rules=([Value("string")], "what says that it is positive"),
+        rules=([Value("string")], "the rules that make the pair positive"),
         rating=(Value("float64"), "CxC SITS rating, null where unrated"),
         votes=([Value("string")], "annotators' votes, where the user's file has them"),
         conflict=(Value("bool"), "sources contradict each other"),

@@ -27,27 +27,27 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
 
 def _weak_positives(library: Library, split: str, options: BuildOptions) -> pa.ListArray:
     """Per caption: the captions of other images that are positives of its image."""
-    found = merge(library, split, "i2t", policy=options.policy, thresholds=options.thresholds)
+    merged = merge(library, split, "i2t", policy=options.policy, thresholds=options.thresholds)
     content = library.karpathy(split)
-    own = content.caption_image_ids[found.items] == found.query_ids[found.queries]
-    keep = found.positive & ~own
-    ids = content.caption_ids[found.items[keep]]
+    of_same_image = content.caption_image_ids[merged.items] == merged.query_ids[merged.queries]
+    keep = merged.positive & ~of_same_image
+    ids = content.caption_ids[merged.items[keep]]
     columns = {
         "caption_id": ids,
         "caption": lookup.caption_texts(library, split, ids),
-        "sources": lookup.subset_lists(found.said_positive[keep], found.sources),
+        "sources": lookup.subset_lists(merged.said_positive[keep], merged.sources),
     }
-    of_images = lookup.struct_lists(np.bincount(found.queries[keep], minlength=found.query_ids.size), columns)
-    return of_images.take(pa.array(positions_of(content.caption_image_ids, found.query_ids)[0]))
+    of_images = lookup.struct_lists(np.bincount(merged.queries[keep], minlength=merged.query_ids.size), columns)
+    return of_images.take(pa.array(positions_of(content.caption_image_ids, merged.query_ids)[0]))
 
 
 CONFIG = DatasetConfig(
     name="pairs",
     title="Training pairs: image, caption, and weak positives",
-    description="One row per caption with its image. `weak_positives` are captions of other images that some source "
-    "says describe this image too; a loss must not use them as negatives, and may use them as extra positives.",
+    description="One row per caption with its image. `weak_positives` are captions of other images that, by some "
+    "source, describe this image too. A loss should not use them as negatives and may use them as extra positives.",
     collection="MS-COCO captions in Karpathy splits. Weak positives come from CxC, ECCV Caption and entailment labels "
-    "where the split has them; the training splits have none, so their lists are empty until mined.",
+    "where the split has them. The training splits have none: their lists are empty unless you mine weak positives.",
     **columns(
         image_id=(Value("int64"), "COCO image id"),
         file_name=(Value("string"), "its file name"),
@@ -55,7 +55,7 @@ CONFIG = DatasetConfig(
         caption=(Value("string"), "its text"),
         weak_positives=(
             [{"caption_id": Value("int64"), "caption": Value("string"), "sources": [Value("string")]}],
-            "captions of other images that describe this image too, and who says so",
+            "captions of other images that describe this image too, with the sources that say so",
         ),
     ),
     splits=("train", "restval", "validation", "test"),

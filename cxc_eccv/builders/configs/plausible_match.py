@@ -18,10 +18,12 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     sets = library.categories(split)
     _, category = np.nonzero(present)
     distances = category_distances(present)
+    sizes, names = present.sum(axis=1), pa.array(sets.category_names)
     columns = {
         "image_id": image_ids,
         "file_name": lookup.file_names(library, split, image_ids),
-        "category_ids": lookup.list_column(present.sum(axis=1), sets.category_ids[category]),
+        "categories": lookup.list_column(sizes, names.take(pa.array(category))),
+        "category_ids": lookup.list_column(sizes, sets.category_ids[category]),
     }
     for zeta in ZETAS:
         matches = distances <= zeta
@@ -40,7 +42,8 @@ CONFIG = DatasetConfig(
     **columns(
         image_id=(Value("int64"), "COCO image id"),
         file_name=(Value("string"), "its file name"),
-        category_ids=([Value("int64")], "COCO category ids present"),
+        categories=([Value("string")], "names of the object categories present"),
+        category_ids=([Value("int64")], "their COCO ids"),
         matches_0=([Value("int64")], "images with the same categories"),
         matches_1=([Value("int64")], "images that differ in at most one category"),
         matches_2=([Value("int64")], "images that differ in at most two categories"),

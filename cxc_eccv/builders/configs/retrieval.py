@@ -104,7 +104,7 @@ CONFIG = DatasetConfig(
     rows=rows,
     sources=tuple(dict.fromkeys(group for source in label_sources().values() for group in source.groups)),
     defects=(
-        "Unjudged pairs are not negatives: most matches of a caption were never shown to anyone.",
+        "Unjudged pairs are not negatives: annotators never saw most matches of a caption.",
         "29 original links of test and 38 of validation are rated below 3 and marked as conflicts.",
     ),
     example='row = dataset[0]\nfor positive in row["positives"]:\n    print(positive["id"], positive["rules"])',

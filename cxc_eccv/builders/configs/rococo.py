@@ -1,4 +1,4 @@
-"""Config ``rococo``: the captions of the test split, and what became of each when a word of it was altered."""
+"""Config ``rococo``: the captions of the test split, each with a word replaced."""
 
 import pyarrow as pa
 from datasets import ClassLabel, Value
@@ -23,19 +23,18 @@ def _of_kind(library: Library, split: str, kind: str) -> pa.Table:
 
 CONFIG = DatasetConfig(
     name="rococo",
-    title="RoCOCO: captions with an altered word, to be told from the originals",
-    description="One row per kind and caption of the test split: the caption, and the same with a word altered so that "
-    "it should no longer describe the image. The kinds put in place of a word of the caption one of the same concept "
-    "(`same_concept`), one of another concept (`diff_concept`), a random one of the vocabulary (`rand_voca`) or a "
-    "dangerous one (`danger`). The tasks `rococo_...` add the 25,000 altered captions of a kind to the 25,000 "
-    "originals that an image ranks.",
-    collection="RoCOCO (Park et al., 2023): altered by a program, not checked by people. Original and altered caption "
-    "are paired by their places: the source lists five of each for an image.",
+    title="RoCOCO: captions with one word replaced",
+    description="One row per kind and caption of the test split: the caption, and the same caption with a word "
+    "replaced so that it should no longer describe the image. The new word is of the same concept (`same_concept`), of "
+    "another concept (`diff_concept`), a random word of the vocabulary (`rand_voca`) or a dangerous one (`danger`). "
+    "The tasks `rococo_...` add the 25,000 altered captions of a kind to the 25,000 originals that an image ranks.",
+    collection="RoCOCO (Park et al., 2023): a program altered the captions; people did not check them. The source "
+    "lists five original and five altered captions of an image; they are paired by position.",
     **columns(
-        kind=(ClassLabel(names=list(ALTERATIONS)), "what was put in place of a word"),
+        kind=(ClassLabel(names=list(ALTERATIONS)), "what replaces the word"),
         image_id=(Value("int64"), "COCO image id"),
         file_name=(Value("string"), "its file name"),
-        caption_id=(Value("int64"), "COCO id of the original caption; the altered one has no other"),
+        caption_id=(Value("int64"), "COCO id of the original caption"),
         original=(Value("string"), "the caption, as COCO has it"),
         altered=(Value("string"), "the altered caption, as RoCOCO has it"),
     ),
@@ -43,21 +42,20 @@ CONFIG = DatasetConfig(
     rows=rows,
     sources=("rococo", "karpathy"),
     defects=(
-        "Altered captions give themselves away by their form: punctuation is set apart by blanks, `clean , spacious`. "
-        "Those of `same_concept`, `diff_concept` and `rand_voca` have no full stop at the end and, but for three, no "
-        "capital at the beginning; of the originals 18,816 end in a full stop and 21,244 begin with a capital. The "
-        "source's own loader hides this: it makes small letters of all captions, original and altered, takes most "
-        "punctuation away and cuts after 30 words. A model that sees case or punctuation is measured on the alteration "
-        "alone only if it encodes both in one form.",
+        "Altered captions differ from originals in form: blanks surround punctuation (`clean , spacious`), and those "
+        "of `same_concept`, `diff_concept` and `rand_voca` have no full stop at the end and, except for three, no "
+        "capital at the beginning. Of the originals, 18,816 end in a full stop and 21,244 begin with a capital. The "
+        "source's loader hides this: it lower-cases all captions, removes most punctuation and cuts after 30 words. To "
+        "measure the alteration alone, encode both in one form if your model sees case or punctuation.",
         "Three altered captions of `danger` equal their originals byte for byte (caption ids 570396, 784839 and "
-        "608017). The two tie, so that the originals lose.",
+        "608017). They tie, and the tie counts against the original.",
         "Altered captions repeat: 24,812 of the 25,000 in `danger` are distinct, 24,993 in `same_concept`, 24,987 in "
         "`rand_voca` and all in `diff_concept`.",
-        "Not always does one word stand for one: in 3 to 8% of a kind a repeated word is replaced at each of its "
-        "places, or several words stand for one.",
-        "Ten entries of the source have a sixth original caption between the five and the altered ones; it is left "
-        "out here, as in every evaluation of the split. The source's loader takes it for a positive, so that its "
-        "galleries have 50,010 captions.",
+        "In 3 to 8% of the captions of a kind, a repeated word is replaced at each of its places, or several words "
+        "replace one.",
+        "Ten entries of the source have a sixth original caption between the five and the altered ones. It is left out "
+        "here, as in every evaluation of the split. The source's loader counts it as a positive, so its galleries have "
+        "50,010 captions.",
     ),
     example='danger = dataset.features["kind"].str2int("danger")\n'
     'row = dataset.filter(lambda row: row["kind"] == danger)[0]\nprint(row["original"], "->", row["altered"])',

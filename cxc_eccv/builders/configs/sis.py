@@ -50,10 +50,10 @@ CONFIG = DatasetConfig(
         rating=(Value("float64"), "mean rating of this order, 0 to 5"),
         reverse_rating=(
             Value("float64"),
-            "mean rating of the same pair in the other order, null where it was rated once",
+            "mean rating of the pair in the other order, null where only this order was rated",
         ),
         positive=(Value("bool"), "either rating is at least 2.5"),
-        sampling_method=(ClassLabel(names=["i2i_csim"]), "`i2i_csim`"),
+        sampling_method=(ClassLabel(names=["i2i_csim"]), "how the pair was chosen"),
         **RATING_COLUMNS,
     ),
     splits=("validation", "test"),

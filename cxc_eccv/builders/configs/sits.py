@@ -42,7 +42,7 @@ CONFIG = DatasetConfig(
         file_name=(Value("string"), "its file name"),
         rating=(Value("float64"), "mean rating, 0 to 5"),
         positive=(Value("bool"), "rating of at least 3"),
-        sampling_method=(ClassLabel(names=["c2i_original", "c2i_intrasim"]), "`c2i_original` or `c2i_intrasim`"),
+        sampling_method=(ClassLabel(names=["c2i_original", "c2i_intrasim"]), "how the pair was chosen"),
         **RATING_COLUMNS,
     ),
     splits=("validation", "test"),

@@ -1,4 +1,4 @@
-"""Writing the dataset folder: shards, manifest, the whole folder at once."""
+"""Write the dataset folder: shards, manifest, the whole folder."""
 
 from cxc_eccv.builders.writing.folder import build_folder
 from cxc_eccv.builders.writing.manifest import FORMAT, MANIFEST_NAME, open_library, replaceable_files

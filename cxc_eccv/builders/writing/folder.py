@@ -1,6 +1,6 @@
-"""Builds the Hub-ready folder: Parquet by config and split, card, Croissant and manifest, moved in at the end.
+"""Build a folder for the Hub: Parquet by config and split, card, Croissant metadata and manifest.
 
-A split with all its configs is the unit of work, in this process or in others.
+The files are moved to their places at the end. Processes share the work by split.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.splits import SPLIT_NAMES, SPLITS
 from cxc_eccv.writing import replaced_folder
 
-FILES_MISSING = "its raw files are not at hand"
-TOOLS_MISSING = "what it is made with is not at hand; ask for it by name to read how to get it"
+FILES_MISSING = "its raw files are missing"
+TOOLS_MISSING = "the tool that makes it is missing; name the config to read how to get it"
 
 Outcome = SplitSummary | NotBuilt
 Build = Callable[[str, Library], Iterator[Outcome]]
 Outcomes = tuple[list[Outcome], dict[str, str]]
-"""What came of every config and split, and catalog name to sha256 of every raw file read."""
+"""The outcome of every config and split, and the sha256 of every raw file read, by catalog name."""
 
 
 def build_folder(
@@ -57,29 +57,29 @@ def build_folder(
 
     The folder holds ``<config>/<split>-00000-of-0000N.parquet``, a README card with the features and statistics of
     every config, the terms of their sources in ``LICENSE.md``, ``croissant.json`` with the fields for responsible AI,
-    and a manifest with the sha256 of every file and raw source. They replace the files of an earlier build at the end;
-    the same input gives the same bytes.
+    and a manifest with the sha256 of every file and raw source. At the end they replace the files of an earlier build.
+    The same input gives the same bytes.
 
     Args:
         output: folder to create or replace.
-        configs: names (or declarations of your own); None for all.
-        splits: among ``train``, ``restval``, ``validation`` (or ``val``) and ``test``; None for all at hand.
+        configs: names, or your own declarations; None for all.
+        splits: among ``train``, ``restval``, ``validation`` (or ``val``) and ``test``; None for all on this machine.
         data_dir: local mirror folder, ``"sample"``, or None for ``CXC_ECCV_DATA``, else the download cache.
         images: folder with the images, embedded into config ``captions``; missing ones become null and are counted.
         num_proc: processes; each works on whole splits. A script needs ``if __name__ == "__main__":`` for several.
         options: conflict policy and rating thresholds.
         progress: show bars.
-        overwrite: build even where ``output`` holds files that no build made; they are removed.
+        overwrite: build even if ``output`` has files that no build wrote, and remove them.
 
     Returns:
-        What was written and what was left out.
+        A summary of what was written and what was left out.
 
     Raises:
-        InvalidOption: ``output`` holds foreign files, ``num_proc`` is under 1, ``images`` is no folder.
+        InvalidOption: ``output`` has other files, ``num_proc`` is less than 1, or ``images`` is not a folder.
         UnknownName: no such config or split.
-        SourceMissing: a config asked for by name, or everything, lacks its raw files; or no image was found at all.
-        DataError: a split asked for is in none of the raw files at hand.
-        WriteFailed: ``output`` cannot be written, or another build of it is under way.
+        SourceMissing: the raw files of a config in ``configs``, or of all, are missing; or no image was found.
+        DataError: a split in ``splits`` is in none of the raw files.
+        WriteFailed: ``output`` cannot be written, or another process is building it.
 
     Example:
         >>> import tempfile
@@ -90,14 +90,14 @@ def build_folder(
     """
     target = Path(output)
     if num_proc < 1:
-        raise InvalidOption(f"num_proc={num_proc}: give 1 or more processes")
+        raise InvalidOption(f"num_proc={num_proc}: expected 1 or more processes")
     earlier = replaceable_files(target, overwrite=overwrite)
     chosen = select_configs(configs)
     files = _image_folder(images, chosen)
     opening = partial(open_library, data_dir, options, progress=progress)
     library = opening()
     wanted = _choose_splits(splits, library)
-    _require_brought(library, wanted)
+    _require_labels_used(library, wanted)
     with replaced_folder(target, earlier, wait=0) as folder:
         build = partial(_build_split, chosen, options, folder, files, progress)
         total = sum(split in config.splits for config in chosen for split in wanted)
@@ -108,11 +108,11 @@ def build_folder(
                 outcomes, sources = _build_in_processes(build, opening, wanted, num_proc, bar)
                 sources = library.files_used() | sources
         outcomes += _absent_splits(chosen, library.splits, options) if splits is None else []
-        parts, lost = _sort(outcomes, chosen)
-        _require_rows(parts, lost, [] if configs is None else chosen)
+        parts, not_built = _sort(outcomes, chosen)
+        _require_rows(parts, not_built, [] if configs is None else chosen)
         _require_images(parts, files)
-        _require_brought(library, wanted, sources)
-        summary = BuildSummary(target, options, provenance_of(library, sources), tuple(parts), tuple(lost))
+        _require_labels_used(library, wanted, sources)
+        summary = BuildSummary(target, options, provenance_of(library, sources), tuple(parts), tuple(not_built))
         folder_card(summary, library.catalog).save(folder / "README.md")
         metadata = croissant_text(summary, library.catalog)
         (folder / CROISSANT).write_text(metadata, encoding="utf-8", newline="\n")
@@ -128,17 +128,17 @@ def _image_folder(images: str | Path | None, configs: Sequence[DatasetConfig]) -
     if images is None:
         return None
     if DEFAULT_CONFIG not in {config.name for config in configs}:
-        raise InvalidOption(f"images are embedded into config {DEFAULT_CONFIG!r}, which is not among those to build")
+        raise InvalidOption(f"images are embedded into config {DEFAULT_CONFIG!r}, which is not built")
     return ImageFolder(images)
 
 
 def _choose_splits(wanted: Sequence[str] | None, library: Library) -> list[str]:
-    """The splits to build, in their usual order; all at hand for None, and ``val`` stands for ``validation``."""
+    """The splits to build, in their usual order; all on this machine for None."""
     if wanted is None:
         return list(library.splits)
     names = [SPLIT_NAMES.get(split, split) for split in wanted]
     for name in names:
-        library.karpathy(name)  # raises where no split has this name, or the raw files at hand do not hold it
+        library.karpathy(name)  # raises if the split is unknown or the raw files lack it
     return [split for split in SPLITS if split in names]
 
 
@@ -154,7 +154,7 @@ def _build_here(build: Build, library: Library, splits: Sequence[str], bar: tqdm
 def _build_in_processes(
     build: Build, opening: Callable[[], Library], splits: Sequence[str], num_proc: int, bar: tqdm[Any]
 ) -> Outcomes:
-    # Not forked: a forked child may inherit a lock that a thread of Arrow holds.
+    # Not fork: a child may inherit a lock that a thread of Arrow holds.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(num_proc, len(splits)), mp_context=context) as pool:
         futures = [pool.submit(_build_with_own_library, build, opening, split) for split in splits]
@@ -164,7 +164,7 @@ def _build_in_processes(
         except BrokenProcessPool:
             raise InvalidOption(
                 f"num_proc={num_proc}: a process died. Either memory ran out, or a script calls build_folder outside "
-                'of `if __name__ == "__main__":`. One process (num_proc=1) needs neither.'
+                '`if __name__ == "__main__":`. Use one process (num_proc=1).'
             ) from None
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -188,15 +188,15 @@ def _build_split(
     split: str,
     library: Library,
 ) -> Iterator[Outcome]:
-    """Write the Parquet files of every config that can have this split, one after the other."""
+    """Write the Parquet files of every config that has this split."""
     for config in configs:
         if split not in config.splits:
             continue
         try:
             rows = config.rows(library, split, options)
         except SourceMissing as error:
-            why = FILES_MISSING if config.made_with is None else TOOLS_MISSING
-            yield NotBuilt(config.name, split, why, str(error))
+            reason = FILES_MISSING if config.made_with is None else TOOLS_MISSING
+            yield NotBuilt(config.name, split, reason, str(error))
             continue
         if rows.table.num_rows == 0:
             yield NotBuilt(config.name, split, "no row")
@@ -217,30 +217,30 @@ def _build_split(
 
 
 def _show(groups: Iterator[pa.Table], what: str, n_rows: int, progress: bool) -> Iterator[pa.Table]:
-    """The groups, and a bar of images while they are made."""
+    """Yield the groups, with a progress bar of their images."""
     with tqdm(total=n_rows, desc=what, unit="image", disable=not progress) as bar:
         for group in groups:
             yield group
             bar.update(group.num_rows)
 
 
-def _absent_splits(configs: Sequence[DatasetConfig], at_hand: Sequence[str], options: BuildOptions) -> list[Outcome]:
-    """The splits that configs could have and the raw files do not hold."""
-    why = f"it is in {load_catalog().entry('karpathy_coco').path}, which is not at hand"
+def _absent_splits(configs: Sequence[DatasetConfig], present: Sequence[str], options: BuildOptions) -> list[Outcome]:
+    """The splits of configs that the raw files lack."""
+    reason = f"it is in {load_catalog().entry('karpathy_coco').path}, which is missing"
     folded = {"restval": "it is folded into train"} if options.restval_in_train else {}
     return [
-        NotBuilt(config.name, split, folded.get(split, why))
+        NotBuilt(config.name, split, folded.get(split, reason))
         for config in configs
         for split in config.splits
-        if split not in at_hand
+        if split not in present
     ]
 
 
-def _require_rows(parts: Sequence[SplitSummary], lost: Sequence[NotBuilt], named: Sequence[DatasetConfig]) -> None:
-    """Refuse a build without any row, or without one of a config asked for by name."""
+def _require_rows(parts: Sequence[SplitSummary], not_built: Sequence[NotBuilt], named: Sequence[DatasetConfig]) -> None:
+    """Raise if there is no row at all, or no row of a config in ``named``."""
     built = {part.config.name for part in parts}
     lacking = {config.name: config for config in named if config.name not in built}
-    for part in lost:
+    for part in not_built:
         if part.missing and (not built or part.config in lacking):
             raise SourceMissing(part.missing)
     for name, config in lacking.items():
@@ -249,42 +249,44 @@ def _require_rows(parts: Sequence[SplitSummary], lost: Sequence[NotBuilt], named
         raise InvalidOption("nothing to build: no config has a row in the chosen splits")
 
 
-def _require_brought(library: Library, splits: Sequence[str], sources: Collection[str] | None = None) -> None:
-    """Refuse a file of labels that the user brought and the build does not take; before it, going by its split."""
+def _require_labels_used(library: Library, splits: Sequence[str], sources: Collection[str] | None = None) -> None:
+    """Raise if the build does not use a file of labels that the user named; before the build, its split decides."""
     mined = [(key, key, path, pairs.split) for key, (path, pairs) in library.mined_files.items()]
-    labels = [(key, found.name, found.path, found.split) for key, found in library.label_files.items()]
-    brought = [*mined, *labels]
-    taken = {key for key, _, _, split in brought if (split in splits if sources is None else key in sources)}
-    names = {name for key, name, _, _ in brought if key in taken}
-    for key, name, path, split in brought:
-        not_asked_for = name in names and split in library.splits and split not in splits
-        if key not in taken and not not_asked_for:
+    labels = [(key, file.name, file.path, file.split) for key, file in library.label_files.items()]
+    files = [*mined, *labels]
+    used = {key for key, _, _, split in files if (split in splits if sources is None else key in sources)}
+    names = {name for key, name, _, _ in files if key in used}
+    for key, name, path, split in files:
+        of_other_split = name in names and split in library.splits and split not in splits
+        if key not in used and not of_other_split:
             folded = split == "restval" and library.restval_in_train
-            why = "which is folded into train" if folded else f"and no row that is built ({', '.join(splits)}) takes it"
+            reason = (
+                "which is folded into train" if folded else f"and no row of this build ({', '.join(splits)}) uses it"
+            )
             raise InvalidOption(
-                f"{path} is of the split {split}, {why}. Weak positives and labels go into the configs pairs and "
-                "retrieval: build these for its split, or leave the file out"
+                f"{path} is of the split {split}, {reason}. The configs pairs and retrieval use weak positives and "
+                "labels: build them for this split, or leave out the file"
             )
 
 
 def _require_images(parts: Sequence[SplitSummary], images: ImageFolder | None) -> None:
-    """Refuse a build with images that found none."""
+    """Raise if no image of the folder was found."""
     missing = sum(part.images_missing for part in parts)
     if images is not None and missing and not any(part.images_found for part in parts):
         raise SourceMissing(
             f"none of the {missing} images was found in {images.folder.resolve()} or below it. "
-            "Files are looked for by their COCO 2014 names, as COCO_val2014_000000391895.jpg."
+            "Files need their COCO names, such as COCO_val2014_000000391895.jpg."
         )
 
 
 def _sort(outcomes: list[Outcome], chosen: list[DatasetConfig]) -> tuple[list[SplitSummary], list[NotBuilt]]:
-    """By config; splits come in their own order already, and sorting is stable."""
+    """Sort by config; the order of splits stays, as sorting is stable."""
     order = [config.name for config in chosen]
     parts = [outcome for outcome in outcomes if isinstance(outcome, SplitSummary)]
-    lost = [outcome for outcome in outcomes if isinstance(outcome, NotBuilt)]
+    not_built = [outcome for outcome in outcomes if isinstance(outcome, NotBuilt)]
     parts.sort(key=lambda part: order.index(part.config.name))
-    lost.sort(key=lambda part: order.index(part.config))
-    return parts, lost
+    not_built.sort(key=lambda part: order.index(part.config))
+    return parts, not_built
 
 
 def _write_manifest(folder: Path, summary: BuildSummary) -> None:
@@ -299,7 +301,7 @@ def _write_manifest(folder: Path, summary: BuildSummary) -> None:
             del provenance[name]
     options = asdict(summary.options)
     for name in ("mined", "labels"):
-        del options[name]  # paths of one machine; the hashes of these files are among the sources
+        del options[name]  # paths on this machine; the sources have the hashes of these files
     content = {**provenance, "options": options, "configs": configs}
     hashes = {
         f"{part.config.name}/{file}": digest

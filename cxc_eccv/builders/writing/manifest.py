@@ -1,4 +1,4 @@
-"""``manifest.json`` of a built folder: what it holds, what it was made from, and how to recognise it as ours."""
+"""``manifest.json`` of a built folder: its files, its sources, and its format."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def write_manifest(folder: Path, content: Mapping[str, Any], hashes: Mapping[str
 
 
 def replaceable_files(target: Path, *, overwrite: bool = False) -> set[str]:
-    """The files that a new build of ``target`` replaces: those of the build that is there."""
+    """The files that a new build of ``target`` replaces: those of the earlier build."""
     if target.exists() and not target.is_dir():
         raise InvalidOption(f"{target} is a file. Name a folder to build.")
     finish_interrupted(target)
     built = _built_files(target)
-    # A few suffice for the message, and a home folder holds very many.
+    # The message needs only a few, and a home folder has very many.
     foreign = sorted(islice((name for name in _files(target) if name not in built), 100))
     if foreign and not overwrite:
         shown = ", ".join(foreign[:3]) + (" and others" if len(foreign) > 3 else "")
         raise InvalidOption(
-            f"{target} is not a folder this command built: it holds {shown}. "
-            "Choose another output folder. A build with --overwrite (overwrite=True) removes every file in it."
+            f"{target} has files that no build wrote: {shown}. Choose another output folder, or empty this one. In "
+            "Python, overwrite=True removes every file in it."
         )
-    return set(_files(target))  # a manifest may name files elsewhere
+    return set(_files(target))  # the manifest may name files in other places
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _built_files(target: Path) -> set[str]:
 
 
 def open_library(data_dir: str | Path | None, options: BuildOptions, *, progress: bool = True) -> Library:
-    """The raw sources, read the way ``options`` say."""
+    """The raw sources, read according to ``options``."""
     allow, fold = options.allow_modified, options.restval_in_train
     return Library(
         data_dir,
@@ -77,7 +77,7 @@ def open_library(data_dir: str | Path | None, options: BuildOptions, *, progress
 
 
 def provenance_of(library: Library, files: Mapping[str, str]) -> Provenance:
-    """Edition, versions and hashes; ``files`` are catalog name to sha256 of what ``library`` or others like it read."""
+    """Edition, versions and hashes; ``files`` are the sha256 of the raw files that were read, by catalog name."""
     return Provenance(
         edition=library.edition,
         data_version=library.catalog.version,
@@ -85,5 +85,5 @@ def provenance_of(library: Library, files: Mapping[str, str]) -> Provenance:
         fingerprint=fingerprint_files(files),
         sources=dict(sorted(files.items())),
         modified=library.catalog.modified(files),
-        labels={key: {"name": own.name, **own.told} for key, own in library.label_files.items() if key in files},
+        labels={key: {"name": file.name, **file.told} for key, file in library.label_files.items() if key in files},
     )

@@ -1,4 +1,4 @@
-"""Tables to Parquet shards: files of one row group, the same bytes every time."""
+"""Write tables as Parquet shards of one row group; the same table gives the same bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cxc_eccv.errors import DataError
 from cxc_eccv.runs.checks import hash_file
 
 SHARD_BYTES = 100_000_000
-"""A file is closed before it would hold more than this, uncompressed: the size of row groups that ``datasets`` writes.
+"""Most bytes of a file, uncompressed: the size of the row groups that ``datasets`` writes.
 
 A file has one row group: a process that streams a few rows and ends, while Arrow's threads read further groups, aborts
 with "terminate called without an active exception" (apache/arrow#45214, huggingface/datasets#7467).
@@ -25,14 +25,14 @@ with "terminate called without an active exception" (apache/arrow#45214, hugging
 
 
 def portable_schema(features: datasets.Features) -> pa.Schema:
-    """The Arrow schema of ``features`` with lists as ``[feature]``: ``datasets`` before 4.0 knows no ``List``."""
+    """The Arrow schema of ``features`` with lists as ``[feature]``, since ``datasets`` before 4.0 has no ``List``."""
     described = {"info": {"features": _plain_lists(features.to_dict())}}
     schema: pa.Schema = features.arrow_schema.with_metadata({"huggingface": json.dumps(described)})
     return schema
 
 
 def conform(table: pa.Table, features: datasets.Features, name: str) -> pa.Table:
-    """``table`` in one piece, with exactly the columns and types of ``features``; ``name`` says whose rows they are."""
+    """``table`` in one chunk, with exactly the columns and types of ``features``; errors use ``name``."""
     if table.column_names != list(features):
         raise DataError(f"{name}: the rows have the columns {table.column_names}, the features {list(features)}")
     for column, feature in features.items():
@@ -40,7 +40,7 @@ def conform(table: pa.Table, features: datasets.Features, name: str) -> pa.Table
             codes = _label_codes(table[column], feature.names, f"{name}, column {column!r}")
             table = table.set_column(table.column_names.index(column), column, codes)
     try:
-        # One chunk per column: how the rows were put together must not show in the file.
+        # One chunk per column, so that the file does not depend on how the rows were made.
         return table.cast(portable_schema(features)).combine_chunks()
     except pa.ArrowInvalid as error:
         raise DataError(f"{name}: the rows do not fit the features: {error}") from None
@@ -62,7 +62,7 @@ def row_groups(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def write_shards(tables: Iterable[pa.Table], folder: Path, split: str, shard_bytes: int = SHARD_BYTES) -> Shards:
-    """Write ``<split>-00000-of-0000N.parquet`` files of one row group each, ``shard_bytes`` uncompressed at most."""
+    """Write files ``<split>-00000-of-0000N.parquet`` of one row group, each of at most ``shard_bytes`` uncompressed."""
     parts: list[Path] = []
     num_rows = num_bytes = 0
     for group in _join(tables, shard_bytes):
@@ -76,15 +76,15 @@ def write_shards(tables: Iterable[pa.Table], folder: Path, split: str, shard_byt
 
 
 def _join(tables: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
-    """Tables one after the other, as many at a time as have ``size`` bytes at most."""
-    held: list[pa.Table] = []
+    """Join consecutive tables up to ``size`` bytes."""
+    pending: list[pa.Table] = []
     for table in tables:
-        if held and sum(own.nbytes for own in held) + table.nbytes > size:
-            yield pa.concat_tables(held)
-            held = []
-        held.append(table)
-    if held:
-        yield pa.concat_tables(held)
+        if pending and sum(part.nbytes for part in pending) + table.nbytes > size:
+            yield pa.concat_tables(pending)
+            pending = []
+        pending.append(table)
+    if pending:
+        yield pa.concat_tables(pending)
 
 
 def _plain_lists(described: Any) -> Any:  # noqa: ANN401 - a JSON tree

@@ -1,4 +1,4 @@
-"""Figures printed in the papers, as typed tables with their citations, and a place among them."""
+"""Tables of published models with their citations, and ranks of further models among them."""
 
 from cxc_eccv.comparison.published.placement import (
     Agreement,

@@ -1,4 +1,4 @@
-"""A model's place among published models, metric by metric, and how far metrics agree on the order of models."""
+"""Ranks of models among published ones, and the agreement of metrics on the order of models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cxc_eccv.types.reported import SPREAD
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One model under one metric: its value and deviation in the report's units, and whether they are printed ones."""
+    """Value and deviation of a model under a metric, in the report's units; ``published`` if a paper prints them."""
 
     model: str
     value: float
@@ -29,9 +29,9 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The place of one of the user's models under one metric, its value rounded as the table prints it.
+    """The rank of one of the user's models under one metric; its value is rounded as the table prints it.
 
-    Of equal values, published ones rank above; the neighbours are None at the ends of the order.
+    With equal values, published models rank above. The neighbours are None at the ends of the order.
     """
 
     table: str
@@ -46,25 +46,25 @@ class Placement:
 
 
 def place(table: PublishedTable, reports: Mapping[str, Report]) -> tuple[Placement, ...]:
-    """Rank models together with the published ones under every metric that both have.
+    """Rank models among the published ones under every metric that both have.
 
     Args:
-        table: published figures.
+        table: published scores.
         reports: name of a model to its report on the COCO test split.
 
     Returns:
         A placement per metric and model, in the order of the table's metrics.
 
     Raises:
-        InvalidOption: a report is not of the official data's test split.
+        InvalidOption: a report is not on the test split of the official data.
 
     Example:
         >>> from cxc_eccv.comparison.published import cxc_table
         >>> from cxc_eccv.types import Result
         >>> facts = {"split": "test", "data": {"edition": "official", "files": {}}}
         >>> report = Report((Result("cxc", "t2t", "recall_at_1", 0.41, 25_000),), {}, facts)
-        >>> found = place(cxc_table(), {"mine": report})[0]
-        >>> found.rank, found.n_models, found.above, found.below
+        >>> placement = place(cxc_table(), {"mine": report})[0]
+        >>> placement.rank, placement.n_models, placement.above, placement.below
         (4, 8, 'VSRN (released)', 'VSE++')
     """
     for name, report in reports.items():
@@ -77,23 +77,23 @@ def place(table: PublishedTable, reports: Mapping[str, Report]) -> tuple[Placeme
             Placement(
                 table=table.name,
                 key=key,
-                model=own.model,
-                value=own.value,
+                model=standing.model,
+                value=standing.value,
                 rank=rank,
                 n_models=len(order),
                 above=names[rank - 1],
                 below=names[rank + 1],
-                deviation=own.deviation,
+                deviation=standing.deviation,
             )
-            for rank, own in enumerate(order, 1)
-            if not own.published
+            for rank, standing in enumerate(order, 1)
+            if not standing.published
         ]
     return tuple(placements)
 
 
 def standings(table: PublishedTable, key: str, reports: Mapping[str, Report]) -> list[Standing]:
-    """All models that have one of the table's metrics, best first; of equal values, the published ones first."""
-    ranked = [Standing(one.model, one.value, True, one.deviation) for one in table.scores if one.key == key]
+    """All models that have one of the table's metrics, best first; with equal values, published ones first."""
+    ranked = [Standing(row.model, row.value, True, row.deviation) for row in table.scores if row.key == key]
     for name, report in reports.items():
         scores = {  # as a paper would print them: ranks and sums in full
             row.key: round(row.value, table.decimals)
@@ -109,7 +109,7 @@ def standings(table: PublishedTable, key: str, reports: Mapping[str, Report]) ->
 
 
 class Model(NamedTuple):
-    """A model, and whether it is a published one: a name may be that of one of either kind."""
+    """A model; a published one and one of the user's may have the same name."""
 
     published: bool
     name: str
@@ -117,9 +117,9 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelOrder:
-    """All models of a table and the user's, best first by one metric, those without it last.
+    """The models of a table and the user's, best first by one metric; models without it come last.
 
-    Standings are of the metrics that a model of the user has: over both directions, or else of single ones.
+    Standings are of the metrics that the user's models have: over both directions if possible, else of single ones.
     """
 
     table: PublishedTable
@@ -129,28 +129,28 @@ class ModelOrder:
 
 
 def order_models(table: PublishedTable, reports: Mapping[str, Report]) -> ModelOrder:
-    """Put models in their place among all published ones, by the main metric of the paper's own task."""
+    """Order models among the published ones by the main metric of the paper's task."""
     for name, report in reports.items():
         check_placeable(name, report)
     orders = {key: standings(table, key, reports) for key in table.keys}
-    shared = [key for key, order in orders.items() if any(not one.published for one in order)]
+    shared = [key for key, order in orders.items() if any(not standing.published for standing in order)]
     keys = [key for key in shared if key.count("/") == 1] or shared
     main = task(table.name).main_metric
     by = next((key for key in keys if key.startswith(f"{table.name}/") and key.endswith(f"/{main}")), "".join(keys[:1]))
-    found = {key: {Model(one.published, one.model): one for one in orders[key]} for key in keys}
+    by_key = {key: {Model(standing.published, standing.model): standing for standing in orders[key]} for key in keys}
     everyone = [*(Model(True, name) for name in table.models), *(Model(False, name) for name in reports)]
-    return ModelOrder(table, by, tuple(dict.fromkeys([*found.get(by, ()), *everyone])), found)
+    return ModelOrder(table, by, tuple(dict.fromkeys([*by_key.get(by, ()), *everyone])), by_key)
 
 
 def check_placeable(name: str, report: Report) -> None:
-    """Refuse a report unless it is of the whole official test split, unmodified, on each task's own labels."""
+    """Refuse a report that is not on the whole, unmodified, official test split with each task's own labels."""
     refused = f"{name} cannot be placed among published models:"
     if report.restriction:
         part = report.restriction
-        raise InvalidOption(f"{refused} it was scored on a part of the split, {part}; theirs are of the whole split.")
+        raise InvalidOption(f"{refused} it was scored on a part of the split, {part}, and they on the whole split.")
     if report.labels:
         raise InvalidOption(
-            f"{refused} it was scored on the labels {report.labels}; theirs are the labels of each task. Evaluate it "
+            f"{refused} it was scored on the labels {report.labels}, and they on the labels of each task. Evaluate it "
             "without sources (--sources)."
         )
     data = report.provenance.get("data") or {}
@@ -158,33 +158,33 @@ def check_placeable(name: str, report: Report) -> None:
     for what, value, wanted in (("edition", data.get("edition"), OFFICIAL), ("split", split, "test")):
         if value != wanted:
             raise InvalidOption(
-                f"{refused} its {what} is {value!r}, theirs is {wanted!r}. Evaluate it on the official data's test "
-                "split."
+                f"{refused} its {what} is {value!r}, and theirs is {wanted!r}. Evaluate it on the test split of the "
+                "official data."
             )
     catalog = load_catalog()
     for file, sha256 in (data.get("files") or {}).items():
         official = catalog.entry(file).sha256 if file in catalog else None
         if official is not None and sha256 != official:
             raise InvalidOption(
-                f"{refused} it was scored with a modified {file}, of sha256 {sha256}; the official file has {official}."
+                f"{refused} its {file} was modified: sha256 {sha256}; the official file has {official}."
             )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
-    """Kendall's tau-b (M, M) between metrics over the models that were ranked; ones on the diagonal."""
+    """Kendall's tau-b (M, M) between metrics, over the models that they rank."""
 
     metrics: tuple[str, ...]
     models: tuple[str, ...]
     tau: FloatArray
 
-    def between(self, one: str, other: str) -> float:
-        """Tau-b of two metrics."""
-        return float(self.tau[self.metrics.index(one), self.metrics.index(other)])
+    def between(self, metric: str, other: str) -> float:
+        """Tau-b between two metrics."""
+        return float(self.tau[self.metrics.index(metric), self.metrics.index(other)])
 
 
 def metric_agreement(scores: Mapping[str, Mapping[str, float]], *, lower_is_better: Collection[str] = ()) -> Agreement:
-    """Kendall's tau-b between the orders that metrics put models in.
+    """Kendall's tau-b between the orders of models under several metrics.
 
     tau-b = (C - D) / sqrt((P - T1) (P - T2)) with C concordant and D discordant of all P pairs of models, T1 and T2
     the pairs that tie under one metric.
@@ -194,49 +194,49 @@ def metric_agreement(scores: Mapping[str, Mapping[str, float]], *, lower_is_bett
         lower_is_better: metrics whose smaller values are better, for example ranks.
 
     Raises:
-        DataError: no metric at all, metrics that differ in their models, fewer than 3 models, a value that is not
-            finite, or a metric under which all models tie.
+        DataError: there is no metric, metrics differ in their models, there are fewer than 3 models, a value is not
+            finite, or all models tie under a metric.
 
     References:
         Kendall, The treatment of ties in ranking problems, Biometrika 1945; Chun et al., ECCV 2022, Table 5.
 
     Example:
-        >>> found = metric_agreement({"a": {"x": 1, "y": 2, "z": 3}, "b": {"x": 1, "y": 3, "z": 2}})
-        >>> round(found.between("a", "b"), 4)
+        >>> agreement = metric_agreement({"a": {"x": 1, "y": 2, "z": 3}, "b": {"x": 1, "y": 3, "z": 2}})
+        >>> round(agreement.between("a", "b"), 4)
         0.3333
     """
     if not scores:
-        raise DataError("no metric is given, so there is nothing to correlate")
+        raise DataError("there is no metric to correlate")
     metrics, models = tuple(scores), tuple(next(iter(scores.values()), ()))
     values = {}
     for metric, of_model in scores.items():
         if set(of_model) != set(models):
             odd = ", ".join(sorted(set(of_model) ^ set(models)))
-            raise DataError(f"{metric} and {metrics[0]} rank different models: only one of them has {odd}")
+            raise DataError(f"{metric} and {metrics[0]} rank different models: only one of the two has {odd}")
         if len(models) < 3:
             raise DataError(f"{metric} ranks {len(models)} models; a rank correlation needs at least 3")
         if not np.isfinite(list(of_model.values())).all():
             raise DataError(f"{metric}: a value is not finite")
         if len(set(of_model.values())) == 1:
-            raise DataError(f"all models tie under {metric}: there is no order to correlate")
+            raise DataError(f"all models tie under {metric}, so there is no order to correlate")
         sign = -1.0 if metric in lower_is_better else 1.0
         values[metric] = sign * np.array([of_model[model] for model in models], dtype=float)
-    from scipy.stats import kendalltau  # not at the top: it takes longer to import than all else of a report
+    from scipy.stats import kendalltau  # imported here: it takes longer than all the rest of a report
 
-    tau = np.array([[kendalltau(values[one], values[other]).statistic for other in metrics] for one in metrics])
+    tau = np.array([[kendalltau(values[metric], values[other]).statistic for other in metrics] for metric in metrics])
     return Agreement(metrics, models, tau)
 
 
 def published_agreement() -> Agreement:
-    """The agreement of 12 metrics over the 25 models of ECCV Caption: its Table 5, computed from its other tables.
+    """The agreement of 12 metrics over the 25 models of ECCV Caption: Table 5, computed from the paper's other tables.
 
     Equal to the printed table to two decimals except for PMRP with COCO 1K R@1, R@10, RSUM and ECCV Caption R@1, which
     are printed 0.01 higher. Table 4 prints the same PMRP, 57.65, for PCME (CutMix) and VSE infinity (WSL grid); tau-b
     counts them as tied. With VSE infinity above PCME all 66 entries are the printed ones.
 
     Example:
-        >>> found = published_agreement()
-        >>> round(found.between("coco_5k/recall_at_1", "eccv_caption/map_at_r"), 2)
+        >>> agreement = published_agreement()
+        >>> round(agreement.between("coco_5k/recall_at_1", "eccv_caption/map_at_r"), 2)
         0.39
     """
     table = eccv_caption_table()

@@ -1,4 +1,4 @@
-"""A bump chart: how the ranks of models move from metric to metric."""
+"""A bump chart of the ranks of models from metric to metric."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MARK_SIZE, OPEN_MARK_SIZE = 18, 24
 
 
 def charted_metrics(table: PublishedTable, reports: Mapping[str, Report]) -> list[str]:
-    """Those of the paper's headline metrics that all models have, in the paper's order."""
+    """The headline metrics of the paper that all models have, in the paper's order."""
     n_models = len(table.models) + len(reports)
     return [key for key in HEADLINES if len(standings(table, key, reports)) == n_models]
 
@@ -49,8 +49,8 @@ def draw_rank_chart(table: PublishedTable, reports: Mapping[str, Report], paths:
     keys = charted_metrics(table, reports)
     if len(keys) < 2:
         raise InvalidOption(
-            f"a chart needs at least 2 metrics over both directions that all models have; "
-            f"{list_names(reports)} and the published models share {list_names(keys) or 'none'}"
+            f"a chart needs at least 2 metrics over both directions that all models have; {list_names(reports)} and "
+            f"the published models share {list_names(keys) or 'none'}"
         )
     if not 0 < len(reports) <= len(MARKS):
         raise InvalidOption(f"a chart shows 1 to {len(MARKS)} models among the published ones, not {len(reports)}")
@@ -84,7 +84,7 @@ def _draw_titles(axes: Any, table: PublishedTable, names: Iterable[str], n_model
 
 
 def _draw_headings(axes: Any, keys: Sequence[str], n_models: int) -> None:  # noqa: ANN401 - matplotlib comes late
-    """A guide and a name per metric; above the metrics of one task, the task."""
+    """Draw a guide and a name for each metric, and the task above its metrics."""
     for x, key in enumerate(keys):
         axes.text(x, 0.1, metric_name(key.split("/")[1]), ha="center", va="center", fontsize=9, color=INK)
         axes.plot((x, x), (0.6, n_models + 0.4), color=GUIDE, linewidth=0.8, zorder=0)
@@ -97,7 +97,7 @@ def _draw_headings(axes: Any, keys: Sequence[str], n_models: int) -> None:  # no
 
 
 def _draw_models(axes: Any, orders: Sequence[Sequence[Standing]], names: Sequence[str]) -> None:  # noqa: ANN401 - matplotlib comes late
-    """A line per model with its name at both ends; the user's models last, on top."""
+    """Draw a line for each model with its name at both ends; the user's models are on top."""
     columns = [
         {(standing.published, standing.model): rank for rank, standing in enumerate(order, 1)} for order in orders
     ]
@@ -118,7 +118,7 @@ def _draw_models(axes: Any, orders: Sequence[Sequence[Standing]], names: Sequenc
 
 
 def _draw_line(axes: Any, ranks: Sequence[int], **style: object) -> None:  # noqa: ANN401 - matplotlib comes late
-    """Curves that leave and reach every metric level, so that crossings stay readable."""
+    """Draw curves that are level at each metric, so that crossings stay readable."""
     path, patches = import_matplotlib("path").Path, import_matplotlib("patches")
     points, codes = [(0.0, float(ranks[0]))], [path.MOVETO]
     for x, (start, end) in enumerate(itertools.pairwise(ranks)):
@@ -141,9 +141,9 @@ def _shorten(name: str) -> str:
 
 
 def import_matplotlib(module: str | None = None) -> ModuleType:
-    """Matplotlib, or a module of it, as late as it is needed; InvalidOption says how to install it."""
+    """Import matplotlib, or a module of it; InvalidOption says how to install it."""
     try:
         package = importlib.import_module("matplotlib")
         return importlib.import_module(f"matplotlib.{module}") if module else package
     except ImportError:
-        raise InvalidOption("it needs matplotlib, which is not installed: pip install 'cxc_eccv[report]'") from None
+        raise InvalidOption("charts need matplotlib, which is not installed: pip install 'cxc_eccv[report]'") from None

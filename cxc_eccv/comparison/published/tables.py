@@ -1,4 +1,4 @@
-"""The papers' figures in the units and under the keys of a report: models of Crisscrossed and of ECCV Caption."""
+"""Published scores of Crisscrossed Captions and ECCV Caption, in the units and under the keys of a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDER = resources.files("cxc_eccv.comparison.published")
 
 @dataclass(frozen=True, slots=True)
 class PublishedScore:
-    """One printed figure, or the mean of both directions': a fraction in [0, 1], a plain rank, or RSUM in percent."""
+    """A printed score, or the mean over both directions: a fraction in [0, 1], a rank, or RSUM in percent."""
 
     model: str
     key: str
@@ -29,7 +29,7 @@ class PublishedScore:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """The figures of one paper, whose printed fractions have so many decimals once in [0, 1]."""
+    """The scores of one paper; ``decimals`` is the precision of its fractions in [0, 1]."""
 
     name: str
     title: str
@@ -50,15 +50,15 @@ class PublishedTable:
         return tuple(dict.fromkeys(score.key for score in self.scores))
 
     def scores_of(self, key: str) -> dict[str, float]:
-        """Model to value under one metric; only the models that have it."""
-        found = {score.model: score.value for score in self.scores if score.key == key}
-        if not found:
+        """Model to value under one metric, for the models that have it."""
+        values = {score.model: score.value for score in self.scores if score.key == key}
+        if not values:
             raise UnknownName(f"metric of the {self.title} table", key, self.keys)
-        return found
+        return values
 
 
 def published_tables() -> tuple[PublishedTable, ...]:
-    """Every packaged table."""
+    """All tables of published scores."""
     return eccv_caption_table(), cxc_table()
 
 
@@ -79,7 +79,7 @@ HEADLINES = (
 """Rows and columns of the paper's Table 5: means over both directions, RSUM of COCO 1K."""
 
 NO_FIGURES = ("model", "group", "direction", "pmrp_as_printed")
-"""Columns of Tables D.2 and D.3 that give no score: their PMRP contradicts Table 4 for 11 of the models."""
+"""Columns of Tables D.2 and D.3 without scores; their PMRP contradicts Table 4 for 11 models and is not used."""
 
 
 @cache
@@ -110,7 +110,7 @@ def eccv_caption_table() -> PublishedTable:
 
 
 ORIGINAL_LINKS = {"i2t": "coco_5k", "t2i": "coco_5k", "t2t": "co_captions"}
-"""Direction to the task that is the paper's row MS-COCO; its row CxC is ours of that name."""
+"""Direction to the task of the paper's row MS-COCO; its row CxC is the task cxc."""
 
 
 @cache
@@ -138,7 +138,7 @@ def _correlation(row: dict[str, str]) -> Iterator[PublishedScore]:
 
 
 def packaged_rows(file_name: str) -> list[dict[str, str]]:
-    """Rows of a packaged CSV file, the figures as printed."""
+    """Rows of a packaged CSV file, as printed."""
     return list(csv.DictReader((FOLDER / file_name).read_text(encoding="utf-8").splitlines()))
 
 
@@ -152,11 +152,11 @@ def _table(name: str, decimals: int, scores: Iterable[PublishedScore]) -> Publis
 
 
 GUARD_DIGITS = 9
-"""Means are rounded to these decimals: equal means of printed figures are to be equal as floats too."""
+"""Decimals of means, so that equal means of printed scores are equal as floats."""
 
 
 def both_directions(scores: Mapping[str, float]) -> dict[str, float]:
-    """Means over ``i2t`` and ``t2i`` of every metric that has both, and RSUM of COCO 1K; keys have no direction."""
+    """Means over ``i2t`` and ``t2i`` of every metric with both, and RSUM of COCO 1K, under keys without direction."""
     means = {}
     for key, value in scores.items():
         task, _, rest = key.partition("/i2t/")

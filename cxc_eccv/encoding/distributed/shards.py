@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,11 +21,11 @@ from PIL import Image
 from tqdm import tqdm
 
 from cxc_eccv.encoding.distributed.processes import Processes
-from cxc_eccv.errors import DataError, InvalidOption, MalformedRun
+from cxc_eccv.errors import DataError, MalformedRun
 from cxc_eccv.runs.npz import read_npz, write_npz
 from cxc_eccv.runs.record import record_path, write_record
 from cxc_eccv.types import Embeddings, IntArray
-from cxc_eccv.writing import cache_held, locked, refuse_unwritable, replaced_file
+from cxc_eccv.writing import cache_held, locked, replaced_file, resumable
 
 NAMED = 20
 """Most images that a warning names; the record names all."""
@@ -202,17 +202,6 @@ def _join(side: Side, shards: list[Shard], wanted: int) -> tuple[Embeddings, Not
     return Embeddings(ids, vectors), notes
 
 
-def check_output(output: str | Path, suffixes: Collection[str]) -> Path:
-    """The path of an output; raises InvalidOption or WriteFailed unless it can be written."""
-    path = Path(output)
-    if path.suffix.lower() not in suffixes:
-        raise InvalidOption(f"output {path}: the name must end in {' or '.join(suffixes)}")
-    if not path.parent.is_dir():
-        raise InvalidOption(f"output {path}: there is no folder {path.parent}; create it first")
-    refuse_unwritable(path, file=True)
-    return path
-
-
 @contextmanager
 def lock_output(path: Path | None, processes: Processes, *, cache: bool = False) -> Iterator[Path | None]:
     """Lock the output on the first process; yields its path, or None if a ``cache`` cannot be written."""
@@ -222,7 +211,12 @@ def lock_output(path: Path | None, processes: Processes, *, cache: bool = False)
                 stack.enter_context(locked(parts_folder(path)))
             elif not stack.enter_context(cache_held(parts_folder(path), path, record_path(path))):
                 path = None
-        yield processes.gather(path)[0] if cache else path
+        shared = processes.gather(path)[0] if cache else path
+        if shared is None:
+            yield None
+        else:
+            with resumable(f"Finished parts are kept in {parts_folder(shared)}; the same command continues from them."):
+                yield shared
 
 
 def write_output(

@@ -11,9 +11,8 @@ from torch.nn.functional import normalize
 from transformers import Blip2ForImageTextRetrieval, BlipForImageTextRetrieval, PreTrainedModel
 
 from cxc_eccv.encoding.open_clip import OpenClip
-from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
-
-POOLINGS = ("mean", "cls")
+from cxc_eccv.errors import ModelError, TowerMissing
+from cxc_eccv.types.encoding_options import check_pooling
 
 CLASS_TOKENS = ("cls_token", "class_token", "class_embedding")
 """Names of the parameter for the class token of an image."""
@@ -27,8 +26,7 @@ Forward = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
 
 def text_features(model: PreTrainedModel, pooling: str) -> Forward:
     """The function from tokens to (N, D) features: the model's text features, else pooled last hidden states."""
-    if pooling not in POOLINGS:
-        raise InvalidOption(f"pooling {pooling!r}: choose {' or '.join(POOLINGS)}")
+    check_pooling(pooling)
     if isinstance(model, ContrastiveMatcher):
         return _contrastive_texts(model)
     if hasattr(model, "get_text_features"):

@@ -23,6 +23,7 @@ from cxc_eccv.encoding.open_clip import OpenClip
 from cxc_eccv.encoding.towers.features import image_features
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, ModelError, SourceMissing, TowerMissing
 from cxc_eccv.types import check_whole
+from cxc_eccv.types.encoding_options import check_central_crop
 
 CONVERTED = ("1", "L", "LA", "La", "P", "PA", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 """Modes with 8 bits per channel; for others Pillow would clip values instead of scaling them."""
@@ -311,10 +312,7 @@ def encoder_of_images(
     loaded: LoadedModel, batch_size: int, central_crop: float | None = None, ten_crops: TenCrops | None = None
 ) -> ImageEncoder:
     """The image encoder of a loaded model; options as in :func:`cxc_eccv.encoding.encode`."""
-    if central_crop is not None and (isinstance(central_crop, bool) or not 0 < central_crop <= 1):
-        raise InvalidOption(
-            f"central_crop is {central_crop!r}, expected a share of the area above 0 and at most 1, such as 0.875"
-        )
+    check_central_crop(central_crop)
     if central_crop is not None and ten_crops is not None:
         raise InvalidOption("central_crop and ten_crops both crop an image; give only one of them")
     if isinstance(loaded.model, OpenClip) and ten_crops is not None:

@@ -1,7 +1,7 @@
 """From a catalog name to a verified local file: mirror folder first, then the cache, then a download.
 
-A mirror folder whose own catalog names another edition than ``official`` (the embedded sample, say) stands alone: what
-it lacks is not taken from elsewhere, so that editions never mix.
+A mirror folder whose catalog names another edition than ``official``, such as the embedded sample, is used alone: files
+that it lacks are not taken from elsewhere, so editions never mix.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
@@ -18,6 +19,7 @@ from platformdirs import user_cache_dir
 
 from cxc_eccv.errors import DownloadFailed, InvalidOption, MalformedSource, SourceMissing, WriteFailed
 from cxc_eccv.sources.catalog import OFFICIAL, Archive, Catalog, Entry, load_catalog
+from cxc_eccv.sources.edition import SAMPLE
 from cxc_eccv.sources.reading import Expected, sha256_of, shown, verify
 from cxc_eccv.writing import is_plain, replaced_file
 
@@ -26,6 +28,7 @@ __all__ = [
     "catalog_of",
     "encodings_folder",
     "fetch",
+    "fetch_photographs",
     "image_folder",
     "locate",
     "mirror_folder",
@@ -34,10 +37,8 @@ __all__ = [
     "state",
     "tables_folder",
     "where_from",
+    "why_not_in_edition",
 ]
-
-SAMPLE = "sample"
-"""The word that stands for the folder of the embedded sample; a folder of that name is written ``./sample``."""
 
 OFFLINE_VARIABLES = ("CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE")
 
@@ -45,7 +46,7 @@ State = Literal["in mirror", "present", "to download", "user-provided", "not in 
 
 
 def mirror_folder(data_dir: str | Path | None = None) -> Path | None:
-    """The local mirror folder: ``data_dir``, else what ``CXC_ECCV_DATA`` names, else None."""
+    """The local mirror folder: ``data_dir``, else ``CXC_ECCV_DATA``, else None."""
     origin = "data_dir (--data-dir)"
     if data_dir is None:
         data_dir = os.environ.get("CXC_ECCV_DATA", "")
@@ -61,33 +62,33 @@ def mirror_folder(data_dir: str | Path | None = None) -> Path | None:
 
 
 def image_folder(images: str | Path) -> Path:
-    """The folder of photographs that ``images`` names; ``sample``, where no folder has that name, is the sample's."""
+    """The folder of photographs ``images``; ``sample`` is that of the embedded sample unless a folder has this name."""
     folder = Path(images).expanduser()
     if folder.is_dir():
         return folder
     if str(images) == SAMPLE:
         return Path(str(resources.files("cxc_eccv"))) / SAMPLE / "coco" / "images"
-    raise InvalidOption(f"{images} is not a folder. Name the one that holds the images.")
+    raise InvalidOption(f"{images} is not a folder. Name the folder with the images.")
 
 
 def _cache_folder() -> Path:
-    """The download cache: ``CXC_ECCV_CACHE``, else the user's cache folder of the operating system."""
+    """The download cache: ``CXC_ECCV_CACHE``, else the operating system's cache folder of the user."""
     chosen = os.environ.get("CXC_ECCV_CACHE", "")
     return Path(chosen).expanduser().resolve() if chosen else Path(user_cache_dir("cxc_eccv"))
 
 
 def tables_folder() -> Path | None:
-    """Where the tables of parsed raw files are kept, in the download cache; None where ``CXC_ECCV_NO_TABLE_CACHE``."""
+    """Where the download cache keeps tables of parsed raw files; None if ``CXC_ECCV_NO_TABLE_CACHE`` is set."""
     return None if _is_on("CXC_ECCV_NO_TABLE_CACHE") else _cache_folder() / "tables"
 
 
 def encodings_folder() -> Path:
-    """Where the encodings of models are kept, in the download cache."""
+    """Where the download cache keeps the encodings of models."""
     return _cache_folder() / "encodings"
 
 
 def answers_folder() -> Path:
-    """Where the answers of classifiers are kept, in the download cache."""
+    """Where the download cache keeps the answers of classifiers."""
     return _cache_folder() / "answers"
 
 
@@ -96,17 +97,17 @@ def _is_on(name: str) -> bool:
 
 
 def offline_reason(offline: bool | None) -> str:
-    """Why downloads are off, where they are: True or False decides, None follows the variables."""
+    """Why downloads are off; empty if they are on. ``offline`` decides; None follows the environment variables."""
     if offline is not None:
         return "offline=True" if offline else ""
     return next((f"{name}={os.environ[name]}" for name in OFFLINE_VARIABLES if _is_on(name)), "")
 
 
 def catalog_of(data_dir: str | Path | None = None) -> Catalog:
-    """The catalog in force: the official one, with what the mirror folder's own ``catalog.toml`` replaces."""
+    """The official catalog, with the entries that the mirror folder's ``catalog.toml`` replaces."""
     official, folder = load_catalog(), mirror_folder(data_dir)
-    own = folder / "catalog.toml" if folder else None
-    return load_catalog(own, base=official) if own and own.is_file() else official
+    mirrors = folder / "catalog.toml" if folder else None
+    return load_catalog(mirrors, base=official) if mirrors and mirrors.is_file() else official
 
 
 def fetch(
@@ -117,14 +118,15 @@ def fetch(
     allow_modified: bool = False,
     progress: bool = True,
 ) -> Path:
-    """A verified local copy of a raw file, downloaded where need be, and possibly gzipped (``*.gz``)."""
+    """A verified local copy of a raw file, downloaded if necessary; it may be gzipped (``*.gz``)."""
     path = locate(name, data_dir, allow_modified=allow_modified)
     if path is not None:
         return path
     catalog = catalog_of(data_dir)
     entry = catalog.entry(name)
-    obstacle = _obstacle(entry, catalog, data_dir, offline)
-    if obstacle:
+    if lacking := why_not_in_edition(f"{name} ({entry.path})", data_dir):
+        raise SourceMissing(lacking)
+    if obstacle := _obstacle(entry, offline):
         raise SourceMissing(_missing(entry, data_dir, obstacle))
     from cxc_eccv.sources.download.download import download  # imported late: most runs need no network
 
@@ -135,8 +137,17 @@ def fetch(
         raise DownloadFailed(_missing(entry, data_dir, str(error))) from error
 
 
+def fetch_photographs(addresses: Mapping[str, str], folder: Path) -> tuple[int, int]:
+    """Download photographs, file name to address; return how many were downloaded and how many were there before."""
+    if reason := offline_reason(None):
+        raise InvalidOption(f"downloads are off ({reason}). Unset the variable to download photographs.")
+    from cxc_eccv.sources.download.photographs import download_photographs  # imported late, as above
+
+    return download_photographs(addresses, folder)
+
+
 def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: bool = False) -> Path | None:
-    """A verified local copy of a raw file, or None where there is none; never downloads."""
+    """A verified local copy of a raw file, or None if there is no copy; never downloads."""
     catalog = catalog_of(data_dir)
     entry = catalog.entry(name)
     path = _in_mirror(entry, data_dir)
@@ -152,7 +163,7 @@ def locate(name: str, data_dir: str | Path | None = None, *, allow_modified: boo
 
 
 def state(entry: Entry, data_dir: str | Path | None = None) -> State:
-    """Where a raw file stands on this machine, by names alone."""
+    """Whether a raw file is on this machine, without verifying it."""
     catalog = catalog_of(data_dir)
     if _in_mirror(entry, data_dir):
         return "in mirror"
@@ -175,25 +186,39 @@ def _in_cache(entry: Entry, catalog: Catalog) -> Path | None:
     return path if catalog.edition == OFFICIAL and path.is_file() else None
 
 
-def _obstacle(entry: Entry, catalog: Catalog, data_dir: str | Path | None, offline: bool | None) -> str:
+def why_not_in_edition(what: str, data_dir: str | Path | None = None) -> str:
+    """Why a file is not taken from elsewhere, and what to do; empty for the official edition."""
+    edition = catalog_of(data_dir).edition
+    if edition == OFFICIAL:
+        return ""
+    if edition == SAMPLE:
+        return (
+            f"{what} is not part of the embedded sample. To use the real data, unset CXC_ECCV_DATA, or choose another "
+            "--data-dir."
+        )
+    return (
+        f"{what} is not part of the edition {edition!r} in {mirror_folder(data_dir)}, and editions are never mixed. "
+        "Add it there, or choose another --data-dir."
+    )
+
+
+def _obstacle(entry: Entry, offline: bool | None) -> str:
     """Why the file cannot be downloaded; empty where it can."""
-    if catalog.edition != OFFICIAL:
-        return f"the edition {catalog.edition!r} in {mirror_folder(data_dir)} stands alone and does not hold it"
     if entry.derived_from:
-        return f"it has no address of its own, being derived from {' and '.join(entry.derived_from)}"
+        return f"it cannot be downloaded: it is derived from {' and '.join(entry.derived_from)}"
     if entry.url is None:
-        return "it has no official address: it is the user's own file"
+        return "it cannot be downloaded: it is a file of your own"
     reason = offline_reason(offline)
     return f"downloads are off ({reason})" if reason else ""
 
 
 def _missing(entry: Entry, data_dir: str | Path | None, obstacle: str) -> str:
-    searched = " nor in ".join(f"{place}" for place in (mirror_folder(data_dir), _cache_folder()) if place)
+    searched = " or ".join(f"{place}" for place in (mirror_folder(data_dir), _cache_folder()) if place)
     return f"{entry.name}: {entry.path} is not in {searched}, and {obstacle}.\n{where_from(entry, data_dir)}"
 
 
 def where_from(entry: Entry, data_dir: str | Path | None = None) -> str:
-    """Where to get a raw file and where to put it, in lines for the end of an error."""
+    """Lines for the end of an error that say where to get a raw file and where to put it."""
     folder = mirror_folder(data_dir)
     address = f"{entry.url}{f', member {entry.member}' if entry.member else ''}" if entry.url else "none"
     return "\n".join(
@@ -208,19 +233,19 @@ def where_from(entry: Entry, data_dir: str | Path | None = None) -> str:
 
 def _replacement(entry: Entry) -> str:
     source = f"the official file ({entry.url})" if entry.url else "the original"
-    return f"Replace it by {source}, or use it knowingly with --allow-modified (allow_modified=True)."
+    return f"Replace it by {source}, or use it as it is with --allow-modified (allow_modified=True)."
 
 
 SHA256 = re.compile(rb"[0-9a-f]{64}")
 
 
 def record_of(file: Path) -> Path:
-    """The file beside ``file`` that keeps its hash, in the form of ``sha256sum``."""
+    """The file beside ``file`` that records its hash, in the format of ``sha256sum``."""
     return file.with_name(f"{file.name}.sha256")
 
 
 def expected_of(item: Entry | Archive, file: Path) -> Expected:
-    """What a cached file must hold: the catalog's hash, else the recorded one, else unknown."""
+    """The hash and size that a cached file must have: the catalog's, else the recorded hash, else unknown."""
     if item.sha256 is not None or not record_of(file).is_file():
         return Expected(item.sha256, item.size)
     record = record_of(file)
@@ -232,21 +257,21 @@ def expected_of(item: Entry | Archive, file: Path) -> Expected:
 
 
 def pin(item: Entry | Archive, file: Path) -> None:
-    """Record the hash of a cached file, where the catalog has none and nothing is recorded yet."""
+    """Record the hash of a cached file, unless the catalog has one or a hash is recorded."""
     record = record_of(file)
     if item.sha256 is not None or record.is_file() or not is_plain(record):
         return
-    # A cache prepared by someone else may be read-only: then there is nothing to enforce, and no reason to fail.
+    # A cache that somebody else prepared may be read-only; then nothing is recorded.
     with suppress(WriteFailed), replaced_file(record, wait=0) as part:
         part.write_text(f"{sha256_of(file)}  {file.name}\n", encoding="utf-8", newline="\n")
 
 
-def open_own(path: Path, *, keep: bool = False) -> IO[bytes]:
-    """Make or open a file under a name that others can foresee, to read and write; it is emptied unless ``keep``."""
-    refused = f"{path} is a link or no plain file, and was not put there by this package; delete it"
+def open_plain(path: Path, *, keep: bool = False) -> IO[bytes]:
+    """Open or create a file whose name others can foresee, to read and write; empty it unless ``keep``."""
+    refused = f"{path} is a link or not a regular file, and this package did not create it; delete it"
     if path.is_symlink():
         raise DownloadFailed(refused)
-    # Whoever puts a link there after the look is refused by the system; a pipe must not block.
+    # The system refuses a link that appears after this check; a pipe must not block.
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     number = os.open(path, flags, 0o666)
     status = os.fstat(number)

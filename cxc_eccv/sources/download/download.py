@@ -1,9 +1,8 @@
-"""Downloading into the cache: one process at a time, retried, resumed, put in place atomically.
+"""Download into the cache: one process at a time, with retries and resumption, in one step.
 
-While a file is under way its bytes lie in ``<file>.part``; the file itself appears only when it is complete and
-verified. A part of a file with a known hash outlives a broken connection or a kill, and the next try asks the server
-for the rest (HTTP Range). Every other part is deleted: when the hash is unknown, when the server refuses, and when the
-hash turns out wrong.
+A download writes to ``<file>.part`` and renames it once it is complete and verified. If the hash of the file is known,
+the part survives a broken connection or a killed process, and the next attempt asks the server for the rest (HTTP
+Range). The part is deleted if the hash is unknown, if the server refuses, or if the hash is wrong.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -24,24 +24,25 @@ from filelock import FileLock
 
 from cxc_eccv.errors import DownloadFailed, HashMismatch, MalformedSource
 from cxc_eccv.sources.catalog import Archive, Entry
-from cxc_eccv.sources.download import expected_of, open_own, pin, record_of
+from cxc_eccv.sources.download import expected_of, open_plain, pin, record_of
 from cxc_eccv.sources.reading import Expected, verify
+from cxc_eccv.writing import resumable as noted
 
 
 def download(entry: Entry, archive: Archive | None, cache: Path, *, progress: bool = True) -> Path:
-    """Bring a file that has an address, or is a member of ``archive``, into the cache; return it verified."""
+    """Download a file, or extract it from ``archive``, into the cache; return its verified path."""
     try:
         if archive is None:
             return _ensure(entry, cache, partial(_deliver, entry, progress))
         return _ensure(entry, cache, partial(_extract, entry, archive, cache, progress))
     except OSError as error:
         raise DownloadFailed(
-            f"the download cache {cache} is not usable ({error}); name another one in CXC_ECCV_CACHE"
+            f"the download cache {cache} is not usable ({error}); choose another one with CXC_ECCV_CACHE"
         ) from error
 
 
 def _ensure(item: Entry | Archive, cache: Path, produce: Callable[[Path, Expected], None]) -> Path:
-    """The verified file in the cache; ``produce`` fills and verifies the part where the file is missing."""
+    """The verified file in the cache; if it is missing, ``produce`` writes and verifies the part."""
     target = cache / item.path
     locks = cache / ".locks"
     for folder in (locks, target.parent):
@@ -60,23 +61,25 @@ def _ensure(item: Entry | Archive, cache: Path, produce: Callable[[Path, Expecte
 
 def _deliver(item: Entry | Archive, progress: bool, part: Path, expected: Expected) -> None:
     if item.url is None:
-        raise DownloadFailed("it has no official address")
+        raise DownloadFailed("it has no address")
     resumable = item.sha256 is not None
     resumed = resumable and part.is_file()
-    receive(item.url, part, size=item.size, resumable=resumable, progress=progress)
+    kept = f"The part of {part.stem} that arrived is kept; the same command continues the download."
+    with noted(kept) if resumable else nullcontext():
+        receive(item.url, part, size=item.size, resumable=resumable, progress=progress)
     try:
-        _verify_part(part, expected, f"{item.url} delivered it; it has been deleted.")
+        _verify_part(part, expected, f"{item.url} delivered this file, which has been deleted.")
     except HashMismatch:
         if not resumed:
             raise
-        # The old part may stem from another version of the file: only a fresh copy tells.
+        # The part may be of another version of the file: download the whole file.
         _deliver(item, progress, part, expected)
 
 
 def _extract(entry: Entry, archive: Archive, cache: Path, progress: bool, part: Path, expected: Expected) -> None:
     bundle = _ensure(archive, cache, partial(_deliver, archive, progress))
     try:
-        with open_own(part) as sink:
+        with open_plain(part) as sink:
             for block in _member(bundle, entry.member or ""):
                 refuse_larger(sink.tell() + len(block), expected.size)
                 sink.write(block)
@@ -88,7 +91,7 @@ def _extract(entry: Entry, archive: Archive, cache: Path, progress: bool, part: 
 
 
 def _member(bundle: Path, member: str) -> Iterator[bytes]:
-    """Blocks of a member; a damaged archive is deleted, so that the next try downloads it again."""
+    """Blocks of a member; a damaged archive is deleted, so that the next attempt downloads it again."""
     try:
         with zipfile.ZipFile(bundle) as opened:
             if member not in opened.namelist():
@@ -96,11 +99,13 @@ def _member(bundle: Path, member: str) -> Iterator[bytes]:
             with opened.open(member) as source:
                 while block := source.read(1 << 20):
                     yield block
-    # An unknown compression is a NotImplementedError, a member with a password a RuntimeError.
+    # An unknown compression raises NotImplementedError, a member with a password RuntimeError.
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError) as error:
         bundle.unlink(missing_ok=True)
         record_of(bundle).unlink(missing_ok=True)
-        raise DownloadFailed(f"the downloaded archive was damaged ({error}) and has been deleted; try again") from error
+        raise DownloadFailed(
+            f"the downloaded archive was damaged ({error}) and has been deleted. Run the command again to download it."
+        ) from error
 
 
 def _verify_part(part: Path, expected: Expected, remedy: str) -> None:
@@ -111,21 +116,21 @@ def _verify_part(part: Path, expected: Expected, remedy: str) -> None:
         raise
 
 
-LARGEST = 2 << 30  # Most bytes of a file whose size the catalog does not know: several times the largest one it lists
+LARGEST = 2 << 30  # most bytes of a file of unknown size, several times the largest in the catalog
 
 ATTEMPTS = 4
 
-PAUSE = 1.0  # Seconds before the second attempt; doubled before each further one
+PAUSE = 1.0  # seconds before the second attempt; doubled before each further one
 
 LONGEST_PAUSE = 60.0
 
-TIMEOUT = 30.0  # Seconds without a byte after which a connection counts as broken
+TIMEOUT = 30.0  # seconds without a byte after which a connection counts as broken
 
 PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 def receive(url: str, part: Path, *, size: int | None, resumable: bool, progress: bool) -> None:
-    """Fill ``part`` with the complete body at ``url``, of ``size`` bytes where that is known."""
+    """Download ``url`` to ``part``, with retries; ``size`` in bytes, if known, is checked."""
     reason = ""
     for attempt in range(ATTEMPTS):
         try:
@@ -134,7 +139,7 @@ def receive(url: str, part: Path, *, size: int | None, resumable: bool, progress
             reason = str(error)
             if error.response is None or error.response.status_code not in PASSING_STATUSES:
                 part.unlink(missing_ok=True)
-                raise DownloadFailed(f"the server refused it: {reason}") from None
+                raise DownloadFailed(f"the server refused the request: {reason}") from None
             pause = _pause(attempt, error.response)
         except requests.RequestException as error:
             reason, pause = str(error), _pause(attempt)
@@ -142,20 +147,20 @@ def receive(url: str, part: Path, *, size: int | None, resumable: bool, progress
             time.sleep(pause)
     if not resumable:
         part.unlink(missing_ok=True)
-    raise DownloadFailed(f"{ATTEMPTS} attempts to download it failed, the last with: {reason}")
+    raise DownloadFailed(f"{ATTEMPTS} attempts to download it failed; the last error: {reason}")
 
 
 def _pause(attempt: int, response: requests.Response | None = None) -> float:
-    asked = response.headers.get("Retry-After", "") if response is not None else ""
-    return min(float(asked) if asked.isdecimal() else PAUSE * 2**attempt, LONGEST_PAUSE)
+    wanted = response.headers.get("Retry-After", "") if response is not None else ""
+    return min(float(wanted) if wanted.isdecimal() else PAUSE * 2**attempt, LONGEST_PAUSE)
 
 
 def _request(url: str, part: Path, size: int | None, resumable: bool, progress: bool) -> None:
-    with open_own(part, keep=resumable) as sink:
+    with open_plain(part, keep=resumable) as sink:
         answer = _Answer(sink, size)
         if answer.offset and answer.offset == size:
             return
-        # Compressed transfer would make offsets and lengths those of other bytes.
+        # With compressed transfer, offsets and lengths would count compressed bytes.
         headers = {"Accept-Encoding": "identity"}
         if answer.offset:
             headers["Range"] = f"bytes={answer.offset}-"
@@ -171,15 +176,15 @@ def _request(url: str, part: Path, size: int | None, resumable: bool, progress: 
         os.fsync(sink.fileno())
 
 
-def refuse_larger(found: int, size: int | None) -> None:
-    """Stop a file that grows beyond ``size``, or beyond any file where that is None, before it fills the disk."""
-    if found > (LARGEST if size is None else size):
-        expected = f"files of at most {LARGEST:,}" if size is None else f"{size:,}"
-        raise DownloadFailed(f"it is larger than it should be: more than {found - 1:,} bytes, expected {expected}")
+def refuse_larger(n_bytes: int, size: int | None) -> None:
+    """Stop a file that grows beyond ``size``, or beyond the largest file if None, before it fills the disk."""
+    if n_bytes > (LARGEST if size is None else size):
+        expected = f"at most {LARGEST:,}" if size is None else f"{size:,}"
+        raise DownloadFailed(f"the file is too large: more than {n_bytes - 1:,} bytes, expected {expected}")
 
 
 class _Answer:
-    """Takes the server's answer: where its bytes belong in the part file, and how many there may be."""
+    """Writes the server's answer into the part file, from the right offset and up to the expected size."""
 
     def __init__(self, sink: IO[bytes], size: int | None) -> None:
         self._sink, self._size = sink, size
@@ -194,7 +199,7 @@ class _Answer:
         elif not self._continues(response):
             self._restart()
             response.close()
-            raise requests.ConnectionError("the server cannot continue the partial file; starting again")
+            raise requests.ConnectionError("the server cannot resume the download; starting again")
         if not response.ok:
             response.close()
         length = response.headers.get("Content-Length", "")
@@ -218,6 +223,6 @@ class _Answer:
         self.offset = 0
 
     def check_complete(self) -> None:
-        # urllib3 before 2.0 takes a body that ends early for a complete one.
+        # urllib3 before 2.0 takes a truncated body for a complete one.
         if self._end is not None and self._sink.tell() != self._end:
             raise requests.ConnectionError(f"the body ended after {self._sink.tell():,} of {self._end:,} bytes")

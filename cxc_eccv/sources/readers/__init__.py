@@ -1,4 +1,4 @@
-"""Raw file to typed table, a reader per source."""
+"""Readers from raw files to typed tables, one per source."""
 
 from cxc_eccv.sources.readers.benchmarks import (
     SUGARCREPE_PARTS,

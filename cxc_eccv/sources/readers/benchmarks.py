@@ -1,8 +1,8 @@
 """Benchmarks on images of COCO: RoCOCO (arXiv 2304.10727), MSCOCO-FG (2304.10824) and SugarCrepe (2306.14610).
 
-RoCOCO lists images, each with its five captions and what was made of each by altering a word. MSCOCO-FG has refined
-captions of the Karpathy test images, and an enlarged pool of images. SugarCrepe has images of COCO val2017, each with a
-caption and a hard negative, in seven parts.
+RoCOCO lists images with their five captions and an altered version of each, in which a word is replaced. MSCOCO-FG has
+refined captions of the Karpathy test images and a larger pool of images. SugarCrepe has images of COCO val2017, each
+with a caption and a hard negative, in seven parts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cxc_eccv.sources.reading import read_array, read_json, read_object, require
 
 
 def read_rococo(path: Path, content: KarpathySplit) -> pa.Table:
-    """``caption_id``, ``image_id``, ``original``, ``altered``: a row for every caption of a split, in its order."""
+    """``caption_id``, ``image_id``, ``original``, ``altered`` of every caption of a split, in its order."""
     images, captions = content.images, content.captions
     entries = read_json(path)
     if not isinstance(entries, list) or len(entries) != images.num_rows:
@@ -33,20 +33,20 @@ def read_rococo(path: Path, content: KarpathySplit) -> pa.Table:
         place = f"[{number}]"
         require_keys(path, place, entry, ("image", "caption"))
         if Path(text(path, f"{place}.image", entry["image"])).name != name:
-            expected = f"{name}, as in the order of the split"
+            expected = f"{name}, in the order of the split"
             raise MalformedSource(path, f"{place}.image", shown(entry["image"]), expected)
-        for original, made in _altered_pairs(path, place, entry["caption"]):
+        for original, changed in _altered_pairs(path, place, entry["caption"]):
             if original != texts[at]:
                 expected = f"{shown(texts[at])}, the caption {captions['caption_id'][at].as_py()}"
                 raise MalformedSource(path, f"{place}.caption", shown(original), expected)
-            altered.append(made)
+            altered.append(changed)
             at += 1
     ids = captions.select(["caption_id", "image_id"])
     return ids.append_column("original", captions["text"]).append_column("altered", pa.array(altered, pa.string()))
 
 
 def _altered_pairs(path: Path, place: str, given: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - JSON holds anything
-    """The captions of an image, each with what was made of it."""
+    """The captions of an image with their altered versions."""
     expected = f"{2 * CAPTIONS_PER_IMAGE} captions, or one more between the originals and the altered ones"
     if not isinstance(given, list) or len(given) not in (2 * CAPTIONS_PER_IMAGE, 2 * CAPTIONS_PER_IMAGE + 1):
         found = f"{len(given)} captions" if isinstance(given, list) else shown(given)
@@ -54,7 +54,7 @@ def _altered_pairs(path: Path, place: str, given: Any) -> list[tuple[str, str]]:
     texts = [text(path, f"{place}.caption[{number}]", caption) for number, caption in enumerate(given)]
     blank = [number for number, caption in enumerate(texts) if not caption.strip()]
     if blank:
-        raise MalformedSource(path, f"{place}.caption[{blank[0]}]", "nothing but blanks", "a caption")
+        raise MalformedSource(path, f"{place}.caption[{blank[0]}]", "only blanks", "a caption")
     return list(zip(texts[:CAPTIONS_PER_IMAGE], texts[-CAPTIONS_PER_IMAGE:], strict=True))
 
 
@@ -96,7 +96,7 @@ def read_image_pool(path: Path) -> pa.Table:
 
 
 SUGARCREPE_PARTS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att")
-"""In the order of the paper's tables: how the negative was made, and what was changed."""
+"""How the negative was made, and what was changed, in the order of the paper's tables."""
 
 SUGARCREPE_SCHEMA = pa.schema(
     [
@@ -121,7 +121,7 @@ def read_sugarcrepe(path: Path) -> pa.Table:
     for last, number, row in zip([-1, *numbers], numbers, rows, strict=False):
         content = str(row["file_name"]), str(row["caption"]), str(row["negative"])
         if number <= last:
-            raise MalformedSource(path, f"item {number}", f"it after item {last}", "keys that rise")
+            raise MalformedSource(path, f"item {number}", f"item {last} before it", "ascending keys")
         if content in seen:
             raise MalformedSource(path, f"item {number}", f"item {seen[content]} again", "every item once")
         seen[content] = number
@@ -140,7 +140,9 @@ def _read_item(path: Path, key: str, item: object) -> dict[str, int | str]:
     name, caption, negative = (text(path, place, record[field]) for field in SUGARCREPE_FIELDS)
     named = SUGARCREPE_FILE.fullmatch(name)
     if named is None:
-        raise MalformedSource(path, f"{place}, filename", shown(name), "a name of COCO 2017 such as '000000085329.jpg'")
+        raise MalformedSource(
+            path, f"{place}, filename", shown(name), "a file name of COCO 2017 such as '000000085329.jpg'"
+        )
     for field, written in (("caption", caption), ("negative_caption", negative)):
         if not written.strip():
             raise MalformedSource(path, f"{place}, {field}", shown(written), "a sentence")

@@ -1,4 +1,4 @@
-"""COCO instance annotations, and which of the 80 categories an image shows."""
+"""COCO instance annotations, and the categories that each image shows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from cxc_eccv.sources.reading import integer, read_json, require_distinct, requi
 from cxc_eccv.types import IntArray, positions_of
 
 NUMBERS = {"images": ("id",), "annotations": ("id", "image_id", "category_id"), "categories": ("id",)}
-"""List of an annotation file to the whole numbers that each of its records holds."""
+"""Lists of an annotation file, and the whole numbers that their records must have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategorySets:
-    """Category presence per image: (N, C) bool; category ids are COCO's own numbers (1-90 with gaps)."""
+    """Category presence per image, (N, C) bool; category ids are those of COCO (1-90 with gaps)."""
 
     image_ids: IntArray
     category_ids: IntArray
@@ -32,13 +32,13 @@ class CategorySets:
 
     @classmethod
     def join(cls, parts: Sequence[CategorySets]) -> CategorySets:
-        """Several files over the same categories as one table."""
+        """Join several files with the same categories."""
         first = parts[0]
         ids = np.concatenate([part.image_ids for part in parts])
         return cls(ids, first.category_ids, first.category_names, np.concatenate([part.present for part in parts]))
 
     def of(self, image_ids: IntArray) -> CategorySets:
-        """The same table for these images, in this order; KeyError tells one that the annotations do not list."""
+        """The categories of these images, in this order; KeyError names an image that the annotations do not list."""
         rows, known = positions_of(image_ids, self.image_ids)
         if not known.all():
             raise KeyError(int(image_ids[~known][0]))
@@ -46,7 +46,7 @@ class CategorySets:
 
 
 def read_category_sets(path: Path) -> CategorySets:
-    """Which categories occur in which image; crowd regions count. Full annotations or category sets alike."""
+    """Read which categories occur in which image, crowd regions included, from full annotations or category sets."""
     coco = _load(path)
     image_ids = np.array(sorted(coco.getImgIds()), dtype=np.int64)
     categories = coco.loadCats(sorted(coco.getCatIds()))
@@ -60,17 +60,17 @@ def read_category_sets(path: Path) -> CategorySets:
 
 
 def _find_listed(path: Path, records: Sequence[Mapping[str, Any]], name: str, ids: IntArray) -> IntArray:
-    """Positions among ``ids`` of what annotations name, all of which must be there."""
+    """Positions among ``ids`` of the ids that annotations name; all must be listed."""
     listed = np.array([record[name] for record in records], dtype=np.int64)
     return require_known(path, listed, ids, "annotations[{row}]", f"unlisted {name}", "a listed one")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instances:
-    """What people annotated in images: tables of ``IMAGE_SCHEMA``, sizes in pixels, and of ``ANNOTATION_SCHEMA``.
+    """Annotations of images: tables of ``IMAGE_SCHEMA``, with sizes in pixels, and ``ANNOTATION_SCHEMA``.
 
-    Of an annotation ``name`` is the annotators' word, ``group`` says that a number unknown of them is meant,
-    ``left_out`` why it takes no part; its box begins at the top left. Sizes and boxes are null in category sets.
+    ``name`` is the annotators' word, ``group`` marks a group of unknown size, and ``left_out`` is the reason why an
+    annotation is not used. Boxes start at the top left. Sizes and boxes are null in category sets.
     """
 
     images: pa.Table
@@ -86,7 +86,7 @@ ANNOTATION_SCHEMA = pa.schema(
 
 
 def read_instances(path: Path) -> Instances:
-    """Annotations of images with the names of their categories and their boxes, or category sets, without boxes."""
+    """Annotations of images with category names and boxes; category sets have no boxes."""
     dataset = _load(path).dataset
     names, seen = {category["id"]: category["name"] for category in dataset["categories"]}, set[tuple[Any, ...]]()
     records = dataset["annotations"]
@@ -115,7 +115,7 @@ def read_instances(path: Path) -> Instances:
     return Instances(table_of(IMAGE_SCHEMA, images), table_of(ANNOTATION_SCHEMA, annotations))
 
 
-COPY = "annotation with the image, category and box of another one"
+COPY = "annotation with the same image, category and box as another one"
 
 
 def read_size(path: Path, place: str, image: Mapping[str, Any]) -> tuple[int, int]:
@@ -126,24 +126,24 @@ def read_size(path: Path, place: str, image: Mapping[str, Any]) -> tuple[int, in
 
 
 def read_box(path: Path, place: str, values: object) -> tuple[float, ...]:
-    """Left and upper edge, width and height: any finite numbers, for real files have boxes beyond all edges."""
+    """Left edge, upper edge, width and height: any finite numbers, as real files have boxes beyond the edges."""
     numbers: list[Any] = values if isinstance(values, list) else []
     if len(numbers) != 4 or not all(type(side) in (int, float) and abs(side) < LARGEST_SIDE for side in numbers):
         raise MalformedSource(path, place, shown(values), "a box of four finite numbers: x, y, width and height")
     return tuple(map(float, numbers))
 
 
-LARGEST_SIDE = 1e9  # Pixels that no image has; what is larger, infinite or not a number is no coordinate
+LARGEST_SIDE = 1e9  # pixels; larger coordinates are refused
 
 
 def table_of(schema: pa.Schema, rows: Sequence[Sequence[object]]) -> pa.Table:
-    """Rows as a table, none of them too."""
+    """A table of the rows, which may be none."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema)
 
 
 def _load(path: Path) -> Any:  # noqa: ANN401 - pycocotools is untyped
-    from pycocotools.coco import COCO  # imported late: what is kept in tables does without
+    from pycocotools.coco import COCO  # imported late: cached tables do not need it
 
     data = read_json(path)
     for key, numbers in NUMBERS.items():

@@ -28,7 +28,7 @@ NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 def read_ratings(path: Path, kind: str) -> pa.Table:
-    """Ratings of one aggregated file (``sts_val.csv`` and its like) of ``sts``, ``sis`` or ``sits``."""
+    """Ratings of an aggregated file, such as ``sts_val.csv``, of ``sts``, ``sis`` or ``sits``."""
     table = _read_columns(path, kind, "agg_score", "sampling_method")
     left, right = _parse_pairs(path, kind, table)
     _check_pairs(path, left, right, same_modality=kind != "sits")
@@ -38,7 +38,7 @@ def read_ratings(path: Path, kind: str) -> pa.Table:
 
 
 def read_annotators(path: Path, kind: str) -> pa.Table:
-    """One row per rating of a file of the annotators' single ratings (``sts_val_raw.csv``), in file order."""
+    """Ratings by single annotators of a file such as ``sts_val_raw.csv``, in its order."""
     table = _read_columns(path, kind, "sampling_method")
     known = (*dict(KINDS[kind]), "sampling_method")
     scores = [name for name in table.column_names if name not in known]
@@ -74,7 +74,7 @@ def _check_pairs(path: Path, left: IntArray, right: IntArray, *, same_modality: 
     _, pair = np.unique(np.stack([left, right]), axis=1, return_inverse=True)
     twice = first_duplicate(pair.reshape(-1))
     if twice is not None:
-        found = f"the pair ({left[twice]}, {right[twice]}) a second time"
+        found = f"the pair ({left[twice]}, {right[twice]}) again"
         raise MalformedSource(path, f"line {twice + 2}", found, "every ordered pair once")
     alike = np.flatnonzero(left == right)
     if same_modality and alike.size:

@@ -13,18 +13,18 @@ from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.reading import integer, read_object, shown
 
 UNREACHABLE_CAPTIONS = (144675, 467259)
-"""Captions that eccv_image_to_caption.json names although they are outside the Karpathy 25,000."""
+"""Captions in eccv_image_to_caption.json that are not among the 25,000 of the Karpathy test split."""
 
 
 def read_positives(path: Path) -> pa.Table:
-    """``query_id``, ``item_id`` int64 of one file of ``{query id: [positive ids]}``, in its order."""
+    """``query_id``, ``item_id`` int64 of a file of ``{query id: [positive ids]}``, in its order."""
     data = read_object(path, "an object {query id: [positive ids]}")
     for query, items in data.items():
         _check_query(path, query, items)
     lengths = [len(items) for items in data.values()]
     queries = np.repeat(np.array([int(query) for query in data], dtype=np.int64), lengths)
-    found = np.fromiter((item for items in data.values() for item in items), np.int64, sum(lengths))
-    return pa.table({"query_id": queries, "item_id": found})
+    positives = np.fromiter((item for items in data.values() for item in items), np.int64, sum(lengths))
+    return pa.table({"query_id": queries, "item_id": positives})
 
 
 def _check_query(path: Path, query: str, items: object) -> None:

@@ -1,6 +1,6 @@
-"""Entailment pairs: an image with premise captions entails a hypothesis caption, or does not.
+"""Entailment pairs: whether an image with premise captions entails a hypothesis caption.
 
-Three layouts are read: this package's (CSV or JSONL with ``image``, ``premise``, ``hypothesis``, ``label`` and
+Three layouts can be read: this package's (CSV or JSONL with ``image``, ``premise``, ``hypothesis``, ``label`` and
 optionally ``image_id``, ``hypothesis_id``, ``votes``), SNLI-VE's JSONL and e-SNLI-VE's CSV.
 """
 
@@ -42,7 +42,7 @@ ALIASES = {
     "votes": ("votes", "annotator_labels"),
     "pair_id": ("pair_id", "pairID"),
 }
-"""Column of this package to the names it goes by, ours first."""
+"""Column to its names in files, first that of this package."""
 
 DIGITS = re.compile("[0-9]{1,18}")
 
@@ -51,14 +51,14 @@ LABELS = {"1": 1, "entailment": 1, "true": 1, "0": 0, "neutral": 0, "contradicti
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EntailmentPairs:
-    """Labelled pairs: a table of ``SCHEMA``, and rule to the number of rows that it left out."""
+    """Labelled pairs: a table of ``SCHEMA``, and the number of rows that each rule left out."""
 
     table: pa.Table
     left_out: Mapping[str, int]
 
 
 def read_entailment(path: Path) -> EntailmentPairs:
-    """Labelled pairs of a file of CSV (``.csv``) or JSON lines (``.jsonl``), gzipped or not."""
+    """Labelled pairs of a CSV (``.csv``) or JSON lines (``.jsonl``) file, which may be gzipped."""
     rows: list[dict[str, Any]] = []
     left_out: Counter[str] = Counter()
     seen: dict[tuple[object, ...], str] = {}
@@ -89,41 +89,41 @@ def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _cell(path: Path, line: int, name: str, value: str) -> object:
-    """A cell's value; a list of premises or votes is JSON."""
+    """The value of a cell; lists of premises or votes are JSON."""
     listed = value.startswith("[") and name in (*ALIASES["premise"], *ALIASES["votes"])
     return parse_json(value, path, line) if listed else value
 
 
 def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     for name, aliases in ALIASES.items():
         present = [alias for alias in aliases if record.get(alias) not in (None, "")]
         if not present and name in ("image", "hypothesis", "label"):
             raise MalformedSource(path, place, f"columns {shown(sorted(record))}", f"a value for {name!r}")
-        found[name] = record[present[0]] if present else None
-    gold = _name(path, f"{place}, label", str(found["label"]) if type(found["label"]) is bool else found["label"])
+        row[name] = record[present[0]] if present else None
+    gold = _name(path, f"{place}, label", str(row["label"]) if type(row["label"]) is bool else row["label"])
     gold = (gold or "").strip().lower()
     if gold not in LABELS and gold != "-":
-        raise MalformedSource(path, place, f"label {shown(found['label'])}", f"one of {sorted(LABELS)} or '-'")
+        raise MalformedSource(path, place, f"label {shown(row['label'])}", f"one of {sorted(LABELS)} or '-'")
     for name in ("image", "pair_id"):
-        found[name] = _name(path, f"{place}, {name}", found[name])
-    text(path, f"{place}, hypothesis", found["hypothesis"])
+        row[name] = _name(path, f"{place}, {name}", row[name])
+    text(path, f"{place}, hypothesis", row["hypothesis"])
     for name in ("image_id", "hypothesis_id"):
-        value = found[name]
+        value = row[name]
         if value is not None:
             written = isinstance(value, str) and DIGITS.fullmatch(value)
-            found[name] = integer(path, f"{place}, {name}", int(value) if written else value)
+            row[name] = integer(path, f"{place}, {name}", int(value) if written else value)
     for name, read in (("premise", text), ("votes", _name)):
-        value = [] if found[name] is None else found[name]
+        value = [] if row[name] is None else row[name]
         items = value if isinstance(value, list) else [value]
-        found[name] = [read(path, f"{place}, {name}", item) for item in items]
-    return found | {"label": LABELS.get(gold), "gold_label": gold}
+        row[name] = [read(path, f"{place}, {name}", item) for item in items]
+    return row | {"label": LABELS.get(gold), "gold_label": gold}
 
 
 def _name(path: Path, place: str, value: object) -> str | None:
-    """A text, or the text of a number from 0 on: files name images and annotators in both ways."""
+    """A text, or a non-negative number as text: files name images and annotators in both ways."""
     if value is None or isinstance(value, str):
         return value
     if type(value) is not int or value < 0:
-        raise MalformedSource(path, place, shown(value), "a text, or a number from 0 on")
+        raise MalformedSource(path, place, shown(value), "a text, or a number of at least 0")
     return str(integer(path, place, value))

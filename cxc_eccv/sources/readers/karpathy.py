@@ -1,4 +1,4 @@
-"""Images with their captions, by split: Karpathy's files (COCO, Flickr30k) and those of Flickr8k."""
+"""Images and captions by split: Karpathy's files (COCO, Flickr30k) and those of Flickr8k."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cxc_eccv.sources.reading import first_duplicate, integer, read_json, read_l
 from cxc_eccv.splits import SPLIT_OF_RAW, SPLITS
 from cxc_eccv.types import IntArray
 
-CAPTIONS_PER_IMAGE = 5  # The field cuts the sixth and seventh captions of some images; 25,000 remain in val and in test
+CAPTIONS_PER_IMAGE = 5  # papers drop the sixth and seventh captions of some images; 25,000 remain in val and test
 
 IMAGE_SCHEMA = pa.schema([("image_id", pa.int64()), ("file_name", pa.string()), ("folder", pa.string())])
 CAPTION_SCHEMA = pa.schema([("caption_id", pa.int64()), ("image_id", pa.int64()), ("text", pa.string())])
 
 FLICKR8K_NAME = re.compile(r"(?P<photo>\d{1,15})_[0-9a-f]+\.jpg")
 
-# One image is written ``.jpg.1`` on some of its lines; the photo number is the same.
+# One image has the suffix ``.jpg.1`` on some lines; the photo number is the same.
 FLICKR8K_LINE = re.compile(r"(?P<photo>\d{1,15})_[0-9a-f]+\.jpg(?:\.1)?#(?P<number>\d)\t(?P<text>.*\S.*)")
 
 
@@ -33,9 +33,9 @@ FLICKR8K_LINE = re.compile(r"(?P<photo>\d{1,15})_[0-9a-f]+\.jpg(?:\.1)?#(?P<numb
 class KarpathySplit:
     """Images and captions of one split, in the order of the raw file."""
 
-    images: pa.Table  # of IMAGE_SCHEMA; the folder is val2014 or its like, empty for Flickr
-    captions: pa.Table  # of CAPTION_SCHEMA; texts are exactly as in the file
-    cut_caption_ids: IntArray  # beyond the limit per image, and in no table
+    images: pa.Table  # of IMAGE_SCHEMA; the folder is val2014, for example, and empty for Flickr
+    captions: pa.Table  # of CAPTION_SCHEMA; texts as in the file
+    cut_caption_ids: IntArray  # captions beyond the limit per image, which are in no table
 
     @property
     def image_ids(self) -> IntArray:
@@ -49,12 +49,12 @@ class KarpathySplit:
 
     @property
     def caption_image_ids(self) -> IntArray:
-        """(captions,) int64: the image each caption was written for."""
+        """(captions,) int64: the image that each caption describes."""
         return np.asarray(self.captions["image_id"], dtype=np.int64)
 
     @property
     def fingerprint(self) -> str:
-        """Hex sha256 over all ids, file names and texts, whatever file they came from."""
+        """Hex sha256 over all ids, file names and texts, regardless of the raw files."""
         digest = hashlib.sha256()
         for table in (self.images.drop_columns(["folder"]), self.captions):
             for column in table.columns:
@@ -64,9 +64,9 @@ class KarpathySplit:
 
 
 def read_karpathy(paths: Sequence[Path]) -> dict[str, KarpathySplit]:
-    """Split name (ours) to its tables, of one file that holds all splits of COCO or Flickr30k, or of one per split.
+    """Split name to its tables, from one file with all splits of COCO or Flickr30k, or one file per split.
 
-    A caption's id is its ``sentid``; an image's is its ``cocoid``, in Flickr30k its photo number, the stem of its name.
+    The id of a caption is its ``sentid``. The id of an image is its ``cocoid``, in Flickr30k its photo number.
     """
     collected: dict[str, tuple[list[tuple[int, str, str]], list[tuple[int, int, str]], list[int]]] = {}
     for path in paths:
@@ -149,9 +149,9 @@ def _check_unique(paths: Sequence[Path], splits: Mapping[str, KarpathySplit]) ->
 
 
 def read_flickr8k(path: Path) -> pa.Table:
-    """``caption_id``, ``image_id`` int64 and ``text`` of the token file, in its order.
+    """``caption_id``, ``image_id`` int64 and ``text`` of Flickr8k's token file, in its order.
 
-    An image's id is its Flickr photo number, a caption's ten times that number plus its position.
+    The id of an image is its Flickr photo number, that of a caption ten times this number plus its position.
     """
     rows = []
     for number, line in enumerate(read_lines(path), start=1):
@@ -164,12 +164,12 @@ def read_flickr8k(path: Path) -> pa.Table:
     caption_ids = image_ids * 10 + np.array(positions, dtype=np.int64)
     twice = first_duplicate(caption_ids)
     if twice is not None:
-        raise MalformedSource(path, f"line {twice + 1}", "a caption given before", "every image#position once")
+        raise MalformedSource(path, f"line {twice + 1}", "a repeated caption", "every image#position once")
     return pa.table({"caption_id": caption_ids, "image_id": image_ids, "text": pa.array(texts)})
 
 
 def split_flickr8k(captions: pa.Table, lists: Mapping[str, Path]) -> dict[str, KarpathySplit]:
-    """The images and captions of each split, in the order of its list: a file of image names, one a line."""
+    """Images and captions of each split, in the order of its list, a file with an image name on each line."""
     rows_of: dict[int, list[int]] = {}
     for row, owner in enumerate(captions["image_id"].to_pylist()):
         rows_of.setdefault(owner, []).append(row)
@@ -187,13 +187,13 @@ def split_flickr8k(captions: pa.Table, lists: Mapping[str, Path]) -> dict[str, K
 
 
 def _list_images(path: Path, names: list[str], known: Collection[int], listed: set[int]) -> list[int]:
-    """Photo numbers of a list, which are added to those ``listed`` before."""
+    """Photo numbers of a list; they are added to ``listed``."""
     ids = []
     for number, name in enumerate(names, start=1):
         match = FLICKR8K_NAME.fullmatch(name)
         photo = int(match["photo"]) if match else None
         if photo is None or photo not in known or photo in listed:
-            found = f"{name[:60]!r}, which is in a split already" if photo in listed else repr(name[:60])
+            found = f"{name[:60]!r}, which is already in a split" if photo in listed else repr(name[:60])
             raise MalformedSource(path, f"line {number}", found, "every image of Flickr8k.token.txt once, by file name")
         ids.append(photo)
         listed.add(photo)

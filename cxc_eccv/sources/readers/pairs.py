@@ -1,6 +1,6 @@
-"""Parquet files with an (image, caption) pair per row: labels of people, and weak positives that were mined.
+"""Parquet files with an (image, caption) pair per row: labels by people, and mined weak positives.
 
-The metadata of a file says whose pairs these are, by which rule they were chosen, and of which data they are.
+The metadata of a file says who made the pairs, by which rule, and from which data.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _whole_rows(**types: pa.DataType) -> pa.Schema:
 LABELS_SCHEMA = _whole_rows(
     image_id=pa.int64(), caption_id=pa.int64(), gain=pa.float64(), positive=pa.bool_(), answers=pa.int32()
 )
-"""``gain`` is in [0, 1], above 0 where ``positive`` and below 1 elsewhere; ``answers`` counts people who answered."""
+"""``gain`` is in [0, 1], above 0 if ``positive`` and below 1 otherwise; ``answers`` is the number of people."""
 
 MINED_SCHEMA = _whole_rows(
     image_id=pa.int64(),
@@ -40,9 +40,9 @@ MINED_SCHEMA = _whole_rows(
     rank=pa.int32(),
     **dict.fromkeys(("classifier", "retriever", "rule"), pa.dictionary(pa.int32(), pa.string())),
 )
-"""``score`` is the rule's probability of being entailed; ``rank``, from 1, counts captions of other images alone."""
+"""``score`` is the probability of entailment under the rule; ``rank``, from 1, counts only captions of other images."""
 
-LABELS_FACTS = MINED_FACTS = b"cxc_eccv"  # Metadata key of the facts, in JSON
+LABELS_FACTS = MINED_FACTS = b"cxc_eccv"  # metadata key of the facts, in JSON
 
 LABELS_FORMAT = MINED_FORMAT = 1
 
@@ -55,9 +55,9 @@ LABEL_FACTS: Mapping[str, type] = {
 }
 
 CONSTANT: Mapping[str, Any] = {"schema": LABELS_FORMAT, "kind": "labels", "collection": "coco"}
-"""Facts that are the same in every file of labels; the writer adds them."""
+"""Facts that are equal in every file of labels; the writer adds them."""
 
-TERMS = {"licence": str, "citation": str}  # Facts that a file of labels need not have
+TERMS = {"licence": str, "citation": str}  # facts that a file of labels may lack
 
 TOLD = ("version", "scheme", "rule", "people", "licence")
 
@@ -92,12 +92,12 @@ class LabelFile:
 
     @property
     def split(self) -> str:
-        """Of the images and captions."""
+        """The split of the images and captions."""
         return str(self.facts["split"])
 
     @property
     def told(self) -> dict[str, Any]:
-        """What reports and manifests say of the labels: whose, by which rule, on which terms, from where on the Hub."""
+        """Facts for reports and manifests: people, rule, terms, and the repository on the Hub."""
         facts = {name: self.facts[name] for name in TOLD if name in self.facts}
         counts = {"pairs": self.table.num_rows, "positive": int(np.count_nonzero(self.table["positive"]))}
         return {**facts, **counts, **self.origin}
@@ -117,12 +117,12 @@ class MinedPairs:
 
     @property
     def split(self) -> str:
-        """Of the images and captions."""
+        """The split of the images and captions."""
         return str(self.facts["split"])
 
 
 def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> LabelFile:
-    """Write a label file, whole or not at all; what :func:`read_labels` would refuse is not written."""
+    """Write a label file in one step; refuse labels that :func:`read_labels` would refuse."""
     labels = _check_labels(path, table, {**facts, **CONSTANT})
     metadata = {LABELS_FACTS: json.dumps(labels.facts, ensure_ascii=False)}
     with replaced_file(path) as part:
@@ -133,18 +133,20 @@ def write_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> Label
 def read_labels(path: Path) -> LabelFile:
     """The labels in a Parquet file that ``cxc-eccv annotate merge`` wrote."""
     if not path.is_file():
-        raise SourceMissing(f"{path}: there is no such label file; cxc-eccv annotate merge writes one")
+        raise SourceMissing(f"{path}: there is no such label file. cxc-eccv annotate merge writes label files.")
     table = read_table(path, "labels, as cxc-eccv annotate merge writes them")
-    expected = "whose labels these are, in a file that cxc-eccv annotate merge wrote"
+    expected = "the facts that cxc-eccv annotate merge writes"
     return _check_labels(path, table, parse_metadata(path, table, LABELS_FACTS, expected))
 
 
 def read_mined(path: Path) -> MinedPairs:
     """The weak positives in a Parquet file that ``cxc-eccv mine`` wrote."""
     if not path.is_file():
-        raise SourceMissing(f"{path}: there is no such file of weak positives; cxc-eccv mine --output writes one")
+        raise SourceMissing(
+            f"{path}: there is no such file of weak positives. cxc-eccv mine --output writes such files."
+        )
     table = read_table(path, "weak positives, as cxc-eccv mine writes them")
-    facts = parse_metadata(path, table, MINED_FACTS, "how it was mined, in a file that cxc-eccv mine wrote")
+    facts = parse_metadata(path, table, MINED_FACTS, "the facts that cxc-eccv mine writes")
     _check_kinds(path, facts, PAIR_FACTS)
     _check_facts(
         path,
@@ -159,7 +161,7 @@ def read_mined(path: Path) -> MinedPairs:
     scores, ranks = np.asarray(table["score"]), np.asarray(table["rank"])
     wrong = {
         "a number in [0, 1]": ("score", ~((scores >= 0) & (scores <= 1))),
-        "a rank from 1 on": ("rank", ranks < 1),
+        "a rank of at least 1": ("rank", ranks < 1),
     }
     _check_rows(path, table, wrong)
     return MinedPairs(table, facts)
@@ -169,11 +171,11 @@ def _check_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> Labe
     _check_kinds(path, facts, {**LABEL_FACTS, **{name: kind for name, kind in TERMS.items() if name in facts}})
     expected = {
         **{name: (facts[name] == value, repr(value)) for name, value in CONSTANT.items()},
-        "name": (NAME.fullmatch(facts["name"]), "a name of small letters, digits and _ that begins with a letter"),
-        "version": (facts["version"].strip(), "a version, as 1.0.0"),
+        "name": (NAME.fullmatch(facts["name"]), "a name of lower-case letters, digits and _ that begins with a letter"),
+        "version": (facts["version"].strip(), "a version such as 1.0.0"),
         "split": (facts["split"] in SPLITS, f"one of {', '.join(SPLITS)}"),
-        "people": (facts["people"] > 0, "a number of people, from 1 on"),
-        "data": (isinstance(facts["data"].get("content"), str), "an entry content, the fingerprint of the split"),
+        "people": (facts["people"] > 0, "a number of people, at least 1"),
+        "data": (isinstance(facts["data"].get("content"), str), "an entry content with the fingerprint of the split"),
     }
     _check_facts(path, facts, expected)
     table = _check_columns(path, table, LABELS_SCHEMA).cast(LABELS_SCHEMA)
@@ -182,9 +184,9 @@ def _check_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> Labe
     gains, positive, answers = (np.asarray(table[name]) for name in ("gain", "positive", "answers"))
     wrong = {
         "a number in [0, 1]": ("gain", ~((gains >= 0) & (gains <= 1))),
-        "a gain above 0 where positive is true": ("gain", positive & (gains == 0)),
-        "a gain below 1 where positive is false": ("gain", ~positive & (gains == 1)),
-        "a number of people, from 1 on": ("answers", answers < 1),
+        "a gain above 0 if positive is true": ("gain", positive & (gains == 0)),
+        "a gain below 1 if positive is false": ("gain", ~positive & (gains == 1)),
+        "a number of people, at least 1": ("answers", answers < 1),
     }
     _check_rows(path, table, wrong)
     return LabelFile(path, table, facts)
@@ -198,14 +200,14 @@ def _check_kinds(path: Path, facts: Mapping[str, Any], kinds: Mapping[str, type]
 
 
 def _check_facts(path: Path, facts: Mapping[str, Any], expected: Mapping[str, tuple[object, str]]) -> None:
-    """Refuse the first fact that does not hold; ``expected`` says of each whether it does, and what it should be."""
+    """Refuse the first wrong fact; ``expected`` has for each whether it is right, and what is expected."""
     for name, (holds, what) in expected.items():
         if not holds:
             raise MalformedSource(path, f"metadata, {name}", shown(facts[name]), what)
 
 
 def _check_columns(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of a schema, which must be there, of its types and without nulls."""
+    """The columns of a schema; refuse missing columns, other types and nulls."""
     for column in schema:
         if column.name not in table.column_names or table.schema.field(column.name).type != column.type:
             found = f"columns {', '.join(f'{field.name} {field.type}' for field in table.schema)}"
@@ -216,7 +218,7 @@ def _check_columns(path: Path, table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _check_rows(path: Path, table: pa.Table, wrong: Mapping[str, tuple[str, NDArray[np.bool_]]]) -> None:
-    """Refuse the first ``wrong`` row, by what is expected of a column, and then a pair that is there twice."""
+    """Refuse the first wrong row, or a repeated pair; ``wrong`` has the column and the bad rows of each expectation."""
     pairs = np.stack([np.asarray(table["image_id"]), np.asarray(table["caption_id"])], axis=1)
     order = np.lexsort(pairs.T)
     again = order[1:][(np.diff(pairs[order], axis=0) == 0).all(axis=1)]
@@ -229,10 +231,10 @@ def _check_rows(path: Path, table: pa.Table, wrong: Mapping[str, tuple[str, NDAr
 
 
 def find_label_files(named: str | Path, *, offline: str = "") -> list[LabelFile]:
-    """The label files of one place: a file, the files of a folder, or a dataset on the Hub (``user/name@revision``).
+    """Label files of one place: a file, the files of a folder, or a dataset on the Hub (``user/name@revision``).
 
-    Folders within the folder are not looked into, so that it may be an annotation project. ``offline`` says why nothing
-    is downloaded; a dataset is then taken from the cache of huggingface_hub.
+    Subfolders are not searched, so the folder may be an annotation project. ``offline`` is the reason why downloads are
+    off; a dataset is then taken from the cache of huggingface_hub.
     """
     path = Path(named).expanduser()
     if path.is_dir():
@@ -242,18 +244,18 @@ def find_label_files(named: str | Path, *, offline: str = "") -> list[LabelFile]
         return [read_labels(path)]
     folder = _download(repository["id"], repository["revision"], offline)
     origin = {"repository": repository["id"], "revision": folder.name}
-    return [replace(found, origin=origin) for found in _read_folder(folder, f"the dataset {named} on the Hub")]
+    return [replace(file, origin=origin) for file in _read_folder(folder, f"the dataset {named} on the Hub")]
 
 
 def _read_folder(folder: Path, place: str) -> list[LabelFile]:
     files = sorted(folder.glob(f"*{ENDING}"))
     if not files:
-        raise SourceMissing(f"{place} holds no label file (*{ENDING}); cxc-eccv annotate merge writes one")
+        raise SourceMissing(f"{place} holds no label file (*{ENDING}). cxc-eccv annotate merge writes label files.")
     return [read_labels(path) for path in files]
 
 
 def _download(repository: str, revision: str | None, offline: str) -> Path:
-    """The folder of one commit of a dataset in the cache of huggingface_hub, named after it."""
+    """The folder of a commit of a dataset in the cache of huggingface_hub; it is named after the commit."""
     from huggingface_hub import errors, snapshot_download
 
     name = f"{repository}@{revision}" if revision else repository
@@ -270,15 +272,15 @@ def _download(repository: str, revision: str | None, offline: str) -> Path:
     except errors.LocalEntryNotFoundError:
         why = f"downloads are off ({offline})" if offline else "the Hugging Face Hub does not answer"
         raise SourceMissing(
-            f"labels {name}: no file or folder has this name, no dataset of it is in the cache, and {why}. "
-            "Check the path; or allow downloads once, and the dataset is kept."
+            f"labels {name}: there is no such file or folder, no such dataset is in the cache, and {why}. Check the "
+            "path, or allow downloads once; the dataset is then cached."
         ) from None
     except errors.RepositoryNotFoundError:
         raise SourceMissing(
-            f"labels {name}: no file or folder has this name, and neither has a dataset on the Hugging Face Hub that "
-            "you may see. Check the name; for a private dataset run `hf auth login`, or set HF_TOKEN."
+            f"labels {name}: there is no such file or folder, and no such dataset on the Hugging Face Hub that you may "
+            "see. Check the name; for a private dataset, run `hf auth login` or set HF_TOKEN."
         ) from None
     except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
-        told = str(error).strip().partition("\n")[0]
-        raise DownloadFailed(f"labels {name}: the Hugging Face Hub did not deliver them: {told}") from None
+        reason = str(error).strip().partition("\n")[0]
+        raise DownloadFailed(f"labels {name}: the Hugging Face Hub did not deliver them: {reason}") from None
     return Path(folder)

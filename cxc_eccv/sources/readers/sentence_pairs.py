@@ -1,4 +1,4 @@
-"""Sentence pairs: scored by people (SemEval STS 2012-2016, the STS Benchmark, SICK), and aligned Wikipedias."""
+"""Sentence pairs: scored by people (SemEval STS 2012-2016, STS Benchmark, SICK), or aligned between Wikipedias."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Row = tuple[str, str, float, str, str, str]
 SICK_HEADER = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]
 SICK_JUDGMENTS = ("ENTAILMENT", "NEUTRAL", "CONTRADICTION")
 STSB_CELLS = (7, 9)
-"""Genre, file, year, number, score, two sentences; some rows name the sources of the two sentences as well."""
+"""Genre, file, year, number, score, two sentences; some rows also name the sources of the sentences."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentencePairs:
-    """Scored pairs of one file: ``left``, ``right`` (as they are in the file), ``score``, and what few files have."""
+    """Scored pairs of one file: ``left``, ``right``, ``score``, and columns that only some files have."""
 
     table: pa.Table
     unscored: int = 0
@@ -52,7 +52,7 @@ class SentencePairs:
 
 
 def read_semeval(path: Path) -> SentencePairs:
-    """One subtask: score, sentence 1, sentence 2, tab separated; a row with an empty score was never scored."""
+    """A subtask of SemEval: score and two sentences between tabs; a row with an empty score was never scored."""
     scored, unscored = [], 0
     for place, cells in _cells(path, (3,)):
         if cells[0].strip():
@@ -72,7 +72,7 @@ def read_stsb(path: Path) -> SentencePairs:
 
 
 def read_sick(path: Path) -> SentencePairs:
-    """A split of SICK: relatedness scores in [1, 5], and whether sentence A entails B, contradicts it or is neutral."""
+    """A split of SICK: relatedness scores in [1, 5], and whether sentence A entails or contradicts B, or neither."""
     rows = _cells(path, (5,))
     place, header = next(rows)
     if header != SICK_HEADER:
@@ -114,9 +114,9 @@ def _table(path: Path, rows: Sequence[Row]) -> pa.Table:
 
 
 def read_aligned(paths: Sequence[Path]) -> pa.Table:
-    """``normal`` and ``simple``: sentences of English and of Simple English Wikipedia (Kauchak 2013), line by line.
+    """``normal`` and ``simple``: aligned sentences of English and Simple English Wikipedia (Kauchak 2013).
 
-    The lines of both files are article, paragraph and sentence between tabs.
+    Lines of both files hold article, paragraph and sentence between tabs.
     """
     normal, simple = (
         [_aligned_cells(path, number, line) for number, line in enumerate(read_lines(path), 1)] for path in paths

@@ -1,4 +1,4 @@
-"""Visual Genome: the objects that people marked in its images, of those images that COCO has as well."""
+"""Visual Genome: annotated objects of the images that it shares with COCO."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from cxc_eccv.sources.readers.coco_instances import (
 )
 from cxc_eccv.sources.reading import integer, read_records, require_keys, shown
 
-BATCH = 100_000  # Objects held as Python's at a time: before that they are bytes of a file, after it columns of a table
+BATCH = 100_000  # objects held as Python objects at a time, before they become columns of a table
 
-SECOND = "object of a second image of Visual Genome that is the same one of COCO's"
-COPY = "object with the id of another one of its image"
+SECOND = "object of a second image of Visual Genome with the same COCO id"
+COPY = "object with the id of another object of its image"
 NEGATIVE = "box of negative width or height"
 
 
 def read_visual_genome(paths: Sequence[Path]) -> Instances:
-    """What ``objects.json`` says of the images that ``image_data.json`` gives a COCO id: paths in this order.
+    """Objects of the images with a COCO id; paths are ``objects.json`` and ``image_data.json``.
 
-    Of several synsets of an object the first one is taken; of two images that are the same one of COCO's the first.
-    All releases are read: 1.0 says ``id`` where later ones say ``image_id``, and leaves out synsets at times.
+    Only the first synset of an object is used, and only the first of two images with the same COCO id. All releases can
+    be read: 1.0 writes ``id`` for ``image_id`` and sometimes leaves out synsets.
     """
     objects, image_data = paths
     known = _read_image_data(image_data)
@@ -44,16 +44,16 @@ def read_visual_genome(paths: Sequence[Path]) -> Instances:
         if genome_id in annotated:
             raise MalformedSource(objects, place, f"image {genome_id} a second time", "every image once")
         annotated.add(genome_id)
-        found = require_keys(objects, place, record, ("objects",))["objects"]
-        if not isinstance(found, list):
-            raise MalformedSource(objects, f"{place}.objects", shown(found), "a list")
+        items = require_keys(objects, place, record, ("objects",))["objects"]
+        if not isinstance(items, list):
+            raise MalformedSource(objects, f"{place}.objects", shown(items), "a list")
         image = known[genome_id]
         if image is None:
             continue
         left_out = SECOND if image[0] in images else None
         images.setdefault(image[0], image)
         seen = set[int]()
-        for position, item in enumerate(found):
+        for position, item in enumerate(items):
             rows.append(_read_object(objects, f"{place}.objects[{position}]", image[0], item, left_out, seen))
         if len(rows) >= BATCH:
             tables.append(table_of(ANNOTATION_SCHEMA, rows))
@@ -63,7 +63,7 @@ def read_visual_genome(paths: Sequence[Path]) -> Instances:
 
 
 def _read_image_data(path: Path) -> dict[int, tuple[int, int, int] | None]:
-    """Id in Visual Genome to COCO's id, width and height; None for an image that is not COCO's."""
+    """Id in Visual Genome to COCO's id, width and height; None for an image that is not in COCO."""
     known: dict[int, tuple[int, int, int] | None] = {}
     for number, record in enumerate(read_records(path)):
         place = f"[{number}]"
@@ -71,7 +71,7 @@ def _read_image_data(path: Path) -> dict[int, tuple[int, int, int] | None]:
         if genome_id in known:
             raise MalformedSource(path, place, f"image {genome_id} a second time", "every image once")
         coco_id = require_keys(path, place, record, ("coco_id",))["coco_id"]
-        if coco_id is None or coco_id == -1:  # both mean that COCO does not have it
+        if coco_id is None or coco_id == -1:  # both mean that it is not in COCO
             known[genome_id] = None
         else:
             known[genome_id] = integer(path, f"{place}.coco_id", coco_id), *read_size(path, place, record)
@@ -86,7 +86,7 @@ def _image_id(path: Path, place: str, record: object) -> int:
 def _read_object(
     path: Path, place: str, image_id: int, item: object, left_out: str | None, seen: set[int]
 ) -> tuple[object, ...]:
-    """A row of the table of annotations; ``seen`` are the ids of the objects of its image so far."""
+    """A row of the table of annotations; ``seen`` holds the ids of earlier objects of the image."""
     record = require_keys(path, place, item, ("x", "y", "w", "h"))
     name, synset = (_first_text(path, f"{place}.{key}", record.get(key)) for key in ("names", "synsets"))
     box = read_box(path, place, [record[side] for side in ("x", "y", "w", "h")])
@@ -99,7 +99,7 @@ def _read_object(
 
 
 def _first_text(path: Path, place: str, values: Any) -> str | None:  # noqa: ANN401 - JSON holds anything
-    """The first of a list of texts, None where it is empty or missing."""
+    """The first of a list of texts; None if the list is empty or missing."""
     if values is None or (isinstance(values, list) and not values):
         return None
     if not isinstance(values, list) or not all(isinstance(value, str) and value for value in values):

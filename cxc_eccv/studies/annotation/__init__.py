@@ -1,1 +1,1 @@
-"""Machine-in-the-loop labels: from models' disagreement to verified positives, and what a set of labels is worth."""
+"""Machine-in-the-loop labels: projects in which models propose pairs and people judge them, and label quality."""

@@ -1,18 +1,18 @@
-"""An annotation project: all that was proposed, asked and answered, in one folder that can be committed.
+"""An annotation project: proposed pairs, questions and answers, in one folder that can be committed.
 
 ::
 
-    FOLDER/annotation.json              name, scheme, split, seed, the data it is about, and how many rounds there are
+    FOLDER/annotation.json              name, scheme, split, seed, data, and number of rounds
     FOLDER/rounds/1/round.json          how its pairs were proposed, and hashes of the tables beside it
-    FOLDER/rounds/1/candidates.parquet  pairs to ask about, with who proposed them
-    FOLDER/rounds/1/known.parquet       pairs that were proposed and are known to match, unless they are asked about too
-    FOLDER/rounds/1/questions.parquet   the sheets, known pairs among the candidates
-    FOLDER/rounds/1/answers.parquet     what was imported so far
-    FOLDER/checks.json                  what somebody decided about sheets and people
-    FOLDER/labels.parquet, README.md    what follows from the answers of all rounds
+    FOLDER/rounds/1/candidates.parquet  pairs to ask about, with the models that proposed them
+    FOLDER/rounds/1/known.parquet       proposed pairs that are known to match and not asked about
+    FOLDER/rounds/1/questions.parquet   the sheets of candidates and known pairs
+    FOLDER/rounds/1/answers.parquet     the imported answers
+    FOLDER/checks.json                  decisions about sheets and people
+    FOLDER/labels.parquet, README.md    the labels from the answers of all rounds
 
-A step ends in one rename for each file that it changes, so that a process that dies leaves a whole project. Equal
-steps give equal bytes, and a file that was changed since is refused.
+Each changed file is replaced by one rename, so a killed process leaves a valid project. Equal steps give equal bytes,
+and a file that was changed by hand is refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LabelFile, write_labels
 from cxc_eccv.sources.reading import read_json, shown
 from cxc_eccv.studies.annotation.labelling.card import check_terms, is_unchanged, join_answers, label_card
-from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, propose
+from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, Proposal, propose
 from cxc_eccv.studies.annotation.rounds import (
     RESTORE,
     ROUNDS,
@@ -49,7 +49,7 @@ from cxc_eccv.studies.annotation.rounds import (
     unseal,
     write_round,
 )
-from cxc_eccv.studies.asking.answers import SAID, SCHEMA, Unfinished, read_answers
+from cxc_eccv.studies.asking.answers import COMPARED, SCHEMA, Unfinished, read_answers
 from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.quality.sheets import (
     BY_HAND,
@@ -87,28 +87,28 @@ CXC_KINDS = {("image", "caption"): "sits", ("image", "image"): "sis", ("caption"
 
 DATA = {"edition": TEXT, "version": TEXT, "content": TEXT, "images": COUNT, "captions": COUNT}
 FACTS = {"name": TEXT, "scheme": TEXT, "split": TEXT, "seed": WHOLE, "data": DATA, "rounds": COUNT}
-"""What annotation.json says."""
+"""The structure of annotation.json."""
 
 PATIENCE = 60.0
-"""Seconds to wait for another process that is at a step of the same project."""
+"""Seconds to wait for another process that works on the same project."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import, or the undoing of one, did."""
+    """The result of an import, or of undoing one."""
 
-    project: Project  # as it is now
-    number: int  # of the import; 0 for those of older versions
+    project: Project  # after the import
+    number: int  # number of the import; 0 for those of older versions
     added: int  # answers
     changed: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()  # answers before and after
     unfinished: tuple[Unfinished, ...] = ()
     removed: int = 0
-    dropped: tuple[tuple[int, str], ...] = ()  # sheets and workers whose decisions went with their answers
+    dropped: tuple[tuple[int, str], ...] = ()  # sheets and workers whose decisions were removed with their answers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Project:
-    """The state of a project as it was read; each step writes, and gives the state after it.
+    """The state of a project; each step writes it and returns the state after it.
 
     Example:
         >>> import tempfile
@@ -122,11 +122,11 @@ class Project:
     """
 
     folder: Path
-    library: Library  # the raw sources that it is about
+    library: Library  # the raw sources
     name: str  # of the source of labels that it makes
-    scheme: Scheme  # how people are asked
+    scheme: Scheme
     split: str
-    seed: int  # of all draws; the sheets of round N are drawn by seed + N - 1
+    seed: int  # seed of all draws; the sheets of round N are drawn with seed + N - 1
     data: Mapping[str, Any]  # edition, fingerprint and sizes of the split
     rounds: tuple[Round, ...] = ()  # in order; none before the first is proposed
 
@@ -141,33 +141,35 @@ class Project:
         split: str = "test",
         seed: int = 0,
     ) -> Project:
-        """A project without a round; nothing is written before the first one is proposed.
+        """Start a project without rounds; writes nothing before the first round is proposed.
 
         Args:
-            folder: where it is to be; one that holds other files is as good as none.
+            folder: folder of the project; it may hold other files.
             library: the raw sources.
-            name: of the source of labels: small letters, digits and ``_``, and of no source that there is.
+            name: name of the new source of labels: lower-case letters, digits and ``_``.
             scheme: a name of :func:`cxc_eccv.studies.asking.schemes.schemes`.
-            split: of COCO.
-            seed: of all draws.
+            split: a split of COCO.
+            seed: seed of all draws.
         """
         folder = Path(folder)
         refuse_unwritable(folder / PROJECT, file=True)
         if round_numbers(folder):
-            raise InvalidOption(f"{folder} is an annotation project already; open it, or name another folder")
+            raise InvalidOption(f"{folder} is an annotation project already; open it, or choose another folder")
         if (folder / LABELS).exists():
-            raise InvalidOption(f"{folder / LABELS} is there, and not the rounds that it was made of; {RESTORE}")
+            raise InvalidOption(f"{folder} has {LABELS} but not the rounds that it was made of; {RESTORE}")
         if (folder / PROJECT).exists():
             _refuse_lost(folder, 0, unseal(folder / PROJECT, FACTS)["rounds"])
         if not NAME.fullmatch(name):
             raise InvalidOption(
-                f"name {name!r}: give one (--name) of small letters, digits and _ that begins with a letter"
+                f"name {name!r}: use lower-case letters, digits and _, and start with a letter. The command line names "
+                "a project after its folder; choose another folder"
             )
         if name in label_sources():
             raise InvalidOption(
-                f"name {name!r} is taken by a source, as are {', '.join(label_sources())}; choose another (--name)"
+                f"name {name!r} is taken by a source, as are {', '.join(label_sources())}. The command line names a "
+                "project after its folder; choose another folder"
             )
-        able = {own.name: own for own in schemes().values() if own.in_projects}
+        able = {each.name: each for each in schemes().values() if each.in_projects}
         if scheme not in able:
             raise UnknownName("scheme", scheme, able)
         content = library.karpathy(split)
@@ -182,12 +184,11 @@ class Project:
 
     @classmethod
     def open(cls, folder: str | Path, library: Library) -> Project:
-        """The project in a folder, every file of it checked."""
+        """Open the project in a folder, and check all its files."""
         folder, path = Path(folder), Path(folder) / PROJECT
         if not path.is_file():
-            there = bool(round_numbers(folder))
-            next_ = f"but {folder / ROUNDS} is there: {RESTORE}" if there else "cxc-eccv annotate propose makes one"
-            raise SourceMissing(f"{folder} is no annotation project, {PROJECT} is missing in it; {next_}")
+            advice = RESTORE if round_numbers(folder) else "cxc-eccv annotate propose makes a project"
+            raise SourceMissing(f"{folder} is not an annotation project: {PROJECT} is missing; {advice}")
         facts = unseal(path, FACTS)
         if facts["scheme"] not in schemes():
             raise UnknownName(f"scheme in {path}:", facts["scheme"], schemes())
@@ -196,9 +197,9 @@ class Project:
         if data["content"] != content.fingerprint:
             raise DataError(
                 f"{folder} is about the split {split!r} of edition {data['edition']}, with {data['images']} images and "
-                f"{data['captions']} captions, and the data at hand is another: edition {library.edition}, with "
-                f"{content.image_ids.size} images and {content.caption_ids.size} captions there. Name the data that it "
-                "is about (--data-dir), or begin another project."
+                f"{data['captions']} captions, but this data is another: edition {library.edition}, with "
+                f"{content.image_ids.size} images and {content.caption_ids.size} captions. Give the project's data "
+                "(--data-dir), or start another project."
             )
         numbers = round_numbers(folder)
         _refuse_lost(folder, len(numbers), facts["rounds"])
@@ -222,25 +223,24 @@ class Project:
     ) -> Project:
         """Add a round: candidates that no earlier round asked about, in sheets with known pairs among them.
 
-        The same request once more, while sheets of the round that it made are open, changes nothing: it may be the
-        repetition of one that was killed after its round was written. Pairs of sheets whose answers were all rejected
-        are open again.
+        Repeating the last request while its sheets are open changes nothing, so a killed command can be repeated. Pairs
+        of sheets with only rejected answers can be proposed again.
 
         Args:
             runs: name of each model to its run.
-            strategy: how pairs are chosen; None for ``eccv``, and for ``cxc`` where the scheme asks about two images
-                or two captions.
+            strategy: name of the strategy; None for ``eccv``, or ``cxc`` if the scheme asks about two images or two
+                captions.
             size: candidates of a sheet.
-            leave_open: go on although sheets have no answer; they can still be answered.
-            without_reasons: do not ask why a match is not whole, as in ECCV Caption's second stage.
-            sources: whose labels are known; None for those of all people, label files of the library among them.
-            **options: of :func:`cxc_eccv.studies.annotation.proposing.propose`.
+            leave_open: add the round although sheets have no answer; they can still be answered.
+            without_reasons: do not ask for reasons, as in ECCV Caption's second stage.
+            sources: sources of known labels; None for all official ones and the library's label files.
+            **options: options of :func:`cxc_eccv.studies.annotation.proposing.propose`.
         """
         strategy = strategy or ("eccv" if self.scheme.sides == ("image", "caption") else "cxc")
         chosen = {"strategy": strategy, "size": size, "sources": sources, **options}
         request = _identify(runs, **chosen, **({"without_reasons": True} if without_reasons else {}))
         if self._waits_for_answers(request, leave_open=leave_open):
-            with self._hold():  # counts a round whose writer died before
+            with self._hold():  # counts a round whose writer was killed
                 return self
         proposal = propose(
             runs,
@@ -253,31 +253,13 @@ class Project:
             asked=self._asked_pairs() if self.rounds else None,
             **options,
         )
-        if not proposal.candidates.num_rows:
-            counts = proposal.facts["counts"]
-            raise DataError(
-                f"strategy {strategy} has no pair left to ask about: of {counts['distinct']:,} that it proposes "
-                f"{counts['known_positive']:,} are known to match, {counts['judged_negative']:,} known not to, "
-                f"{counts['asked_before']:,} asked before. Take more models, queries or depth, or another strategy."
-            )
+        questionnaire = self._build_questionnaire(proposal, sources, size)
         number = len(self.rounds) + 1
-        sheets = build_sheets(
-            proposal.candidates,
-            self.library.karpathy(self.split),
-            positive=self._find_matches(sources),
-            is_near=proposal.is_near,
-            invalid=self._invalid,
-            rated=self._find_rated(),
-            sides=self.scheme.sides,
-            size=size,
-            seed=self.seed + number - 1,
-        )
-        questionnaire = Questionnaire(self.scheme, sheets, self.rounds[-1].numbers.stop if self.rounds else 0)
         with self._hold():
             if len(round_numbers(self.folder)) >= number:
                 raise DataError(
-                    f"another process has added round {number} to {self.folder} meanwhile; this one is not written. "
-                    "Look at that round, then propose again"
+                    f"another process added round {number} to {self.folder} in the meantime, so this one was not "
+                    "written. Look at that round, then propose again"
                 )
             if number == 1:
                 self._write_facts(rounds=0)
@@ -293,8 +275,31 @@ class Project:
             )
         return Project.open(self.folder, self.library)
 
+    def _build_questionnaire(self, proposal: Proposal, sources: Sequence[str] | None, size: int) -> Questionnaire:
+        """The sheets of a new round; DataError if nothing is left to ask."""
+        if not proposal.candidates.num_rows:
+            counts = proposal.facts["counts"]
+            raise DataError(
+                f"strategy {proposal.facts['strategy']} has no pair left to ask about: of {counts['distinct']:,} "
+                f"proposed pairs, {counts['known_positive']:,} are known to match, {counts['judged_negative']:,} known "
+                f"not to match, and {counts['asked_before']:,} were asked before. Use more models, more queries or a "
+                "larger depth, or another strategy."
+            )
+        sheets = build_sheets(
+            proposal.candidates,
+            self.library.karpathy(self.split),
+            positive=self._find_matches(sources),
+            is_near=proposal.is_near,
+            invalid=self._invalid,
+            rated=self._find_rated(),
+            sides=self.scheme.sides,
+            size=size,
+            seed=self.seed + len(self.rounds),
+        )
+        return Questionnaire(self.scheme, sheets, self.rounds[-1].numbers.stop if self.rounds else 0)
+
     def _waits_for_answers(self, request: str | None, *, leave_open: bool) -> bool:
-        """Whether sheets of the last round are open and it was requested alike; another request may be refused."""
+        """Whether the request repeats that of a last round with open sheets; InvalidOption for other requests."""
         last = self.rounds[-1] if self.rounds else None
         still = [number for number in self.open_sheets() if last is not None and number in last.numbers]
         if last is None or not still:
@@ -308,17 +313,17 @@ class Project:
         return is_repeated
 
     def _asked_pairs(self) -> pa.Table:
-        """Candidates of all rounds but of sheets whose answers were all rejected."""
+        """Candidates of all rounds, without those of sheets with only rejected answers."""
         judged = self.judge()
-        rejected = {own.sheet for own in judged} - {own.sheet for own in judged if own.verdict != REJECTED}
+        rejected = {each.sheet for each in judged} - {each.sheet for each in judged if each.verdict != REJECTED}
         sheets = (sheet for number, sheet in enumerate(self.questions()) if number in rejected)
-        again = {(own.image_id, own.caption_id) for sheet in sheets for own in sheet}
+        again = {(question.image_id, question.caption_id) for sheet in sheets for question in sheet}
         table = self.candidates().select(PAIR)
         pairs = zip(*(table[name].to_pylist() for name in PAIR), strict=True)
         return table.filter(pa.array([pair not in again for pair in pairs], pa.bool_()))
 
     def _find_matches(self, sources: Sequence[str] | None) -> tuple[IntArray, IntArray]:
-        """(P,) image ids and caption ids of pairs that people call positive, or that were asked about."""
+        """(P,) image ids and caption ids of pairs that a source calls positive, or that were asked about."""
         if self.scheme.sides != ("image", "caption"):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         people = [name for name, source in sources_of(self.library).items() if source.official]
@@ -329,7 +334,7 @@ class Project:
         return image_ids, caption_ids
 
     def _find_rated(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]] | None:
-        """Pairs that CxC rates as high and as low as the scheme wants of known ones; None where it rates none."""
+        """Pairs that CxC rates high or low enough for known pairs of the scheme; None if it rates none."""
         if self.scheme.rated_gold is None or self.split not in ("validation", "test"):
             return None
         try:
@@ -338,21 +343,21 @@ class Project:
             return None
         high, low = self.scheme.rated_gold
         ratings = np.asarray(table["rating"])
-        # SITS has the caption on the left.
+        # In SITS the caption is on the left.
         names = ("right_id", "left_id") if CXC_KINDS[self.scheme.sides] == "sits" else ("left_id", "right_id")
         ids = [np.asarray(table[name]) for name in names]
-        valid = ~np.any([np.isin(own, invalid) for own in ids for invalid in self._invalid], axis=0)
+        valid = ~np.any([np.isin(side_ids, invalid) for side_ids in ids for invalid in self._invalid], axis=0)
         first, second = ((ids[0][rows & valid], ids[1][rows & valid]) for rows in (ratings >= high, ratings <= low))
         return first, second
 
     @property
     def _invalid(self) -> tuple[IntArray, IntArray]:
-        """Image ids and caption ids that describe nothing."""
+        """The invalid image ids and caption ids."""
         return self.library.invalid_ids("image"), self.library.invalid_ids("caption")
 
     @property
     def checksum(self) -> str:
-        """By which its rounds know it: of all that stays as they come."""
+        """The checksum by which rounds identify the project; it does not depend on the rounds."""
         return str(seal(self._facts)["checksum"])
 
     @property
@@ -361,7 +366,7 @@ class Project:
         return facts | {"data": self.data}
 
     def _write_facts(self, *, rounds: int) -> None:
-        """``annotation.json``, unless it says all of this already."""
+        """Write ``annotation.json`` if it changed."""
         path, content = self.folder / PROJECT, seal(self._facts | {"rounds": rounds})
         if not path.is_file() or read_json(path) != content:
             write_json(path, content)
@@ -377,87 +382,89 @@ class Project:
         practice: int = 0,
         worker: str = "",
     ) -> list[Path]:
-        """Write questions for people, as a page or for a tool; nothing in them tells the known pairs.
+        """Write questions for people, as a page or for a tool; they do not reveal the known pairs.
 
         Args:
-            folder: where to write; other files in it stay.
+            folder: folder to write to; other files in it are kept.
             form: a name of :func:`cxc_eccv.studies.asking.exchange.formats`.
-            images: see :func:`cxc_eccv.studies.asking.exchange.find_images`.
-            sheets: their numbers; None for all of the last round.
-            texts: folder of :func:`cxc_eccv.studies.asking.texts.read_texts`.
-            practice: questions on the page that come first and are not saved.
-            worker: whose sheets these are, filled in.
+            images: as for :func:`cxc_eccv.studies.asking.exchange.find_images`.
+            sheets: numbers of the sheets; None for all of the last round.
+            texts: folder for :func:`cxc_eccv.studies.asking.texts.read_texts`.
+            practice: number of questions to practise on, which come first and are not saved.
+            worker: name of the person, filled in.
         """
         numbers = self.round().numbers if sheets is None else sheets
-        rounds = [own for own in self.rounds if set(own.numbers) & set(numbers)] or [self.round()]
+        rounds = [each for each in self.rounds if set(each.numbers) & set(numbers)] or [self.round()]
         scheme, sheets_asked = rounds[0].questionnaire.scheme, self.questions()
+        shown_scheme, page_texts = (scheme, Texts()) if texts is None else read_texts(texts, scheme)
         content = self.library.karpathy(self.split)
-        avoid = {(own.image_id, own.caption_id) for sheet in sheets_asked for own in sheet}
+        avoid = {(question.image_id, question.caption_id) for sheet in sheets_asked for question in sheet}
         first = build_practice(content, practice, avoid, invalid=self._invalid, seed=self.seed) if practice else []
         shown_sheets = [sheet for number, sheet in enumerate(sheets_asked) if number in set(numbers)]
-        questions = [*(own for sheet in shown_sheets for own in sheet), *first]
-        spoken, own_texts = (scheme, Texts()) if texts is None else read_texts(texts, scheme)
+        questions = [*(question for sheet in shown_sheets for question in sheet), *first]
         addresses = find_images(images, list_files(questions, scheme), self.library, self.split)
-        practised = [(describe_question(own, scheme, addresses), own.role == POSITIVE) for own in first]
-        questionnaires = [own.questionnaire for own in rounds]
-        handout = Handout(spoken, own_texts, worker, practised)
+        practised = [(describe_question(question, scheme, addresses), question.role == POSITIVE) for question in first]
+        handout = Handout(shown_scheme, page_texts, worker, practised)
+        questionnaires = [each.questionnaire for each in rounds]
         return find_format(form).export(questionnaires, addresses, folder, numbers, handout)
 
     def add_answers(self, paths: Iterable[str | Path], form: str | None = None, *, replace: bool = False) -> Imported:
-        """Add whole sheets that people answered; where any line is not in order, none.
+        """Add complete answered sheets, or nothing if any line is wrong.
 
-        The files say which round they answer. Answers that are there already are no error, and another answer of the
-        same person to the same question is one unless it is to ``replace`` the first. ``form`` is a name of
-        :func:`cxc_eccv.studies.asking.exchange.formats`; None for that of each file's ending.
+        Answers that were imported before are ignored. A different answer of the same person to the same question is an
+        error, unless ``replace`` lets the new one count. ``form`` is a name of
+        :func:`cxc_eccv.studies.asking.exchange.formats`; None to tell it by the suffix of each file.
         """
         with self._hold():
             now = Project.open(self.folder, self.library)
-            questionnaires = [own.questionnaire for own in now.rounds]
-            latest = {key: row for own in now.rounds for key, row in own.latest.items()}
+            questionnaires = [each.questionnaire for each in now.rounds]
+            latest = {key: row for each in now.rounds for key, row in each.latest.items()}
             whole = {key[:2] for key in latest}
             reading = read_answers(paths, questionnaires, form, replace=replace, whole=whole)
-            number = 1 + max((row["import"] for own in now.rounds for row in own.stored), default=0)
+            number = 1 + max((row["import"] for each in now.rounds for row in each.stored), default=0)
             added, changed = [], []
             for row in reading.answers.to_pylist():
                 before = latest.get((row["sheet"], row["worker"], row["pair_id"]))
                 if before is None:
                     added.append(row)
-                elif any(before[name] != row[name] for name in SAID):
+                elif any(before[name] != row[name] for name in COMPARED):
                     if not replace:
                         file, _, where = row["origin"].partition(", ")
                         raise MalformedSource(
                             file,
                             where,
-                            f"another answer of {shown(row['worker'])} about {row['pair_id']} than the one from "
+                            f"an answer of {shown(row['worker'])} about {row['pair_id']} that differs from the one in "
                             f"{before['origin']}",
                             "one answer of a worker to a question: remove one of the two, let the new one count "
                             "(--replace), or undo the import of the other (cxc-eccv annotate undo)",
                         )
                     changed.append((before, row))
             new = [*added, *(row for _, row in changed)]
-            for own in now.rounds:
-                rows = [row for row in new if row["sheet"] in own.numbers]
+            for each in now.rounds:
+                rows = [row for row in new if row["sheet"] in each.numbers]
                 if rows:
-                    mine = [{**row, "sheet": row["sheet"] - own.questionnaire.first, "import": number} for row in rows]
-                    store(own.folder, own.questionnaire.id, [*own.stored, *mine])
+                    mine = [{**row, "sheet": row["sheet"] - each.questionnaire.first, "import": number} for row in rows]
+                    store(each.folder, each.questionnaire.id, [*each.stored, *mine])
         after = Project.open(self.folder, self.library)
         return Imported(after, number, len(added), tuple(changed), reading.unfinished)
 
     def undo(self, number: int | None = None) -> Imported:
-        """Take the answers of an import away, the last where none is named; what they replaced counts again."""
+        """Remove the answers of an import, by default the last; the answers that they replaced count again."""
         with self._hold():
             now = Project.open(self.folder, self.library)
-            numbers = {row["import"] for own in now.rounds for row in own.stored}
-            wanted = max(numbers, default=None) if number is None else number
-            if wanted is None or wanted not in numbers:
-                there = ", ".join(map(str, sorted(numbers))) or "none"
-                raise InvalidOption(f"{self.folder} has no import {'' if wanted is None else wanted}; it has: {there}")
+            numbers = {row["import"] for each in now.rounds for row in each.stored}
+            if not numbers:
+                raise InvalidOption(f"{self.folder} has no imports to undo")
+            wanted = max(numbers) if number is None else number
+            if wanted not in numbers:
+                there = ", ".join(map(str, sorted(numbers)))
+                raise InvalidOption(f"{self.folder} has no import {wanted}; it has {there}")
             removed = 0
-            for own in now.rounds:
-                kept = [row for row in own.stored if row["import"] != wanted]
-                removed += len(own.stored) - len(kept)
-                if len(kept) < len(own.stored):
-                    store(own.folder, own.questionnaire.id, kept)
+            for each in now.rounds:
+                kept = [row for row in each.stored if row["import"] != wanted]
+                removed += len(each.stored) - len(kept)
+                if len(kept) < len(each.stored):
+                    store(each.folder, each.questionnaire.id, kept)
             after, checks = Project.open(self.folder, self.library), read_checks(self.folder)
             answers = after.answers()
             left = set(zip(answers["sheet"].to_pylist(), answers["worker"].to_pylist(), strict=True))
@@ -468,7 +475,7 @@ class Project:
         return Imported(after, wanted, 0, removed=removed, dropped=dropped)
 
     def round(self, number: int | None = None) -> Round:
-        """A round by its number; the last where none is given."""
+        """A round by its number; the last by default."""
         wanted = len(self.rounds) if number is None else number
         if not self.rounds:
             raise InvalidOption(f"{self.folder} has no round yet; cxc-eccv annotate propose makes the first")
@@ -483,11 +490,11 @@ class Project:
         workers: Mapping[str, bool] | None = None,
         **settings: Any,  # noqa: ANN401 - least_seconds, least_accuracy and straight of Checks
     ) -> list[tuple[SheetQuality, SheetQuality]]:
-        """Keep what somebody decided about sheets and people; returns the sheets that it changes, before and after."""
+        """Record decisions about sheets and people; return the changed sheets before and after."""
         with self._hold():
             before, answers = read_checks(self.folder), Project.open(self.folder, self.library).answers()
             for worker in (workers or {}).keys() - set(answers["worker"].to_pylist()):
-                raise InvalidOption(f"worker {shown(worker)} has no answers here")
+                raise InvalidOption(f"worker {shown(worker)} has no answers in this project")
             rejected = {name for name, counts in (workers or {}).items() if not counts}
             after = replace(
                 before,
@@ -495,10 +502,10 @@ class Project:
                 rejected_workers=before.rejected_workers - (workers or {}).keys() | rejected,
                 **{name: value for name, value in settings.items() if value is not None},
             )
-            doubtful = (own for own in judge_sheets(answers, after) if own.verdict == BY_HAND)
-            good = {(own.sheet, own.worker): True for own in doubtful if (workers or {}).get(own.worker)}
+            doubtful = (sheet for sheet in judge_sheets(answers, after) if sheet.verdict == BY_HAND)
+            good = {(sheet.sheet, sheet.worker): True for sheet in doubtful if (workers or {}).get(sheet.worker)}
             after = replace(after, by_hand={**good, **after.by_hand})
-            judged = judge_sheets(answers, after)  # raises where a sheet cannot be decided so
+            judged = judge_sheets(answers, after)  # raises for a sheet without answers
             if after != before:
                 write_checks(self.folder, after)
             pairs = zip(judge_sheets(answers, before), judged, strict=True)
@@ -509,8 +516,8 @@ class Project:
         return judge_sheets(self.answers(), read_checks(self.folder))
 
     def open_sheets(self, people: int = 1) -> list[int]:
-        """Numbers of the sheets that fewer people have answered, rejected answers left out."""
-        counts = Counter(own.sheet for own in self.judge() if own.verdict != REJECTED)
+        """Numbers of the sheets with accepted or doubtful answers of fewer people than this."""
+        counts = Counter(sheet.sheet for sheet in self.judge() if sheet.verdict != REJECTED)
         return [number for number in range(len(self.questions())) if counts[number] < people]
 
     def merge(
@@ -522,24 +529,22 @@ class Project:
         licence: str | None = None,
         citation: str | None = None,
     ) -> LabelFile:
-        """Make labels of the answers, and write ``labels.parquet`` and ``README.md``.
-
-        Answers of accepted sheets count, those included that somebody checked by hand and found good.
+        """Make labels from the answers of accepted sheets, and write ``labels.parquet`` and ``README.md``.
 
         Args:
-            rule: of :func:`cxc_eccv.studies.asking.settling.settle`.
-            version: of the labels.
-            least_answers: people who must have answered about a pair.
-            licence: of the labels, an id of the Hub such as ``cc-by-4.0``.
-            citation: of the labels, BibTeX.
+            rule: a rule of :func:`cxc_eccv.studies.asking.settling.settle`.
+            version: version of the labels.
+            least_answers: pairs with answers of fewer people get no label.
+            licence: licence of the labels, an id of the Hub such as ``cc-by-4.0``.
+            citation: citation of the labels in BibTeX.
         """
         terms = check_terms(licence, citation)
         if self.scheme.sides != ("image", "caption"):
-            raise InvalidOption(f"scheme {self.scheme.name} makes ratings, and no labels: write_ratings")
+            raise InvalidOption(f"scheme {self.scheme.name} makes ratings, not labels: use write_ratings")
         with self._hold():
             now = Project.open(self.folder, self.library)
             answers, judged, accepted, table = now._settle(rule, least_answers)
-            # Those of images and captions, whatever else a library has read.
+            # Only the files of images and captions, whatever else the library has read.
             files = {name: sha for name, sha in self.library.files_used().items() if name.startswith("karpathy")}
             proposals = [asked.facts["proposal"] for asked in now.rounds]
             facts = {
@@ -556,12 +561,13 @@ class Project:
                 **describe_labels(answers, accepted, table),
                 **terms,
             }
-            table = join_answers(table, accepted, [row for own in now.rounds for row in own.stored], now.candidates())
+            table = join_answers(table, accepted, [row for each in now.rounds for row in each.stored], now.candidates())
             card, path = label_card(facts, table), self.folder / CARD
             if path.is_file() and not is_unchanged(path.read_text(encoding="utf-8", errors="replace")):
                 raise DataError(
-                    f"{path} is not the card that the last merge wrote, or was changed since. Move it away, and take "
-                    "over from it what you want to keep; --license and --citation name terms and paper."
+                    f"{path} is not the card of the last merge, or was changed since, so it is not replaced. Move it "
+                    "away, merge, and copy your changes into the new card; give the terms and the paper with --license "
+                    "and --citation."
                 )
             labels = write_labels(self.folder / LABELS, table, facts)
             with replaced_file(path) as part:
@@ -569,7 +575,7 @@ class Project:
             return labels
 
     def write_ratings(self, *, least_answers: int = 1) -> Path:
-        """Write the mean rating of every pair of two images or two captions, in the layout of CxC's files."""
+        """Write the mean rating of every pair of two images or two captions, in the format of CxC's files."""
         with self._hold():
             table = Project.open(self.folder, self.library)._settle("mean", least_answers)[3]
             side = self.scheme.sides[0]
@@ -578,35 +584,35 @@ class Project:
             known = dict(zip(files["image_id"].to_pylist(), files["file_name"].to_pylist(), strict=True))
             for row in table.to_pylist():
                 ids = [row[name] for name in PAIR]
-                shown_as = [known[own] if side == "image" else f"COCO_val2014:sentid:{own}" for own in ids]
+                shown_as = [known[number] if side == "image" else f"COCO_val2014:sentid:{number}" for number in ids]
                 method = "i2i_csim" if side == "image" else "c2c_isim"
                 rows.append(dict(zip(names, (*shown_as, row["rating"]), strict=True)) | {"sampling_method": method})
             return write_rows(self.folder / RATINGS, rows)
 
     def _settle(self, rule: str | None, least_answers: int) -> tuple[pa.Table, list[SheetQuality], pa.Table, pa.Table]:
-        """All answers, verdicts on their sheets, the accepted ones, and the labels that they make."""
+        """All answers, the verdicts on their sheets, the accepted answers, and their labels."""
         answers, judged = self.answers(), self.judge()
         accepted = accept(answers, judged)
         if not accepted.num_rows:
             why = f"none of {len(judged)} answered sheets is accepted" if judged else "nobody has answered yet"
-            raise DataError(f"{self.folder}: {why}; import answers first, or decide about sheets: annotate check")
+            raise DataError(f"{self.folder}: {why}; import answers, or accept sheets with annotate check")
         return answers, judged, accepted, settle(accepted, self.scheme, rule, least_answers=least_answers)
 
     def candidates(self) -> pa.Table:
-        """Those of all rounds."""
+        """The candidates of all rounds."""
         return pa.concat_tables([CANDIDATES.empty_table(), *(asked.candidates for asked in self.rounds)])
 
     def questions(self) -> list[Sequence[Question]]:
-        """The sheets of all rounds, one after the other; the place of a sheet is its number everywhere."""
+        """The sheets of all rounds; the index of a sheet is its number."""
         return [sheet for asked in self.rounds for sheet in asked.sheets]
 
     def answers(self) -> pa.Table:
-        """Those of all rounds that count; ``sheet`` is the place in :meth:`questions`."""
+        """The answers of all rounds that count; ``sheet`` is the index in :meth:`questions`."""
         return pa.concat_tables([SCHEMA.empty_table(), *(asked.answers for asked in self.rounds)])
 
     @contextmanager
     def _hold(self) -> Iterator[None]:
-        """Against other processes at a step of this project, which ends by counting the rounds that there are."""
+        """Lock the project against other processes; on exit, update the number of rounds."""
         with locked(self.folder / ROUNDS, PATIENCE):
             yield
             self._write_facts(rounds=len(round_numbers(self.folder)))
@@ -615,9 +621,9 @@ class Project:
 def assign_sheets(
     sheets: Sequence[int], people: Sequence[str], each: int, done: Collection[tuple[int, str]] = ()
 ) -> dict[str, list[int]]:
-    """Person to sheets, so that so many people answer each, and all about as many; nobody what they have done."""
+    """Person to sheets, so that ``each`` people answer every sheet and all get similar numbers of new sheets."""
     if not 1 <= each <= len(people) or len(set(people)) < len(people):
-        raise InvalidOption(f"{each} people a sheet out of {', '.join(people)}: give as many different names, or more")
+        raise InvalidOption(f"{each} people a sheet, but only {', '.join(people)}: give enough different names")
     assigned: dict[str, list[int]] = {person: [] for person in people}
     for sheet in sheets:
         answered = {worker for number, worker in done if number == sheet}
@@ -628,13 +634,13 @@ def assign_sheets(
     return assigned
 
 
-def _refuse_lost(folder: Path, found: int, counted: int) -> None:
-    if found < counted:
-        raise SourceMissing(f"{folder / ROUNDS} holds {found} of the {counted} rounds that {PROJECT} counts; {RESTORE}")
+def _refuse_lost(folder: Path, present: int, counted: int) -> None:
+    if present < counted:
+        raise SourceMissing(f"{folder / ROUNDS} has {present} of the {counted} rounds in {PROJECT}; {RESTORE}")
 
 
 def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
-    """Labelled pairs that official sources judge too."""
+    """The labelled pairs that official sources judge too, with their verdicts."""
     labelled, tables = labels.table.select([*PAIR, "positive"]), []
     for name in official_sources():
         both = labelled.join(_gather(library, labels.split, name), PAIR, join_type="inner")
@@ -643,19 +649,19 @@ def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
 
 
 def _gather(library: Library, split: str, source: str) -> pa.Table:
-    """What a source says of images with captions: a row per pair, positive where it is in either direction."""
+    """The judgments of a source: a row per image and caption, positive if it is so in either direction."""
     tables = [SOURCE.empty_table()]
     for direction in ("i2t", "t2i"):
         judged = gather(library, split, direction, source, Thresholds())
         if judged is not None:
             sides = (judged.queries, judged.items) if direction == "i2t" else (judged.items, judged.queries)
             tables.append(pa.table([*sides, judged.positive], schema=SOURCE))
-    found = pa.concat_tables(tables).group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(SOURCE.names)
-    return found.add_column(2, "source", pa.array([source] * found.num_rows, pa.string()))
+    table = pa.concat_tables(tables).group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(SOURCE.names)
+    return table.add_column(2, "source", pa.array([source] * table.num_rows, pa.string()))
 
 
 def _identify(runs: Mapping[str, Run], **options: Any) -> str | None:  # noqa: ANN401 - of any strategy
-    """A hash of what is asked for, by which the same request is known again; None where a run is of no file."""
+    """A hash that identifies a request; None if a run has no file."""
     if any(run.path is None for run in runs.values()):
         return None
     content = {"models": {name: run.facts() for name, run in runs.items()}, **options}

@@ -1,4 +1,4 @@
-"""What a report on an annotation says: what came back, how good it is, how far people agree, and what it changed."""
+"""Make the report on an annotation project from its answers, decisions and labels."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.studies.asking.settling import keep_last, settle, weigh_workers
 from cxc_eccv.types import IntArray
 
-NO_MODEL = "No model was named: cxc-eccv annotate report FOLDER MODELS... shows what the labels change for them."
-NOT_MERGED = "No labels are merged yet: cxc-eccv annotate merge makes them of the answers."
+NO_MODEL = "No models were given. cxc-eccv annotate report FOLDER MODELS... shows how the labels change their scores."
+NOT_MERGED = "There are no labels yet. cxc-eccv annotate merge makes them from the answers."
 
 MATCHES = 3.0
-"""Rating of CxC from which on a caption describes its image."""
+"""Lowest CxC rating of a caption that describes its image."""
 
 
 def report_project(
     project: Project, changes: LabelChanges | None = None, command: str | None = None
 ) -> AnnotationReport:
-    """The report on a project as it is now, with what its labels do to models where some were given."""
+    """The report on the current state of a project; ``changes`` has the effect of its labels on models."""
     path = project.folder / LABELS
     labels = read_labels(path) if path.is_file() else None
     answers, checks = project.answers(), read_checks(project.folder)
@@ -63,17 +63,17 @@ def report_project(
         least = labels.facts.get("least_answers", 1)
         try:
             settled = settle(accept(answers, judged), project.scheme, rule, least_answers=least)
-        except DataError:  # nothing that was accepted is left to be settled
+        except DataError:  # no accepted answer is left
             settled = LABELS_SCHEMA.empty_table()
         if not settled.select(LABELS_SCHEMA.names).equals(labels.table):
             cautions.append(
-                "The merged labels are not what the answers say by now: answers came, or sheets were decided, since. "
-                "cxc-eccv annotate merge makes them anew."
+                "The merged labels are out of date: answers or decisions changed since. Run cxc-eccv annotate merge "
+                "again."
             )
     why = NOT_MERGED if labels is None else NO_MODEL
     facts = provenance_of(project.library, split=project.split, **({"command": command} if command else {}))
     kept = [answers.filter(pa.array([], pa.bool_()))] if not judged else []
-    kept += [keep_sheets(answers, judged, verdict) for verdict in {own.verdict for own in judged} - {REJECTED}]
+    kept += [keep_sheets(answers, judged, verdict) for verdict in {sheet.verdict for sheet in judged} - {REJECTED}]
     is_cross_modal = project.scheme.sides == ("image", "caption")
     return report_annotation(
         answers,
@@ -81,7 +81,7 @@ def report_project(
         project.scheme,
         name=project.name,
         sheets_asked=len(project.questions()),
-        questions={own.pair_id: own for sheet in project.questions() for own in sheet},
+        questions={question.pair_id: question for sheet in project.questions() for question in sheet},
         changes=why if changes is None else changes,
         checks=checks,
         rule=rule,
@@ -103,7 +103,7 @@ def report_annotation(
     cautions: Sequence[str] = (),
     **facts: Any,  # noqa: ANN401 - name, folder, sheets_asked, changes, doubted and provenance of AnnotationReport
 ) -> AnnotationReport:
-    """Judge sheets and workers, and count what accepted sheets say; ``questions`` are by their pair ids."""
+    """Judge sheets and workers, and count the answers of accepted sheets; ``questions`` maps pair ids to questions."""
     checks = checks or Checks()
     judged = judge_sheets(answers, checks)
     accepted = keep_last(accept(answers, judged).filter(pc.field("role") == CANDIDATE))
@@ -127,8 +127,8 @@ def report_annotation(
         reliability=reliability,
         by_rank=tuple(_count(np.eye(len(classes), dtype=np.int64)[codes], rows, listed, by_rank=True)),
         details={
-            own.label: (tuple(own.choices), tuple(_count(_tick(accepted, own.name, own.choices), rows, listed)))
-            for own in scheme.details
+            group.label: (tuple(group.choices), tuple(_count(_tick(accepted, group.name, group.choices), rows, listed)))
+            for group in scheme.details
         },
         to_check=tuple(_tell(keep_sheets(answers, judged, BY_HAND), questions)),
         remarks=tuple(_tell(answers.filter(pc.field("remark") != ""), questions)),
@@ -138,7 +138,7 @@ def report_annotation(
 
 
 def find_doubted(answers: pa.Table, library: Library, split: str) -> tuple[Doubted, ...]:
-    """Captions of images that people turned down as descriptions of them, or that CxC rates below 3."""
+    """Captions that people rejected for their own image, or that CxC rates below 3."""
     content = library.karpathy(split)
     owners = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
     texts = dict(zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True))
@@ -151,14 +151,14 @@ def find_doubted(answers: pa.Table, library: Library, split: str) -> tuple[Doubt
     ratings: dict[int, float] = {}
     try:
         table = library.cxc("sits", split)
-        own = (row for row in table.to_pylist() if owners.get(row["left_id"]) == row["right_id"])
-        ratings = {row["left_id"]: row["rating"] for row in own}
-    except (SourceMissing, DataError):  # of a split that CxC did not rate
+        linked = (row for row in table.to_pylist() if owners.get(row["left_id"]) == row["right_id"])
+        ratings = {row["left_id"]: row["rating"] for row in linked}
+    except (SourceMissing, DataError):  # CxC did not rate this split
         pass
-    found = {caption for caption, (no, _) in counts.items() if no}
-    found |= {caption for caption, rating in ratings.items() if rating < MATCHES}
+    doubted = {caption for caption, (no, _) in counts.items() if no}
+    doubted |= {caption for caption, rating in ratings.items() if rating < MATCHES}
     rows = []
-    for caption in found:
+    for caption in doubted:
         turned_down, total = counts.get(caption, (0, 0))
         text = " ".join(texts[caption].split())
         rows.append(Doubted(owners[caption], caption, text, turned_down, total, ratings.get(caption)))
@@ -168,7 +168,7 @@ def find_doubted(answers: pa.Table, library: Library, split: str) -> tuple[Doubt
 def _weigh(
     accepted: pa.Table, scheme: Scheme, rule: str
 ) -> tuple[tuple[Together, ...], dict[str, float], tuple[str, ...]]:
-    """Every worker beside the settled labels, how reliable each is, and why that is not known where it is not."""
+    """Agreement of every worker with the labels, reliability of every worker, and notes on missing numbers."""
     if not accepted.num_rows:
         return (), {}, ()
     with_label: tuple[Together, ...] = ()
@@ -176,7 +176,7 @@ def _weigh(
     unknown = []
     try:
         with_label = tuple(compare_with_labels(accepted, settle(accepted, scheme, rule)))
-    except DataError as error:  # of Dawid and Skene's model; the rest of the report is as good as ever
+    except DataError as error:  # Dawid and Skene's model failed; the rest of the report does not need it
         unknown.append(f"Not known, agreement with the labels: {error}.")
     try:
         reliability = weigh_workers(accepted, scheme) if len(pc.unique(accepted["worker"])) > 1 else {}
@@ -190,7 +190,7 @@ def _count_sheets(answers: pa.Table) -> int:
 
 
 def _find_lists(answers: pa.Table, candidates: pa.Table) -> tuple[IntArray, list[tuple[str, int]]]:
-    """An answer and a list that holds its pair, as often as there are such lists: its row, model and rank."""
+    """For every answer and every list with its pair: the row of the answer, and the list's model and rank."""
     lists = {
         (row["image_id"], row["caption_id"]): [(proposal["model"], proposal["rank"]) for proposal in row["proposals"]]
         for row in candidates.select(["image_id", "caption_id", "proposals"]).to_pylist()
@@ -203,7 +203,7 @@ def _find_lists(answers: pa.Table, candidates: pa.Table) -> tuple[IntArray, list
 def _count(
     votes: IntArray, rows: IntArray, listed: Sequence[tuple[str, int]], *, by_rank: bool = False
 ) -> Iterator[Answered]:
-    """Of (A, C) votes of answers the sums by model, and of each answer once; Table B.2 by rank, too, and Table B.3."""
+    """Yield sums of (A, C) votes by model, also by rank with ``by_rank``, and over all answers (Tables B.2, B.3)."""
     models = np.array([model for model, _ in listed])
     ranks = np.array([rank if rank <= RANKS else 0 for _, rank in listed])
 
@@ -224,17 +224,17 @@ def _tick(answers: pa.Table, group: str, choices: Iterable[str]) -> IntArray:
     """(A, C) whether each choice was ticked."""
     ticked = [json.loads(details).get(group, ()) for details in answers["details"].to_pylist()]
     names = list(choices)
-    return np.array([[name in own for name in names] for own in ticked], dtype=np.int64).reshape(-1, len(names))
+    return np.array([[name in ticks for name in names] for ticks in ticked], dtype=np.int64).reshape(-1, len(names))
 
 
 def _tell(answers: pa.Table, questions: Mapping[str, Question]) -> Iterator[Told]:
     for row in answers.to_pylist():
-        answer, own = json.loads(row["answer"]), questions[row["pair_id"]]
+        answer, question = json.loads(row["answer"]), questions[row["pair_id"]]
         if isinstance(answer, dict):
             answer = " and ".join(name for name, holds in answer.items() if holds) or "none"
         words = str(answer).replace("_", " ")
         ticks = [tick.replace("_", " ") for group in json.loads(row["details"]).values() for tick in group]
         same = {name: row[name] for name in ("sheet", "worker", "image_id", "caption_id", "role", "positive")}
         same |= {name: row[name] for name in ("seconds", "remark")}
-        said = f"{words}: {', '.join(ticks)}" if ticks else words
-        yield Told(**same, caption=own.caption, answer=said, file_name=own.file_name, other=own.other)
+        text = f"{words}: {', '.join(ticks)}" if ticks else words
+        yield Told(**same, caption=question.caption, answer=text, file_name=question.file_name, other=question.other)

@@ -1,15 +1,16 @@
-"""The report on an annotation, and the tables that people read of it."""
+"""The report on an annotation, and its tables."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from cxc_eccv.comparison.labels import list_names
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.studies.annotation.labelling.changes import LabelChanges, change_tables
 from cxc_eccv.studies.asking.quality.agreement import STATISTICS, Agreement, Together
 from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED, Activity, SheetQuality, WorkerQuality
@@ -21,16 +22,16 @@ from cxc_eccv.types.reported import group_by_reason
 SCHEMA = 1
 
 RANKS = 5
-"""Of Table B.2; what stands lower in a list is one row."""
+"""Ranks with a row in Table B.2; lower ranks share a row."""
 
 LONGEST = 20
-"""Rows of a table on the console; all are in the file."""
+"""Rows of a table on the console; the file has all."""
 
 DRAWN = "\N{EMPTY SET}"
-"""Stands for a model where a pair was drawn, and no model proposed it."""
+"""Stands for the model of randomly drawn pairs."""
 
 OTHERS = {DRAWN: "in no list", "": "all answers, each once"}
-"""What is counted beside models, and is no name of one."""
+"""Titles of the counts that belong to no model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,13 @@ class Answered:
     """Answers to the pairs that a model proposed."""
 
     model: str  # its name, or one of OTHERS
-    rank: int | None  # in the model's list; 0 for what stands below Table B.2's, None for all ranks
+    rank: int | None  # in the model's list; 0 for ranks below RANKS, None for all ranks
     counts: tuple[int, ...]  # of each answer, or of each choice of details
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer, to be looked at."""
+    """An answer to be checked or with a remark."""
 
     sheet: int
     worker: str
@@ -54,57 +55,57 @@ class Told:
     role: str
     answer: str  # in words
     positive: bool  # whether it makes the pair positive
-    seconds: float | None  # it took, where that is known
-    remark: str  # what the worker wrote
+    seconds: float | None  # None if unknown
+    remark: str
     file_name: str = ""  # of the image
     other: str = ""  # file name of a second image, or a second caption
 
 
 @dataclass(frozen=True, slots=True)
 class Doubted:
-    """A caption of an image's own that people turned down, or that CxC rates low."""
+    """A caption that people rejected for its own image, or that CxC rates low."""
 
     image_id: int
     caption_id: int
     caption: str
-    turned_down: int  # by so many answers
-    answers: int  # out of so many
+    turned_down: int  # answers that reject it
+    answers: int  # all answers about it
     rating: float | None  # of CxC
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotationReport:
-    """What people answered, sheet by sheet and in tables."""
+    """The numbers of the report: answers, sheets, workers, agreement and effect on models."""
 
-    name: str  # of the labels that the answers become
+    name: str  # name of the labels
     scheme: Scheme
-    candidates: int  # pairs that are asked about
-    sheets_asked: int  # sheets that they are on
-    golds: Mapping[str, int]  # role of the known pairs to the number of answered sheets that have one
-    least_seconds: float  # of a sheet that is not too hasty; 0 for no limit
-    rule: str  # by which the answers are settled
+    candidates: int  # number of candidates
+    sheets_asked: int  # number of sheets with them
+    golds: Mapping[str, int]  # role of known pairs to the number of answered sheets with one
+    least_seconds: float  # faster sheets are too hasty; 0 for no limit
+    rule: str  # rule that makes the labels
     sheets: tuple[SheetQuality, ...]
     workers: tuple[WorkerQuality, ...]
-    known: Mapping[str, str]  # worker to known pairs answered rightly, of how many, with the interval of the share
+    known: Mapping[str, str]  # worker to the right answers to known pairs, with the interval of their share
     activity: tuple[Activity, ...]
     classes: tuple[str, ...]  # names of the answers in by_rank
-    agreement: tuple[Agreement, ...]  # about the answers, and about what is positive
+    agreement: tuple[Agreement, ...]  # about the answers, and about positives
     by_pair: tuple[Together, ...]  # workers with each other
-    with_label: tuple[Together, ...]  # workers with the settled labels
-    reliability: Mapping[str, float]  # worker to the chance that an answer is right, by Dawid and Skene's model
+    with_label: tuple[Together, ...]  # workers with the labels
+    reliability: Mapping[str, float]  # worker to the probability of a right answer, by Dawid and Skene's model
     by_rank: tuple[Answered, ...]  # Table B.2
     # Table B.3: title of a group to its choices and their counts.
     details: Mapping[str, tuple[tuple[str, ...], tuple[Answered, ...]]]
-    to_check: tuple[Told, ...]  # answers of the sheets that somebody has to look at
+    to_check: tuple[Told, ...]  # answers of the sheets to be checked by hand
     remarks: tuple[Told, ...]  # answers with a remark
-    changes: LabelChanges | str  # what new labels do to models, or why that is not known
-    cautions: tuple[str, ...] = ()  # what else to know before believing the numbers
+    changes: LabelChanges | str  # the effect of new labels on models, or the reason that it is unknown
+    cautions: tuple[str, ...] = ()  # warnings about the numbers
     doubted: tuple[Doubted, ...] = ()
-    folder: str = ""  # of the project, as commands name it; empty outside of one
+    folder: str = ""  # of the project, for commands; empty without a project
     provenance: Mapping[str, Any] = field(default_factory=dict)  # of data, models and versions
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, for a file of JSON."""
+        """All numbers, for a file of JSON."""
         content = asdict(self) | {"scheme": self.scheme.name, "positive_from": self.scheme.positive}
         if isinstance(self.changes, str):
             content |= {"changes": None, "no_changes": self.changes}
@@ -112,8 +113,8 @@ class AnnotationReport:
         return {"schema": SCHEMA, **content}
 
     def tables(self, most: int | None = LONGEST) -> list[Table]:
-        """What the command line prints; of long tables the first rows, or all with None."""
-        return [
+        """The console tables, with the first ``most`` rows of long ones."""
+        tables = [
             self.sheet_table,
             *([self.activity_table, self.worker_table(most)] if self.sheets else []),
             *([self.doubt_table(most)] if self.to_check else []),
@@ -123,10 +124,11 @@ class AnnotationReport:
             *([self.caption_table(most)] if self.sheets and self.doubted else []),
             *self.change_tables,
         ]
+        return [replace(table, data=describe_data(self.provenance)) for table in tables]
 
     @property
     def sheet_table(self) -> Table:
-        """How many sheets came back, what speaks against them, and how long they took."""
+        """The number of answered sheets, the doubts about them, and their times."""
         title = f"Answers to {self.name}"
         asked = f"{self.candidates:,} candidates on {self.sheets_asked:,} sheets, scheme {self.scheme.name}"
         if not self.sheets:
@@ -141,7 +143,7 @@ class AnnotationReport:
         return Table(header, rows, title, asked, notes=notes, cautions=self.cautions)
 
     def _count_sheets(self) -> Iterator[list[str]]:
-        """By verdict, and by what speaks against them."""
+        """Yield the counts of sheets by verdict and by doubt."""
         sheets = self.sheets
         positive, negative = (self.golds[role] for role in (POSITIVE, NEGATIVE))
 
@@ -153,8 +155,8 @@ class AnnotationReport:
         for verdict in (ACCEPTED, REJECTED, BY_HAND):
             yield count(verdict, (sheet.verdict == verdict for sheet in sheets))
         yield count("decided by hand", (sheet.checked for sheet in sheets))
-        yield ["What speaks against them"]
-        yield count("known positive answered as none", (sheet.missed_positive for sheet in sheets), positive)
+        yield ["Doubts"]
+        yield count("known positive answered as negative", (sheet.missed_positive for sheet in sheets), positive)
         yield count("known negative answered as positive", (sheet.missed_negative for sheet in sheets), negative)
         both = (sheet.missed_positive and sheet.missed_negative for sheet in sheets)
         yield count("both", both, min(positive, negative))
@@ -165,24 +167,24 @@ class AnnotationReport:
     def _explain_sheets(self, n_timed: int) -> Iterator[str]:
         n_sheets = len(self.sheets)
         yield (
-            "A sheet with anything against it is checked by hand, and its answers count once it is accepted: "
-            f"{self.command} --accept SHEET:WORKER, or --reject. The same answer to all candidates is a warning alone, "
-            "unless --straight asks for more."
+            "Check doubted sheets by hand; their answers count once you accept them: "
+            f"{self.command} --accept SHEET:WORKER, or --reject. The same answer to all candidates is only a warning, "
+            "unless you set --straight."
         )
         if min(self.golds[role] for role in (POSITIVE, NEGATIVE)) < n_sheets:
-            yield "Sheets without a known pair of a kind cannot fail it: their verdicts rest on the rest alone."
+            yield "Some sheets lack a known pair of one kind; their verdicts depend on the other checks."
         if n_timed < n_sheets:
-            yield f"The time is not known of {n_sheets - n_timed:,} sheets: their format tells none."
+            yield f"The times of {n_sheets - n_timed:,} sheets are unknown, since their format has none."
         if n_timed and not self.least_seconds:
-            yield f"No sheet is too hasty, as no least time is set: {self.command} --least-seconds."
+            yield f"No sheet is too hasty, since no least time is set: {self.command} --least-seconds."
 
     @property
     def command(self) -> str:
-        """By which people decide about sheets."""
+        """The command that decides about sheets."""
         return f"cxc-eccv annotate check {shlex.quote(self.folder or 'FOLDER')}"
 
     def command_for(self, sheet: int, worker: str) -> str:
-        """By which people accept a sheet."""
+        """The command that accepts a sheet."""
         return f"{self.command} --accept {shlex.quote(f'{sheet}:{worker}')}"
 
     @property
@@ -199,7 +201,7 @@ class AnnotationReport:
         return Table(header, rows, "Workers by sheets", "Table B.1 of ECCV Caption")
 
     def worker_table(self, most: int | None = None) -> Table:
-        """Sums of every worker, and the agreement with the settled labels."""
+        """Sums of every worker, and their agreement with the labels."""
         labels = {pair.first: pair for pair in self.with_label}
         hasty = ["hasty"] if self.least_seconds else []
         header = ["Worker", "sheets", "accepted", "rejected", "known right", "missed yes", "missed no", "one answer"]
@@ -217,17 +219,17 @@ class AnnotationReport:
             numbers = [*map("{:,}".format, counts), self.known[worker.worker], *map("{:,}".format, missed)]
             rows.append([worker.worker, *numbers, time, *agreed, reliable])
         notes = [
-            "Known right: known pairs answered rightly, of how many, with the 95% interval of the share; who is not "
-            "above the toss of a coin with all of it is checked by hand. Missed yes, missed no: sheets whose known "
-            "positive, or known negative, was answered wrongly. Shared pairs: also judged by others; as labelled: "
-            "share of them that the worker says what is settled of all answers "
-            f"({self.rule.replace('_', ' ')}), which the worker's own is among; kappa: Cohen's of the two; reliable: "
-            "the chance that an answer is right, by Dawid and Skene's model, which believes what most say."
+            "Known right: right answers to known pairs, with the 95% interval of their share; a worker whose interval "
+            "is not above chance (50%) is checked by hand. Missed yes, missed no: sheets with a wrong answer to the "
+            "known positive or negative. Shared pairs: also judged by others; as labelled: share of them on which the "
+            f"worker agrees with the label ({self.rule.replace('_', ' ')}), to which the worker contributed; kappa: "
+            "Cohen's kappa of the two; reliable: probability of a right answer, by Dawid and Skene's model, which "
+            "trusts the majority."
         ]
         return Table([(text,) for text in header], rows, "Workers", notes=[*_more(self.workers, most), *notes])
 
     def doubt_table(self, most: int | None = None) -> Table:
-        """Sheets that somebody has to look at."""
+        """The sheets to be checked by hand."""
         doubted = [sheet for sheet in self.sheets if sheet.verdict == BY_HAND]
         rows = [
             [f"{sheet.sheet}:{sheet.worker}", "; ".join(sheet.doubts), show_seconds(sheet.seconds)]
@@ -239,7 +241,7 @@ class AnnotationReport:
 
     @property
     def agreement_table(self) -> Table:
-        """All coefficients."""
+        """The coefficients of agreement."""
         header = [("Agreement",), *((agreement.about,) for agreement in self.agreement)]
         rows = [["pairs judged by two or more", *(f"{agreement.pairs:,}" for agreement in self.agreement)]]
         for name, title in STATISTICS.items():
@@ -250,17 +252,17 @@ class AnnotationReport:
             for agreement in self.agreement
             for reason, names in group_by_reason(agreement.not_computed).items()
         ]
-        return Table(header, rows, "How far people agree", "candidates of accepted sheets", notes=notes)
+        return Table(header, rows, "Agreement between people", "candidates of accepted sheets", notes=notes)
 
     def pair_table(self, most: int | None = None) -> Table:
-        """Workers two by two."""
+        """The agreement of every two workers."""
         rows = [
             [f"{pair.first}, {pair.second}", f"{pair.pairs:,}", f"{pair.share:.1%}", show(pair.kappa)]
             for pair in self.by_pair[:most]
         ]
         header = [("Workers",), ("Shared pairs",), ("Agree",), ("Cohen's kappa",)]
-        notes = ["On what is positive. No kappa has a value where all answers of both are the same."]
-        return Table(header, rows, "Workers two by two", notes=[*_more(self.by_pair, most), *notes])
+        notes = ["About positives. Kappa is undefined if all answers of both are equal."]
+        return Table(header, rows, "Agreement of pairs of workers", notes=[*_more(self.by_pair, most), *notes])
 
     @property
     def rank_table(self) -> Table:
@@ -269,18 +271,18 @@ class AnnotationReport:
         for model in dict.fromkeys(line.model for line in self.by_rank if line.model not in OTHERS):
             rows.append([model])
             rows += [[_name_rank(line.rank), *_shares(line.counts)] for line in self.by_rank if line.model == model]
-        rows.append(["Beside models"])
+        rows.append(["Not by model"])
         rows += [[OTHERS[line.model], *_shares(line.counts)] for line in self.by_rank if line.model in OTHERS]
         header = [("Rank",), *((name,) for name in self.classes), ("Answers",)]
         notes = [
-            "Percent of the answers to pairs that a model proposed, by their rank in its lists of both directions; an "
-            "answer counts for every list that has its pair. Pairs known to match before were not asked about."
+            "Percent of the answers to pairs that a model proposed, by their rank in its lists of both directions. An "
+            "answer counts for every list with its pair. Pairs that were known to match were not asked about."
         ]
         return Table(header, rows, "Answers by model and rank", "Table B.2 of ECCV Caption", notes=notes)
 
     @property
     def detail_tables(self) -> list[Table]:
-        """Tables B.3: what falls short, by model."""
+        """Tables B.3: shortcomings by model."""
         tables = []
         for title, (choices, lines) in self.details.items():
             rows = [[OTHERS.get(line.model, line.model), *_shares(line.counts)] for line in lines]
@@ -289,21 +291,21 @@ class AnnotationReport:
         return tables
 
     def caption_table(self, most: int | None = None) -> Table:
-        """What may be invalid captions, appendix C.1 of ECCV Caption."""
+        """Captions that may be invalid, appendix C.1 of ECCV Caption."""
         rows = [
-            [str(own.caption_id), own.caption, f"{own.turned_down} of {own.answers}", show(own.rating, "{:.2f}")]
-            for own in self.doubted[:most]
+            [str(row.caption_id), row.caption, f"{row.turned_down} of {row.answers}", show(row.rating, "{:.2f}")]
+            for row in self.doubted[:most]
         ]
-        header = [("Caption",), ("",), ("Turned down",), ("CxC",)]
-        notes = [*_more(self.doubted, most), "Look at them: some describe nothing, or another image."]
+        header = [("Caption",), ("",), ("Rejected",), ("CxC",)]
+        notes = [*_more(self.doubted, most), "Check them: some describe nothing, or another image."]
         title = "Captions that may not describe their own image"
         return Table(header, rows, title, "appendix C.1 of ECCV Caption", prose=frozenset([1]), notes=notes)
 
     @property
     def change_tables(self) -> list[Table]:
-        """What the labels do to models, or why that is not known."""
+        """The effect of the labels on models, or the reason that it is unknown."""
         if isinstance(self.changes, str):
-            return [Table([], [], "What changed for models", notes=[self.changes])]
+            return [Table([], [], "Changes of models' scores", notes=[self.changes])]
         return change_tables(self.changes)
 
 
@@ -312,7 +314,7 @@ def _more(rows: Sequence[object], most: int | None) -> list[str]:
 
 
 def show_seconds(seconds: float | None) -> str:
-    """A time as people say it, ``5 min 12 s``, or that it is not known."""
+    """A time such as ``5 min 12 s``, or a dash for None."""
     if seconds is None:
         return MISSING
     whole = round(seconds)
@@ -324,7 +326,7 @@ def show_seconds(seconds: float | None) -> str:
 
 
 def show(value: float | None, form: str = "{:.3f}") -> str:
-    """A number, or that there is none."""
+    """A formatted number, or a dash for None."""
     return MISSING if value is None else form.format(value)
 
 

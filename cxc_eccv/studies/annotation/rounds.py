@@ -1,8 +1,8 @@
-"""The rounds of an annotation project as files: what was proposed at once, and what people said of it.
+"""The files of the rounds of an annotation project: proposed pairs and people's answers.
 
-JSON carries a checksum of its content, not of its bytes, as version control may change line ends; tables are known by
-hashes in ``round.json``. Answers are only ever added: each has the number of the import that it came with, and of
-several answers of a person to a question that of the last import counts.
+JSON files have a checksum of their content, not of their bytes, since version control may change line ends; the hashes
+of tables are in ``round.json``. Answers are only added: each has the number of its import, and of several answers of a
+person to a question that of the last import counts.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from cxc_eccv.writing import replaced_file, replaced_folder, write_json
 FORMAT = 1
 
 FACTS = b"cxc_eccv"
-"""Metadata key of the facts of stored answers, in JSON."""
+"""Metadata key of the facts on stored answers, as JSON."""
 
 ROUNDS, ROUND, STORED = "rounds", "round.json", "answers.parquet"
 TABLES = ("candidates", "known", "questions")
 
 STORED_ANSWERS = READ.append(pa.field("import", pa.int32()))
-"""Answers, each with its file, its place there, and the number of its import; older files have no such number."""
+"""Answers, each with its file, its place there, and the number of its import; older files lack the number."""
 
-RESTORE = "restore it, from version control for example"
+RESTORE = "restore it, for example from version control"
 
-SAID_OF_ROUND = {
+ROUND_CONTENT = {
     "project": TEXT,
     "round": COUNT,
     "request": OR_NOTHING,
@@ -61,53 +61,53 @@ SAID_OF_ROUND = {
         "models": Each({"run": MAPPING, "similarity": OR_NOTHING}),
     },
 }
-"""What round.json says."""
+"""The structure of round.json."""
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What was proposed at once, and what people said of it."""
+    """A round: proposed pairs, their sheets, and people's answers."""
 
     number: int  # from 1 on
     folder: Path
-    facts: Mapping[str, Any]  # the content of round.json: the request, what the strategy says of it, and hashes
+    facts: Mapping[str, Any]  # the content of round.json: the request, the facts of the strategy, and hashes
     candidates: pa.Table  # of CANDIDATES
     known: pa.Table  # of CANDIDATES
     questionnaire: Questionnaire  # sheets are numbered from its ``first`` on
-    stored: Sequence[Mapping[str, Any]]  # of STORED_ANSWERS, whose sheets are numbered from 0
+    stored: Sequence[Mapping[str, Any]]  # of STORED_ANSWERS; sheets are numbered from 0
 
     @property
     def sheets(self) -> Sequence[Sequence[Question]]:
-        """In the order of their numbers."""
+        """The sheets in the order of their numbers."""
         return self.questionnaire.sheets
 
     @property
     def numbers(self) -> range:
-        """Of the sheets, across all rounds."""
+        """The numbers of the sheets, which count across all rounds."""
         return range(self.questionnaire.first, self.questionnaire.first + len(self.sheets))
 
     @cached_property
     def latest(self) -> dict[tuple[int, str, str], Mapping[str, Any]]:
-        """Number of the sheet, worker and pair id to the answer that counts, in the order of the questions."""
-        found: dict[tuple[int, str, str], Mapping[str, Any]] = {}
+        """(sheet number, worker, pair id) to the answer that counts, in the order of the questions."""
+        by_key: dict[tuple[int, str, str], Mapping[str, Any]] = {}
         for row in sorted(self.stored, key=lambda row: row["import"]):
             sheet, worker = self.questionnaire.first + row["sheet"], identify_worker(row["worker"])
-            found[sheet, worker, row["pair_id"]] = {**row, "sheet": sheet, "worker": worker}
-        places = {own.pair_id: place for sheet in self.sheets for place, own in enumerate(sheet)}
-        return {key: found[key] for key in sorted(found, key=lambda key: (*key[:2], places[key[2]]))}
+            by_key[sheet, worker, row["pair_id"]] = {**row, "sheet": sheet, "worker": worker}
+        places = {question.pair_id: place for sheet in self.sheets for place, question in enumerate(sheet)}
+        return {key: by_key[key] for key in sorted(by_key, key=lambda key: (*key[:2], places[key[2]]))}
 
     @property
     def answers(self) -> pa.Table:
-        """Those that count; none before an import."""
+        """The answers that count."""
         return pa.Table.from_pylist(list(self.latest.values()), schema=SCHEMA)
 
 
 def round_numbers(folder: Path) -> list[int]:
-    """Of the rounds of a project, whole or not, in order; none may be missing before others."""
+    """The numbers of the rounds of a project, complete or not; SourceMissing if one is missing before others."""
     numbers = sorted(int(path.name) for path in (folder / ROUNDS).glob("[1-9]*") if path.name.isdecimal())
     for number in range(1, len(numbers) + 1):
         if number not in numbers:
-            raise SourceMissing(f"{folder / ROUNDS / str(number)} is missing, and a later round is there; {RESTORE}")
+            raise SourceMissing(f"{folder / ROUNDS / str(number)} is missing, but a later round exists; {RESTORE}")
     return numbers
 
 
@@ -119,7 +119,7 @@ def write_round(
     tables: tuple[pa.Table, pa.Table],
     **facts: Any,  # noqa: ANN401 - written as JSON
 ) -> None:
-    """Write a round that is not there yet, by one rename; ``project`` is the checksum of ``annotation.json``."""
+    """Write a new round, by one rename; ``project`` is the checksum of ``annotation.json``."""
     with replaced_folder(folder / ROUNDS / str(number)) as place:
         for name, table in zip(TABLES, (*tables, sheets_to_table(questionnaire.sheets)), strict=True):
             write_parquet(table, place / f"{name}.parquet")
@@ -131,32 +131,32 @@ def write_round(
             "files": {f"{name}.parquet": sha256_of(place / f"{name}.parquet") for name in TABLES},
         }
         write_json(place / ROUND, seal(content | facts))
-        # From the beginning, so that answers that were lost are no round that nobody answered.
+        # Written from the start, so that a lost file of answers is noticed.
         store(place, questionnaire.id, [])
 
 
 def read_round(folder: Path, number: int, project: str, scheme: Scheme, first: int) -> Round:
-    """A round with all that was answered, every file of it checked."""
+    """Read a round with its answers, and check all its files."""
     place = folder / ROUNDS / str(number)
     for path in (place / ROUND, place / STORED, *(place / f"{name}.parquet" for name in TABLES)):
         if not path.is_file():
             raise SourceMissing(f"{path} is missing; {RESTORE}")
-    facts = unseal(place / ROUND, SAID_OF_ROUND)
+    facts = unseal(place / ROUND, ROUND_CONTENT)
     if (facts["project"], facts["round"]) != (project, number):
         there = f"round {facts['round']}" + (" of another project" if facts["project"] != project else "")
-        raise MalformedSource(place / ROUND, "", there, f"round {number} of this one; {RESTORE}")
+        raise MalformedSource(place / ROUND, "", there, f"round {number} of this project; {RESTORE}")
     for name, expected in facts["files"].items():
         if sha256_of(place / name) != expected:
-            raise MalformedSource(place / name, "", "a table that was changed", f"the one that was written; {RESTORE}")
+            raise MalformedSource(place / name, "", "a changed table", f"the table as written; {RESTORE}")
     tables = {name: read_table(place / f"{name}.parquet", "a table of this round") for name in TABLES}
     for name in TABLES[:2]:
         if not tables[name].schema.equals(CANDIDATES):
-            raise MalformedSource(place / f"{name}.parquet", "", "other columns", f"what was written; {RESTORE}")
+            raise MalformedSource(place / f"{name}.parquet", "", "other columns", f"the table as written; {RESTORE}")
     asked_as = scheme.without_reasons() if facts.get("without_reasons") else scheme
     questionnaire = Questionnaire(asked_as, sheets_from_table(tables["questions"]), first)
     if questionnaire.id != facts["questionnaire"]:
         there = shown(facts["questionnaire"])
-        raise MalformedSource(place / ROUND, "questionnaire", there, "that of its questions, as this version asks them")
+        raise MalformedSource(place / ROUND, "questionnaire", there, "the id of its questions in this version")
     stored = _read_stored(place / STORED, questionnaire.id)
     return Round(number, place, facts, tables["candidates"], tables["known"], questionnaire, stored)
 
@@ -174,27 +174,27 @@ def _sort(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _read_stored(path: Path, questionnaire: str) -> list[dict[str, Any]]:
-    expected = f"a table of answers, as import wrote it; {RESTORE}"
+    expected = f"a table of answers, as written by import; {RESTORE}"
     refuse_many_rows(path, "sheet")
     table = read_table(path, expected)
     facts = _check_seal(path, parse_metadata(path, table, FACTS, expected))
     if facts.get("questionnaire") != questionnaire:
-        raise MalformedSource(path, "", "answers to other questions", f"those of this round; {RESTORE}")
+        raise MalformedSource(path, "", "answers to other questions", f"answers to this round; {RESTORE}")
     rows: list[dict[str, Any]] = table.to_pylist()
     known = ([*READ.names], [*STORED_ANSWERS.names])
     if table.column_names not in known or facts.get("rows") != _checksum(rows):
-        raise MalformedSource(path, "", "answers that were changed after their import", f"what import wrote; {RESTORE}")
+        raise MalformedSource(path, "", "answers that were changed after import", f"the imported answers; {RESTORE}")
     return [{"import": 0, **row} for row in rows]
 
 
 def seal(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content with its schema, and a checksum that tells of changes; equal content gives equal bytes."""
+    """The content with its schema and a checksum; equal content gives equal bytes."""
     sealed = json.loads(json.dumps({"schema": FORMAT, **content}, allow_nan=False))
     return dict(json.loads(json.dumps({**sealed, "checksum": _checksum(sealed)}, sort_keys=True)))
 
 
 def unseal(path: Path, shape: Shape) -> dict[str, Any]:
-    """The content of a file that was sealed; one that was changed, or that another version wrote, is refused."""
+    """Read a sealed file; MalformedSource if it was changed, or written by another version."""
     content = _check_seal(path, read_json(path))
     check_content(path, content, shape)
     return content
@@ -205,7 +205,7 @@ def _check_seal(path: Path, read: object) -> dict[str, Any]:
     if content["schema"] != FORMAT:
         raise MalformedSource(path, "schema", shown(content["schema"]), f"{FORMAT}, which this version reads")
     if content["checksum"] != _checksum({name: value for name, value in content.items() if name != "checksum"}):
-        raise MalformedSource(path, "", "content that was changed after it was written", f"what was written; {RESTORE}")
+        raise MalformedSource(path, "", "content that was changed after writing", f"the content as written; {RESTORE}")
     return content
 
 

@@ -1,4 +1,4 @@
-"""People's answers read back: every line against the question that was asked, before any of them counts."""
+"""Read people's answers, and check every line against its question."""
 
 from __future__ import annotations
 
@@ -32,21 +32,20 @@ SCHEMA = pa.schema(
         ("seconds", pa.float64()),
     ]
 )
-"""Answer and details are JSON, the same for the same answer in every format; a remark is what somebody typed, and is
-shown as text alone; seconds are null where the format tells none."""
+"""``answer`` and ``details`` are JSON, equal for equal answers of all formats; ``remark`` is free text, shown unparsed;
+``seconds`` is null if the format has no times."""
 
 READ = SCHEMA.append(pa.field("origin", pa.string()))
-"""Answers, each with the file and the place in it that it was read from."""
+"""Answers, each with its file and place."""
 
-SAID = ("answer", "details", "remark")
-"""What makes two answers of a person to a question different ones; the time that they took does not."""
+COMPARED = ("answer", "details", "remark")
+"""Columns in which two answers of a person to a question must agree."""
 
 KEYS = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "caption", "worker", "answer", "seconds")
 ASKED = ("image_id", "caption_id", "caption")
-"""What a person answers about, and must not change."""
+"""Keys of the question, which people must not change."""
 
-LONGEST = 1e9
-"""Seconds."""
+LONGEST_SECONDS = 1e9
 
 Asked = dict[tuple[str, str], tuple[Questionnaire, int, int, Question]]
 """Questionnaire's id and pair id to the questionnaire, the sheet and place in it, and the question."""
@@ -54,7 +53,7 @@ Asked = dict[tuple[str, str], tuple[Questionnaire, int, int, Question]]
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A sheet that somebody has begun, and that does not count yet."""
+    """A sheet with some answers of a person, which does not count yet."""
 
     sheet: int
     worker: str
@@ -64,28 +63,28 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """What answered files hold."""
+    """The content of answered files."""
 
-    answers: pa.Table  # of READ, whole sheets alone, in the order of sheets, workers and questions
+    answers: pa.Table  # of READ; complete sheets only, in the order of sheets, workers and questions
     unfinished: tuple[Unfinished, ...]
 
 
 MOST_ROWS = 10_000_000
-"""Of a stored table: a few megabytes of Parquet may claim hundreds of millions, which no memory holds as Python's."""
+"""Row limit of a stored table: a small Parquet file may claim more rows than fit into memory."""
 
 
 def refuse_many_rows(path: Path, column: str) -> None:
-    """Refuse a Parquet file whose footer claims more rows than anybody answered, before it is read."""
+    """Raise MalformedSource if the footer of a Parquet file claims too many rows."""
     try:
         rows = sum(chunk.values for chunk in read_footer(path) if chunk.path == column)
-    except ValueError:  # what is wrong with it is said where it is read
+    except ValueError:  # reading the file reports what is wrong
         return
     if rows > MOST_ROWS:
         raise MalformedSource(path, "", f"{rows:,} rows", f"at most {MOST_ROWS:,}")
 
 
 def identify_worker(name: str) -> str:
-    """The form in which a person's name is compared and kept: in one line of small letters."""
+    """The normal form of a person's name: in one line and in lower case."""
     return " ".join(name.split()).casefold()
 
 
@@ -97,47 +96,47 @@ def read_answers(
     replace: bool = False,
     whole: Collection[tuple[int, str]] = (),
 ) -> Reading:
-    """The answers in files; MalformedSource names file, place and remedy of what is no answer to what was asked.
+    """Read answered files; MalformedSource names file, place and remedy of a wrong answer.
 
     Args:
-        paths: one file or several, in any order.
-        questionnaires: what was asked.
-        form: one of :func:`cxc_eccv.studies.asking.exchange.formats`; None for that of each file's ending.
-        replace: of several answers of a person to a question take the last, in place of refusing another one.
-        whole: sheets and workers of which all answers are known, so that some lines of theirs count.
+        paths: one or more files, in any order.
+        questionnaires: the questions.
+        form: one of :func:`cxc_eccv.studies.asking.exchange.formats`; None to tell it by the suffix of each file.
+        replace: let the last of several answers of a person to a question count; the default raises.
+        whole: sheets and workers with all answers known before, so that a part of them counts here.
     """
     files = [Path(path) for path in paths]
     asked: Asked = {
-        (own.id, question.pair_id): (own, own.first + number, place, question)
-        for own in questionnaires
-        for number, sheet in enumerate(own.sheets)
+        (questionnaire.id, question.pair_id): (questionnaire, questionnaire.first + number, place, question)
+        for questionnaire in questionnaires
+        for number, sheet in enumerate(questionnaire.sheets)
         for place, question in enumerate(sheet)
     }
-    found: dict[tuple[int, str, int], dict[str, Any]] = {}
+    rows_by_key: dict[tuple[int, str, int], dict[str, Any]] = {}
     for path in files:
         for place, row in _read_file(path, questionnaires, asked, find_format(form, path)):
             key = row["sheet"], row["worker"], place
-            before = found.setdefault(key, row)
+            before = rows_by_key.setdefault(key, row)
             if replace:
-                found[key] = row
-            elif any(before[name] != row[name] for name in SAID):
+                rows_by_key[key] = row
+            elif any(before[name] != row[name] for name in COMPARED):
                 where = row["origin"].removeprefix(f"{path.name}, ")
                 raise MalformedSource(
                     path,
                     where,
-                    f"another answer of {shown(row['worker'])} about {row['pair_id']} than the one in "
+                    f"an answer of {shown(row['worker'])} about {row['pair_id']} that differs from the one in "
                     f"{before['origin']}",
                     "one answer of a worker to a question: remove one of the two, or let the last count (--replace)",
                 )
-    if not found:
-        expected = "answered questions, in a file as it was exported and filled in"
+    if not rows_by_key:
+        expected = "answered questions, in an exported file that people filled in"
         raise MalformedSource(", ".join(map(str, files)) or "no file", "", "no answers", expected)
-    sizes = {own.first + number: len(sheet) for own in questionnaires for number, sheet in enumerate(own.sheets)}
+    sizes = {each.first + number: len(sheet) for each in questionnaires for number, sheet in enumerate(each.sheets)}
     begun: dict[tuple[int, str], int] = {}
-    for sheet, worker, _ in found:
+    for sheet, worker, _ in rows_by_key:
         begun[sheet, worker] = begun.get((sheet, worker), 0) + 1
     taken = {key for key, number in begun.items() if key in whole or number == sizes[key[0]]}
-    rows = [found[key] for key in sorted(found) if key[:2] in taken]
+    rows = [rows_by_key[key] for key in sorted(rows_by_key) if key[:2] in taken]
     unfinished = (Unfinished(*key, number, sizes[key[0]]) for key, number in sorted(begun.items()) if key not in taken)
     return Reading(pa.Table.from_pylist(rows, schema=READ), tuple(unfinished))
 
@@ -145,16 +144,16 @@ def read_answers(
 def _read_file(
     path: Path, questionnaires: Sequence[Questionnaire], asked: Asked, form: Format
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Of every answer the place of its question in the sheet, and its row."""
+    """Yield the index of each answer's question in its sheet, and its row."""
     for where, record in form.read(path, questionnaires[0].scheme):
         require_keys(path, where, record, KEYS)
-        own, sheet, place, question = _find_question(path, where, record, questionnaires, asked)
+        questionnaire, sheet, place, question = _find_question(path, where, record, questionnaires, asked)
         if _is_answered(record) or not isinstance(record["worker"], str | None):
-            yield place, _read_row(path, where, record, own, sheet, question)
+            yield place, _read_row(path, where, record, questionnaire, sheet, question)
 
 
 def _is_answered(record: dict[str, Any]) -> bool:
-    """Whether anything was filled in; a worker's name alone is nothing."""
+    """Whether anything but the worker's name was filled in."""
     details = record.get("details")
     ticked = any(details.values()) if isinstance(details, dict) else details
     return bool(ticked or record.get("remark") or record["answer"] not in (None, "") or record["seconds"] is not None)
@@ -164,42 +163,49 @@ def _find_question(
     path: Path, where: str, record: dict[str, Any], questionnaires: Sequence[Questionnaire], asked: Asked
 ) -> tuple[Questionnaire, int, int, Question]:
     known = sorted({name for name, _ in asked})
-    # A row of an older layout, which does not say it, answers the only questionnaire that there is.
+    # A row of an older layout names no questionnaire; it answers the only one.
     is_older = record["questionnaire"] is None and questionnaires[0].scheme.older is not None and len(known) == 1
     name = known[0] if is_older else record["questionnaire"]
     if name not in known:
-        expected = f"{' or '.join(map(repr, known))}: these are answers to other questions, or to those of another "
-        raise MalformedSource(path, f"{where}, questionnaire", shown(name), f"{expected}edition of the data")
+        expected = f"{' or '.join(map(repr, known))}; these are answers to other questions or another edition of the"
+        raise MalformedSource(path, f"{where}, questionnaire", shown(name), f"{expected} data")
     pair, number = record["pair_id"], record["sheet"]
-    found = asked.get((name, pair)) if isinstance(pair, str) else None
-    # Sheets of a later round were numbered from 0 on by older versions.
-    anywhere = is_older or (found is not None and found[0].portable)
-    if found is None or not (anywhere or (type(number) is int and number in (found[1], found[1] - found[0].first))):
+    entry = asked.get((name, pair)) if isinstance(pair, str) else None
+    # Older versions numbered the sheets of each round from 0.
+    anywhere = is_older or (entry is not None and entry[0].portable)
+    if entry is None or not (anywhere or (type(number) is int and number in (entry[1], entry[1] - entry[0].first))):
         there = f"pair_id {shown(pair)} of sheet {shown(number)}"
-        raise MalformedSource(path, where, there, "a question that was asked; remove the line")
+        raise MalformedSource(path, where, there, "an exported question; remove the line")
     for key in ASKED:
-        if record[key] != getattr(found[3], key) and not (is_older and record[key] is None):
-            expected = f"{shown(getattr(found[3], key))}, as it was asked: undo the change"
+        if record[key] != getattr(entry[3], key) and not (is_older and record[key] is None):
+            expected = f"{shown(getattr(entry[3], key))}, as exported; undo the change"
             raise MalformedSource(path, f"{where}, {key}", shown(record[key]), expected)
-    return found
+    return entry
 
 
 def _read_row(
-    path: Path, where: str, record: dict[str, Any], own: Questionnaire, sheet: int, question: Question
+    path: Path, where: str, record: dict[str, Any], questionnaire: Questionnaire, sheet: int, question: Question
 ) -> dict[str, Any]:
-    worker, seconds, remark, scheme = record["worker"], record["seconds"], record.get("remark", ""), own.scheme
+    worker, seconds, remark, scheme = (
+        record["worker"],
+        record["seconds"],
+        record.get("remark", ""),
+        questionnaire.scheme,
+    )
     if not (isinstance(worker, str) and worker.strip() and worker.strip().isprintable()):
         expected = "the worker's name or number, in one line"
         raise MalformedSource(path, f"{where}, worker", shown(worker), expected)
     if not _is_duration(seconds):
-        raise MalformedSource(path, f"{where}, seconds", shown(seconds), "the seconds that the answer took, as 4.5")
+        raise MalformedSource(
+            path, f"{where}, seconds", shown(seconds), "the seconds that the answer took, such as 4.5"
+        )
     if not isinstance(remark, str):
         raise MalformedSource(path, f"{where}, remark", shown(remark), "a text, or nothing")
     try:
         gain = scheme.gain_of(record["answer"])
         details = scheme.check_details(record["answer"], record.get("details") or {})
     except InvalidOption as error:
-        raise MalformedSource(path, where, str(error), "an answer as it was offered") from None
+        raise MalformedSource(path, where, str(error), "one of the offered answers") from None
     return {
         "sheet": sheet,
         "pair_id": question.pair_id,
@@ -220,4 +226,4 @@ def _read_row(
 def _is_duration(seconds: object) -> bool:
     if seconds is None:
         return True
-    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds <= LONGEST
+    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds <= LONGEST_SECONDS

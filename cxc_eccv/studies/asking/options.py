@@ -1,4 +1,4 @@
-"""Options that all commands share which ask people and read their answers."""
+"""Options shared by the commands that export questions and read answers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import typer
 QuestionForm = Annotated[str, typer.Option("--format", help="html, jsonl, csv or label_studio.")]
 
 AnswerForm = Annotated[
-    str | None, typer.Option("--format", help="html, jsonl, csv or label_studio. Default: by each file's ending.")
+    str | None,
+    typer.Option("--format", help="html, jsonl, csv or label_studio. Default: from the ending of each file."),
 ]
 
 QuestionImages = Annotated[
     str,
     typer.Option(
-        help="Folder of the image files, which are embedded ('sample': the sample's); an address such as "
-        "images/{file_name} or https://example.org/{folder}/{file_name}; or coco, where COCO has them."
+        help="Folder with the images, which are embedded ('sample' for the sample's); an address such as "
+        "images/{file_name} or https://example.org/{folder}/{file_name}; or coco for COCO's own server."
     ),
 ]

@@ -1,4 +1,4 @@
-"""Questionnaires: candidates in sheets, each with a pair that is known to match and one that is known not to."""
+"""Questionnaires: sheets of candidates, each with a known positive and a known negative."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import IntArray, check_whole, positions_of
 
 CANDIDATE, POSITIVE, NEGATIVE = "candidate", "known positive", "known negative"
-"""What a question is there for; people are not told."""
+"""The role of a question, which people do not see."""
 
 CANDIDATES_A_SHEET = 18
 DRAWS = 1_000
@@ -37,52 +37,52 @@ QUESTIONS = pa.schema(
         ("other", pa.string()),
     ]
 )
-"""A row per question, in the order in which they are asked; tables of older versions have no ``other``."""
+"""A row per question, in order; tables of older versions have no ``other``."""
 
 Pair = tuple[int, int]
 Pairs = tuple[IntArray, IntArray]
 """(P,) ids of the first and of the second items: images and captions, unless the scheme has other sides."""
 
 IsNear = Callable[[IntArray, IntArray], NDArray[np.bool_]]
-"""Whether a model has a pair near the top of a list, for (P,) image ids and caption ids."""
+"""A function of (P,) image ids and caption ids: whether a model ranks the pair near the top of a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One pair to judge; of two images or two captions the ids are those of the first and of the second."""
+    """One pair to judge; for two images or two captions, the ids are those of the first and of the second."""
 
-    pair_id: str  # stable over exports; another text or image has another
+    pair_id: str  # the same in all exports; depends on ids and text
     image_id: int
     caption_id: int
     file_name: str
-    caption: str  # the sentence, as it is shown
+    caption: str  # the sentence, as shown
     role: str  # CANDIDATE, POSITIVE or NEGATIVE
-    captions: tuple[str, ...]  # the image's own captions but one, for schemes that show them
+    captions: tuple[str, ...]  # the image's own captions except one, for schemes that show them
     other: str = ""  # file name of a second image, or a second sentence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Questionnaire:
-    """Sheets of questions, and how they are asked."""
+    """Sheets of questions and their scheme."""
 
     scheme: Scheme
     sheets: Sequence[Sequence[Question]]
-    first: int = 0  # number of the first sheet; numbers go on across the rounds of a project
-    portable: bool = False  # whether an answer counts wherever its pair is asked about, on whichever sheet
+    first: int = 0  # number of the first sheet; numbers continue across the rounds of a project
+    portable: bool = False  # whether an answer counts for its pair on any sheet
 
     @property
     def id(self) -> str:
-        """Of the questions in their order and of how they are asked: another questionnaire has another."""
+        """A hash of the scheme's name and the questions in order."""
         if self.portable:
             return f"q_{self.scheme.name}"
-        content = [self.scheme.name, [[own.pair_id for own in sheet] for sheet in self.sheets]]
+        content = [self.scheme.name, [[question.pair_id for question in sheet] for sheet in self.sheets]]
         return "q" + blake2b(json.dumps(content).encode(), digest_size=6).hexdigest()
 
 
 def pair_id(image_id: int, caption_id: int, caption: str) -> str:
-    """Sixteen hexadecimal digits of image, caption and the caption's words, after a letter.
+    """A letter and a hash of image, caption and text in sixteen hexadecimal digits.
 
-    Without the letter spreadsheets would take ids such as 12e4567890123456 for numbers.
+    Without the letter, spreadsheets would read ids such as 12e4567890123456 as numbers.
 
     Example:
         >>> pair_id(7, 70, "A dog runs.")
@@ -103,13 +103,13 @@ def build_sheets(
     size: int = CANDIDATES_A_SHEET,
     seed: int = 0,
 ) -> list[list[Question]]:
-    """Sheets of candidates in a drawn order, each with a known positive and a known negative somewhere among them.
+    """Sheets of candidates in random order, each with a known positive and a known negative at random places.
 
-    The positive is an image with a caption of its own, the negative a random pair of the split that no source calls
-    positive and no model has near the top of a list; ``rated`` pairs go before these, and of two images or two captions
-    are the only ones. Neither is a candidate, neither shares an item with another pair of its sheet, and no pair is
-    asked about on two sheets. ``positive`` are all pairs that match, or of which nobody is sure that they do not;
-    ``invalid`` are the image ids and the caption ids that no known pair may have.
+    The positive is an image with one of its own captions, the negative a random pair of the split that no source calls
+    positive and no model ranks near the top; ``rated`` pairs are used first, and for two images or two captions they
+    are the only ones. Neither is a candidate or shares an item with another pair of its sheet, and no pair is on two
+    sheets. ``positive`` are all pairs that match or may match; ``invalid`` are the image ids and the caption ids that
+    no known pair may have.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 3.2.
@@ -125,7 +125,7 @@ def build_sheets(
         number = DRAWS + DRAWS_A_SHEET * len(starts)
         for role, pairs in _draw_known(content, positive, is_near, invalid, number, random).items():
             golden[role] |= {pair: None for pair in pairs if pair not in golden[role]}
-    sheets = []
+    sheets: list[list[Question]] = []
     for start in starts:
         sheet = [texts.ask(asked[place], CANDIDATE) for place in order[start : start + size]]
         for role, pairs in golden.items():
@@ -135,8 +135,8 @@ def build_sheets(
                 sheet.append(texts.ask(pair, role))
             elif is_cross_modal:
                 raise DataError(
-                    f"no {role} is left that shares neither image nor caption with its sheet and is asked about "
-                    "nowhere else; ask about fewer candidates, or fewer of them a sheet"
+                    f"no {role} is left for sheet {len(sheets)} that shares no image or caption with it and is on no "
+                    "other sheet; ask about fewer candidates, or put fewer on a sheet"
                 )
         sheets.append([sheet[place] for place in random.permutation(len(sheet)).tolist()])
     return sheets
@@ -145,7 +145,7 @@ def build_sheets(
 def build_practice(
     content: KarpathySplit, number: int, avoid: set[Pair], *, invalid: Pairs | None = None, seed: int = 0
 ) -> list[Question]:
-    """Questions to practise on, none of which is asked about: an image with a caption of its own, then of another."""
+    """Questions to practise on, in turn an image with one of its own captions and with one of another."""
     random, texts = np.random.default_rng([seed, number]), _Texts(content)
     nothing = np.empty(0, np.int64)
     known = _draw_known(
@@ -163,11 +163,11 @@ def sheets_to_table(sheets: Sequence[Sequence[Question]]) -> pa.Table:
 
 
 def sheets_from_table(table: pa.Table) -> list[list[Question]]:
-    """The sheets of a table of :func:`sheets_to_table`; DataError where it is another, or was changed."""
+    """The sheets of a table of :func:`sheets_to_table`; DataError if it was changed."""
     if "other" not in table.column_names:
         table = table.append_column("other", pa.array([""] * table.num_rows, pa.string()))
     if table.schema != QUESTIONS:
-        raise DataError(f"no table of questions: columns {', '.join(table.column_names)}")
+        raise DataError(f"this is not a table of questions: its columns are {', '.join(table.column_names)}")
     sheets: list[list[Question]] = []
     for row in table.to_pylist():
         number = row.pop("sheet")
@@ -176,14 +176,14 @@ def sheets_from_table(table: pa.Table) -> list[list[Question]]:
             or None in row["captions"]
             or row["role"] not in (CANDIDATE, POSITIVE, NEGATIVE)
         ):
-            raise DataError(f"question {row['pair_id']} lacks a value, or has another role; restore the table")
+            raise DataError(f"question {row['pair_id']} lacks a value, or has an unknown role; restore the table")
         if number == len(sheets):
             sheets.append([])
         if number != len(sheets) - 1:
-            raise DataError(f"a question of sheet {number} after one of sheet {len(sheets) - 1}; keep their order")
+            raise DataError(f"a question of sheet {number} follows one of sheet {len(sheets) - 1}; keep their order")
         question = Question(**row | {"captions": tuple(row["captions"])})
         if question.pair_id != pair_id(question.image_id, question.caption_id, question.caption + question.other):
-            raise DataError(f"question {question.pair_id} is not the one that its id was made of; restore the table")
+            raise DataError(f"question {question.pair_id} does not match its id; restore the table")
         sheets[-1].append(question)
     return sheets
 
@@ -191,7 +191,7 @@ def sheets_from_table(table: pa.Table) -> list[list[Question]]:
 def _check(candidates: pa.Table) -> list[Pair]:
     asked = list(zip(candidates["image_id"].to_pylist(), candidates["caption_id"].to_pylist(), strict=True))
     if not asked:
-        raise DataError("no candidate to ask about")
+        raise DataError("there is no candidate to ask about")
     for (image, caption), number in Counter(asked).items():
         if number > 1:
             raise DataError(f"image {image} with caption {caption} is a candidate twice; ask about every pair once")
@@ -199,7 +199,7 @@ def _check(candidates: pa.Table) -> list[Pair]:
 
 
 def _to_dict(pairs: Pairs | tuple[()], random: np.random.Generator) -> dict[Pair, None]:
-    """Pairs in a drawn order; a dict, as used ones are removed anywhere in it."""
+    """Pairs in random order; a dict, so that used pairs can be removed quickly."""
     if not pairs:
         return {}
     order = random.permutation(pairs[0].size)
@@ -214,18 +214,18 @@ def _draw_known(
     number: int,
     random: np.random.Generator,
 ) -> dict[str, dict[Pair, None]]:
-    """Images with captions of their own, and pairs that nobody takes for a match, in a drawn order."""
+    """Known positives, which are images with their own captions, and known negatives, in random order."""
     shuffled = random.permutation(content.caption_ids.size)
-    own = (content.caption_image_ids[shuffled], content.caption_ids[shuffled])
+    linked = (content.caption_image_ids[shuffled], content.caption_ids[shuffled])
     drawn = (random.choice(content.image_ids, number), random.choice(content.caption_ids, number))
-    matches = tuple(np.concatenate(ids) for ids in zip(own, positive, strict=True))
+    matches = tuple(np.concatenate(ids) for ids in zip(linked, positive, strict=True))
     is_far = ~_is_among(drawn, (matches[0], matches[1]), content) & ~is_near(*drawn)
-    found = {}
-    for role, pairs, wanted in ((POSITIVE, own, True), (NEGATIVE, drawn, is_far)):
+    known = {}
+    for role, pairs, wanted in ((POSITIVE, linked, True), (NEGATIVE, drawn, is_far)):
         images, captions = invalid or (np.empty(0, dtype=np.int64),) * 2
         valid = ~np.isin(pairs[0], images) & ~np.isin(pairs[1], captions) & wanted
-        found[role] = dict.fromkeys(zip(pairs[0][valid].tolist(), pairs[1][valid].tolist(), strict=True))
-    return found
+        known[role] = dict.fromkeys(zip(pairs[0][valid].tolist(), pairs[1][valid].tolist(), strict=True))
+    return known
 
 
 def _is_among(pairs: Pairs, others: Pairs, content: KarpathySplit) -> NDArray[np.bool_]:
@@ -242,8 +242,8 @@ def _is_among(pairs: Pairs, others: Pairs, content: KarpathySplit) -> NDArray[np
 def _find_apart(
     pairs: dict[Pair, None], sheet: Sequence[Question], taken: set[Pair], sides: tuple[str, str]
 ) -> Pair | None:
-    """The first of the pairs that is asked about nowhere and shares nothing with the sheet; it is removed."""
-    items = {item for own in sheet for item in zip(sides, (own.image_id, own.caption_id), strict=True)}
+    """Remove and return the first of the pairs that is not taken and shares no item with the sheet."""
+    items = {item for question in sheet for item in zip(sides, (question.image_id, question.caption_id), strict=True)}
     for pair in pairs:
         if pair not in taken and items.isdisjoint(zip(sides, pair, strict=True)):
             del pairs[pair]
@@ -252,7 +252,7 @@ def _find_apart(
 
 
 class _Texts:
-    """What a person is shown of a pair."""
+    """The texts and file names that people see of a pair."""
 
     def __init__(self, content: KarpathySplit, sides: tuple[str, str] = ("image", "caption")) -> None:
         captions, owners = content.caption_ids.tolist(), content.caption_image_ids.tolist()
@@ -267,7 +267,7 @@ class _Texts:
         known = {"image": self._files, "caption": self._captions}
         for kind, number in zip(self._sides, pair, strict=True):
             if number not in known[kind]:
-                raise DataError(f"{kind} {number} is not of this split; ask about pairs of it alone")
+                raise DataError(f"{kind} {number} is not in this split; ask about pairs of the split only")
         first, second = (known[kind][number] for kind, number in zip(self._sides, pair, strict=True))
         if self._sides[0] == self._sides[1]:
             shown = {"file_name": "", "caption": "", "other": second}

@@ -1,18 +1,18 @@
-"""From answers to labels: one gain for every pair that people judged, by a stated rule.
+"""Turn answers into labels: one gain for every judged pair, by a rule.
 
-Under all rules but ``mean`` a gain is one that somebody could have answered, as in equation E.4 of the ECCV Caption
-paper (1, 0.5 or 0): the largest gain that enough answers reach, and 0 where that is less than a positive's. So a pair
-is positive exactly where its gain is above 0.
+Under all rules except ``mean``, the gain is that of a possible answer, as in equation E.4 of the ECCV Caption paper (1,
+0.5 or 0): the largest gain that enough answers reach, and 0 if it is less than a positive's. So a pair is positive if
+and only if its gain is above 0.
 
-- ``majority``: more than half of the answers reach it (the lower median). Half of them is not enough: a tie goes to the
-  lower gain, so that one yes and one no make no positive.
-- ``all``: every answer reaches it (the least).
-- ``mean``: the mean of the answers, as in Crisscrossed Captions; 0 where it is less than a positive's.
-- ``dawid_skene``: it is likelier than not to be reached, by the classes that Dawid and Skene's model finds likely from
-  the answers, each weighed by how reliable its worker is. Classes are the scheme's answers; for a scale or criteria,
-  positive and not. A positive on a scale then has the lower median of its positive answers.
+- ``majority``: more than half of the answers reach it (the lower median); a tie goes to the lower gain, so one yes and
+  one no make no positive.
+- ``all``: every answer reaches it (the minimum).
+- ``mean``: the mean of the answers, as in Crisscrossed Captions; 0 if it is less than a positive's.
+- ``dawid_skene``: it is reached with a probability above one half, under Dawid and Skene's model, which weighs answers
+  by the reliability of their workers. Its classes are the scheme's answers, or positive and not for a scale or
+  criteria. A positive on a scale has the lower median of its positive answers.
 
-Where people answer with numbers of a scale, ``rating`` is their mean on it, by whatever rule.
+If people answer on a scale, ``rating`` is the mean of their numbers under every rule.
 """
 
 from __future__ import annotations
@@ -41,40 +41,40 @@ RULES: Mapping[str, str] = MappingProxyType(
     {
         "majority": "the largest gain that more than half of the answers reach; a tie goes to the lower one",
         "all": "the largest gain that every answer reaches",
-        "mean": "the mean of the answers, where that is a positive's",
-        "dawid_skene": "the largest gain that is likelier than not to be reached, where each answer is weighed by how "
-        "reliable its worker is (Dawid and Skene, 1979)",
+        "mean": "the mean of the answers if it is a positive's, else 0",
+        "dawid_skene": "the largest gain that is reached with a probability above one half, with answers weighted by "
+        "the reliability of their workers (Dawid and Skene, 1979)",
     }
 )
-"""How several people's answers about a pair become its gain, in words."""
+"""The rules that turn several answers about a pair into its gain, in words."""
 
 PATIENCE = 1_000
 TOLERANCE = 1e-9
 RIGHT, WRONG = 1.0, 0.01
-"""Answers that every worker is given to begin with, for each class: what never happened is not impossible, and a worker
-of whom little is known is believed."""
+"""Pseudo-counts of every worker's right and wrong answers to each class, so that no chance is 0 and new workers are
+trusted."""
 
 DIGITS = 9
-"""Of means: three ratings of 3 are 3."""
+"""Decimals of means, so that the mean of three ratings of 3 is 3."""
 
 LIKELIER = 0.5 + 1e-6
-"""A chance above one half, beyond what an estimate is exact to: a tie is a tie."""
+"""A probability above one half by more than rounding, so that ties stay ties."""
 
 
 def settle(answers: pa.Table, scheme: Scheme, rule: str | None = None, *, least_answers: int = 1) -> pa.Table:
     """One label for every candidate that enough people judged, in the order of image and caption ids.
 
-    The answers of all rounds count together, whoever was asked when. Of several answers of a worker about a pair the
-    last in the table counts. Known pairs, asked to see who takes care, are not labelled.
+    The answers of all rounds count together. Of several answers of a worker about a pair, the last in the table counts.
+    Known pairs are not labelled.
 
     Args:
-        answers: of accepted sheets alone (:func:`cxc_eccv.studies.asking.quality.sheets.accept`).
-        scheme: how people were asked.
-        rule: one of :data:`RULES`, see :mod:`cxc_eccv.studies.asking.settling`; None for the scheme's own.
-        least_answers: people who must have answered about a pair; others get no label.
+        answers: answers of accepted sheets (:func:`cxc_eccv.studies.asking.quality.sheets.accept`).
+        scheme: the scheme of the questions.
+        rule: one of :data:`RULES`, see :mod:`cxc_eccv.studies.asking.settling`; None for the scheme's rule.
+        least_answers: pairs with answers of fewer people get no label.
 
     Returns:
-        A table of :data:`cxc_eccv.sources.readers.LABELS_SCHEMA`, with ``rating`` where people rated on a scale.
+        A table of :data:`cxc_eccv.sources.readers.LABELS_SCHEMA`, with ``rating`` if people rated on a scale.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 3.2 and equation E.4; Parekh et al., Crisscrossed Captions, EACL
@@ -97,8 +97,8 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str | None = None, *, least_
     enough = counts >= least_answers
     if not enough.any():
         raise DataError(
-            f"none of {len(pairs):,} candidates has {least_answers} accepted answers; ask more people, accept sheets "
-            "that were checked by hand, or ask for fewer answers"
+            f"none of {len(pairs):,} candidates has {least_answers} accepted answers; ask more people, check sheets "
+            "by hand and accept them, or require fewer answers"
         )
     means = np.bincount(items, weights=np.asarray(counted["gain"]), minlength=len(pairs)) / counts
     if rule == "dawid_skene":
@@ -118,14 +118,14 @@ def settle(answers: pa.Table, scheme: Scheme, rule: str | None = None, *, least_
 
 
 def weigh_workers(answers: pa.Table, scheme: Scheme) -> dict[str, float]:
-    """Worker to the chance that an answer is right, as Dawid and Skene's model finds it."""
+    """Worker to the probability that an answer is right, under Dawid and Skene's model."""
     counted = keep_last(_candidates(answers))
     names, consensus = _estimate(counted, number_pairs(counted)[1], scheme)
     return dict(zip(names, consensus.quality.tolist(), strict=True))
 
 
 def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> dict[str, Any]:
-    """What became of all answers: ``people`` accepted, ``counts``, and ``agreement`` about what is positive."""
+    """Facts on labels: ``people`` with accepted answers, ``counts``, and their ``agreement`` about positives."""
     every, given = _candidates(asked), _candidates(accepted)
     counted = keep_last(given)
     pairs, items = number_pairs(counted)
@@ -153,14 +153,14 @@ def describe_labels(asked: pa.Table, accepted: pa.Table, labels: pa.Table) -> di
 
 
 def _candidates(answers: pa.Table) -> pa.Table:
-    found = answers.filter(pc.equal(answers["role"], CANDIDATE))
-    if not found.num_rows:
-        raise DataError("no answer about a candidate: import answers, or accept sheets that were checked by hand")
-    return found
+    candidates = answers.filter(pc.equal(answers["role"], CANDIDATE))
+    if not candidates.num_rows:
+        raise DataError("no candidate has an answer: import answers, or check sheets by hand and accept them")
+    return candidates
 
 
 def keep_last(answers: pa.Table) -> pa.Table:
-    """Of several answers of a worker about a pair, the last."""
+    """Drop all but the last answer of a worker about a pair."""
     workers = np.asarray(pc.dictionary_encode(answers["worker"]).combine_chunks().indices)
     rows = np.stack([np.asarray(answers["image_id"]), np.asarray(answers["caption_id"]), workers])
     _, places = np.unique(rows[:, ::-1], axis=1, return_index=True)
@@ -168,7 +168,7 @@ def keep_last(answers: pa.Table) -> pa.Table:
 
 
 def _rank_gains(answers: pa.Table, items: IntArray, counts: IntArray, places: IntArray) -> FloatArray:
-    """(P,) the gain at a place of each pair's answers, from the lowest; 0 where that answer is no positive."""
+    """(P,) the gain at an index of each pair's answers in ascending order; 0 if that answer is no positive."""
     gains = np.asarray(answers["gain"])
     order = np.lexsort((gains, items))
     chosen = order[np.cumsum(counts) - counts + places]
@@ -176,31 +176,31 @@ def _rank_gains(answers: pa.Table, items: IntArray, counts: IntArray, places: In
 
 
 def _weigh_gains(answers: pa.Table, items: IntArray, scheme: Scheme) -> FloatArray:
-    """(P,) the largest gain that is likelier than not to be reached; 0 where that is no positive's."""
+    """(P,) the largest gain reached with a probability above one half; 0 if it is no positive's."""
     chances = _estimate(answers, items, scheme)[1].probabilities
     if scheme.answers:
-        levels = np.array([own.gain for own in scheme.answers])
+        levels = np.array([answer.gain for answer in scheme.answers])
         order = np.argsort(-levels, kind="stable")
         reached = (np.cumsum(chances[:, order], axis=1) > LIKELIER).argmax(axis=1)
         gains = levels[order][reached]
         return np.where([scheme.is_positive(gain) for gain in gains.tolist()], gains, 0.0)
     positive = np.flatnonzero(np.asarray(answers["positive"]))
     counts = np.bincount(items[positive], minlength=len(chances))
-    found = np.full(len(chances), scheme.positive)  # where the model believes those who said so of other pairs alone
+    gains = np.full(len(chances), scheme.positive)  # for likely positives without a positive answer
     some = counts > 0
     places = np.searchsorted(np.flatnonzero(some), items[positive])
-    found[some] = _rank_gains(answers.take(positive), places, counts[some], (counts[some] - 1) // 2)
-    return np.where(chances[:, 1] > LIKELIER, found, 0.0)
+    gains[some] = _rank_gains(answers.take(positive), places, counts[some], (counts[some] - 1) // 2)
+    return np.where(chances[:, 1] > LIKELIER, gains, 0.0)
 
 
 def _estimate(answers: pa.Table, items: IntArray, scheme: Scheme) -> tuple[list[str], Consensus]:
-    """Names of the workers, and what Dawid and Skene's model makes of all answers."""
+    """Names of the workers, and the fit of Dawid and Skene's model to all answers."""
     workers = pc.dictionary_encode(answers["worker"]).combine_chunks()
     if scheme.answers:
         names = [choice.name for choice in scheme.answers]
         given = [json.loads(answer) for answer in answers["answer"].to_pylist()]
         for answer in set(map(str, given)) - set(names):
-            scheme.gain_of(answer)  # refuses it
+            scheme.gain_of(answer)  # raises
         classes = np.array([names.index(answer) for answer in given])
     else:
         classes = np.asarray(answers["positive"]).astype(np.int64)
@@ -210,26 +210,26 @@ def _estimate(answers: pa.Table, items: IntArray, scheme: Scheme) -> tuple[list[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Consensus:
-    """What the model of Dawid and Skene makes of answers."""
+    """The fit of Dawid and Skene's model."""
 
     probabilities: FloatArray  # (N, C) of each class, for every item
-    confusion: FloatArray  # (W, C, C) chance that a worker answers a column where the class of the row is true
+    confusion: FloatArray  # (W, C, C) probability that a worker answers the column if the row's class is true
     prior: FloatArray  # (C,) shares of the classes
 
     @property
     def quality(self) -> FloatArray:
-        """(W,) chance that a worker's answer is right."""
+        """(W,) probability that a worker's answer is right."""
         return np.asarray(np.einsum("wcc,c->w", self.confusion, self.prior))
 
 
 def estimate_truth(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_classes: int) -> Consensus:
-    """The likeliest truth behind answers, and how reliable each worker is, found together."""
+    """Estimate the true classes and the reliability of each worker together, by expectation-maximisation."""
     item, worker, answer = (np.asarray(values) for values in (items, workers, answers))
     n_items, n_workers = int(item.max()) + 1, int(worker.max()) + 1
     truth = np.zeros((n_items, n_classes))
     np.add.at(truth, (item, answer), 1)
     truth /= truth.sum(axis=1, keepdims=True)
-    # A row for each item, a column for each answer of each worker: both steps are a product with it.
+    # A row per item, a column per worker and answer: both steps are products with this matrix.
     columns = worker * n_classes + answer
     given = csr_array((np.ones(item.size), (item, columns)), shape=(n_items, n_workers * n_classes))
     start = np.tile(np.where(np.eye(n_classes), RIGHT, WRONG), (n_workers, 1, 1))
@@ -247,6 +247,6 @@ def estimate_truth(items: ArrayLike, workers: ArrayLike, answers: ArrayLike, n_c
             break
     else:
         raise DataError(
-            f"Dawid and Skene's model has not settled after {PATIENCE:,} steps; settle by majority, or ask more people"
+            f"Dawid and Skene's model did not converge in {PATIENCE:,} steps; use the rule majority, or ask more people"
         )
     return Consensus(truth, confusion, prior)

@@ -1,4 +1,4 @@
-"""Texts of a project's own: a folder with instructions, examples, consent and the words of another language."""
+"""Custom texts of a project: a folder with instructions, examples, consent and a translation."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from cxc_eccv.sources.reading import read_json, read_text, shown
 from cxc_eccv.studies.asking.schemes import Scheme
 
 FILES = ("texts.json", "instructions.md", "examples.md", "consent.md")
-"""Of the folder, each of which may be missing."""
+"""Files of the folder; each is optional."""
 
 KEYS = ("language", "title", "question", "labels", "page")
-"""Of texts.json: ``labels`` has texts for names of answers, criteria and ticks, ``page`` for the page's own words."""
+"""Keys of texts.json: ``labels`` has texts for names of answers, criteria and ticks, ``page`` for the page's words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What the page says beside the scheme, paragraph by paragraph; ``page`` maps its English words to others."""
+    """Texts of the page besides the scheme, by paragraph; ``page`` maps its English texts to translations."""
 
     language: str = "en"
-    consent: tuple[str, ...] = ()  # agreed to before the first question
+    consent: tuple[str, ...] = ()  # shown before the first question; people must agree
     examples: tuple[str, ...] = ()
     page: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_texts(folder: str | Path, scheme: Scheme) -> tuple[Scheme, Texts]:
-    """The scheme in the words of a folder, and what is said beside it."""
+    """The scheme with the texts of a folder, and the other texts of the folder."""
     folder = Path(folder)
     if not any((folder / name).is_file() for name in FILES):
-        raise InvalidOption(f"{folder} holds no texts: put some of {', '.join(FILES)} there")
+        raise InvalidOption(f"{folder} has no texts: put at least one of {', '.join(FILES)} there")
     path = folder / FILES[0]
     content = read_json(path) if path.is_file() else {}
     _check(path, content, scheme)
@@ -48,15 +48,15 @@ def read_texts(folder: str | Path, scheme: Scheme) -> tuple[Scheme, Texts]:
             title=content.get("title", scheme.title),
             question=content.get("question", scheme.question),
             instructions=instructions or scheme.instructions,
-            answers=tuple(replace(own, label=labels.get(own.name, own.label)) for own in scheme.answers),
+            answers=tuple(replace(answer, label=labels.get(answer.name, answer.label)) for answer in scheme.answers),
             marks=tuple(labels.get(f"{low + place:g}", text) for place, text in enumerate(scheme.marks)),
             details=tuple(
                 replace(
-                    own,
-                    label=labels.get(own.name, own.label),
-                    choices={name: labels.get(name, text) for name, text in own.choices.items()},
+                    group,
+                    label=labels.get(group.name, group.label),
+                    choices={name: labels.get(name, text) for name, text in group.choices.items()},
                 )
-                for own in scheme.details
+                for group in scheme.details
             ),
             criteria=scheme.criteria and {name: labels.get(name, text) for name, text in scheme.criteria.items()},
             shows=tuple(replace(part, title=labels.get(part.name, part.title)) for part in scheme.shows),
@@ -67,7 +67,7 @@ def read_texts(folder: str | Path, scheme: Scheme) -> tuple[Scheme, Texts]:
 
 @cache
 def page_texts() -> tuple[str, ...]:
-    """All words of the page that a folder may translate, in the order of the page; its template has them."""
+    """The texts of the page's template that a folder may translate, in the order of the page."""
     template = files("cxc_eccv.studies.asking") / "templates" / "questionnaire.html.jinja"
     return tuple(dict.fromkeys(re.findall(r'(?<!\w)t\("([^"]+)"', template.read_text(encoding="utf-8"))))
 
@@ -88,7 +88,7 @@ def _check(path: Path, content: Any, scheme: Scheme) -> None:  # noqa: ANN401 - 
         raise MalformedSource(path, "labels", shown(name), f"one of {', '.join(sorted(known))}")
     for text in content.get("page", {}):
         if text not in page_texts():
-            raise MalformedSource(path, "page", shown(text), "a text of the page, letter by letter as it is in English")
+            raise MalformedSource(path, "page", shown(text), "an English text of the page, unchanged")
 
 
 def _read_paragraphs(path: Path) -> tuple[str, ...]:

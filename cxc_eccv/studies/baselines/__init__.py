@@ -1,1 +1,1 @@
-"""Reference models: what a number means is easier to see beside a baseline's."""
+"""Baselines: trained and untrained reference models."""

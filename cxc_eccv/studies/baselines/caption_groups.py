@@ -1,4 +1,4 @@
-"""Captions grouped by the image they describe: what baselines draw their training pairs from and are selected by."""
+"""Captions grouped by the image they describe, for the training and selection of baselines."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PARTS = {
     "flickr30k": ("train", "val", "validation", "test"),
     "flickr8k": ("all", "train", "dev", "val", "validation", "test"),
 }
-"""Collection to the splits that may be named after it."""
+"""Collection to the names of its splits."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaptionGroup:
-    """The captions of one image; ``flickr`` is the ``collection`` of Flickr8k and Flickr30k, which share photos."""
+    """The captions of one image; Flickr8k and Flickr30k, which share photos, are the ``collection`` ``flickr``."""
 
     collection: str
     image_id: int
@@ -35,10 +35,10 @@ class CaptionGroup:
 
 
 def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]:
-    """Groups of parts of the data (``coco/val``, ``flickr8k/all``), each image once, in the order of the raw files."""
+    """Groups of captions of parts such as ``coco/val``, each image once, in the order of the raw files."""
     parts = parts_of(names)
     if not parts or len(set(parts)) < len(parts):
-        raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example coco/val")
+        raise InvalidOption(f"training data {list(names)}: give at least one part such as coco/val, each once")
     groups: dict[tuple[str, int], CaptionGroup] = {}
     for collection, split in parts:
         whole = (collection, split) == ("flickr8k", "all")
@@ -50,19 +50,18 @@ def caption_groups(library: Library, names: Sequence[str]) -> list[CaptionGroup]
 
 
 def part_images(library: Library, names: Sequence[str]) -> dict[tuple[str, int], str]:
-    """Collection (``coco`` or ``flickr``) and image id to file name, for parts named as in ``caption_groups``."""
-    found: dict[tuple[str, int], str] = {}
+    """(``coco`` or ``flickr``, image id) to file name, for parts named as for :func:`caption_groups`."""
+    file_names: dict[tuple[str, int], str] = {}
     for collection, split in parts_of(names):
         if (collection, split) == ("flickr8k", "all"):
             raise InvalidOption(
-                "flickr8k/all is of captions alone, without image files; name flickr8k/train, flickr8k/dev or "
-                "flickr8k/test"
+                "flickr8k/all has captions without image files; use flickr8k/train, flickr8k/dev or flickr8k/test"
             )
         table = COLLECTIONS[collection].content(library, split).images
         kind = "coco" if collection == "coco" else "flickr"
         for number, file in zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True):
-            found.setdefault((kind, number), file)
-    return found
+            file_names.setdefault((kind, number), file)
+    return file_names
 
 
 def parts_of(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -81,16 +80,16 @@ def _parse(name: str) -> tuple[str, str]:
 
 def _group(collection: str, captions: pa.Table) -> Iterable[CaptionGroup]:
     columns = (captions[name].to_pylist() for name in ("image_id", "caption_id", "text"))
-    found: dict[int, list[tuple[int, str]]] = {}
+    by_image: dict[int, list[tuple[int, str]]] = {}
     for image_id, caption_id, text in zip(*columns, strict=True):
-        found.setdefault(image_id, []).append((caption_id, text))
-    for image_id, rows in found.items():
+        by_image.setdefault(image_id, []).append((caption_id, text))
+    for image_id, rows in by_image.items():
         ids, texts = zip(*rows, strict=True)
         yield CaptionGroup(collection, image_id, ids, texts)
 
 
 def _join(first: CaptionGroup, second: CaptionGroup) -> CaptionGroup:
-    # Flickr30k took over captions of Flickr8k, some with other blanks before the full stop.
+    # Flickr30k has captions of Flickr8k, some with other spaces before the full stop.
     seen = {_plain(text) for text in first.texts}
     rows = zip(second.caption_ids, second.texts, strict=True)
     new = [(number, text) for number, text in rows if _plain(text) not in seen]
@@ -103,7 +102,7 @@ def _plain(text: str) -> str:
 
 
 def link_judgments(owners: IntArray, direction: str) -> Judgments:
-    """Positives by the image that captions were written for: ``owners`` has the number of each caption's image."""
+    """Judgments by the images of captions; ``owners`` has the number of each caption's image."""
     captions, images = np.arange(owners.size), np.arange(owners.max() + 1)
     if direction == "i2t":
         return Judgments.from_pairs(images, captions, owners, captions)

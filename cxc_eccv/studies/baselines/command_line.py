@@ -1,4 +1,4 @@
-"""The command line of a training script, from dataclasses: names with hyphens, help, presets."""
+"""The command line of a training script from dataclasses, with hyphenated names, help and presets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cxc_eccv.errors import UnknownName
 
 
 def option(default: Any, text: str, *, aliases: Sequence[str] = ()) -> Any:  # noqa: ANN401 - as of dataclasses.field
-    """A field of such a dataclass, with its default and its help; each instance has its own copy of a list."""
+    """A field of such a dataclass, with its default and its help; lists are copied for each instance."""
     metadata = {"help": text, **({"aliases": list(aliases)} if aliases else {})}
     if isinstance(default, list):
         return field(default_factory=default.copy, metadata=metadata)
@@ -30,18 +30,18 @@ def read_arguments(
     command: Sequence[str],
     presets: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> tuple[Any, ...]:
-    """One dataclass of each kind, filled in from the command line of ``cxc-eccv train NAME``; ``--help`` ends it.
+    """Parse the command line of ``cxc-eccv train NAME`` into one dataclass of each kind.
 
-    A dataclass's ``_argument_group_name`` is the heading of its options. ``presets`` are what ``--preset`` may name, to
-    the options that stand where the command does not name them.
+    A dataclass's ``_argument_group_name`` is the heading of its options. ``presets`` maps the names for ``--preset`` to
+    new defaults of options.
     """
     parser = HfArgumentParser(
-        list(kinds),  # type: ignore[arg-type] # its annotation knows instances alone
+        list(kinds),  # type: ignore[arg-type] # its annotation only allows instances
         prog=f"cxc-eccv train {name}",
-        usage="%(prog)s [OPTIONS]",  # over a hundred options on one line help nobody
+        usage="%(prog)s [OPTIONS]",  # there are over a hundred options
         description=about,
         formatter_class=_HyphensHelp,
-        allow_abbrev=False,  # as of all commands
+        allow_abbrev=False,  # as in all commands
     )
     _prefer_hyphens(parser)
     preset = parser.parse_known_args(list(command))[0].preset if presets else None
@@ -49,14 +49,14 @@ def read_arguments(
         if preset not in presets:
             raise UnknownName("preset", preset, presets)
         parser.set_defaults(**presets[preset])
-    *found, unknown = parser.parse_args_into_dataclasses(list(command), return_remaining_strings=True)
+    *arguments, unknown = parser.parse_args_into_dataclasses(list(command), return_remaining_strings=True)
     if unknown:
-        parser.error(f"unknown: {' '.join(unknown)}; --help lists the options")
-    return tuple(found)
+        parser.error(f"unknown options: {' '.join(unknown)}; --help lists the options")
+    return tuple(arguments)
 
 
 def _prefer_hyphens(parser: HfArgumentParser) -> None:
-    """Names with underscores are taken and never shown; each switch is ``--name`` or ``--no-name``."""
+    """Accept but hide names with underscores; make each switch ``--name`` or ``--no-name``."""
     for action in list(parser._actions):
         action.option_strings = [name for name in action.option_strings if "_" not in name]
         if action.type is string_to_bool:
@@ -67,7 +67,7 @@ def _prefer_hyphens(parser: HfArgumentParser) -> None:
 
 
 class _HyphensHelp(ArgumentDefaultsHelpFormatter):
-    """Shows a switch and its opposite as one entry, and no default of None or an empty list."""
+    """Help that shows a switch and its opposite as one entry, and hides defaults of None and empty lists."""
 
     def add_argument(self, action: Action) -> None:
         if action.const is not False:  # the opposite of a switch
@@ -82,4 +82,4 @@ class _HyphensHelp(ArgumentDefaultsHelpFormatter):
 
     def _get_help_string(self, action: Action) -> str | None:
         text = action.help if action.default in (None, []) else super()._get_help_string(action)
-        return text and re.sub(r"--\w+", lambda found: found[0].replace("_", "-"), text)
+        return text and re.sub(r"--\w+", lambda match: match[0].replace("_", "-"), text)

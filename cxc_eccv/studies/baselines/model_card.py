@@ -1,4 +1,4 @@
-"""The card of a model that this package trained: what it is, of what, how good, and how to use it."""
+"""The card of a trained model: description, results, training and use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cxc_eccv.types import Report
 from cxc_eccv.writing import replaced_file
 
 OWNED = ("base_model", "datasets", "model-index")
-"""Keys of the front matter that describe the run; the others stay as somebody wrote them."""
+"""Keys of the front matter that describe the run; others are kept as they are."""
 
 CLASSIFIER = "entailment-classifier"
 
@@ -30,11 +30,11 @@ KINDS = {
     (True, True): "visual-entailment",
     (True, False): "textual-entailment",
 }
-"""Whether it is a classifier and whether it has images, to its kind."""
+"""(is a classifier, has images) to the kind of model."""
 
 
 def write_model_card(trained: Trained, command: str, scoring: str) -> Path:
-    """Write ``README.md`` beside the model; what somebody wrote around the generated part is kept."""
+    """Write ``README.md`` beside the model; text around the generated part is kept."""
     path = trained.model / CARD
     before = path.read_text(encoding="utf-8") if path.is_file() else None
     card = merge_card(_write_card(trained, command, scoring), before, OWNED, str(path))
@@ -58,7 +58,7 @@ def _write_card(trained: Trained, command: str, scoring: str) -> str:
         "## Use",
         f"`pip install 'cxc_eccv[train]'`, then, with its path or its name on the Hub in place of `{folder}`:",
         fence(trained.loading.replace("FOLDER", folder).strip(), "python"),
-        "Its scores come from:",
+        "These commands compute its scores:",
         fence(scoring, "sh"),
     ]
     return join_card(_front_matter(trained), "\n\n".join(sections))
@@ -141,7 +141,7 @@ def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
     ]
     yield "## Results"
     yield (
-        f"On `{report.pairs}`, {report.n_pairs:,} pairs of which {report.n_positive:,} are entailed, version "
+        f"On `{report.pairs}` ({report.n_pairs:,} pairs, {report.n_positive:,} entailed), version "
         f"{markdown_text(data['version'])} of the {markdown_text(data['edition'])} data; in percent, at threshold "
         f"{report.threshold:.4f}."
     )
@@ -149,7 +149,7 @@ def _pair_results(scored: ScoredPairs | None) -> Iterable[str]:
 
 
 def _data(trained: Trained) -> str:
-    on = list_names(f"`{part}`" for part in trained.parts) if trained.parts else "data of its trainer's, as named below"
+    on = list_names(f"`{part}`" for part in trained.parts) if trained.parts else "custom data, named below"
     if trained.library.edition != OFFICIAL:
         on = f"the {markdown_text(trained.library.edition)} edition of the data"
     started = list_names(code_span(name) for name in trained.base_models)

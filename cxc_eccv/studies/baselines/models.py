@@ -1,4 +1,4 @@
-"""Trained baselines for ``AutoModel``: importing this module is all that ``from_pretrained`` needs to know them.
+"""Trained baselines for ``AutoModel``: import this module, so that ``from_pretrained`` can load them.
 
 Example:
     >>> import cxc_eccv.studies.baselines.models

@@ -1,4 +1,4 @@
-"""Bags of words as text encoders for the tasks of semantic textual similarity."""
+"""Bags of words as text encoders for semantic textual similarity."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STS_BASELINES = ("bow", "word_vectors")
 def evaluate_baseline(
     name: str, library: Library, tasks: Sequence[str] | None = None, *, vectors: Path | None = None
 ) -> StsReport:
-    """Correlations of a bag of words with human scores; TF-IDF knows each task's sentences, not their scores."""
+    """Correlations of a bag of words with human scores; TF-IDF is fitted on each task's sentences."""
     if name not in STS_BASELINES:
         raise UnknownName("baseline for sentences", name, STS_BASELINES)
     if (vectors is None) == (name == "word_vectors"):
@@ -35,11 +35,11 @@ def evaluate_baseline(
             fitted_on="the distinct sentences of each task, without their scores: vocabulary and document frequencies",
         )
     asked = {word for task in wanted for text in task_texts(library, task) for word in words(text)}
-    found = read_word_vectors(vectors, asked)
+    by_word = read_word_vectors(vectors, asked)
     return evaluate_sts(
-        AveragedVectors(found),
+        AveragedVectors(by_word),
         library,
         wanted,
         model=f"averaged word vectors of {vectors.name}",
-        fitted_on=f"nothing; {len(found):,} of the {len(asked):,} words of the sentences have a vector",
+        fitted_on=f"nothing; {len(by_word):,} of the {len(asked):,} words of the sentences have a vector",
     )

@@ -1,4 +1,4 @@
-"""What the training scripts share: tokens, processes, epochs, progress, checkpoints, and what a run leaves."""
+"""Shared parts of the training scripts: tokens, processes, epochs, progress, checkpoints and results."""
 
 from __future__ import annotations
 
@@ -33,13 +33,16 @@ if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.quality import ClassifierReport
     from cxc_eccv.types import FloatArray, Report
 
-# Our own dual encoders, CLIP and its kin share no type; neither do tokenizers, and processors that hold one.
+# Our dual encoders and those of transformers share no type, nor do tokenizers and processors.
 AnyModel = Any
 AnyTokenizer = Any
 Processing = Any
 
 CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
 """Files of a checkpoint; the state is written last."""
+
+CHECKPOINTS = "Checkpoints saved so far are in {}; the same command continues from the last one."
+"""What is kept when training is interrupted, for the folder of the checkpoints."""
 
 
 SHAPING = (
@@ -62,11 +65,11 @@ SHAPING = (
     "fp16",
     "world_size",
 )
-"""Training arguments that the resulting weights depend on."""
+"""Training arguments that the weights depend on."""
 
 
 class ScoredPairs(NamedTuple):
-    """A classifier's report, and what it says of which labelled pairs."""
+    """A classifier's report, with its labelled pairs and their probabilities."""
 
     report: ClassifierReport
     labelled: LabelledPairs
@@ -75,10 +78,10 @@ class ScoredPairs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What a training run leaves, as its report and its card tell of it.
+    """The result of a training run, for its report and its card.
 
-    ``model`` is the folder of the model, ``output`` or one within it; ``loading`` is Python that embeds a caption, with
-    FOLDER for the model's; ``scoring`` are commands that score it.
+    ``model`` is the folder of the model, ``output`` or one within it; ``loading`` is Python code that embeds a caption,
+    with FOLDER for the model's folder; ``scoring`` are commands that score it.
     """
 
     kind: str
@@ -101,22 +104,22 @@ class Trained:
 
     @property
     def name(self) -> str:
-        """The folder's name, by which reports call the model."""
+        """The name of the model in reports: that of its folder."""
         return self.output.resolve().name
 
     def scored(self, report: Report, run: Run, **others: Any) -> Trained:  # noqa: ANN401 - recorded as they are
-        """The same with its report, which says whose it is, and what others say of it."""
+        """The same with its report, whose provenance names the model and these facts."""
         facts = {**report.provenance, "model": self.name, "training": dict(self.settings), **others}
         return replace(self, report=replace(report, provenance=facts), run=run)
 
 
 def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], kind: str = "captions") -> list[list[int]]:
-    """Token ids of every text, cut to the tokenizer's ``model_max_length``; the first process warns of how many."""
+    """Token ids of every text, truncated to the tokenizer's ``model_max_length``; the first process counts them."""
     whole: list[list[int]] = tokenizer(list(texts), return_attention_mask=False, verbose=False)["input_ids"]
     context = int(tokenizer.model_max_length)
     longer = [row for row, ids in enumerate(whole) if len(ids) > context]
     if longer:
-        message = f"{len(longer)} of {len(whole)} {kind} are longer than the context of {context} tokens and are cut"
+        message = f"{len(longer)} of {len(whole)} {kind} exceed the context of {context} tokens and are truncated"
         if process_rank() == 0:
             warnings.warn(message, stacklevel=2)
         cut = tokenizer([texts[row] for row in longer], return_attention_mask=False, truncation=True)["input_ids"]
@@ -126,7 +129,7 @@ def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], kind: str = "captio
 
 
 def process_count() -> int:
-    """Processes of this run; 1 without torchrun."""
+    """Number of processes of this run; 1 without torchrun."""
     return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
 
 
@@ -136,18 +139,17 @@ def process_rank() -> int:
 
 
 def gather(values: torch.Tensor) -> torch.Tensor:
-    """(processes x K, ...) the (K, ...) values of all processes, by rank, so that each serves the others as negatives.
+    """(processes x K, ...) the (K, ...) values of all processes, by rank, to use as negatives everywhere.
 
-    Gradients of what other processes compute from these values are summed into them; data-parallel training then
-    averages over processes, so that K rows of loss per process train exactly as all rows on one would. K must be equal
-    everywhere.
+    Gradients from the losses of other processes are summed; data-parallel training then averages over processes, so
+    training on K rows per process equals training on all rows in one process. K must be equal on all processes.
     """
     if process_count() == 1:
         return values
     sizes = [torch.zeros(1, dtype=torch.long, device=values.device) for _ in range(process_count())]
     distributed.all_gather(sizes, torch.tensor([len(values)], device=values.device))
     if len({int(size) for size in sizes}) > 1:
-        raise InvalidOption(f"batches of {[int(size) for size in sizes]} items on the processes; they must be equal")
+        raise InvalidOption(f"the processes have batches of {[int(size) for size in sizes]} items; make them equal")
     if values.requires_grad:
         return torch.cat(all_gather(values))
     parts = [torch.empty_like(values) for _ in range(process_count())]
@@ -156,31 +158,31 @@ def gather(values: torch.Tensor) -> torch.Tensor:
 
 
 class FiniteTrainer(Trainer):
-    """Trainer that ends where the loss is no number: Trainer's own shows 0 in its place, and saves what comes of it."""
+    """A Trainer that stops if the loss is not finite; transformers' would log 0 and continue."""
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
-        """As Trainer's; ModelError where the loss is not finite."""
+        """Take a step as Trainer does; ModelError if the loss is not finite."""
         loss: torch.Tensor = super().training_step(*arguments, **options)
         if not loss.isfinite():
             raise ModelError(
-                f"step {self.state.global_step + 1}: the loss is {loss.item():g}. Begin a new run with a lower "
+                f"step {self.state.global_step + 1}: the loss is {loss.item():g}. Start a new run with a lower "
                 "learning rate, with clipped gradients, or without --fp16"
             )
         return loss
 
 
 class WholeTrainer(FiniteTrainer):
-    """Trainer that measures a model by itself, orders the training data anew each epoch, and loads whole checkpoints.
+    """A Trainer with its own evaluation and order of the training data, and complete loading of checkpoints.
 
-    ``save_pretrained`` writes some backbones' weights (ViT's) under old names, which ``load_state_dict`` passes over.
+    ``save_pretrained`` writes some backbones' weights (ViT's) under old names, which ``load_state_dict`` ignores.
     """
 
     def measure(self) -> Mapping[str, float]:
-        """What an evaluation gives; nothing where there is none."""
+        """The metrics of an evaluation; empty for none."""
         raise NotImplementedError
 
     def order(self, dataset: Any, seed: int) -> Sampler[Any]:  # noqa: ANN401 - datasets share no type
-        """The sampler of an epoch, which has an ``epoch``."""
+        """The sampler of the training data, with an attribute ``epoch``."""
         raise NotImplementedError
 
     def evaluate(
@@ -189,7 +191,7 @@ class WholeTrainer(FiniteTrainer):
         ignore_keys: list[str] | None = None,
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
-        """What :meth:`measure` gives, under ``eval_`` and its keys."""
+        """The metrics of :meth:`measure`, with the prefix ``eval_``."""
         started = time.time()
         metrics = {f"{metric_key_prefix}_{key}": value for key, value in self.measure().items()}
         if metrics:
@@ -199,7 +201,7 @@ class WholeTrainer(FiniteTrainer):
         return metrics
 
     def create_model_card(self, *_arguments: Any, **_options: Any) -> None:  # noqa: ANN401 - as Trainer says
-        """None: whoever asked for the training writes the card, from what came of it."""
+        """Do nothing: the command writes the card from the result."""
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[Any]:  # noqa: ANN401 - as Trainer says
         dataset: Any = self.train_dataset if train_dataset is None else train_dataset
@@ -217,14 +219,14 @@ class WholeTrainer(FiniteTrainer):
 
 @dataclass
 class ScriptArguments(TrainingArguments):
-    """What the scripts take over of ``TrainingArguments``, and what they have otherwise."""
+    """``TrainingArguments`` with the defaults of the scripts."""
 
     _argument_group_name = "training, with all of transformers' TrainingArguments"
 
     resume: bool | None = option(
-        None, "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."
+        None, "Require a checkpoint to resume from, or refuse one; by default a run resumes if it can."
     )
-    resume_from_checkpoint: str | None = option(None, "Refused: see --resume.")
+    resume_from_checkpoint: str | None = option(None, "Not supported: use --resume.")
     dataloader_pin_memory: bool = field(default_factory=torch.cuda.is_available)
     remove_unused_columns: bool = False
     eval_strategy: str = "epoch"
@@ -234,28 +236,29 @@ class ScriptArguments(TrainingArguments):
     report_to: str = "none"
 
     def __post_init__(self) -> None:
-        """Refuse the path of a checkpoint, which these scripts find by themselves."""
+        """Raise InvalidOption for the path of a checkpoint, which these scripts find by themselves."""
         if self.resume_from_checkpoint is not None:
             raise InvalidOption(
-                "--resume-from-checkpoint: a run goes on from the newest checkpoint of its --output-dir, as --resume "
-                "demands; to begin another run from the weights of a checkpoint, give it as --pretrained"
+                "--resume-from-checkpoint is not supported: a run resumes from the newest checkpoint of its "
+                "--output-dir, and --resume requires one; to start a new run from a checkpoint's weights, use "
+                "--pretrained"
             )
         super().__post_init__()  # type: ignore[no-untyped-call] # transformers' own
 
 
 class EpochCallback(TrainerCallback):
-    """Tells a sampler its ``epoch``, also in a run that goes on in the middle of one."""
+    """Sets the ``epoch`` of a sampler, also when a run resumes within an epoch."""
 
     def __init__(self, sampler: Any) -> None:  # noqa: ANN401 - samplers with an epoch share no type
         self.sampler = sampler
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
-        """Where an epoch begins, before its first batch is drawn."""
+        """Set the epoch before its first batch is drawn."""
         self.sampler.epoch = math.floor((state.epoch or 0) + 1e-6)
 
 
 def without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that were made, as others may see them: files and folders keep their name and lose their place.
+    """The settings that are not None, for publication: files and folders are reduced to their names.
 
     Example:
         >>> without_places({"pretrained": None, "seed": 0})
@@ -269,43 +272,43 @@ def without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Progress(TrainerCallback):
-    """A line for every log and evaluation, above a bar where standard error is a terminal; on the first process."""
+    """Prints a line for every log and evaluation on the first process, above a bar if standard error is a terminal."""
 
     def __init__(self, selecting: Collection[str] = ()) -> None:
         self.selecting = selecting
         self.bar: Any = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401 - Trainer's
-        """A bar over all steps, those of an earlier run among them."""
+        """Start a bar over all steps, including those of an earlier run."""
         if state.is_world_process_zero and not args.disable_tqdm and sys.stderr.isatty():
             options: dict[str, Any] = {"initial": state.global_step, "dynamic_ncols": True, "leave": False}
             self.bar = tqdm(desc="training", total=state.max_steps, unit="step", **options)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401
-        """One step on."""
+        """Advance the bar."""
         if self.bar is not None:
             self.bar.update()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any) -> None:  # noqa: ANN401
-        """A line where there is something to tell."""
-        if state.is_world_process_zero and (told := describe_log(logs, self.selecting)):
+        """Print a line if the log has anything to show."""
+        if state.is_world_process_zero and (text := describe_log(logs, self.selecting)):
             width = len(str(state.max_steps))
-            self.tell(f"step {state.global_step:{width}}/{state.max_steps}  epoch {state.epoch:.2f}  {told}")
+            self.tell(f"step {state.global_step:{width}}/{state.max_steps}  epoch {state.epoch:.2f}  {text}")
 
     def on_train_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:  # noqa: ANN401
-        """The bar goes, the lines stay."""
+        """Close the bar."""
         if self.bar is not None:
             self.bar.close()
 
     @staticmethod
     def tell(line: str) -> None:
-        """Print a line above whatever bar there is."""
+        """Print a line above the bar, if any."""
         tqdm.write(line)
         sys.stdout.flush()
 
 
 def show_progress(trainer: Trainer, selecting: Collection[str] = ()) -> None:
-    """Progress as lines and a bar, in place of the dictionaries that Trainer prints."""
+    """Show progress as lines and a bar, in place of the dictionaries that Trainer prints."""
     for kind in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(kind)
     trainer.add_callback(Progress(selecting))
@@ -315,7 +318,7 @@ EVALUATED = re.compile(r"eval_\w+/(\w+)/recall_at_10")
 
 
 def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> str:
-    """What Trainer logs, in words; empty for what is no news.
+    """A Trainer's log in words; empty for logs that are not shown.
 
     Example:
         >>> describe_log({"loss": 1.8312, "learning_rate": 5e-05, "grad_norm": 7.4})
@@ -336,23 +339,23 @@ def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> st
         return f"held out: F0.5 {100 * logs['eval_f_half']:.1f}  accuracy {100 * logs['eval_accuracy']:.1f}"
     if "eval_recall_at_10" not in logs:
         return ""
-    found = {match[1]: value for key, value in logs.items() if (match := EVALUATED.fullmatch(key))}
-    each = ", ".join(f"{way} {100 * found[way]:.1f}" for way in selecting)
+    recalls = {match[1]: value for key, value in logs.items() if (match := EVALUATED.fullmatch(key))}
+    each = ", ".join(f"{way} {100 * recalls[way]:.1f}" for way in selecting)
     return f"validation R@10 {100 * logs['eval_recall_at_10']:.1f}{f' ({each})' if len(selecting) > 1 else ''}"
 
 
 def last_checkpoint(
     folder: Path, identity: dict[str, Any], *, resume: bool | None = None, is_first: bool = True
 ) -> str | None:
-    """The newest complete checkpoint of a run, or None; its folder must be of a run with the same ``identity``."""
+    """The newest complete checkpoint of a run, or None; CheckpointMismatch if its run had another ``identity``."""
     record = folder / "run.json"
     checkpoints = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     complete = [path for path in checkpoints if all((path / name).is_file() for name in CHECKPOINT_FILES)]
     if resume is True and not complete:
-        raise InvalidOption(f"--resume: {folder} holds no complete checkpoint. Leave the option out to begin a new run")
+        raise InvalidOption(f"--resume: {folder} has no complete checkpoint. Leave the option out to start a new run")
     if resume is False and complete:
         raise InvalidOption(
-            f"--no-resume: {folder} holds {complete[-1].name}. Remove the folder, or choose another --output-dir"
+            f"--no-resume: {folder} has {complete[-1].name}. Remove the folder, or choose another --output-dir"
         )
     if checkpoints:
         _refuse_another_run(record, identity)
@@ -361,7 +364,7 @@ def last_checkpoint(
         record.write_text(json.dumps(identity, indent=1), encoding="utf-8")
     for path in checkpoints:
         if path not in complete:
-            warnings.warn(f"{path} is incomplete and is left aside", stacklevel=2)
+            warnings.warn(f"{path} is incomplete and is ignored", stacklevel=2)
     return str(complete[-1]) if complete else None
 
 
@@ -373,6 +376,6 @@ def _refuse_another_run(record: Path, identity: dict[str, Any]) -> None:
         change = f"{key} was {then.get(key)!r} and is {identity.get(key)!r}"
         others = f", and {more} more arguments differ" if more else ""
         raise CheckpointMismatch(
-            f"{record.parent} is of another run: {change}{others}. Repeat its arguments to go on, or choose another "
-            "--output-dir."
+            f"{record.parent} has checkpoints of another run: {change}{others}. Repeat its arguments to resume it, or "
+            "choose another --output-dir."
         )

@@ -34,7 +34,7 @@ from cxc_eccv.studies.entailment.encoders import (
 )
 
 KINDS = ("text", "visual", "multimodal")
-"""What the premise of a pair is made of; the number of a kind is its place here."""
+"""Kinds of premises; a kind's number is its index here."""
 
 TEXT, VISUAL, MULTIMODAL = range(3)
 
@@ -43,32 +43,32 @@ HEADS = ("softmax", "sigmoid")
 TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 CODE = "cxc_eccv_entailment"
-"""The file beside the weights by which transformers finds these classes where nobody imported them."""
+"""The module beside the weights through which transformers finds these classes without an import."""
 
 Tensors = dict[str, torch.Tensor]
 
 
 class EntailmentConfig(PreTrainedConfig):
-    """Two branches, or one of them: what is not given is not there, and a model without any has a BERT for text.
+    """Config of a classifier with a text branch, a visual branch, or both; without either it has a BERT for text.
 
     Args:
-        text_config: config of the text branch's encoder, or its dictionary; None for none.
-        image_config: config of the image encoder, or its dictionary; None where a fusion model reads the pixels.
+        text_config: config of the text branch's encoder, or its dictionary; None for no text branch.
+        image_config: config of the image encoder, or its dictionary; None if a fusion model reads the pixels.
         visual_text_config: config of the text encoder that attends to the image (BLIP's, or BERT's), or of a fusion
             model (ViLT, BridgeTower); None for no visual branch.
-        shared_text: the text branch, too, is the visual branch's text encoder, without the image ("w/o BERT").
+        shared_text: the text branch uses the visual branch's text encoder, without the image ("w/o BERT").
         head: ``softmax`` over two values, or ``sigmoid`` of one.
-        head_widths: units of the two hidden layers of every head; None for as many as the state has.
+        head_widths: units of the two hidden layers of every head; None for the width of the state.
         head_dropout: dropout before every layer of the heads.
         mask_share: share of a batch's pairs with an image that the masking augmentation copies; 0 for no masking.
         mask_ratio: share of the patches that it blanks.
-        threshold: probability from which on a pair counts as entailed.
-        calibration_scale: Platt's factor of the logits' difference.
+        threshold: lowest probability of an entailed pair.
+        calibration_scale: Platt's factor of the difference of the logits.
         calibration_offset: Platt's offset.
 
     Raises:
-        InvalidOption: numbers out of range, or parts that do not go together.
-        UnknownName: no such head.
+        InvalidOption: numbers out of range, or incompatible parts.
+        UnknownName: unknown head.
 
     Example:
         >>> from transformers import BertConfig
@@ -97,9 +97,9 @@ class EntailmentConfig(PreTrainedConfig):
         threshold: float = 0.5,
         calibration_scale: float = 1.0,
         calibration_offset: float = 0.0,
-        **options: Any,  # noqa: ANN401 - what every config takes
+        **options: Any,  # noqa: ANN401 - those of every config
     ) -> None:
-        # A config without arguments is what transformers compares with when it writes one.
+        # transformers creates a config without arguments, to write only what differs from it.
         if text_config is None and visual_text_config is None:
             text_config = {"model_type": "bert"}
         self.text_config = as_config(text_config)
@@ -116,16 +116,16 @@ class EntailmentConfig(PreTrainedConfig):
 
     @classmethod
     def register_for_auto_class(cls, auto_class: Any = "AutoConfig") -> None:  # noqa: ANN401 - transformers' own
-        """Nothing: what :meth:`EntailmentClassifier.save_pretrained` writes leads to the installed package."""
+        """Do nothing: the file of :meth:`EntailmentClassifier.save_pretrained` imports the installed package."""
 
     @property
     def has_text(self) -> bool:
-        """Whether there is a text branch."""
+        """Whether the model has a text branch."""
         return self.text_config is not None or self.shared_text
 
     @property
     def has_visual(self) -> bool:
-        """Whether there is a visual branch."""
+        """Whether the model has a visual branch."""
         return self.visual_text_config is not None
 
     @property
@@ -135,7 +135,7 @@ class EntailmentConfig(PreTrainedConfig):
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Features of the state of each branch that is there, the text branch first."""
+        """State width of each branch, the text branch first."""
         text = self.visual_text_config if self.shared_text else self.text_config
         return tuple(int(config.hidden_size) for config in (text, self.visual_text_config) if config is not None)
 
@@ -143,26 +143,26 @@ class EntailmentConfig(PreTrainedConfig):
         if self.head not in HEADS:
             raise UnknownName("head", self.head, HEADS)
         if self.head_widths is not None and (len(self.head_widths) != 2 or min(self.head_widths) < 1):
-            raise InvalidOption(f"head_widths={self.head_widths}: give the units of two hidden layers")
+            raise InvalidOption(f"head_widths={self.head_widths}: give the widths of two hidden layers")
         if not 0 <= self.mask_share <= 1:
-            raise InvalidOption(f"mask_share={self.mask_share}: give a share of the batch from 0, no masking, to 1")
+            raise InvalidOption(f"mask_share={self.mask_share}: give a share of the batch from 0 (no masking) to 1")
         if not 0 < self.mask_ratio < 1:
             raise InvalidOption(f"mask_ratio={self.mask_ratio}: give a share of the patches above 0 and below 1")
         if not 0 <= self.threshold <= 1:
-            raise InvalidOption(f"threshold={self.threshold}: a probability is in [0, 1]")
+            raise InvalidOption(f"threshold={self.threshold}: give a probability from 0 to 1")
         if not all(map(math.isfinite, (self.calibration_scale, self.calibration_offset))):
             raise InvalidOption(f"calibration {self.calibration_scale}, {self.calibration_offset}: give finite numbers")
         if self.image_config is not None and not self.has_visual:
-            raise InvalidOption("an image encoder without a text encoder that attends to it: give visual_text_config")
+            raise InvalidOption("an image encoder needs a text encoder that attends to it: give visual_text_config")
         if self.shared_text and (self.text_config is not None or self.image_config is None):
             raise InvalidOption(
-                "shared_text: the visual branch needs an image encoder and a text encoder of its own, which then is "
-                "that of the text branch, too; leave out text_config"
+                "shared_text: give image_config and visual_text_config, whose text encoder serves both branches, and "
+                "leave out text_config"
             )
         if self.visual_text_config is not None and self.is_fusion and self.mask_share:
             raise InvalidOption(
-                "masking needs the attention of an image encoder's first token, and "
-                f"{self.visual_text_config.model_type} has no image encoder apart from the text; give mask_share=0"
+                f"masking needs a separate image encoder, and {self.visual_text_config.model_type} has none: give "
+                "mask_share=0"
             )
 
 
@@ -170,8 +170,7 @@ class EntailmentConfig(PreTrainedConfig):
 class EntailmentOutput(ModelOutput):
     """The loss, None without labels, and (N, 2) logits for "not entailed" and "entailed".
 
-    The joint head's where the premise is an image with text and the model has both branches, else those of the one
-    branch.
+    The logits are the joint head's if a pair has image and text and the model both branches, else those of the branch.
     """
 
     loss: torch.Tensor | None = None
@@ -180,7 +179,7 @@ class EntailmentOutput(ModelOutput):
 
 @dataclass
 class _Batch:
-    """Pairs: tensors of a row per pair, and images to which the pairs' indices point, None for each its own."""
+    """Pairs: tensors with a row per pair, images, and each pair's index into the images; None for one image a pair."""
 
     texts: Tensors
     images: Tensors
@@ -189,7 +188,7 @@ class _Batch:
 
     @classmethod
     def of(cls, texts: Tensors, images: Tensors, index: torch.Tensor | None, kinds: torch.Tensor | None) -> _Batch:
-        """Without kinds, every pair has all that is given."""
+        """Make a batch; without ``kinds``, every pair has all inputs that are given."""
         if kinds is None:
             if not texts:
                 raise InvalidOption("give input_ids, or pixel_values with visual_input_ids")
@@ -202,13 +201,13 @@ class _Batch:
         return len(self.kinds)
 
     def select(self, rows: torch.Tensor) -> _Batch:
-        """These pairs, with those images alone that they need."""
+        """These pairs, with only the images that they need."""
         wanted, index = (rows if self.index is None else self.index[rows]).unique(return_inverse=True)
         images = {name: tensor[wanted] for name, tensor in self.images.items()}
         return _Batch({name: tensor[rows] for name, tensor in self.texts.items()}, images, index, self.kinds[rows])
 
     def extend(self, other: _Batch) -> _Batch:
-        """These pairs, and others with images of their own after them."""
+        """These pairs followed by others, which have separate images."""
         places, after = (
             torch.arange(len(b), device=b.kinds.device) if b.index is None else b.index for b in (self, other)
         )
@@ -220,7 +219,7 @@ class _Batch:
         return _Batch(texts, images, index, torch.cat([self.kinds, other.kinds]))
 
     def spread(self, of_images: Tensors) -> Tensors:
-        """What is made of the images, for each pair that of its own."""
+        """Tensors of the images, as one row per pair."""
         return of_images if self.index is None else {name: tensor[self.index] for name, tensor in of_images.items()}
 
 
@@ -232,19 +231,18 @@ class EntailmentClassifier(PreTrainedModel):
 
         g_t = sigmoid(W_t h_t + b_t)      g_v = sigmoid(W_v h_v + b_v)      h_m = g_t * h_t + g_v * h_v     (5 to 7)
 
-    Equation 7 adds the states, so where those of the branches differ in size, and only there, h_v goes through a linear
-    layer to the size of h_t before the gate; the visual head still takes h_v itself.
+    Equation 7 adds the states. If those of the branches differ in size, a linear layer projects h_v to the size of h_t
+    before the gate; the visual head still takes h_v itself.
 
-    **Loss** (equations 9 to 12): a pair with text alone counts for the text head, one with an image alone for the
-    visual head, one with both for all three; the sum is divided by the number of pairs in the batch. A branch works on
-    those rows only that its head or the joint head needs.
+    **Loss** (equations 9 to 12): a pair with text only counts for the text head, one with an image only for the visual
+    head, one with both for all three; the sum is divided by the number of pairs in the batch. A branch computes only
+    the rows that its head or the joint head needs.
 
-    **Masking** (section 3.2), in training with labels: entailed pairs with an image (label at least 0.5), drawn at
-    random, are copied with the most attended patches blanked, as many as ``mask_share`` of the batch's pairs with an
-    image, or as there are entailed ones. The copies are further rows, not entailed for the visual and the joint head;
-    the text head does not see them.
+    **Masking** (section 3.2), in training with labels: random entailed pairs with an image (label at least 0.5) are
+    copied with the most attended patches blanked, up to ``mask_share`` of the batch's pairs with an image. The copies
+    are additional rows, not entailed for the visual and the joint head; the text head does not see them.
 
-    **Labels** are 0 or 1, or in between (a rating): cross-entropy against (1 - y, y).
+    **Labels** are in [0, 1] (1 is entailed): cross-entropy against (1 - y, y).
 
     Args:
         config: the architecture.
@@ -256,8 +254,8 @@ class EntailmentClassifier(PreTrainedModel):
         >>> from transformers import BertConfig
         >>> size = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=9)
         >>> model = EntailmentClassifier(EntailmentConfig(BertConfig(**size))).eval()
-        >>> found = model(input_ids=torch.tensor([[1, 2, 3]]), labels=torch.tensor([1]))
-        >>> found.logits.shape, model.probabilities(found.logits).shape
+        >>> output = model(input_ids=torch.tensor([[1, 2, 3]]), labels=torch.tensor([1]))
+        >>> output.logits.shape, model.probabilities(output.logits).shape
         (torch.Size([1, 2]), torch.Size([1]))
     """
 
@@ -292,19 +290,19 @@ class EntailmentClassifier(PreTrainedModel):
         visual_text_model: Any = None,  # noqa: ANN401 - likewise
         **options: Any,  # noqa: ANN401 - config's
     ) -> Self:
-        """A model whose encoders hold the given weights, and whose gate and heads are new.
+        """Make a classifier from pretrained encoders; its gate and heads are new.
 
         Args:
             text_model: any encoder whose first token sees the whole text; None for no text branch, or with
                 ``shared_text=True``.
-            image_model: any image encoder; of a model with two towers its image tower.
-            visual_text_model: a text encoder that can attend to an image, whose cross-attention is new where its
-                weights have none; or, without ``image_model``, ViLT, BridgeTower or BLIP's matching model.
-            options: those of :class:`EntailmentConfig`.
+            image_model: any image encoder; of a model with two towers its image tower is used.
+            visual_text_model: a text encoder that can attend to an image, with new cross-attention if its weights
+                have none; or, without ``image_model``, ViLT, BridgeTower or BLIP's matching model.
+            options: options of :class:`EntailmentConfig`.
 
         Raises:
-            InvalidOption: a part that cannot do what is asked of it.
-            CheckpointMismatch: weights that do not fit their config.
+            InvalidOption: a model is unsuited to its part.
+            CheckpointMismatch: weights do not fit their config.
         """
         if image_model is None and hasattr(visual_text_model, "text_encoder"):
             image_model, visual_text_model = visual_text_model.vision_model, visual_text_model.text_encoder
@@ -354,17 +352,17 @@ class EntailmentClassifier(PreTrainedModel):
             input_ids: (N, L) premise texts with hypotheses, for the text branch.
             attention_mask: (N, L), 0 for padding.
             token_type_ids: (N, L), of encoders that have types of tokens.
-            pixel_values: (I, 3, H, W) images, each of which is encoded once; black where there is none.
+            pixel_values: (I, 3, H, W) images, each encoded once; black for a missing image.
             pixel_mask: (I, H, W), of ViLT and BridgeTower.
             visual_input_ids: (N, M) hypotheses, for the visual branch.
             visual_attention_mask: (N, M), 0 for padding.
             visual_token_type_ids: (N, M), of encoders that have types of tokens.
-            image_index: (N,) which of the images is a pair's; None where I is N and each is its own pair's.
-            kinds: (N,) places in :data:`KINDS`; None where all pairs have all that is given.
+            image_index: (N,) index of each pair's image; None for one image per pair, in order.
+            kinds: (N,) indices into :data:`KINDS`; None if all pairs have all inputs.
             labels: (N,) in [0, 1].
 
         Raises:
-            TowerMissing: a pair has only what this model has no branch for.
+            TowerMissing: the model has no branch for a pair's only premise.
             InvalidOption: a label outside [0, 1].
         """
         texts = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
@@ -377,25 +375,25 @@ class EntailmentClassifier(PreTrainedModel):
             return EntailmentOutput(logits=_join(self._logits(batch), len(batch)))
         pairs = len(batch)
         batch, labels = self._add_masked(batch, labels.float())
-        found = self._logits(batch)
-        logits, rows = found["text"]
+        outputs = self._logits(batch)
+        logits, rows = outputs["text"]
         kept = rows < pairs  # the text head does not see masked copies
-        counted = found | {"text": (logits[kept], rows[kept])}
+        counted = outputs | {"text": (logits[kept], rows[kept])}
         losses = [soft_cross_entropy(logits, labels[rows]).sum() for logits, rows in counted.values()]
-        return EntailmentOutput(loss=torch.stack(losses).sum() / len(batch), logits=_join(found, len(batch))[:pairs])
+        return EntailmentOutput(loss=torch.stack(losses).sum() / len(batch), logits=_join(outputs, len(batch))[:pairs])
 
     def probabilities(self, logits: torch.Tensor) -> torch.Tensor:
-        """(N,) calibrated probabilities that a pair is entailed, of (N, 2) logits.
+        """(N,) calibrated probabilities that a pair is entailed, from (N, 2) logits.
 
-        sigmoid(scale (logit 1 - logit 0) + offset), in float64; without calibration that is the softmax.
+        sigmoid(scale (logit 1 - logit 0) + offset) in float64; without calibration this is the softmax.
         """
         lead = logits[:, 1].double() - logits[:, 0].double()
         return torch.sigmoid(self.config.calibration_scale * lead + self.config.calibration_offset)
 
     def save_pretrained(self, save_directory: str | PathLike[Any], *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - transformers' own
-        """As every model does, with a line of Python by which the Auto classes find this one.
+        """Save the model, with a module through which ``AutoModel`` finds its class.
 
-        ``AutoModel.from_pretrained(folder, trust_remote_code=True)`` then needs no import but an installed package.
+        ``AutoModel.from_pretrained(folder, trust_remote_code=True)`` then needs only the installed package.
         """
         write_code(Path(save_directory))
         super().save_pretrained(save_directory, *arguments, **options)
@@ -410,20 +408,20 @@ class EntailmentClassifier(PreTrainedModel):
             if rows and head is None:
                 raise TowerMissing(
                     f"{rows} of {len(kinds)} pairs have only {'text' if only == TEXT else 'an image'} as premise, and "
-                    f"this classifier has no {branch} branch; leave them out, or load one that has it"
+                    f"this classifier has no {branch} branch; leave them out, or load a classifier that has one"
                 )
             if head is not None and not reads and bool((kinds != other).any()):
-                raise InvalidOption(f"kinds names pairs for the {branch} branch, and nothing is given that it reads")
+                raise InvalidOption(f"kinds assigns pairs to the {branch} branch, but its inputs are missing")
         if labels is not None and not bool(((labels >= 0) & (labels <= 1)).all()):
             wrong = labels[~((labels >= 0) & (labels <= 1))][0]
-            raise InvalidOption(f"label {wrong:g}: give 0, 1 or what lies between them")
+            raise InvalidOption(f"label {wrong:g}: give a number from 0 to 1")
 
     def _add_masked(self, batch: _Batch, labels: torch.Tensor) -> tuple[_Batch, torch.Tensor]:
         image_model = self.image_model
         if not (self.training and self.config.mask_share) or image_model is None:
             return batch, labels
         has_image = batch.kinds != TEXT
-        # Half a pair counts as one: two pairs with an image have a copy at the default share.
+        # Rounded up from half, so that two pairs with an image have a copy at the default share.
         most = int(self.config.mask_share * int(has_image.sum()) + 0.5)
         entailed = ((labels >= 0.5) & has_image).nonzero()[:, 0]
         drawn = entailed[torch.randperm(len(entailed))[:most].to(entailed.device)]
@@ -436,21 +434,21 @@ class EntailmentClassifier(PreTrainedModel):
         return batch.extend(copies), torch.cat([labels, torch.zeros_like(labels[drawn])])
 
     def _logits(self, batch: _Batch) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-        """Of every head its logits and the rows they are of; the joint head comes last."""
-        found, states, rows = {}, {}, {}
+        """The logits of every head and their rows; the joint head comes last."""
+        outputs, states, rows = {}, {}, {}
         branches = (("text", self.text_head, self._read_text, VISUAL), ("visual", self.visual_head, self._look, TEXT))
         for branch, head, encode, other in branches:
-            own = batch.kinds != other if head is not None else torch.zeros_like(batch.kinds, dtype=torch.bool)
-            rows[branch] = own.nonzero()[:, 0]
-            found[branch] = torch.empty(0, 2, device=batch.kinds.device), rows[branch]
+            reads = batch.kinds != other if head is not None else torch.zeros_like(batch.kinds, dtype=torch.bool)
+            rows[branch] = reads.nonzero()[:, 0]
+            outputs[branch] = torch.empty(0, 2, device=batch.kinds.device), rows[branch]
             if head is not None and len(rows[branch]):
-                states[branch] = encode(batch if own.all() else batch.select(rows[branch]))
-                found[branch] = _two(head(states[branch])), rows[branch]
+                states[branch] = encode(batch if reads.all() else batch.select(rows[branch]))
+                outputs[branch] = _two(head(states[branch])), rows[branch]
         both = (batch.kinds == MULTIMODAL).nonzero()[:, 0]
         if self.joint_head is not None and len(both):
             text, visual = (states[name][torch.isin(rows[name], both)] for name in ("text", "visual"))
-            found["joint"] = _two(self.joint_head(self._gate(text, visual))), both
-        return found
+            outputs["joint"] = _two(self.joint_head(self._gate(text, visual))), both
+        return outputs
 
     def _gate(self, text: torch.Tensor, visual: torch.Tensor) -> torch.Tensor:
         """Equations 5 to 7: (N, D) joint states."""
@@ -474,7 +472,7 @@ class EntailmentClassifier(PreTrainedModel):
 
     def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):
-            # PyTorch's own, whose spread goes by the width: transformers' 0.02 would hardly let a narrow head speak.
+            # PyTorch's default scales with the width; transformers' 0.02 is too small for narrow heads.
             module.reset_parameters()
 
     def _check_parts(self) -> None:
@@ -497,10 +495,10 @@ def soft_cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tens
 
 
 def write_code(folder: Path) -> None:
-    """Write the file that ``auto_map`` of config and processor names."""
+    """Write the module that ``auto_map`` in config and processor refers to."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{CODE}.py").write_text(
-        '"""By this file transformers finds the classes, which are those of the installed package cxc_eccv."""\n\n'
+        '"""Lets transformers find the classes of the installed package cxc_eccv."""\n\n'
         "from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig\n"
         "from cxc_eccv.studies.entailment.processing import EntailmentProcessor\n",
         encoding="utf-8",
@@ -526,15 +524,15 @@ def _drop_none(inputs: Mapping[str, torch.Tensor | None]) -> Tensors:
 
 
 def _two(values: torch.Tensor) -> torch.Tensor:
-    """(N, 2) float32 logits; a sigmoid's is that of "entailed" against 0."""
+    """(N, 2) float32 logits; a sigmoid's single logit becomes (0, logit)."""
     return functional.pad(values.float(), (2 - values.shape[1], 0))
 
 
-def _join(found: Mapping[str, tuple[torch.Tensor, torch.Tensor]], pairs: int) -> torch.Tensor:
-    """(N, 2) logits, of each pair those of the last head that has it."""
-    parts = [logits for logits, _ in found.values()]
+def _join(outputs: Mapping[str, tuple[torch.Tensor, torch.Tensor]], pairs: int) -> torch.Tensor:
+    """(N, 2) logits: each pair's from the last head that has it."""
+    parts = [logits for logits, _ in outputs.values()]
     joined = parts[0].new_zeros(pairs, 2)
-    for logits, rows in found.values():
+    for logits, rows in outputs.values():
         joined = joined.index_copy(0, rows, logits)
     return joined
 

@@ -1,4 +1,4 @@
-"""Encoders of any kind as the classifier's branches have them: built, checked, filled with weights, read, masked."""
+"""Build, check, fill and run the encoders of the classifier's branches; mask images by their attention."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ FUSION = ("vilt", "bridgetower")
 """Types of models that read pixels and text together."""
 
 BLIP_PARTS = {"blip_text_model": BlipTextModel, "blip_vision_model": BlipVisionModel}
-"""Parts of BLIP, which AutoModel does not know by themselves."""
+"""Parts of BLIP, which AutoModel cannot build on their own."""
 
 
 def as_config(config: PreTrainedConfig | dict[str, Any] | None) -> PreTrainedConfig | None:
-    """A config of its dictionary."""
+    """A config from its dictionary; a config and None are returned unchanged."""
     if config is None or isinstance(config, PreTrainedConfig):
         return config
     options = dict(config)
@@ -30,7 +30,7 @@ def as_config(config: PreTrainedConfig | dict[str, Any] | None) -> PreTrainedCon
 
 
 def build_encoder(config: PreTrainedConfig | None) -> Any:  # noqa: ANN401 - any model, or None
-    """A model of new weights, without those of a pooler, which nothing here uses."""
+    """A model with new weights; a pooler with weights is removed, since nothing here uses it."""
     if config is None:
         return None
     kind = BLIP_PARTS.get(config.model_type)
@@ -42,19 +42,19 @@ def build_encoder(config: PreTrainedConfig | None) -> Any:  # noqa: ANN401 - any
 
 
 def copy_config(part: PreTrainedModel | None) -> PreTrainedConfig | None:
-    """A copy of its config, for weights of float32: what is set in it stays here."""
+    """A copy of a model's config, for float32 weights."""
     return None if part is None else type(part.config).from_dict(part.config.to_dict() | {"dtype": "float32"})
 
 
 def check_reader(model: PreTrainedModel, fuses: bool) -> None:
-    """Raise where what is to read the hypothesis beside an image cannot."""
+    """Raise InvalidOption if a model cannot read the hypothesis beside an image."""
     takes = inspect.signature(model.base_model.forward).parameters
     if "input_ids" not in takes:
         raise InvalidOption(f"visual_text_model: {type(model).__name__} reads no text")
     if fuses and model.config.model_type not in FUSION:
         raise InvalidOption(
             f"visual_text_model: {type(model).__name__} is no fusion model ({', '.join(FUSION)}, or BLIP's for "
-            "image-text retrieval); give image_model, too"
+            "image-text retrieval); give image_model as well"
         )
     if not fuses and "encoder_hidden_states" not in takes:
         raise InvalidOption(
@@ -63,7 +63,7 @@ def check_reader(model: PreTrainedModel, fuses: bool) -> None:
 
 
 def check_text_encoder(model: PreTrainedModel) -> None:
-    """Raise where what is to read premise and hypothesis reads something else, or images too."""
+    """Raise InvalidOption if a model does not read texts only."""
     takes = inspect.signature(model.base_model.forward).parameters
     if "input_ids" not in takes or "pixel_values" in takes:
         what = "reads no text" if "input_ids" not in takes else "reads images beside the text"
@@ -71,12 +71,12 @@ def check_text_encoder(model: PreTrainedModel) -> None:
 
 
 def ask_for_cross_attention(config: Any) -> None:  # noqa: ANN401 - configs share no attributes
-    """BERT and its kin attend to an image as decoders only; that they read both ways all the same see first_states."""
+    """Make BERT and its kin attend to an image, which only decoders do; first_states keeps them bidirectional."""
     config.is_decoder = config.add_cross_attention = True
 
 
 def copy_weights(source: PreTrainedModel, target: nn.Module) -> None:
-    """The source's weights; a cross-attention that it lacks stays new."""
+    """Load the source's weights into the target; a cross-attention that the source lacks stays new."""
     missing = target.load_state_dict(source.state_dict(), strict=False).missing_keys
     missing = [name for name in missing if "crossattention" not in name]
     if missing:
@@ -86,7 +86,7 @@ def copy_weights(source: PreTrainedModel, target: nn.Module) -> None:
 
 
 def cross_widths(image_config: PreTrainedConfig | None, reader_config: Any) -> tuple[int, int]:  # noqa: ANN401 - configs share no attributes
-    """Features of an image's positions, and those that the text encoder's cross-attention takes; 0 without images."""
+    """Width of an image's positions, and input width of the text encoder's cross-attention; 0 without images."""
     if image_config is None:
         return 0, 0
     width = getattr(reader_config, "encoder_hidden_size", reader_config.hidden_size)
@@ -94,7 +94,7 @@ def cross_widths(image_config: PreTrainedConfig | None, reader_config: Any) -> t
 
 
 def image_width(config: Any) -> int:  # noqa: ANN401 - configs share no attributes
-    """Features of an image's positions, under the name that each config has for them."""
+    """Width of an image's positions, which each type of config names differently."""
     if config.model_type == "efficientnet":
         return int(config.hidden_dim)
     sizes = getattr(config, "hidden_sizes", None)
@@ -102,37 +102,37 @@ def image_width(config: Any) -> int:  # noqa: ANN401 - configs share no attribut
 
 
 def spread_positions(states: torch.Tensor) -> torch.Tensor:
-    """(N, positions, D) of what a transformer, or as (N, D, H, W) a convolutional network, gives."""
+    """(N, positions, D) states from a transformer, or from the (N, D, H, W) of a convolutional network."""
     return states if states.dim() == 3 else states.flatten(2).transpose(1, 2)
 
 
 def first_states(model: Any, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:  # noqa: ANN401 - any encoder
-    """(N, D) states of the first token, for an encoder that was built as a decoder, too, with all tokens in sight."""
+    """(N, D) states of the first token, which sees all tokens even if the encoder was built as a decoder."""
     takes = inspect.signature(model.forward).parameters
     inputs = {name: tensor for name, tensor in inputs.items() if name in takes}
     options: dict[str, Any] = {}
     if getattr(model.config, "is_decoder", False) and not isinstance(model, BlipTextModel):
-        # As a decoder its first token would see itself alone. A mask of four dimensions is taken as it is.
+        # A decoder's first token would see only itself; transformers uses a 4D mask unchanged.
         ids, dtype = inputs["input_ids"], next(model.parameters()).dtype
         seen = inputs.get("attention_mask", torch.ones_like(ids))[:, None, None, :].to(dtype)
         inputs = {**inputs, "attention_mask": ((1 - seen) * torch.finfo(dtype).min).expand(-1, 1, ids.shape[1], -1)}
         options = {"use_cache": False}
-    found = model(**inputs, **options)
-    states: torch.Tensor = found.last_hidden_state if "last_hidden_state" in found else found.text_features
+    output = model(**inputs, **options)
+    states: torch.Tensor = output.last_hidden_state if "last_hidden_state" in output else output.text_features
     return states[:, 0]
 
 
 def check_sees_all(states: torch.Tensor, branch: str) -> None:
-    """Raise where two texts that differ in their last token have the same first state."""
+    """Raise InvalidOption if two texts that differ in their last token have the same first state."""
     if torch.equal(states[0], states[1]):
         raise InvalidOption(
-            f"the first token of the {branch} branch's text encoder does not see the tokens after it: it reads from "
-            "left to right; give an encoder that reads both ways, such as BERT"
+            f"the text encoder of the {branch} branch reads from left to right, so its first token does not see the "
+            "others; give a bidirectional encoder, such as BERT"
         )
 
 
 def blank_attended(image_model: PreTrainedModel, pixel_values: torch.Tensor, ratio: float = 0.4) -> torch.Tensor:
-    """A copy of (N, 3, H, W) images whose round(ratio P) most attended patches of P are 0, the mean colour."""
+    """A copy of (N, 3, H, W) images with the round(ratio P) most attended of P patches set to 0, the mean colour."""
     attention = first_token_attention(image_model, pixel_values)
     count = round(ratio * attention.shape[1])
     blank = torch.zeros_like(attention, dtype=torch.bool)
@@ -141,29 +141,29 @@ def blank_attended(image_model: PreTrainedModel, pixel_values: torch.Tensor, rat
     rows, columns = pixel_values.shape[2] // height, pixel_values.shape[3] // width
     grid = blank.view(-1, 1, rows, columns).repeat_interleave(height, 2).repeat_interleave(width, 3)
     blanked = pixel_values.clone()
-    # Pixels beyond the last whole patch are in no patch.
+    # Pixels beyond the last whole patch belong to no patch.
     part = blanked[:, :, : grid.shape[2], : grid.shape[3]]
     part.masked_fill_(grid, 0)
     return blanked
 
 
 def first_token_attention(image_model: PreTrainedModel, pixel_values: torch.Tensor) -> torch.Tensor:
-    """(N, P) attention of the last layer's first token to each patch: the mean over heads, without gradient."""
+    """(N, P) attention of the last layer's first token to each patch, averaged over heads, without gradient."""
     before, was_training = image_model.config._attn_implementation, image_model.training
-    # Other implementations than the plain one do not say what they attend to.
+    # Only the eager implementation returns its attention.
     image_model.eval().set_attn_implementation("eager")
     try:
         with torch.no_grad():
-            found: Any = image_model(pixel_values=pixel_values, output_attentions=True)
+            output: Any = image_model(pixel_values=pixel_values, output_attentions=True)
     finally:
         image_model.set_attn_implementation(before)
         image_model.train(was_training)
-    layers = getattr(found, "attentions", None)
+    layers = getattr(output, "attentions", None)
     height, width = _patch_size(image_model)
     patches = (pixel_values.shape[2] // height) * (pixel_values.shape[3] // width)
     last = layers[-1] if layers else None
     if last is None or last.dim() != 4 or len(last) != len(pixel_values) or last.shape[-1] != last.shape[-2]:
-        raise _refuse(image_model, "does not tell the attention between its patches")
+        raise _refuse(image_model, "does not return the attention between its patches")
     before_patches = last.shape[-1] - patches
     if before_patches not in _extra_tokens(image_model):
         raise _refuse(image_model, f"has {last.shape[-1]} tokens for {patches} patches, not one token before them")
@@ -172,7 +172,7 @@ def first_token_attention(image_model: PreTrainedModel, pixel_values: torch.Tens
 
 
 def check_attends(image_model: PreTrainedModel) -> None:
-    """Raise InvalidOption where :func:`blank_attended` cannot work with an encoder: found out with one blank image."""
+    """Raise InvalidOption if :func:`blank_attended` does not work with an encoder; tries one blank image."""
     size = getattr(image_model.config, "image_size", None)
     if size is None:
         raise _refuse(image_model, "has no patches")
@@ -189,13 +189,13 @@ def _patch_size(image_model: PreTrainedModel) -> tuple[int, int]:
 
 
 def _extra_tokens(image_model: PreTrainedModel) -> tuple[int, ...]:
-    """How many tokens stand before the patches: the first one, DeiT's second one, registers."""
+    """Possible numbers of tokens before the patches: the first token, DeiT's second, registers."""
     registers = getattr(image_model.config, "num_register_tokens", 0) or 0
     return (1 + registers, 2) if image_model.config.model_type == "deit" else (1 + registers,)
 
 
 def _refuse(image_model: PreTrainedModel, why: str) -> InvalidOption:
     return InvalidOption(
-        f"masking: {type(image_model).__name__} {why}. It blanks the patches that the first token of an encoder like "
-        "ViT attends to; give mask_share=0, or such an encoder"
+        f"masking blanks the patches that the first token of an encoder like ViT attends to, and "
+        f"{type(image_model).__name__} {why}; give mask_share=0, or an encoder like ViT"
     )

@@ -1,8 +1,8 @@
-"""Entailment-enhanced training: after each batch an extra one of weak positives, with a smaller learning rate.
+"""Entailment-enhanced training: each step is followed by one on a batch of weak positives, at a smaller learning rate.
 
-Weak positives are captions of other images that a classifier takes to be entailed. Within a batch the learning rate is
-the same for all, so they make batches of their own (variable learning rate, section 4 of the paper on multi-modal
-entailment for retrieval). No model and no loss has to know of them.
+Weak positives are captions of other images that a classifier judges to be entailed. They are trained in separate
+batches, which have their own learning rate (variable learning rate, section 4 of the paper on multi-modal entailment
+for retrieval). Models and losses stay unchanged.
 """
 
 from __future__ import annotations
@@ -25,25 +25,22 @@ if TYPE_CHECKING:
     import datasets
 
 IMAGE_KEY = "image_id"
-"""Under which a batch holds the ids of its images."""
-
 Pair = tuple[int, int]
 
 
 class WeakBatches:
     """Draws weak positives for the images of a batch, and makes a batch of them.
 
-    What is drawn depends on the seed, the step, the process and the images alone, so that a run that goes on from a
-    checkpoint draws the same. A batch holds an image and a caption at most once.
+    The draw depends on the seed, the step, the process and the images only, so a resumed run draws the same pairs. A
+    batch holds an image and a caption at most once.
 
     Args:
         captions: image id to the ids of its weak positives.
-        load: called with some of a batch's pairs of image id and caption id and with the number of the step, in one of
-            the data loader's workers: what takes long, such as opening images, belongs here.
-        collate: called with what ``load`` gave for the parts of a batch, in their order, for what a model trains on: as
-            the data collator makes a batch of such pairs.
-        size: pairs of a batch; where there are fewer images with weak positives, it is smaller.
-        seed: of what is drawn.
+        load: called with some (image id, caption id) pairs of a batch and the number of the step, in a worker of the
+            data loader: slow work, such as opening images, belongs here.
+        collate: called with the results of ``load`` for the parts of a batch, in order; makes the model's inputs.
+        size: pairs of a batch; smaller if fewer images have weak positives.
+        seed: seed of the draws.
 
     Raises:
         InvalidOption: a size below 1.
@@ -64,7 +61,7 @@ class WeakBatches:
         seed: int = 0,
     ) -> None:
         if size < 1:
-            raise InvalidOption(f"size={size}: a batch of weak positives needs at least one")
+            raise InvalidOption(f"size={size}: a batch of weak positives needs at least one pair")
         self.captions = {image: ids for image, ids in captions.items() if len(ids)}
         self.load, self.collate, self.size, self.seed = load, collate, size, seed
 
@@ -78,10 +75,10 @@ class WeakBatches:
         size: int,
         seed: int = 0,
     ) -> Self:
-        """Batches of rows as the config ``pairs`` has them: an image's row with the caption of another.
+        """Batches of rows like those of the config ``pairs``: an image's row with the caption of another image.
 
-        Weak positives whose image or caption has no row are left out and counted in a warning; InvalidOption where none
-        is left. The loader's workers read the rows; ``collate`` runs in the process that trains.
+        Weak positives whose image or caption has no row are left out and counted in a warning; InvalidOption if none is
+        left. The loader's workers read the rows; ``collate`` runs in the training process.
         """
         images, texts = ({number: row for row, number in enumerate(rows[name])} for name in ("image_id", "caption_id"))
         known = {
@@ -89,28 +86,28 @@ class WeakBatches:
             for image, ids in captions.items()
             if image in images
         }
-        total, left = (sum(map(len, found.values())) for found in (captions, known))
+        total, left = (sum(map(len, mapping.values())) for mapping in (captions, known))
         if not left:
-            raise InvalidOption(f"none of {total} weak positives is of an image and a caption of the rows")
+            raise InvalidOption(f"none of {total} weak positives has both its image and its caption in the rows")
         if left < total:
             warnings.warn(f"{total - left} of {total} weak positives have no row and are left out", stacklevel=2)
         load = _RowsOfPairs(rows, rows.select_columns(["caption_id", "caption"]), images, texts)
         return cls(known, load, lambda parts: collate(list(chain.from_iterable(parts))), size=size, seed=seed)
 
     def draw(self, images: Iterable[int], *, step: int, rank: int = 0) -> list[Pair]:
-        """Pairs of image and caption: first for the images given, then for others."""
+        """Draw (image id, caption id) pairs: first for these images, then for others."""
         random = np.random.default_rng([self.seed, step, rank])
         given = [image for image in dict.fromkeys(images) if image in self.captions]
-        found: dict[int, int] = {}
+        drawn: dict[int, int] = {}
         taken: set[int] = set()
         for image in chain(_shuffle(given, random), _shuffle(self.captions, random)):
-            if len(found) == self.size:
+            if len(drawn) == self.size:
                 break
-            free = [] if image in found else [caption for caption in self.captions[image] if caption not in taken]
+            free = [] if image in drawn else [caption for caption in self.captions[image] if caption not in taken]
             if free:
-                found[image] = int(free[random.integers(len(free))])
-                taken.add(found[image])
-        return list(found.items())
+                drawn[image] = int(free[random.integers(len(free))])
+                taken.add(drawn[image])
+        return list(drawn.items())
 
 
 def _shuffle(ids: Iterable[int], random: np.random.Generator) -> Iterator[int]:
@@ -119,7 +116,7 @@ def _shuffle(ids: Iterable[int], random: np.random.Generator) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class _RowsOfPairs:
-    """The rows of some pairs: all of the image's, with the caption of another."""
+    """Reads the rows of pairs: the image's row with the caption of another."""
 
     rows: datasets.Dataset
     captions: datasets.Dataset
@@ -134,7 +131,7 @@ class _RowsOfPairs:
 
 
 class _Parts(Dataset[Any]):
-    """What ``load`` gives for (pairs, step), as a data loader asks for it."""
+    """A dataset for a data loader, whose index (pairs, step) is passed to ``load``."""
 
     def __init__(self, load: Callable[[list[Pair], int], Any]) -> None:
         self.load = load
@@ -144,7 +141,7 @@ class _Parts(Dataset[Any]):
 
 
 class _PartLoader:
-    """Loads the parts of one batch at a time, in as many workers as the data loader of the training has."""
+    """Loads the parts of one batch at a time, in as many workers as the training's data loader has."""
 
     def __init__(self, load: Callable[[list[Pair], int], Any], workers: int) -> None:
         self._parts: list[tuple[list[Pair], int]] = []
@@ -156,11 +153,11 @@ class _PartLoader:
             collate_fn=_as_is,
             num_workers=workers,
             persistent_workers=workers > 0,
-            generator=torch.Generator(),  # the training's own draws stay what they are
+            generator=torch.Generator(),  # leaves the random state of the training unchanged
         )
 
     def begin(self, pairs: list[Pair], step: int) -> Iterator[Any]:
-        """Set the workers to it, and give what they load in the order of the pairs."""
+        """Start loading these pairs; the iterator gives the loaded parts in order."""
         sizes = range(0, len(pairs), -(-len(pairs) // self._count))
         self._parts[:] = [(pairs[start : start + sizes.step], step) for start in sizes]
         return iter(self._loader)
@@ -171,26 +168,25 @@ def _as_is(part: Any) -> Any:  # noqa: ANN401 - whatever load gives
 
 
 class EnhancedTrainer(Trainer):
-    """A Trainer that takes a step on weak positives, at ``alpha`` times the learning rate, after each of its own.
+    """A Trainer that follows each step with a step on weak positives at ``alpha`` times the learning rate.
 
-    It serves as it is, and as a mixin before a Trainer of your own: ``class Mine(EnhancedTrainer, MyTrainer)``. Rows
-    have the id of their image as ``image_id``, or batches have those ids; the model does not see them.
+    Use it directly, or as a mixin before another Trainer: ``class Mine(EnhancedTrainer, MyTrainer)``. Rows, or batches,
+    need the ids of their images as ``image_id``; the model does not get them.
 
-    The extra step is what a step of the Trainer is: the same loss, clipping, precision and optimizer, whose moments it
-    changes too. It follows the step that accumulated gradients take, is one batch itself, and uses the learning rates
-    of that step; neither the schedule nor the count of steps knows of it. With ``alpha`` 1 a run is that on all
-    batches in their order; with ``alpha`` 0 no extra step is taken, and a run is that without weak positives, bit for
-    bit. On several processes all take the step, on as many pairs as the one with the fewest has; where that is none,
-    none does, and a warning at the end counts how often. Extra batches are loaded by as many workers as those of the
-    Trainer (``dataloader_num_workers``), while the step before them is computed.
+    The extra step uses the Trainer's loss, clipping, precision and optimizer, and updates the optimizer's moments. It
+    follows the step of the accumulated gradients, on one batch, at the learning rates of that step; it changes neither
+    the schedule nor the count of steps. With ``alpha`` 1 the extra batches count like the others; with ``alpha`` 0
+    there is no extra step, and the run equals one without weak positives, bit for bit. With several processes all
+    extra batches have the size of the smallest; if that is 0, no process takes the step, and a warning at the end says
+    how often. ``dataloader_num_workers`` workers load the extra batch while the step before it is computed.
 
     Args:
-        weak_batches: what the extra batches are drawn from; None for none.
-        alpha: factor of the learning rate, from 0 to 1; the paper's is 0.3.
-        options: those of ``transformers.Trainer``.
+        weak_batches: source of the extra batches; None for no extra batches.
+        alpha: factor of the learning rate, from 0 to 1; 0.3 in the paper.
+        options: options of ``transformers.Trainer``.
 
     Raises:
-        InvalidOption: an alpha out of range, batches without ``image_id``, or DeepSpeed, which steps by itself.
+        InvalidOption: an alpha out of range, batches without ``image_id``, or DeepSpeed, which runs its own steps.
     """
 
     def __init__(
@@ -201,7 +197,7 @@ class EnhancedTrainer(Trainer):
         **options: Any,  # noqa: ANN401 - likewise
     ) -> None:
         if not 0 <= alpha <= 1:
-            raise InvalidOption(f"alpha={alpha}: the factor of the learning rate of weak positives is from 0 to 1")
+            raise InvalidOption(f"alpha={alpha}: give a factor of the learning rate from 0 to 1")
         self.weak_batches, self.alpha = weak_batches if alpha else None, alpha
         self._images: list[int] = []
         self._without = 0
@@ -211,16 +207,16 @@ class EnhancedTrainer(Trainer):
         if self.weak_batches is not None:
             self.data_collator = _WithImages(self.data_collator)
             if self.is_deepspeed_enabled:
-                raise InvalidOption("weak positives: DeepSpeed takes its steps by itself; train with DDP or FSDP")
+                raise InvalidOption("weak positives do not work with DeepSpeed; train with DDP or FSDP")
             self.add_callback(_ExtraSteps(self))
 
     def images_of(self, inputs: dict[str, Any]) -> list[int]:
-        """The ids of a batch's images, which are taken out of it; override it where a batch has them elsewhere."""
+        """Remove the image ids from a batch and return them; override it if they are elsewhere."""
         ids = inputs.pop(IMAGE_KEY, None)
         if ids is None and self.weak_batches is not None:
             raise InvalidOption(
-                f"a batch without {IMAGE_KEY}, by which its weak positives are drawn: train on rows that have it, and "
-                "keep the column with remove_unused_columns=False"
+                f"a batch has no {IMAGE_KEY}, which weak positives are drawn by: train on rows that have it, and keep "
+                "the column with remove_unused_columns=False"
             )
         return [] if ids is None else [int(image) for image in ids]
 
@@ -230,7 +226,7 @@ class EnhancedTrainer(Trainer):
         inputs: dict[str, Any],
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
-        """As Trainer's; begins to load the weak positives that come next."""
+        """Take a step as Trainer does, and start loading the next weak positives."""
         images = self.images_of(inputs)
         if self.weak_batches is not None:
             self._images += images
@@ -239,18 +235,18 @@ class EnhancedTrainer(Trainer):
         return super().training_step(model, inputs, num_items_in_batch)
 
     def prediction_step(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - Trainer's own
-        """As Trainer's, without the ids of images."""
+        """Predict as Trainer does, without the image ids."""
         inputs.pop(IMAGE_KEY, None)
         return super().prediction_step(model, inputs, *arguments, **options)
 
     def step_of_extra_batch(self) -> int | None:
-        """The number of the step that an extra batch follows, or None after a batch that only adds to a step."""
+        """The number of the step that an extra batch follows, or None if the batch only accumulates gradients."""
         return self.state.global_step + 1 if self.accelerator.sync_gradients else None
 
     def _begin_extra_batch(self, weak: WeakBatches, step: int) -> None:
         images, self._images = self._images, []
         pairs = weak.draw(images, step=step, rank=self.args.process_index)
-        # A process that stayed away would leave the others waiting; losses over all processes need batches of one size.
+        # All processes must join in, and losses over all of them need batches of equal size.
         sizes = self.accelerator.gather(torch.tensor([len(pairs)], device=self.accelerator.device))
         smallest = int(sizes.min())
         if not smallest:
@@ -261,7 +257,7 @@ class EnhancedTrainer(Trainer):
         self._coming = self._loader.begin(pairs[:smallest], step)
 
     def train_on_weak_positives(self) -> bool:
-        """Add the gradient of the batch of weak positives that was begun; False where there is none."""
+        """Add the gradient of the loaded batch of weak positives; False if there is none."""
         coming, self._coming = self._coming, None
         if self.weak_batches is None or coming is None:
             return False
@@ -271,17 +267,17 @@ class EnhancedTrainer(Trainer):
         return True
 
     def _take_extra_step(self, rates: Sequence[Any]) -> None:
-        """One optimizer step on weak positives, where ``rates`` were those of the step before."""
+        """Take one optimizer step on weak positives; ``rates`` are the learning rates of the step before."""
         accumulated, self.current_gradient_accumulation_steps = self.current_gradient_accumulation_steps, 1
-        found = self.train_on_weak_positives()
+        trained = self.train_on_weak_positives()
         self.current_gradient_accumulation_steps = accumulated
-        if not found:
+        if not trained:
             return
         if self.args.max_grad_norm > 0:
             self.accelerator.clip_grad_norm_(self.model_wrapped.parameters(), self.args.max_grad_norm)
         optimizer: Any = self.optimizer  # there is one by now
         groups = optimizer.param_groups
-        # The schedule has moved on already, and some schedules compute the next rate from this one.
+        # The schedule has advanced, and some schedules compute the next rate from the current one.
         following = [group["lr"] for group in groups]
         for group, rate in zip(groups, rates, strict=True):
             group["lr"] = self.alpha * rate
@@ -293,7 +289,7 @@ class EnhancedTrainer(Trainer):
 
 @dataclass(frozen=True, slots=True)
 class _WithImages:
-    """Adds the ids of images to what a data collator makes of rows that have them."""
+    """A data collator that keeps the image ids of rows that have them."""
 
     collate: Callable[[list[Any]], dict[str, Any]]
 
@@ -303,7 +299,7 @@ class _WithImages:
 
 
 class _ExtraSteps(TrainerCallback):
-    """Takes the extra steps after a step ended: the schedule must first know whether the optimizer skipped its own."""
+    """Takes the extra step at the end of each step, after the schedule saw whether the optimizer skipped its step."""
 
     def __init__(self, trainer: EnhancedTrainer) -> None:
         self.trainer = trainer
@@ -319,6 +315,6 @@ class _ExtraSteps(TrainerCallback):
         without, self.trainer._without, self.trainer._loader = self.trainer._without, 0, None
         if without and state.is_world_process_zero:
             warnings.warn(
-                f"{without} of {state.global_step} steps had no extra batch: a process had no weak positive to draw",
+                f"{without} of {state.global_step} steps had no extra batch: a process had no weak positives left",
                 stacklevel=2,
             )

@@ -1,7 +1,7 @@
-"""A classifier of entailment as the judge of pairs that nobody judged, with its answers kept.
+"""A classifier of entailment that judges unlabelled pairs, and the cache of its answers.
 
-What it is asked about is known by its content: the premise, the image file and the hypothesis. So an answer is good for
-every run, split and edition in which the same pair turns up, and a pair is scored once, whoever retrieves it.
+Answers are keyed by content: the premise, the image file and the hypothesis. So each pair is scored once, in whatever
+run, split and edition it occurs.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ from cxc_eccv.studies.entailment.quality import warn_of_training_data
 from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import FloatArray, IntArray
-from cxc_eccv.writing import is_plain, replaced_file
+from cxc_eccv.writing import is_plain, replaced_file, resumable
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Announced, Classifier
 
 PAIRS_AT_ONCE = 2048
-"""What is kept together, and lost when a run is killed."""
+"""Pairs saved together: what a killed run loses."""
 
 SCHEMA = pa.schema([("pair", pa.string()), ("probability", pa.float64())])
 
 
 class ClassifierJudge(Judge):
-    """A classifier of entailment that labels the pairs that an evaluation finds without a label.
+    """A classifier of entailment that labels the pairs of an evaluation that have no label.
 
-    The premise is the image's captions, joined by a blank; a classifier that looks at images gets the image too. A pair
-    is entailed where its calibrated probability reaches the classifier's threshold. Probabilities are kept in the
-    folder ``answers`` of the download cache, by the classifier's fingerprint and the content of the pair: what was
-    asked before is not scored again, a killed run goes on where it was, and several processes may ask at once.
+    The premise is the image's captions, joined by a space; a classifier that looks at images gets the image too. A pair
+    is entailed if its calibrated probability reaches the classifier's threshold. Probabilities are cached in the folder
+    ``answers`` of the download cache, by the classifier's fingerprint and the content of the pair: no pair is scored
+    twice, a killed run resumes where it stopped, and several processes may share the cache.
 
     Args:
-        classifier: what ``load_classifier`` gave, or the folder or Hub id to load.
+        classifier: a classifier from ``load_classifier``, or the folder or Hub id to load.
         images: folder with the image files, at any depth; for a classifier that looks at images.
-        batch_size: pairs at once.
-        device: a torch device to load the classifier on; None for a GPU where there is one.
+        batch_size: pairs per batch.
+        device: torch device for the classifier; None for a GPU if there is one.
         progress: show a bar when standard error is a terminal.
 
     Raises:
-        ModelError: its config is not that of a classifier; its weights are loaded when it is first asked.
-        InvalidOption: it looks at images, and their folder is not given; or the folder does not exist.
+        ModelError: its config is not that of a classifier; its weights are loaded with the first question.
+        InvalidOption: it looks at images, and ``images`` is missing or does not exist.
 
     Example:
         >>> from types import SimpleNamespace
@@ -97,7 +97,7 @@ class ClassifierJudge(Judge):
             known = classifier
         config = known.model.config
         if config.has_visual and images is None:
-            raise InvalidOption(f"{known.name} looks at images: give their folder with images (--images)")
+            raise InvalidOption(f"{known.name} looks at images: give their folder (--images)")
         self.threshold = float(config.threshold)
         self.images = ImageFolder(images) if config.has_visual and images is not None else None
         self._options = {"batch_size": batch_size}
@@ -106,7 +106,7 @@ class ClassifierJudge(Judge):
 
     @cached_property
     def classifier(self) -> Classifier:
-        """The classifier; one that was named is loaded when it is first asked."""
+        """The classifier, loaded at the first question."""
         return self._load()
 
     @cached_property
@@ -115,7 +115,7 @@ class ClassifierJudge(Judge):
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What a report says of it."""
+        """Facts for the provenance of a report."""
         data = getattr(self.classifier.model.config, "training_data", None)
         return {
             "model": self.classifier.name,
@@ -145,55 +145,55 @@ class ClassifierJudge(Judge):
         path = self.images.find(file_name)
         if path is None:
             raise SourceMissing(
-                f"no image {file_name} below {self.images.folder}, and {self.classifier.name} looks at images. Add the "
-                "file, or name the folder that holds all images of the split."
+                f"{self.classifier.name} looks at images, and {self.images.folder} has no file {file_name}. Add the "
+                "file, or give the folder that holds all images of the split."
             )
         return path
 
     def score(
         self, premises: Sequence[str], images: Sequence[Path | None], hypotheses: Sequence[str]
     ) -> NDArray[np.float64]:
-        """(P,) calibrated probabilities of (P,) pairs, each distinct one scored once, and kept."""
+        """(P,) calibrated probabilities of (P,) pairs; new pairs are scored once and cached."""
         keys = np.array([_key(*pair) for pair in zip(premises, images, hypotheses, strict=True)], dtype=str)
         distinct, first, back = np.unique(keys, return_index=True, return_inverse=True)
         with self._lock:
-            found = self._answers.read(distinct)
-            asked = np.flatnonzero(np.isnan(found))
-            asked, cut = asked[np.argsort(first[asked])], 0  # as they came, so that pairs of an image stay together
+            probabilities = self._answers.read(distinct)
+            asked = np.flatnonzero(np.isnan(probabilities))
+            asked, cut = asked[np.argsort(first[asked])], 0  # the given order keeps pairs of an image together
             bar = tqdm(
                 total=asked.size, desc="judging", unit="pair", leave=False, disable=None if self._progress else True
             )
-            with bar:
+            with bar, resumable("The classifier's answers are kept; the same command continues from them."):
                 for start in range(0, asked.size, PAIRS_AT_ONCE):
                     rows = asked[start : start + PAIRS_AT_ONCE]
                     pairs = [(premises[row], images[row], hypotheses[row]) for row in first[rows].tolist()]
-                    found[rows], shortened = self._ask(pairs)
-                    self._answers.write(distinct[rows], found[rows])
+                    probabilities[rows], shortened = self._ask(pairs)
+                    self._answers.write(distinct[rows], probabilities[rows])
                     cut += shortened
                     bar.update(rows.size)
         if cut:
             warnings.warn(
-                f"{cut:,} of {asked.size:,} pairs are longer than the context of {self.classifier.name}; the ends of "
-                "their premises were cut",
+                f"{cut:,} of {asked.size:,} pairs are longer than the context of {self.classifier.name}: their "
+                "premises were truncated",
                 stacklevel=2,
             )
-        return np.asarray(found[back])
+        return np.asarray(probabilities[back])
 
     def _ask(self, pairs: Sequence[tuple[str, Path | None, str]]) -> tuple[FloatArray, int]:
         premises, images, hypotheses = (list(part) for part in zip(*pairs, strict=True))
         seen = None if self.images is None else images
         scores, cut = self.classifier.score_and_count(premises, seen, hypotheses, progress=False, **self._options)
-        found = np.asarray(scores)
-        if found.shape != (len(pairs),) or not ((found >= 0) & (found <= 1)).all():
+        probabilities = np.asarray(scores)
+        if probabilities.shape != (len(pairs),) or not ((probabilities >= 0) & (probabilities <= 1)).all():
             raise DataError(
-                f"{self.classifier.name} gave no {len(pairs)} probabilities between 0 and 1 for as many pairs"
+                f"{self.classifier.name} must give one probability between 0 and 1 for each of {len(pairs)} pairs"
             )
-        return found, cut
+        return probabilities, cut
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairJudge:
-    """A judge on one split: the captions, texts and file names behind the ids that it is asked about."""
+    """A judge on one split: the premises, texts and file names behind the ids."""
 
     judge: ClassifierJudge
     where: str
@@ -202,10 +202,9 @@ class PairJudge:
     files: Mapping[int, str]
 
     def judge_pairs(self, pairs: pa.Table) -> pa.Table:
-        """Calibrated probabilities that images entail captions, by a table of ``image_id`` and ``caption_id``.
+        """A table of ``image_id``, ``caption_id`` and ``probability``, the calibrated one that the image entails it.
 
-        The answer has these columns as they were given, and ``probability``. DataError where an id is not of the split,
-        or an image's file is missing.
+        DataError if an id is not in the split, or an image's file is missing.
         """
         image_ids, caption_ids = (np.asarray(pairs[name], dtype=np.int64) for name in ("image_id", "caption_id"))
         probability = self.probabilities(image_ids, caption_ids)
@@ -217,7 +216,7 @@ class PairJudge:
         for name, ids, known in (("image", images, self.premises), ("caption", captions, self.hypotheses)):
             unknown = next((number for number in ids if number not in known), None)
             if unknown is not None:
-                raise DataError(f"{name} {unknown} is not in {self.where}: only pairs of it are judged")
+                raise DataError(f"{name} {unknown} is not in {self.where}: give pairs of this split")
         paths = {image: self.judge.find_image(self.files[image]) for image in dict.fromkeys(images)}
         return self.judge.score(
             [self.premises[image] for image in images],
@@ -232,7 +231,7 @@ class PairJudge:
 
 
 def _key(premise: str, image: Path | None, hypothesis: str) -> str:
-    """Of a pair's content; of an image file name, size and time."""
+    """Hash of a pair's content; an image counts by its file's name, size and time."""
     seen = ""
     if image is not None:
         from cxc_eccv.encoding.distributed.shards import image_identity  # needs torch
@@ -242,20 +241,17 @@ def _key(premise: str, image: Path | None, hypothesis: str) -> str:
 
 
 class _Answers:
-    """What a classifier answered.
-
-    Each process writes files of its own, named by their pairs, and reads those of all.
-    """
+    """The cached answers of a classifier: each process writes its own files, named by their pairs, and reads all."""
 
     def __init__(self, classifier: Classifier) -> None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", classifier.name.rstrip("/").rpartition("/")[2])
         self.folder = answers_folder() / f"{name}-{classifier.fingerprint[:16]}"
 
     def read(self, pairs: NDArray[np.str_]) -> NDArray[np.float64]:
-        """(P,) probabilities, NaN where a pair was not asked about."""
-        found = np.full(pairs.size, np.nan)
+        """(P,) probabilities, NaN for pairs without an answer."""
+        probabilities = np.full(pairs.size, np.nan)
         for path in sorted(self.folder.glob("*.parquet")):
-            if not path.is_file():  # a pipe would be waited for
+            if not path.is_file():  # reading a pipe would block
                 continue
             try:
                 table = read_parquet(path).cast(SCHEMA)
@@ -264,11 +260,11 @@ class _Answers:
             answered = pc.index_in(pa.array(table["pair"].combine_chunks()), value_set=pa.array(pairs))
             kept = np.asarray(table["probability"])
             known = np.asarray(answered.is_valid()) & (kept >= 0) & (kept <= 1)
-            found[np.asarray(answered.filter(pa.array(known)))] = kept[known]
-        return found
+            probabilities[np.asarray(answered.filter(pa.array(known)))] = kept[known]
+        return probabilities
 
     def write(self, pairs: NDArray[np.str_], probabilities: FloatArray) -> None:
-        """Keep answers, where anything can be kept."""
+        """Save answers, if the folder can be written."""
         path = self.folder / f"{blake2b(pairs.tobytes(), digest_size=16).hexdigest()}.parquet"
         with suppress(WriteFailed):
             if is_plain(path):

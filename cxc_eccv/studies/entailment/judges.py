@@ -1,18 +1,19 @@
-"""Judges of what nobody judged, for ``cxc-eccv evaluate --unjudged``: the classifier that a folder or Hub id holds."""
+"""The judge that ``cxc-eccv evaluate --unjudged`` loads: a classifier of entailment."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cxc_eccv.cli.extras import needs_train_extra
+from cxc_eccv.cli.extras import check_model, needs_train_extra
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.judge import ClassifierJudge
 
 
 def load_judge(name: str, images: Path | None = None, device: str | None = None) -> ClassifierJudge:
-    """Load the judge of this name: a classifier's folder or Hub id; ``images`` is the folder that it looks into."""
+    """Load a classifier from a folder or the Hub as a judge; ``images`` is the folder with the image files."""
+    check_model(name, images)
     with needs_train_extra():
         from cxc_eccv.studies.entailment.judge import ClassifierJudge
 

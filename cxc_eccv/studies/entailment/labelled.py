@@ -1,4 +1,4 @@
-"""Labelled pairs that a classifier is measured on: a user's file, or a part of the corpora; and what it is asked."""
+"""Labelled pairs to measure a classifier on, from a user's file or a part of the corpora."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PAIR_IDS = ("image_id", "caption_id")
 
 
 class Questions(NamedTuple):
-    """Pairs to score, as (P,) places among distinct premises and hypotheses; ``files`` are None for texts alone."""
+    """Pairs to score, as (P,) indices into distinct premises and hypotheses; ``files`` is None without images."""
 
     premises: Sequence[str]
     files: Sequence[Path | None] | None
@@ -45,7 +45,7 @@ class Questions(NamedTuple):
     columns: IntArray
 
     def part(self, part: slice) -> tuple[list[str], list[Path | None] | None, list[str]]:
-        """What a classifier takes of some of the pairs."""
+        """The arguments of ``Classifier.score`` for some of the pairs."""
         rows = self.rows[part].tolist()
         files = None if self.files is None else [self.files[row] for row in rows]
         return (
@@ -70,43 +70,47 @@ class LabelledPairs:
 
     @property
     def images(self) -> NDArray[np.object_]:
-        """(N,) what keeps pairs together: the key of the image, else its file, else the premise."""
+        """(N,) groups of dependent pairs: the key of the image, else its file, else the premise."""
         columns = (self.table[name] for name in ("image_key", "image", "premise"))
         return np.asarray(pc.coalesce(*columns).to_pylist(), dtype=object)
 
-    def align(self, said: pa.Table, path: Path) -> FloatArray:
-        """(N,) of the column ``probability`` of a table of the same pairs, by ids where it has them, else by order."""
-        probabilities = np.asarray(said["probability"], dtype=np.float64)
-        if {"image_id", "caption_id"} <= set(said.column_names):
-            keys = (pc.binary_join_element_wise("coco", pc.cast(said[name], pa.string()), "/") for name in PAIR_IDS)
+    def align(self, scored: pa.Table, path: Path) -> FloatArray:
+        """(N,) probabilities of a table of the same pairs, matched by ids if it has them, else by order."""
+        probabilities = np.asarray(scored["probability"], dtype=np.float64)
+        if {"image_id", "caption_id"} <= set(scored.column_names):
+            keys = (pc.binary_join_element_wise("coco", pc.cast(scored[name], pa.string()), "/") for name in PAIR_IDS)
             known: dict[tuple[str, str], int] = {}
             for row, pair in enumerate(zip(*(column.to_pylist() for column in keys), strict=True)):
                 if known.setdefault(pair, row) != row:
-                    raise DataError(f"{path}: row {row} has the pair of row {known[pair]} again; give every pair once")
+                    raise DataError(f"{path}: row {row} repeats the pair of row {known[pair]}; give every pair once")
             wanted = zip(*(self.table[name].to_pylist() for name in ("image_key", "caption_key")), strict=True)
             rows = [known.get(pair) for pair in wanted]
             lacking = [place for place, row in enumerate(rows) if row is None]
             if lacking:
                 raise DataError(
-                    f"{path}: no probability of {len(lacking)} of {len(rows)} pairs, the first in row {lacking[0]}"
+                    f"{path} has no probability for {len(lacking)} of {len(rows)} pairs, the first in row {lacking[0]} "
+                    f"of {self.name}. Score all pairs"
                 )
             return np.asarray(probabilities[np.array(rows, dtype=np.int64)])
-        if said.num_rows != self.table.num_rows:
-            raise DataError(f"{path}: {said.num_rows:,} probabilities of {self.table.num_rows:,} pairs of {self.name}")
+        if scored.num_rows != self.table.num_rows:
+            raise DataError(
+                f"{path} has {scored.num_rows:,} probabilities, {self.name} has {self.table.num_rows:,} pairs. Give "
+                "one for each pair, in their order"
+            )
         for name in ("image_key", "caption_key", "premise", "hypothesis"):
-            if name in said.column_names and said[name].to_pylist() != self.table[name].to_pylist():
-                raise DataError(f"{path}: its {name} is not that of the pairs of {self.name}, in their order")
+            if name in scored.column_names and scored[name].to_pylist() != self.table[name].to_pylist():
+                raise DataError(f"{path}: the column {name} differs from that of {self.name}; keep the pairs' order")
         return probabilities
 
     def ask(self, classifier: Classifier, images: str | Path | None) -> Questions:
-        """The pairs as a classifier is asked about them."""
+        """The pairs as questions to a classifier."""
         rows = np.arange(self.table.num_rows)
         files = find_images(classifier, self.table["image"].to_pylist(), images)
         return Questions(self.table["premise"].to_pylist(), files, self.table["hypothesis"].to_pylist(), rows, rows)
 
 
 def find_labelled(name: str) -> Path | None:
-    """The file of labelled pairs that a name means, or None for a part of the corpora; nothing is read."""
+    """The path of a file of labelled pairs, or None if the name is a part of the corpora; reads nothing."""
     path = Path(name)
     suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
     if not suffixes or suffixes[-1] not in SUFFIXES:
@@ -114,13 +118,13 @@ def find_labelled(name: str) -> Path | None:
         return None
     if not path.is_file():
         raise SourceMissing(
-            f"{path} is no file. Name labelled pairs ({', '.join(SUFFIXES)}), or a part such as cxc/test"
+            f"{path} does not exist. Give a file of labelled pairs ({', '.join(SUFFIXES)}), or a part such as cxc/test"
         )
     return path
 
 
 def read_labelled(name: str, library: Library, *, images: str | Path | None = None) -> LabelledPairs:
-    """Labelled pairs of a file, or of a part of the corpora, test data included: nothing is trained here."""
+    """Labelled pairs of a file or of a part of the corpora; test data is allowed, since nothing is trained."""
     path = find_labelled(name)
     if path is None:
         data = load_training_data(library, [name], images=images, allow_test_data=True)
@@ -128,8 +132,8 @@ def read_labelled(name: str, library: Library, *, images: str | Path | None = No
         return LabelledPairs(name, data.pairs, left_out)
     if path.suffix == ".parquet":
         return LabelledPairs(path.name, _read_pairs(path, library), {})
-    found = read_entailment(path)
-    return LabelledPairs(path.name, _of_labels(found.table), found.left_out)
+    labelled = read_entailment(path)
+    return LabelledPairs(path.name, _of_labels(labelled.table), labelled.left_out)
 
 
 def _read_pairs(path: Path, library: Library) -> pa.Table:
@@ -148,19 +152,19 @@ def _read_pairs(path: Path, library: Library) -> pa.Table:
             columns.append(given.cast(field.type))
         except pa.ArrowException as error:
             raise MalformedSource(path, field.name, str(error).partition("\n")[0], str(field.type)) from None
-    found = pa.table(columns, schema=SCHEMA)
-    found = found.set_column(0, "premise", pc.fill_null(found["premise"], ""))
+    pairs = pa.table(columns, schema=SCHEMA)
+    pairs = pairs.set_column(0, "premise", pc.fill_null(pairs["premise"], ""))
     asked = pc.and_(
-        pc.is_valid(found["hypothesis"]), pc.or_(pc.not_equal(found["premise"], ""), pc.is_valid(found["image"]))
+        pc.is_valid(pairs["hypothesis"]), pc.or_(pc.not_equal(pairs["premise"], ""), pc.is_valid(pairs["image"]))
     )
     lacking = np.flatnonzero(~np.asarray(asked))
     if lacking.size:
         raise MalformedSource(
             path, f"row {lacking[0]}", "no hypothesis, or neither premise nor image", "a pair in every row"
         )
-    if not found.num_rows:
+    if not pairs.num_rows:
         raise MalformedSource(path, "", "no labelled pair", "at least one")
-    return found
+    return pairs
 
 
 def _check_labels(path: Path, labels: pa.ChunkedArray) -> None:
@@ -208,24 +212,24 @@ def _of_labels(table: pa.Table) -> pa.Table:
 
 
 def _table_of(columns: Mapping[str, pa.Array], rows: int) -> pa.Table:
-    """A table of the schema; columns that are not given are null."""
+    """A table of the schema, with nulls in columns that are not given."""
     return pa.table([columns.get(field.name, pa.nulls(rows, field.type)) for field in SCHEMA], schema=SCHEMA)
 
 
 def find_images(
     classifier: Classifier | Announced, names: Sequence[str | None], folder: str | Path | None
 ) -> list[Path | None] | None:
-    """The file of every name, None where there is no name; None in all for a classifier that reads texts alone."""
+    """The path of every image name, None for no name; None as a whole for a classifier of texts alone."""
     if not classifier.model.config.has_visual:
         return None
     if folder is None:
-        raise InvalidOption(f"{classifier.name} looks at images: give their folder with images (--images)")
+        raise InvalidOption(f"{classifier.name} looks at images: give their folder (--images)")
     files = ImageFolder(folder)
-    found = {name: files.find(name) for name in dict.fromkeys(names) if name is not None}
-    missing = [name for name, path in found.items() if path is None]
+    paths = {name: files.find(name) for name in dict.fromkeys(names) if name is not None}
+    missing = [name for name, path in paths.items() if path is None]
     if missing:
         raise SourceMissing(
-            f"{len(missing)} of {len(found)} images are not below {files.folder}, the first: {missing[0]}. Add the "
-            "files, or name the folder that holds all of them."
+            f"{len(missing)} of {len(paths)} images are not below {files.folder}, the first: {missing[0]}. Add the "
+            "files, or give the folder that holds all of them."
         )
-    return [None if name is None else found[name] for name in names]
+    return [None if name is None else paths[name] for name in names]

@@ -1,7 +1,7 @@
-"""Entail@K judged by hand (E@M): what several models retrieve, laid out for people to judge, and what the answers say.
+"""Entail@K judged by hand (E@M): export what several models retrieve for people to judge, and score their answers.
 
-Every pair is asked about once, whichever models retrieve it and wherever they rank it, in an order that tells neither;
-by the scheme ``entailment``, a sheet for each image.
+Every retrieved pair is asked about once by the scheme ``entailment``, on a sheet for each image, in an order that
+reveals neither model nor rank.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from cxc_eccv.comparison.labels import score_cell
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
@@ -25,6 +26,7 @@ from cxc_eccv.metrics.entail_at_k import entail_at_k
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.registry import task
 from cxc_eccv.runs import RankingsRun, Run
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.sources.reading import check_content, read_json, require_keys, shown
@@ -32,7 +34,7 @@ from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.studies.asking.answers import read_answers
 from cxc_eccv.studies.asking.exchange import find_format, find_images
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
-from cxc_eccv.studies.asking.schemes import schemes
+from cxc_eccv.studies.asking.schemes import Scheme, schemes
 from cxc_eccv.studies.asking.settling import settle
 from cxc_eccv.tables import Table
 from cxc_eccv.tasks.task import Task
@@ -48,14 +50,14 @@ EXPORT = {
     "images": [WHOLE],
     "models": [{"name": TEXT, "run": MAPPING, "captions": [[WHOLE]]}],
 }
-"""What stands beside exported pairs."""
+"""The structure of ``asked.json``."""
 
 ASKED = "asked.json"
-"""The file that says what was exported; older versions called it as the table, with another ending."""
+"""The record of an export; older versions named it after the table, with another suffix."""
 
 TASKS = ("entailment", "flickr30k_entailment")
 LABELS_OF = {"entailment": Library.entailment, "flickr30k_entailment": Library.flickr30k_entailment}
-"""Task to the user's file of labels of its collection."""
+"""Task to the reader of the user's label file of its collection."""
 
 ORIGINAL, LABELLED = "original caption", "labelled before"
 
@@ -78,48 +80,38 @@ def export_pairs(
 ) -> list[Path]:
     """Write the top captions of some images, as several models rank them, for people to judge.
 
-    The images are drawn among those that every model has. Beside the questions stands ``asked.json``, with the models
-    and their lists, seed, split and hashes of the data; :func:`score_answers` needs it.
+    The images are drawn from those that every model has. ``asked.json`` beside the questions records the models and
+    their lists, seed, split and hashes of the data; :func:`score_answers`, which has an example, needs it.
 
     Args:
         runs: name of each model to its run; all of one collection, COCO or Flickr30k.
-        output: folder, which holds no questions yet.
+        output: folder without questions.
         form: one of :func:`cxc_eccv.studies.asking.exchange.formats`.
-        images: as of :func:`cxc_eccv.studies.asking.exchange.find_images`.
+        images: as for :func:`cxc_eccv.studies.asking.exchange.find_images`.
         split: ``validation`` or ``test``.
-        data_dir: as of :func:`cxc_eccv.evaluate`.
-        sample: how many images.
+        data_dir: as for :func:`cxc_eccv.evaluate`.
+        sample: number of images.
         depth: captions of each image and model.
-        seed: of the draws.
-        mark_known: do not ask about an image's own captions, nor about pairs that a file of entailment labels has.
-
-    Example:
-        >>> import tempfile
-        >>> from cxc_eccv.runs import RankingsRun
-        >>> library = Library("sample")
-        >>> captions = library.karpathy("test").caption_ids.tolist()
-        >>> run = RankingsRun.from_dicts({image: captions for image in library.karpathy("test").image_ids.tolist()})
-        >>> options = {"form": "csv", "images": "images/{file_name}", "data_dir": library, "sample": 2}
-        >>> [path.name for path in export_pairs({"first": run}, tempfile.mkdtemp(), **options)]
-        ['questions.csv', 'instructions.md', 'asked.json']
+        seed: seed of the draw.
+        mark_known: leave out an image's own captions, and pairs that a file of entailment labels has.
     """
     folder = Path(output)
     if (folder / ASKED).exists():
-        raise InvalidOption(f"{folder / ASKED} is there, and answers may belong to it: name another folder")
+        raise InvalidOption(f"{folder / ASKED} exists, and answers may belong to it: choose another folder")
     for name, value in (("sample", sample), ("depth", depth)):
         check_whole(name, value)
     check_whole("seed", seed, least=0)
     check_split(split)
     if not runs:
-        raise InvalidOption("no run to export; name one or more")
+        raise InvalidOption("there is no run to export; give at least one")
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
-    own = _task_of(runs, library, split)
-    content = own.collection.content(library, split)
-    asked = _draw_images(runs, own.judgments(library, split, "i2t"), sample, np.random.default_rng(seed))
+    entail_task = _task_of(runs, library, split)
+    content = entail_task.collection.content(library, split)
+    asked = _draw_images(runs, entail_task.judgments(library, split, "i2t"), sample, np.random.default_rng(seed))
     tops, models = _rank_captions(runs, asked, depth)
     about = {
         "schema": SCHEMA,
-        "task": own.name,
+        "task": entail_task.name,
         **provenance_of(library, split=split, seed=seed),
         "depth": depth,
         "known": "marked" if mark_known else "hidden",
@@ -127,25 +119,25 @@ def export_pairs(
         "images": asked.query_ids.tolist(),
         "models": models,
     }
-    questionnaire = _ask(own, content, list(tops.values()))
-    known = _Known(own, library, split)
+    questionnaire = _ask(entail_task, content, list(tops.values()))
+    known = _Known(entail_task, library, split)
     sheets = [
         [question for question in sheet if not (mark_known and known.label((question.image_id, question.caption_id)))]
         for sheet in questionnaire.sheets
     ]
     only = [number for number, sheet in enumerate(sheets) if sheet]
     if not only:
-        raise InvalidOption("all of these pairs are known, and nothing is left to ask: ask about all (--hide-known)")
+        raise InvalidOption("all of these pairs are labelled already; to ask about them too, give --hide-known")
     names = {question.file_name for sheet in sheets for question in sheet}
     rows = content.images.to_pylist()
-    addresses = find_images(images, names, library, split, None if own.name == TASKS[0] else rows)
+    addresses = find_images(images, names, library, split, None if entail_task.name == TASKS[0] else rows)
     to_ask = Questionnaire(questionnaire.scheme, sheets)
     written = find_format(form).export([to_ask], addresses, folder, only)
     return [*written, write_json(folder / ASKED, about)]
 
 
 def _task_of(runs: Mapping[str, Run], library: Library, split: str) -> Task:
-    """The task on whose collection all runs are."""
+    """The task of the collection that all runs are of."""
     tasks = [task(name) for name in TASKS]
     about: dict[str, str] = {}
     for name, run in runs.items():
@@ -160,15 +152,15 @@ def _task_of(runs: Mapping[str, Run], library: Library, split: str) -> Task:
 
 
 def _draw_images(runs: Mapping[str, Run], judged: Judgments, wanted: int, random: np.random.Generator) -> Judgments:
-    """The judgments of some images out of those that every run has."""
+    """The judgments of images drawn from those that every run has."""
     common = np.sort(judged.query_ids)
     for run in runs.values():
         there = run.lists["i2t"].query_ids if isinstance(run, RankingsRun) else run.ids("images")
         common = common[np.isin(common, there)]
     if common.size < wanted:
         raise InvalidOption(
-            f"{common.size:,} images of the split are in every run, and {wanted:,} are asked for. Ask for fewer "
-            "(--sample), or give runs on the same images."
+            f"only {common.size:,} images of the split are in every run, fewer than {wanted:,}. Lower --sample, or "
+            "give runs on the same images."
         )
     chosen = random.choice(common, wanted, replace=False)
     return judged.without(np.setdiff1d(judged.query_ids, chosen), np.empty(0, dtype=np.int64))
@@ -177,9 +169,9 @@ def _draw_images(runs: Mapping[str, Run], judged: Judgments, wanted: int, random
 def _rank_captions(
     runs: Mapping[str, Run], asked: Judgments, depth: int
 ) -> tuple[dict[str, TopK], list[dict[str, Any]]]:
-    """The top captions of every run, and what is recorded of it."""
+    """The top captions and the record of every run."""
     if depth > asked.gallery_ids.size:
-        raise InvalidOption(f"depth {depth:,} (--depth): the split has {asked.gallery_ids.size:,} captions")
+        raise InvalidOption(f"depth {depth:,} (--depth): the split has only {asked.gallery_ids.size:,} captions")
     tops, models = {}, []
     for name, run in runs.items():
         scoring = choose_similarity(run, similarity=None)
@@ -188,9 +180,9 @@ def _rank_captions(
     return tops, models
 
 
-def _ask(own: Task, content: KarpathySplit, tops: Sequence[TopK]) -> Questionnaire:
-    """A sheet for each image with every pair once, in the order of a hash, which tells neither model nor rank."""
-    prefix = own.collection.name.lower()
+def _ask(entail_task: Task, content: KarpathySplit, tops: Sequence[TopK]) -> Questionnaire:
+    """A sheet for each image with every pair once, in the order of a hash, which reveals neither model nor rank."""
+    prefix = entail_task.collection.name.lower()
     files = dict(zip(content.image_ids.tolist(), content.images["file_name"].to_pylist(), strict=True))
     texts = zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)
     captions = {number: " ".join(text.split()) for number, text in texts}
@@ -199,10 +191,13 @@ def _ask(own: Task, content: KarpathySplit, tops: Sequence[TopK]) -> Questionnai
         premises.setdefault(image, []).append(captions[caption])
     sheets = []
     for place, image in enumerate(tops[0].query_ids.tolist()):
-        found = np.unique(np.concatenate([top.ids[place] for top in tops])).tolist()
-        if image not in files or not captions.keys() >= set(found):
-            raise DataError(f"image {image} or a caption is not in the split at hand: other data was exported")
-        found.sort(key=lambda caption, image=image: blake2b(f"{image}-{caption}".encode()).digest())
+        caption_ids = np.unique(np.concatenate([top.ids[place] for top in tops])).tolist()
+        if image not in files or not captions.keys() >= set(caption_ids):
+            raise DataError(
+                f"image {image} or one of its captions is not in the split: the export was made from other data. Point "
+                "--data-dir at that data"
+            )
+        caption_ids.sort(key=lambda caption, image=image: blake2b(f"{image}-{caption}".encode()).digest())
         sheets.append(
             [
                 Question(
@@ -214,33 +209,33 @@ def _ask(own: Task, content: KarpathySplit, tops: Sequence[TopK]) -> Questionnai
                     CANDIDATE,
                     tuple(premises[image]),
                 )
-                for caption in found
+                for caption in caption_ids
             ]
         )
     return Questionnaire(schemes()["entailment"], sheets)
 
 
 class _Known:
-    """What the data says of pairs before anybody is asked."""
+    """The labels of pairs in the data."""
 
-    def __init__(self, own: Task, library: Library, split: str) -> None:
-        judged = own.judgments(library, split, "i2t")
+    def __init__(self, entail_task: Task, library: Library, split: str) -> None:
+        judged = entail_task.judgments(library, split, "i2t")
         pairs = zip(judged.query_ids[judged.rows].tolist(), judged.gallery_ids[judged.indices].tolist(), strict=True)
         gains = [] if judged.gains is None else judged.gains.tolist()
         self._labels = dict(zip(pairs, gains, strict=True))
-        content = own.collection.content(library, split)
+        content = entail_task.collection.content(library, split)
         self._owner = dict(zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True))
-        images, captions, _, _ = labels_of_file(content, LABELS_OF[own.name](library, split))
+        images, captions, _, _ = labels_of_file(content, LABELS_OF[entail_task.name](library, split))
         self._annotated = set(zip(images.tolist(), captions.tolist(), strict=True))
 
     def label(self, pair: Pair) -> tuple[int, str] | None:
-        """Of an image's own caption, or of a pair that was labelled before: the label, and which of the two it is."""
+        """The label of an image's own caption or of an annotated pair, and which of the two it is; else None."""
         if self._owner[pair[1]] == pair[0]:
             return 1, ORIGINAL
         return (int(self._labels[pair]), LABELLED) if pair in self._annotated and pair in self._labels else None
 
     def derived(self, pair: Pair) -> int | None:
-        """What is derived from ratings, which is left to be asked."""
+        """The label derived from ratings of a pair that :meth:`label` does not know; else None."""
         return None if self.label(pair) or pair not in self._labels else int(self._labels[pair])
 
 
@@ -254,17 +249,18 @@ class ManualScores:
 
     @property
     def table(self) -> Table:
-        """What the command line prints."""
+        """The console table."""
         rows = [(name, score_cell(result), f"{result.n_queries:,}") for name, result in self.results.items()]
         depth = next(iter(self.results.values())).parameters["k"]
         facts = self.provenance
         notes = [
             f"E@M: percent of the top {depth} captions that are ground truth or entailed, every pair judged by hand",
-            f"pairs judged: {facts['pairs']:,}, by {facts['people']:,} people; against original links, which stay: "
-            f"{facts['against_original_links']}; against labels derived from ratings, over which they decide: "
+            f"pairs judged: {facts['pairs']:,}, by {facts['people']:,} people; answers that contradict original links, "
+            f"which stay: {facts['against_original_links']}; that override labels derived from ratings: "
             f"{facts['against_derived_labels']}",
         ]
-        return Table([("",), ("E@M",), ("images",)], rows, "Judged by hand", notes=notes)
+        header = [("",), ("E@M",), ("images",)]
+        return Table(header, rows, "Judged by hand", notes=notes, data=describe_data(facts))
 
     def save(self, path: str | Path) -> Path:
         """Write ``results`` and ``provenance`` as JSON."""
@@ -284,18 +280,18 @@ def score_answers(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> ManualScores:
-    """Entail@K of every exported model, by what people answered, the majority of them.
+    """Entail@K of every exported model, by the majority of people's answers.
 
-    Their answer decides, whatever is derived from ratings; an image's own captions are entailed in any case. What the
-    answers say against either is counted in the provenance.
+    Answers override labels derived from ratings; an image's own captions always count as entailed. The provenance
+    counts the answers that contradict either.
 
     Args:
-        answers: answered files of one export, in its folder, beside ``asked.json``; or a table that an older version
-            exported, with every ``label`` 0 or 1.
-        form: of the files; None for that of each one's ending.
-        data_dir: the raw files it was exported from.
-        seed: of the bootstrap over images behind the intervals.
-        confidence: of the intervals.
+        answers: answered files of one export, beside its ``asked.json``; or a table of an older version, with every
+            ``label`` 0 or 1.
+        form: format of the files; None to tell it by the suffix of each.
+        data_dir: the raw files of the export.
+        seed: seed of the bootstrap over images.
+        confidence: level of the intervals.
 
     Example:
         >>> import tempfile
@@ -315,37 +311,25 @@ def score_answers(
     settings = Settings(seed, confidence)
     beside, about, tops = _read_export(paths)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
-    own, split = task(about["task"]), about["split"]
-    content = own.collection.content(library, split)
+    entail_task, split = task(about["task"]), about["split"]
+    content = entail_task.collection.content(library, split)
     if about["content"] != content.fingerprint:
         raise DataError(
-            f"{beside} was exported from the edition {about['data']['edition']!r} of the data, and at hand is another: "
-            f"{library.edition!r}, with other images or captions. Point --data-dir at what it was exported from."
+            f"{beside} was exported from the edition {about['data']['edition']!r} of the data, and this is "
+            f"{library.edition!r}, with other images or captions. Point --data-dir at the data of the export."
         )
-    known = _Known(own, library, split)
-    asked = _ask(own, content, list(tops.values()))
+    known = _Known(entail_task, library, split)
+    asked = _ask(entail_task, content, list(tops.values()))
     questions = {(question.image_id, question.caption_id): question for sheet in asked.sheets for question in sheet}
     marked = {pair: label[0] for pair in questions if about["known"] == "marked" and (label := known.label(pair))}
-    to_ask = Questionnaire(
-        asked.scheme,
-        [[own for own in sheet if (own.image_id, own.caption_id) not in marked] for sheet in asked.sheets],
-    )
-    reading = read_answers(paths, [to_ask if beside.name == ASKED else asked], form)
-    labels = dict(marked)
-    if reading.answers.num_rows:
-        settled = settle(reading.answers, asked.scheme).to_pylist()
-        labels |= {(row["image_id"], row["caption_id"]): int(row["positive"]) for row in settled}
-    lacking = [question for pair, question in questions.items() if pair not in labels]
-    if lacking:
-        raise MalformedSource(
-            ", ".join(map(str, paths)),
-            "",
-            f"{len(labels)} of {len(questions)} pairs, without {lacking[0].pair_id}",
-            "whole sheets of answers to all pairs that were asked about; answer the others, or put missing rows back",
-        )
+    if beside.name == ASKED:
+        sheets = [[each for each in sheet if (each.image_id, each.caption_id) not in marked] for sheet in asked.sheets]
+        asked = Questionnaire(asked.scheme, sheets)
+    reading = read_answers(paths, [asked], form)
+    labels = marked | _settle_all(paths, questions, marked, reading.answers, asked.scheme)
     images = np.array(about["images"])
     judged = _judge(images, content, labels)
-    results = {name: _score(own, top, judged, settings) for name, top in tops.items()}
+    results = {name: _score(entail_task, top, judged, settings) for name, top in tops.items()}
     facts = {
         **provenance_of(library, split=split, **settings.facts),
         "export": {name: about[name] for name in ("task", "seed", "depth", "known")},
@@ -362,57 +346,79 @@ def score_answers(
     return ManualScores(results, rows, facts)
 
 
-def _describe(own: Question) -> dict[str, Any]:
+def _settle_all(
+    paths: Sequence[Path],
+    questions: Mapping[Pair, Question],
+    marked: Mapping[Pair, int],
+    answers: pa.Table,
+    scheme: Scheme,
+) -> dict[Pair, int]:
+    """The label of every answered pair; MalformedSource if a pair has neither an answer nor a mark."""
+    settled = settle(answers, scheme).to_pylist() if answers.num_rows else []
+    labels = {(row["image_id"], row["caption_id"]): int(row["positive"]) for row in settled}
+    lacking = [question for pair, question in questions.items() if pair not in labels and pair not in marked]
+    if lacking:
+        raise MalformedSource(
+            ", ".join(map(str, paths)),
+            "",
+            f"{len(questions) - len(lacking)} of {len(questions)} pairs, without {lacking[0].pair_id}",
+            "complete sheets: answer the other pairs, or put missing rows back",
+        )
+    return labels
+
+
+def _describe(question: Question) -> dict[str, Any]:
     """A row of a file of entailment labels, without the label."""
     return {
-        "pair_id": own.pair_id,
-        "image": own.file_name,
-        "image_id": own.image_id,
-        "premise": list(own.captions),
-        "hypothesis": own.caption,
-        "hypothesis_id": own.caption_id,
+        "pair_id": question.pair_id,
+        "image": question.file_name,
+        "image_id": question.image_id,
+        "premise": list(question.captions),
+        "hypothesis": question.caption,
+        "hypothesis_id": question.caption_id,
     }
 
 
 def _read_export(paths: Sequence[Path]) -> tuple[Path, dict[str, Any], dict[str, TopK]]:
-    """What stands beside the answers, and in it the top captions of every model."""
+    """Read the record beside the answers: its path, its content, and the top captions of every model."""
     beside = paths[0].with_name(ASKED)
     older = paths[0].with_suffix(".json")
     if not beside.is_file() and older.is_file() and older != paths[0]:
         beside = older
     for file in (*paths, beside):
         if not file.is_file():
-            lacking = "" if file in paths else ", which says what was exported: put the answers beside it"
-            raise DataError(f"{file} is missing{lacking}")
+            advice = "" if file in paths else ". It records the export: put the answers beside it"
+            raise DataError(f"{file} is missing{advice}")
     about = require_keys(beside, "", read_json(beside), ("known",))
     check_content(beside, about, EXPORT)
     if about["schema"] != SCHEMA or about["task"] not in TASKS:
-        found = f"schema {shown(about['schema'])}, task {shown(about['task'])}"
-        raise MalformedSource(beside, "", found, f"what this version's export wrote, schema {SCHEMA}")
+        read = f"schema {shown(about['schema'])}, task {shown(about['task'])}"
+        raise MalformedSource(beside, "", read, f"an export of this version, schema {SCHEMA}")
     images, tops = np.array(about["images"], dtype=np.int64), {}
     if not images.size or not about["models"]:
-        raise MalformedSource(beside, "images, models", "no lists", "lists of what was exported: bring the file back")
+        raise MalformedSource(beside, "images, models", "no lists", "the exported lists: restore the file")
     for model in about["models"]:
         lists = model["captions"]
         sizes = {len(captions) for captions in lists}
         if model["name"] in tops or len(lists) != images.size or sizes != {about["depth"]}:
-            expected = f"a name of its own, and {about['depth']} captions for each of {images.size} images"
-            raise MalformedSource(beside, f"model {shown(model['name'])}", "another one, or other lists", expected)
+            expected = f"a unique name, and {about['depth']} captions for each of {images.size} images"
+            raise MalformedSource(beside, f"model {shown(model['name'])}", "a repeated name, or other lists", expected)
         tops[model["name"]] = TopK(images, np.array(lists))
     return beside, about, tops
 
 
 def _judge(images: IntArray, content: KarpathySplit, labels: Mapping[Pair, int]) -> Judgments:
-    """Original links, and what was answered of other pairs."""
-    own = np.isin(content.caption_image_ids, images)
-    owners, owned = content.caption_image_ids[own], content.caption_ids[own]
-    links = Judgments.from_pairs(images, content.caption_ids, owners, owned)
+    """Judgments from the original links and the answers."""
+    linked = np.isin(content.caption_image_ids, images)
+    links = Judgments.from_pairs(
+        images, content.caption_ids, content.caption_image_ids[linked], content.caption_ids[linked]
+    )
     asked, captions = np.array(list(labels)).T
     rows, columns = positions_of(asked, images)[0], positions_of(captions, content.caption_ids)[0]
     return label_pairs(links, rows, columns, np.array(list(labels.values())) == 1)
 
 
-def _score(own: Task, top: TopK, judged: Judgments, settings: Settings) -> Result:
+def _score(entail_task: Task, top: TopK, judged: Judgments, settings: Settings) -> Result:
     """Entail@K of one model; every pair has a label."""
     values = entail_at_k(top, judged, top.depth)
     low = high = None
@@ -420,7 +426,7 @@ def _score(own: Task, top: TopK, judged: Judgments, settings: Settings) -> Resul
         samples = ClusterBootstrap(top.query_ids, Draws(settings.seed)).means(values[:, None])[0]
         low, high = interval(samples, settings.level)
     return Result(
-        own.name,
+        entail_task.name,
         "i2t",
         f"entail_at_{top.depth}",
         float(values.mean()),

@@ -1,4 +1,4 @@
-"""Entail@K over both collections: the mean over COCO and Flickr30k, as the multi-modal entailment paper prints it."""
+"""The mean of Entail@K over COCO and Flickr30k, as printed by the multi-modal entailment paper."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from cxc_eccv.tables import Cell, Table
 from cxc_eccv.types import FloatArray, Result
 
 TASKS = ("entailment", "flickr30k_entailment")
-"""Of COCO and of Flickr30k."""
-
 MEAN = "entailment_mean"
 
 
@@ -46,7 +44,7 @@ class MeanScores:
         return Table(header, rows, self.name, notes=notes)
 
     def records(self) -> dict[str, Any]:
-        """For JSON."""
+        """Plain values for JSON."""
         return {
             "results": [{"key": row.key, **asdict(row)} for row in self.results],
             "provenance": dict(self.provenance),
@@ -56,7 +54,7 @@ class MeanScores:
 def mean_entailment(
     reports: Sequence[ScoredReport], *, name: str | None = None, seed: int = 0, confidence: float | None = 0.95
 ) -> MeanScores:
-    """The mean of Entail@K over COCO and Flickr30k for every K in both reports, each collection counting half."""
+    """The mean of Entail@K over COCO and Flickr30k, for every K that both reports have; each collection counts half."""
     settings = Settings(seed, confidence)
     by_task = _sort(reports)
     coco, flickr = (by_task[name] for name in TASKS)
@@ -75,20 +73,20 @@ def mean_entailment(
 
 
 def _sort(reports: Sequence[ScoredReport]) -> dict[str, ScoredReport]:
-    found: dict[str, ScoredReport] = {}
+    by_task: dict[str, ScoredReport] = {}
     for scored in reports:
         has = {row.task for row in scored.report.results}
-        new = [name for name in TASKS if name in has and name not in found]
+        new = [name for name in TASKS if name in has and name not in by_task]
         if not new:
             raise InvalidOption(
                 f"{scored.name} has {', '.join(sorted(has)) or 'no result'}: give one report with the task "
-                f"{TASKS[0]} (COCO) and one with {TASKS[1]}, as evaluate makes them of one model's two files"
+                f"{TASKS[0]} (COCO) and one with {TASKS[1]} (Flickr30k), both of the same model"
             )
-        found[new[0]] = scored
-    lacking = [name for name in TASKS if name not in found]
+        by_task[new[0]] = scored
+    lacking = [name for name in TASKS if name not in by_task]
     if lacking:
-        raise InvalidOption(f"no report with the task {lacking[0]}; give one on COCO and one on Flickr30k")
-    return found
+        raise InvalidOption(f"no report has the task {lacking[0]}; give one report on COCO and one on Flickr30k")
+    return by_task
 
 
 def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result, Result]]) -> None:
@@ -103,7 +101,7 @@ def _check(coco: ScoredReport, flickr: ScoredReport, rows: Sequence[tuple[Result
     for what, of_coco, of_flickr in facts:
         if of_coco != of_flickr:
             raise InvalidOption(
-                f"no mean of {coco.name} and {flickr.name}: the {what} is {of_coco} for one and {of_flickr} for the "
+                f"{coco.name} and {flickr.name} have no mean: the {what} is {of_coco} for one and {of_flickr} for the "
                 "other. Evaluate both with the same options."
             )
 

@@ -1,8 +1,8 @@
-"""How good a classifier of entailment is: its measures, a threshold, and calibration.
+"""Measures, thresholds and calibration of a classifier of entailment.
 
-Everything is computed from (N,) labels, 1 where the premise entails the hypothesis and else 0, and (N,) scores. A pair
-is predicted to be entailed where its score reaches the threshold. Intervals draw images anew, with all their pairs:
-pairs of one image are not independent.
+All take (N,) labels, 1 if the premise entails the hypothesis and else 0, and (N,) scores. A pair is predicted to be
+entailed if its score reaches the threshold. Intervals resample images with all their pairs, since the pairs of one
+image are not independent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cxc_eccv.statistics import SAMPLES, ClusterBootstrap, Draws, interval, wils
 from cxc_eccv.types import FloatArray, IntArray
 
 RATES = ("accuracy", "precision", "recall", "f_half")
-"""The measures that the entailment paper prints, in its order."""
+"""The measures of the entailment paper, in its order."""
 
 BINS = 10
 
@@ -38,7 +38,7 @@ class Rate:
 def f_half(precision: ArrayLike, recall: ArrayLike) -> Any:  # noqa: ANN401 - a number of numbers, an array of arrays
     """F0.5, which weighs precision twice as much as recall: ``1.25 P R / (0.25 P + R)``; 0 where both are 0.
 
-    Where one of them has no value (NaN), it has none either.
+    NaN if one of them is NaN.
 
     References:
         Yan et al., Revising Image-Text Retrieval via Multi-Modal Entailment, 2022, section 6.3.
@@ -63,20 +63,20 @@ def measure_classifier(
 ) -> tuple[Rate, ...]:
     """Accuracy, precision, recall and F0.5 of the predictions ``scores >= threshold``.
 
-    The interval is a bootstrap over images. A sample in which a measure has no value, since nothing in it is predicted
-    or labelled 1, does not count for that measure.
+    The interval is a bootstrap over images. Samples in which a measure is undefined, because no pair in them is
+    predicted or labelled 1, are left out for that measure.
 
     Args:
         labels: (N,) 0 or 1.
-        scores: (N,) of any scale, higher where entailment is likelier.
+        scores: (N,) of any scale, higher if entailment is likelier.
         threshold: the lowest score that is predicted to be entailed.
-        images: (N,) what keeps pairs together, numbers or texts; None where every pair stands alone.
-        confidence: of the intervals.
-        seed: of the draws.
+        images: (N,) the image of each pair, numbers or texts; None if all pairs are independent.
+        confidence: level of the intervals.
+        seed: seed of the bootstrap.
 
     Raises:
-        DataError: labels other than 0 and 1, scores that are not finite, no pair at all, or none that is labelled 1.
-        InvalidOption: no score reaches the threshold, so that precision has no value.
+        DataError: labels other than 0 and 1, scores that are not finite, no pair, or no pair labelled 1.
+        InvalidOption: no score reaches the threshold, so precision is undefined.
 
     Example:
         >>> for rate in measure_classifier([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], 0.5)[:2]:
@@ -87,16 +87,16 @@ def measure_classifier(
     truth, values = _check_pairs(labels, scores)
     if not (values >= threshold).any():
         raise InvalidOption(
-            f"no pair reaches the threshold {threshold:g}, the highest score is {values.max():g}: precision has no "
-            "value. Choose a lower threshold."
+            f"no pair reaches the threshold {threshold:g}, so precision is undefined; the highest score is "
+            f"{values.max():g}. Choose a lower threshold."
         )
     predicted = (values >= threshold).astype(np.float64)
-    # Whether each pair is predicted rightly, predicted and labelled 1, predicted, labelled 1.
+    # Columns: predicted correctly, predicted and labelled 1, predicted, labelled 1.
     outcomes = np.stack([predicted == truth, predicted * truth, predicted, truth], axis=1).astype(np.float64)
     bootstrap = ClusterBootstrap(_clusters(images, truth.size), Draws(seed, SAMPLES))
-    found, drawn = _rates(outcomes.mean(axis=0)), _rates(bootstrap.means(outcomes))
+    estimates, drawn = _rates(outcomes.mean(axis=0)), _rates(bootstrap.means(outcomes))
     return tuple(
-        Rate(name, float(found[name]), *interval(drawn[name][~np.isnan(drawn[name])], confidence)) for name in RATES
+        Rate(name, float(estimates[name]), *interval(drawn[name][~np.isnan(drawn[name])], confidence)) for name in RATES
     )
 
 
@@ -108,21 +108,20 @@ def choose_threshold(
     precision: float | None = None,
     share: float | None = None,
 ) -> float:
-    """The threshold, among all distinct scores, that is best for a measure, or for a wanted precision.
+    """The threshold, among all distinct scores, that maximises a measure, or reaches a precision with the best recall.
 
-    Equal scores are predicted alike, so a threshold never parts them. Of thresholds that are equally good the highest
-    is taken. For a wanted precision it is the one that finds most of the entailed pairs among those that reach it.
+    Of equally good thresholds the highest is chosen.
 
     Args:
-        scores: (N,) of any scale, higher where entailment is likelier.
+        scores: (N,) of any scale, higher if entailment is likelier.
         labels: (N,) 0 or 1.
-        for_: ``f_half`` or ``accuracy``; of no matter where ``precision`` is given.
+        for_: ``f_half`` or ``accuracy``; ignored if ``precision`` is given.
         precision: the lowest precision to accept, in (0, 1].
-        share: of entailed pairs where the threshold will be used; None for that of these pairs. It counts for a wanted
-            precision alone.
+        share: share of entailed pairs in the data that the threshold is meant for; None for that of these pairs. Used
+            with ``precision`` only.
 
     Raises:
-        DataError: as of :func:`measure_classifier`.
+        DataError: as for :func:`measure_classifier`.
         UnknownName: another measure.
         InvalidOption: a precision out of range, or one that no threshold reaches.
 
@@ -136,7 +135,7 @@ def choose_threshold(
     levels, predicted, hits = _count_from_the_top(truth, values)
     shares = hits / predicted if share is None else _at_share(hits, predicted, truth, share)
     if precision is None:
-        # One division of whole numbers, so that equal values are equal in floating point, too.
+        # A single division of integers, so that equal values are equal in floating point too.
         by_measure = {
             "f_half": 5 * hits / (4 * predicted + truth.sum()),
             "accuracy": (truth.size - truth.sum() - predicted + 2 * hits),
@@ -150,34 +149,34 @@ def choose_threshold(
         best = int(np.argmax(shares))
         raise InvalidOption(
             f"no threshold reaches a precision of {precision:g} on these {truth.size:,} pairs; the highest is "
-            f"{shares[best]:.3f}, from {levels[best]:g} on. Ask for less, or take a better classifier."
+            f"{shares[best]:.3f}, at {levels[best]:g}. Ask for a lower precision, or use a better classifier."
         )
     return float(levels[reached[np.argmax(hits[reached])]])
 
 
 def average_precision(labels: ArrayLike, scores: ArrayLike, *, share: float | None = None) -> float:
-    """The mean of the precision at each entailed pair's score, as if ``share`` of all pairs were entailed."""
+    """The mean of the precision at each entailed pair's score, reweighted to ``share`` of entailed pairs."""
     truth, values = _check_pairs(labels, scores)
     _, predicted, hits = _count_from_the_top(truth, values)
     return float(np.diff(hits, prepend=0) @ _at_share(hits, predicted, truth, share) / truth.sum())
 
 
 def precision_of_best(labels: ArrayLike, scores: ArrayLike, pairs: int, *, share: float | None = None) -> float:
-    """The expected precision of the ``pairs`` with the highest scores, where ties are drawn at random."""
+    """The expected precision of the ``pairs`` with the highest scores, with ties broken at random."""
     truth, values = _check_pairs(labels, scores)
     _, predicted, hits = _count_from_the_top(truth, values)
-    found = np.interp([pairs], np.append(0, predicted), np.append(0, hits))
-    return float(_at_share(found, np.array([pairs]), truth, share)[0])
+    hits_of_best = np.interp([pairs], np.append(0, predicted), np.append(0, hits))
+    return float(_at_share(hits_of_best, np.array([pairs]), truth, share)[0])
 
 
 def _count_from_the_top(truth: FloatArray, values: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-    """The distinct scores, the highest first; pairs that reach each of them; and those of them that are labelled 1."""
+    """The distinct scores in descending order, the number of pairs that reach each, and of those labelled 1."""
     levels, places = np.unique(-values, return_inverse=True)
     return -levels, np.cumsum(np.bincount(places)), np.cumsum(np.bincount(places, weights=truth))
 
 
 def _at_share(hits: FloatArray, predicted: IntArray, truth: FloatArray, share: float | None) -> FloatArray:
-    """Precisions of predicted pairs, if this share of all pairs were entailed and not the share of these."""
+    """Precisions of predicted pairs, reweighted to this share of entailed pairs."""
     if share is None:
         return np.asarray(hits / predicted)
     positives = truth.sum()
@@ -186,29 +185,29 @@ def _at_share(hits: FloatArray, predicted: IntArray, truth: FloatArray, share: f
 
 
 def check_threshold(threshold: float) -> None:
-    """Refuse a threshold that is no probability."""
+    """Raise InvalidOption unless a threshold is in [0, 1]."""
     if not 0 <= threshold <= 1:
         raise InvalidOption(f"threshold {threshold:g}: probabilities run from 0 to 1")
 
 
 def check_precision(precision: float) -> None:
-    """Refuse a precision that is no fraction above 0."""
+    """Raise InvalidOption unless a precision is in (0, 1]."""
     if not 0 < precision <= 1:
-        raise InvalidOption(f"precision {precision:g}: give a fraction above 0, and at most 1")
+        raise InvalidOption(f"precision {precision:g}: give a fraction above 0 and at most 1")
 
 
 def fit_calibration(scores: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
-    """Scale and offset with which a score becomes a probability: ``p = 1 / (1 + exp(-(scale score + offset)))``.
+    """Scale and offset of Platt's calibration: ``p = 1 / (1 + exp(-(scale score + offset)))``.
 
     A logistic regression of the label on the score, which keeps the order of the scores. The targets are Platt's,
-    (N1 + 1) / (N1 + 2) and 1 / (N0 + 2), in place of 1 and 0, so that scores which part the labels have a finite scale.
+    (N1 + 1) / (N1 + 2) and 1 / (N0 + 2), in place of 1 and 0, so that the scale is finite even for separable labels.
 
     Args:
         scores: (N,) of any scale: for a classifier with two logits, their difference.
         labels: (N,) 0 or 1.
 
     Raises:
-        DataError: as of :func:`measure_classifier`; labels of one kind alone; scores that do not rise with the labels.
+        DataError: as for :func:`measure_classifier`; all labels equal; scores that do not rise with the labels.
 
     References:
         Platt, Probabilistic outputs for support vector machines, 1999; Lin, Lin and Weng, A note on Platt's
@@ -221,24 +220,24 @@ def fit_calibration(scores: ArrayLike, labels: ArrayLike) -> tuple[float, float]
     """
     (scale,), offset = fit_logistic([scores], labels)
     if scale <= 0:
-        raise DataError("pairs labelled 1 have no higher scores than pairs labelled 0: nothing to calibrate")
+        raise DataError("calibration failed: pairs labelled 1 do not score higher than pairs labelled 0")
     return scale, offset
 
 
 def fit_logistic(
     features: Sequence[ArrayLike], labels: ArrayLike, *, rising: bool = False
 ) -> tuple[tuple[float, ...], float]:
-    """Weights of (K, N) features, none below 0 if ``rising``, and an offset: logistic regression on Platt's targets."""
+    """Weights of (K, N) features, none below 0 if ``rising``, and offset: logistic regression on Platt's targets."""
     from scipy.optimize import minimize
 
     truth, columns = _check_pairs(labels, features[0])[0], [_check_pairs(labels, feature)[1] for feature in features]
     positives = int(truth.sum())
     if positives == truth.size:
-        raise DataError(f"all {truth.size} pairs are labelled 1: a calibration needs pairs of both labels")
+        raise DataError(f"all {truth.size} pairs are labelled 1: calibration needs pairs of both labels")
     centres, spreads = [float(values.mean()) for values in columns], [float(values.std()) for values in columns]
     for values in columns:
-        if values.min() == values.max():  # the spread of equal values may be rounded to more than 0
-            raise DataError(f"all {truth.size} scores are {values[0]:g}: there is nothing to calibrate")
+        if values.min() == values.max():  # their standard deviation may round to more than 0
+            raise DataError(f"calibration failed: all {truth.size} scores are {values[0]:g}")
     inputs = [(values - centre) / spread for values, centre, spread in zip(columns, centres, spreads, strict=True)]
     high, low = (positives + 1) / (positives + 2), 1 / (truth.size - positives + 2)
     targets = np.where(truth == 1, high, low)
@@ -251,16 +250,16 @@ def fit_logistic(
 
     options = {"maxiter": 1_000, "ftol": 1e-15, "gtol": 1e-10}
     start, bounds = np.append(np.ones(len(inputs)), 0.0), [(0.0 if rising else None, None)] * len(inputs)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options, bounds=[*bounds, (None, None)]).x
-    offset = float(found[-1])
-    for weight, centre, spread in zip(found, centres, spreads, strict=False):
+    fitted = minimize(loss, start, jac=True, method="L-BFGS-B", options=options, bounds=[*bounds, (None, None)]).x
+    offset = float(fitted[-1])
+    for weight, centre, spread in zip(fitted, centres, spreads, strict=False):
         offset -= float(weight * centre / spread)
-    return tuple(float(weight / spread) for weight, spread in zip(found, spreads, strict=False)), offset
+    return tuple(float(weight / spread) for weight, spread in zip(fitted, spreads, strict=False)), offset
 
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """Pairs with a probability in [low, high), the last bin including 1; ``share`` of them are labelled 1."""
+    """The pairs with a probability in [low, high), the last bin including 1; ``share`` of them are labelled 1."""
 
     low: float
     high: float
@@ -273,7 +272,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Bins with any pair, in ascending order, and the mean gap between probability and share over all pairs."""
+    """The bins that are not empty, ascending, and the expected calibration error."""
 
     bins: tuple[ReliabilityBin, ...]
     expected_error: float
@@ -282,59 +281,56 @@ class Reliability:
 def measure_reliability(
     labels: ArrayLike, probabilities: ArrayLike, *, bins: int = BINS, confidence: float = 0.95
 ) -> Reliability:
-    """Compare (N,) probabilities with the share that is labelled 1, in bins of equal width (Guo et al., ICML 2017, eq.
-
-    3).
-    """
+    """Compare (N,) probabilities with the share labelled 1, in bins of equal width (Guo et al., ICML 2017, eq. 3)."""
     truth, values = _check_pairs(labels, probabilities)
     outside = np.flatnonzero((values < 0) | (values > 1))
     if outside.size:
         raise DataError(f"probability {values[outside[0]]:g} of pair {outside[0]}: expected a number in [0, 1]")
-    edges = np.arange(bins + 1) / bins  # 0.3 is where a bin begins; linspace has 0.30000000000000004
+    edges = np.arange(bins + 1) / bins  # linspace would give 0.30000000000000004 for 0.3
     places = np.minimum(np.searchsorted(edges, values, side="right") - 1, bins - 1)
-    found = []
+    filled = []
     for place in np.unique(places).tolist():
         inside = places == place
         means = float(values[inside].mean()), float(truth[inside].mean())
         ends = float(edges[place]), float(edges[place + 1])
-        found.append(ReliabilityBin(*ends, int(inside.sum()), *means, *wilson(truth[inside], confidence)))
-    gaps = [row.pairs * abs(row.probability - row.share) for row in found]
-    return Reliability(tuple(found), math.fsum(gaps) / truth.size)
+        filled.append(ReliabilityBin(*ends, int(inside.sum()), *means, *wilson(truth[inside], confidence)))
+    gaps = [row.pairs * abs(row.probability - row.share) for row in filled]
+    return Reliability(tuple(filled), math.fsum(gaps) / truth.size)
 
 
 def _check_pairs(labels: ArrayLike, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """(N,) labels and scores as float64, once they are known to be usable."""
+    """(N,) labels and scores as float64, or DataError."""
     truth, values = np.asarray(labels), np.asarray(scores)
     if truth.ndim != 1 or truth.shape != values.shape or not truth.size:
-        raise DataError(f"{truth.shape} labels and {values.shape} scores: need one of either for every pair")
-    for what, found, kinds in (("labels", truth, "biuf"), ("scores", values, "iuf")):
-        if found.dtype.kind not in kinds:
-            raise DataError(f"{what} are of type {found.dtype}; need numbers")
+        raise DataError(f"labels have shape {truth.shape}, scores {values.shape}: give one of each for every pair")
+    for what, array, kinds in (("labels", truth, "biuf"), ("scores", values, "iuf")):
+        if array.dtype.kind not in kinds:
+            raise DataError(f"{what} are of type {array.dtype}: give numbers")
     wrong = np.flatnonzero((truth != 0) & (truth != 1))
     if wrong.size:
         raise DataError(
-            f"label {truth[wrong[0]]!s} of pair {wrong[0]}: expected 1 (entailed) or 0, and so in {wrong.size:,} of "
-            f"{truth.size:,} pairs"
+            f"{wrong.size:,} of {truth.size:,} pairs have a label other than 1 (entailed) and 0, the first: "
+            f"{truth[wrong[0]]!s} of pair {wrong[0]}"
         )
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise DataError(f"score {values[bad[0]]!s} of pair {bad[0]}: expected a finite number")
     if not truth.any():
-        raise DataError(f"none of {truth.size:,} pairs is labelled 1: recall has no value")
+        raise DataError(f"none of {truth.size:,} pairs is labelled 1: recall is undefined")
     return truth.astype(np.float64), values.astype(np.float64)
 
 
 def _clusters(images: ArrayLike | None, pairs: int) -> IntArray:
     if images is None:
         return np.arange(pairs)
-    found = np.asarray(images)
-    if found.shape != (pairs,):
-        raise DataError(f"{found.shape} images for {pairs} pairs: need one for every pair")
-    return np.unique(found, return_inverse=True)[1]
+    names = np.asarray(images)
+    if names.shape != (pairs,):
+        raise DataError(f"images have shape {names.shape} for {pairs} pairs: give one for every pair")
+    return np.unique(names, return_inverse=True)[1]
 
 
 def _rates(means: Sequence[Any] | FloatArray) -> Mapping[str, Any]:
-    """Measures from the means of the four outcomes; NaN where nothing was predicted or labelled 1."""
+    """Measures from the means of the four outcomes; NaN if nothing is predicted or labelled 1."""
     accuracy, both, predicted, positive = (np.asarray(mean) for mean in means)
     with np.errstate(invalid="ignore"):
         precision, recall = both / predicted, both / positive

@@ -1,8 +1,8 @@
-"""Mining weak positives: a retriever's best captions of every image, those kept that are likely to be entailed.
+"""Mining weak positives: a retriever's top captions of every image that are likely to be entailed.
 
-Four steps: the retriever's top captions of other images, ranked exactly; a classifier's probabilities of them, scored
-in slices that processes share and that outlive a kill; what these and the ranks say together, by a rule that was fitted
-on labelled pairs of such lists; and the pairs from a threshold on, in a file that says how they came about.
+Four steps: rank the top captions of other images exactly; score them with a classifier, in slices that processes share
+and a killed run keeps; combine score and rank by a rule fitted on labelled pairs of such lists; and write the pairs
+above a threshold to a file with their provenance.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from cxc_eccv.encoding.distributed.processes import Processes, join_processes
 from cxc_eccv.encoding.distributed.shards import (
     Notes,
     Shard,
-    check_output,
     encode_side,
     fingerprint,
     image_identity,
@@ -40,13 +39,12 @@ from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MINED_FACTS, MINED_FORMAT, MINED_SCHEMA, KarpathySplit, MinedPairs
 from cxc_eccv.studies.entailment.labelled import LabelledPairs, Questions, find_images
-from cxc_eccv.studies.entailment.measures import check_threshold
-from cxc_eccv.studies.entailment.rule import FittedRule, check_share, fit_rule
+from cxc_eccv.studies.entailment.rule import FittedRule, check_rule, fit_rule
 from cxc_eccv.studies.entailment.seen import seen_by
 from cxc_eccv.studies.entailment.training_data import count_named, evaluation_splits, premises_of
 from cxc_eccv.tasks.task import COCO, FLICKR30K
 from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, positions_of
-from cxc_eccv.writing import replaced_file
+from cxc_eccv.writing import check_output, replaced_file
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Announced, Classifier
@@ -56,7 +54,7 @@ SPLITS = ("train", "restval", "validation")
 COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K}
 
 PAIRS_AT_ONCE = 2_048
-"""Pairs of a slice, which is what a kill may cost."""
+"""Pairs of a slice: what a killed run loses."""
 
 
 class Candidates(NamedTuple):
@@ -69,7 +67,7 @@ class Candidates(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiningOptions:
-    """What is mined of which split and collection, and by which rule."""
+    """The split and collection to mine, the rule and the output."""
 
     split: str = "train"
     collection: str = "coco"
@@ -82,31 +80,17 @@ class MiningOptions:
     output: str | Path | None = None
 
     def check(self, classifier: Classifier | Announced, library: Library) -> Path | None:
-        """Raise what :func:`mine` would raise of them, before a retriever is encoded; gives the output's path."""
+        """Check the options before a retriever is encoded; return the output's path."""
         if self.collection not in COLLECTIONS:
             raise UnknownName("collection", self.collection, COLLECTIONS)
         if self.split not in SPLITS:
             raise InvalidOption(
-                f"split {self.split!r}: weak positives are for training, mine {', '.join(SPLITS)}. A classifier judges "
-                "what models retrieve from the test split with evaluate --unjudged"
+                f"split {self.split!r}: weak positives are for training; mine {', '.join(SPLITS)}. To judge what "
+                "models retrieve from the test split, use evaluate --unjudged"
             )
         check_whole("top_k", self.top_k)
-        if self.threshold is not None:
-            check_threshold(self.threshold)
-        if self.share is not None:
-            check_share(self.share)
-        if self.threshold is not None and self.precision is not None:
-            raise InvalidOption("a threshold and a precision: give one of them")
-        if self.labelled is None:
-            if self.precision is not None or self.share is not None:
-                raise InvalidOption("precision (--precision) and share (--share) need labelled pairs (--labelled)")
-            if self.threshold is None:
-                raise InvalidOption(
-                    "neither labelled pairs nor a threshold. Name labelled pairs of the retriever's lists "
-                    "(--labelled): a rule fitted on them weighs the classifier against the rank. Or give the "
-                    "probability (--threshold) from which the classifier decides alone"
-                )
-        else:
+        check_rule(self.threshold, self.precision, self.share, labelled=self.labelled is not None)
+        if self.labelled is not None:
             _refuse_test_pairs(self.labelled, library)
             _refuse_seen_pairs(classifier, self.labelled)
             labelled_part(self.labelled, library)
@@ -126,11 +110,11 @@ def mine(
     batch_size: int = 64,
     progress: bool = True,
 ) -> MinedPairs:
-    """Captions of other images that are likely to be entailed, among a retriever's best for every image.
+    """Find captions of other images that are likely to be entailed, among a retriever's top captions of every image.
 
-    A retriever of texts alone ranks by the mean of the vectors of an image's own captions. ``labelled_run`` has the
-    retriever's results on the split of the labelled pairs, where that is another one. Under torchrun the processes
-    share the work; with an output, a call that was killed goes on where it was.
+    A retriever of texts only represents an image by the mean vector of its own captions. ``labelled_run`` has the
+    retriever's results on the split of the labelled pairs, if that is another split. Under torchrun the processes share
+    the work; with an output, a killed call resumes where it stopped.
     """
     path = options.check(classifier, library)
     part, labelled = (options.collection, options.split), options.labelled
@@ -173,23 +157,25 @@ def mine(
 
 
 def _refuse_test_pairs(labelled: LabelledPairs, library: Library) -> None:
-    """A rule fitted on test data would bring it into training; a file may hold what its name does not say."""
-    advice = "a rule fitted on test data would bring it into training. Fit it on"
+    """Raise InvalidOption if labelled pairs hold test data, whatever their file is called."""
+    advice = "a rule fitted on test data would leak it into training. Fit it on"
     if labelled.name.endswith("/test"):
         raise InvalidOption(f"labelled pairs {labelled.name}: {advice} {labelled.name.replace('/test', '/val')}")
     held = count_named(labelled.table, evaluation_splits(library, ["test"])[0])
     if held:
-        pairs = " and ".join(f"{count:,} hold an image or a caption of {name}" for name, count in held.items())
-        raise InvalidOption(f"labelled pairs {labelled.name}: of {labelled.table.num_rows:,}, {pairs}; {advice} others")
+        pairs = " and ".join(f"{count:,} with an image or a caption of {name}" for name, count in held.items())
+        raise InvalidOption(
+            f"{labelled.table.num_rows:,} labelled pairs {labelled.name} include {pairs}; {advice} others"
+        )
 
 
 def _refuse_seen_pairs(classifier: Classifier | Announced, labelled: LabelledPairs) -> None:
-    """A classifier is surer of pairs that it was trained on: a rule fitted on them promises too much for others."""
+    """Raise InvalidOption if the classifier was trained on the labelled pairs: their rule would be optimistic."""
     seen = seen_by(classifier)
     if seen is None or not seen.complete:
         warnings.warn(
-            f"no file beside {classifier.name} says which pairs it was trained on. If {labelled.name} is among them, "
-            "the rule promises a precision that mined pairs do not have",
+            f"{classifier.name} has no record of the pairs it was trained on. If {labelled.name} is among them, mined "
+            "pairs will be less precise than the rule estimates",
             stacklevel=2,
         )
     if seen is None:
@@ -197,20 +183,21 @@ def _refuse_seen_pairs(classifier: Classifier | Announced, labelled: LabelledPai
     uses = seen.among(labelled.table)
     if uses["trained"].any():
         raise InvalidOption(
-            f"labelled pairs {labelled.name}: {classifier.name} was trained on {int(uses['trained'].sum()):,} of "
-            f"{labelled.table.num_rows:,}. A rule fitted on them promises a precision that mined pairs do not have. "
-            "Name others, or train a classifier without them"
+            f"{classifier.name} was trained on {int(uses['trained'].sum()):,} of {labelled.table.num_rows:,} labelled "
+            f"pairs {labelled.name}, so a rule fitted on them would overestimate its precision. Give other pairs, or "
+            "train a classifier without them"
         )
     if uses["held_out"].any():
         warnings.warn(
-            f"{int(uses['held_out'].sum()):,} of {labelled.table.num_rows:,} labelled pairs {labelled.name} chose the "
-            f"checkpoint and the calibration of {classifier.name}: the rule may promise a little too much",
+            f"the checkpoint and the calibration of {classifier.name} were chosen on "
+            f"{int(uses['held_out'].sum()):,} of {labelled.table.num_rows:,} labelled pairs {labelled.name}: the rule "
+            "may overestimate its precision slightly",
             stacklevel=2,
         )
 
 
 def labelled_part(labelled: LabelledPairs, library: Library) -> tuple[str, str]:
-    """The collection and the split that most images of labelled pairs are of, as ``("coco", "validation")``."""
+    """The collection and the split of most images of labelled pairs, as ``("coco", "validation")``."""
     keys = {key for key in labelled.table["image_key"].to_pylist() if key is not None}
     counts = {}
     for name, collection in COLLECTIONS.items():
@@ -222,18 +209,18 @@ def labelled_part(labelled: LabelledPairs, library: Library) -> tuple[str, str]:
     best = max(counts, key=lambda part: counts[part], default=None)
     if best is None or not counts[best]:
         raise InvalidOption(
-            f"labelled pairs {labelled.name}: none has an image of a train, restval or val split at hand, of COCO or "
-            "Flickr30k. Label pairs of the retriever's lists there (cxc-eccv entailment export --split val)"
+            f"none of the labelled pairs {labelled.name} has an image of an available train, restval or val split of "
+            "COCO or Flickr30k. Label pairs of the retriever's lists there (cxc-eccv entailment export --split val)"
         )
     return best
 
 
 def require_labelled_run(run: Run | None, labelled: LabelledPairs, part: tuple[str, str]) -> Run:
-    """The retriever's run of the split that the labelled pairs are of, or an error that asks for it."""
+    """The retriever's run of the split of the labelled pairs; InvalidOption if it is missing."""
     if run is None:
         raise InvalidOption(
-            f"labelled pairs {labelled.name} are of {'/'.join(part)}: their ranks are those of the same retriever's "
-            "lists there. Name its file for that split too (--labelled-retriever)"
+            f"labelled pairs {labelled.name} are of {'/'.join(part)}: give the same retriever's file for that split "
+            "too (--labelled-retriever)"
         )
     return run
 
@@ -241,7 +228,7 @@ def require_labelled_run(run: Run | None, labelled: LabelledPairs, part: tuple[s
 def _find_labelled(
     labelled: LabelledPairs, part: tuple[str, str], content: KarpathySplit, lists: Candidates
 ) -> tuple[Candidates, IntArray]:
-    """The labelled pairs that are in the lists, each once, and their labels."""
+    """The distinct labelled pairs that are in the lists, and their labels."""
     size = content.caption_ids.size
     captions = {f"{part[0]}/{number}": place for place, number in enumerate(content.caption_ids.tolist())}
     by_words = {text.strip(): place for place, text in enumerate(content.captions["text"].to_pylist())}
@@ -258,19 +245,19 @@ def _find_labelled(
     listed = Candidates(*(column[has_label] for column in lists))
     if not listed.ranks.size:
         raise InvalidOption(
-            f"labelled pairs {labelled.name}: none of {labelled.table.num_rows:,} is in the retriever's lists of "
+            f"none of {labelled.table.num_rows:,} labelled pairs {labelled.name} is in the retriever's lists of "
             f"{'/'.join(part)}. Label pairs of its lists (cxc-eccv entailment export), or raise --top-k"
         )
     return listed, np.array([known[number] for number in numbers[has_label].tolist()], dtype=np.int64)
 
 
 def _with_image_vectors(run: Run, content: KarpathySplit, similarity: str | None) -> Run:
-    """The run; one of texts alone with the mean of the vectors of an image's own captions as the image's vector."""
+    """The run; one of texts only gets the mean vector of an image's own captions as the image's vector."""
     if not isinstance(run, EmbeddingsRun) or run.captions is None or run.images is not None:
         return run
     places, known = positions_of(content.caption_ids, run.captions.ids)
     if not known.all():
-        return run  # ranking tells what is missing
+        return run  # ranking reports the missing ids
     vectors = run.captions.vectors[places]
     if similarity_of(run, similarity) == "cosine":
         refuse_zero_vectors(content.caption_ids[~vectors.any(axis=1)], len(vectors), "captions", run.path or "run")
@@ -291,7 +278,7 @@ def _rank(
     similarity: str | None,
     **options: Any,  # noqa: ANN401 - of the ranking
 ) -> Candidates:
-    """The captions of other images that stand first for every image; each process ranks for a part of the images."""
+    """Rank the top captions of other images for every image; each process ranks a part of the images."""
     run = _with_image_vectors(run, content, similarity)
     owners = positions_of(content.caption_image_ids, content.image_ids)[0]
     part = np.array_split(np.arange(content.image_ids.size), processes.count)[processes.rank]
@@ -312,33 +299,33 @@ def _rank(
         ranks = np.cumsum(others, axis=1)
         kept = others & (ranks <= top_k)
         parts.append((np.broadcast_to(part[:, None], best.shape)[kept], captions[kept], ranks[kept]))
-    gathered = [piece for found in processes.gather(parts) for piece in found]
+    gathered = [piece for pieces in processes.gather(parts) for piece in pieces]
     return Candidates(*(np.concatenate(column) for column in zip(*gathered, strict=True)))
 
 
 def _questions(
-    classifier: Classifier, content: KarpathySplit, found: Candidates, images: str | Path | None
+    classifier: Classifier, content: KarpathySplit, candidates: Candidates, images: str | Path | None
 ) -> Questions:
-    """What a classifier is asked of candidates; only their images have to be in the folder."""
-    asked, names = set(found.images.tolist()), content.images["file_name"].to_pylist()
+    """The candidates as questions to a classifier; only their images need to be in the folder."""
+    asked, names = set(candidates.images.tolist()), content.images["file_name"].to_pylist()
     files = find_images(classifier, [name if row in asked else None for row, name in enumerate(names)], images)
     texts = content.captions["text"].to_pylist()
-    return Questions(premises_of(content, content.image_ids), files, texts, found.images, found.captions)
+    return Questions(premises_of(content, content.image_ids), files, texts, candidates.images, candidates.captions)
 
 
 def _warn_of_gaps(labelled: LabelledPairs, listed: Candidates, lists: Candidates) -> None:
-    """Pairs that were labelled because they look alike are true more often than the others of their lists."""
+    """Warn if labels cover only a part of the lists: labelled pairs may be entailed more often than the others."""
     whole = int(np.isin(lists.images, listed.images).sum())
     if listed.ranks.size < whole:
         warnings.warn(
-            f"labelled pairs {labelled.name}: {listed.ranks.size:,} of {whole:,} pairs in the lists of their images "
-            "have a label. Unless these were drawn at random, give the share of entailed pairs in the lists (--share)",
+            f"labelled pairs {labelled.name} cover {listed.ranks.size:,} of {whole:,} pairs in the lists of their "
+            "images. Unless these were drawn at random, give the share of entailed pairs in the lists (--share)",
             stacklevel=3,
         )
 
 
 class _PairSide:
-    """Pairs in slices, whose probabilities stand for vectors."""
+    """Pairs in slices, for ``encode_side``; their probabilities take the place of vectors."""
 
     shard_size = PAIRS_AT_ONCE
 
@@ -347,20 +334,21 @@ class _PairSide:
         self.ids = np.arange(questions.rows.size)
 
     def identity(self, part: slice) -> list[Any]:
-        """The texts, and name, size and time of the image files."""
+        """The texts, and the identity of the image files."""
         premises, files, hypotheses = self._questions.part(part)
         known = {file: image_identity(file) for file in dict.fromkeys(files or []) if file is not None}
         return [premises, [None if file is None else known[file] for file in files or []], hypotheses]
 
     def shards(self, parts: Sequence[slice]) -> Iterator[Shard]:
-        """Score slices of the pairs; (N, 1) probabilities stand for vectors."""
+        """Score slices of the pairs, as (N, 1) probabilities."""
         for part in parts:
             premises, files, hypotheses = self._questions.part(part)
             options: dict[str, Any] = {"batch_size": self._batch_size, "progress": False}
             scores, cut = self._classifier.score_and_count(premises, files, hypotheses, **options)
             if scores.shape != (len(premises),) or not ((scores >= 0) & (scores <= 1)).all():
                 raise DataError(
-                    f"{self._classifier.name} gave no probabilities between 0 and 1 for {len(premises)} pairs"
+                    f"{self._classifier.name} must give one probability between 0 and 1 for each of {len(premises)} "
+                    "pairs"
                 )
             yield Shard(self.ids[part], scores[:, None].astype(np.float32), Notes(truncated=cut))
 
@@ -376,14 +364,14 @@ def _score(
     progress: bool,
 ) -> tuple[NDArray[np.float32], int]:
     side, key = _PairSide(name, classifier, questions, batch_size), fingerprint("mine", classifier.fingerprint)
-    found, notes = encode_side(side, output, processes, key=key, progress=progress, verb="scoring")
+    scored, notes = encode_side(side, output, processes, key=key, progress=progress, verb="scoring")
     if notes.truncated and not processes.rank:
         warnings.warn(
-            f"{notes.truncated:,} of {side.ids.size:,} pairs are longer than the context of {classifier.name}; the "
-            "ends of their premises were cut",
+            f"{notes.truncated:,} of {side.ids.size:,} pairs are longer than the context of {classifier.name}: their "
+            "premises were truncated",
             stacklevel=3,
         )
-    return np.asarray(found.vectors[:, 0]), notes.truncated
+    return np.asarray(scored.vectors[:, 0]), notes.truncated
 
 
 def _describe(
@@ -419,9 +407,9 @@ def _describe(
     }
 
 
-def _describe_retriever(run: Run, found: Candidates, similarity: str | None) -> dict[str, Any]:
-    """Its fingerprint is that of the lists: what it retrieved, from whatever file."""
-    lists = hashlib.sha256(b"".join(np.ascontiguousarray(column, dtype=np.int64).tobytes() for column in found))
+def _describe_retriever(run: Run, candidates: Candidates, similarity: str | None) -> dict[str, Any]:
+    """Facts of the retriever; its fingerprint is that of its lists."""
+    lists = hashlib.sha256(b"".join(np.ascontiguousarray(column, dtype=np.int64).tobytes() for column in candidates))
     name = run.model or (run.path.name if run.path else "a run")
     facts: dict[str, Any] = {"name": name, "fingerprint": lists.hexdigest(), "run": run.facts()}
     if isinstance(run, EmbeddingsRun):
@@ -432,20 +420,20 @@ def _describe_retriever(run: Run, found: Candidates, similarity: str | None) -> 
 
 def _keep(
     content: KarpathySplit,
-    found: Candidates,
+    candidates: Candidates,
     scores: NDArray[np.float32],
     fitted: FittedRule | None,
     facts: dict[str, Any],
 ) -> pa.Table:
-    """The pairs from the threshold on, by image and rank."""
+    """The pairs that reach the threshold, by image and rank."""
     threshold, what = facts["rule"]["threshold"], "p"
     if fitted is not None:
-        scores, what = fitted.rule.probabilities(scores, found.ranks).astype(np.float32), "p(classifier, rank)"
-    kept = scores >= np.float32(threshold)  # scores are float32, and a threshold chosen among them is one of them
+        scores, what = fitted.rule.probabilities(scores, candidates.ranks).astype(np.float32), "p(classifier, rank)"
+    kept = scores >= np.float32(threshold)  # the threshold may be one of the float32 scores
     if not kept.any():
         raise InvalidOption(
-            f"none of {scores.size:,} pairs reaches the threshold {threshold:g}, the highest probability is "
-            f"{scores.max():.3f}. Choose a lower one; with the same output, what is scored is not scored again."
+            f"none of {scores.size:,} pairs reaches the threshold {threshold:g}; the highest probability is "
+            f"{scores.max():.3f}. Choose a lower threshold; with the same output, the scores are reused."
         )
     rule = f"top {facts['rule']['top_k']}, {what} >= {threshold:g}"
     names = {"classifier": facts["classifier"]["name"], "retriever": facts["retriever"]["name"], "rule": rule}
@@ -455,10 +443,10 @@ def _keep(
         for name, text in names.items()
     }
     columns = {
-        "image_id": content.image_ids[found.images[kept]],
-        "caption_id": content.caption_ids[found.captions[kept]],
+        "image_id": content.image_ids[candidates.images[kept]],
+        "caption_id": content.caption_ids[candidates.captions[kept]],
         "score": scores[kept],
-        "rank": found.ranks[kept].astype(np.int32),
+        "rank": candidates.ranks[kept].astype(np.int32),
         **constants,
     }
     metadata = {MINED_FACTS: json.dumps(facts, ensure_ascii=False)}

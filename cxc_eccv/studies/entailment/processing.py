@@ -1,4 +1,4 @@
-"""EntailmentProcessor: premises, images and hypotheses become what EntailmentClassifier takes."""
+"""EntailmentProcessor: turns premises, images and hypotheses into the inputs of EntailmentClassifier."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from cxc_eccv.studies.entailment.classifier import (
 )
 
 LONGEST = 512
-"""Tokens of a pair where neither tokenizer nor model names a limit."""
+"""Tokens of a pair if neither tokenizer nor model has a limit."""
 
 SPECIAL = 8
-"""More special tokens than any tokenizer adds to a pair."""
+"""An upper bound of the special tokens that a tokenizer adds to a pair."""
 
 COUNTED = 1024
-"""Pairs whose tokens are counted at once."""
+"""Pairs per batch when tokens are counted."""
 
 Mask = NDArray[np.bool_]
 
 BLACK = Image.new("RGB", (64, 64))
-"""Fills the place of a missing image."""
+"""Stands in for a missing image."""
 
 
 class Prepared(NamedTuple):
-    """Inputs of a batch, and how many of its texts are longer than the model's context and were cut."""
+    """Inputs of a batch, and the number of its texts that were truncated to the model's context."""
 
     inputs: BatchFeature
     cut: int
 
 
 class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] # transformers' own
-    """Two tokenizers and an image processor in one, each there where the classifier has its branch.
+    """The tokenizers and the image processor of the classifier's branches.
 
     Args:
         tokenizer: of the text branch, or None.
@@ -59,7 +59,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         image_processor: of the visual branch, or None.
 
     Raises:
-        InvalidOption: an image processor without tokenizer, or the other way round; none at all.
+        InvalidOption: no part at all, or only one of ``visual_tokenizer`` and ``image_processor``.
 
     Example:
         >>> from transformers import BertTokenizer
@@ -91,8 +91,8 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
     ) -> Self:
         """The processor of a model: copies of the tokenizers, limited to the model's contexts.
 
-        ``visual_tokenizer`` is None where it is the text branch's. InvalidOption where a branch lacks what it needs, or
-        a tokenizer has more tokens than its encoder.
+        ``visual_tokenizer`` defaults to ``tokenizer``. InvalidOption if a branch lacks its tokenizer or image
+        processor, or a tokenizer has more tokens than its encoder.
         """
         has_text, has_visual = model.config.has_text, model.config.has_visual
         visual_tokenizer = tokenizer if visual_tokenizer is None else visual_tokenizer
@@ -100,8 +100,8 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
             raise InvalidOption("a text branch needs a tokenizer, a visual branch a tokenizer and an image processor")
         reader = model.visual_text_model if model.config.shared_text else model.text_model
         return cls(
-            _limited(tokenizer, reader) if has_text else None,
-            _limited(visual_tokenizer, model.visual_text_model) if has_visual else None,
+            _limit(tokenizer, reader) if has_text else None,
+            _limit(visual_tokenizer, model.visual_text_model) if has_visual else None,
             image_processor if has_visual else None,
         )
 
@@ -112,7 +112,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         hypotheses: Sequence[str],
         labels: Sequence[float] | None = None,
     ) -> BatchFeature:
-        """The inputs of N pairs: :meth:`prepare` without the count."""
+        """The inputs of N pairs, as :meth:`prepare` makes them, with their labels."""
         inputs = self.prepare(premises, images, hypotheses).inputs
         if labels is not None:
             inputs["labels"] = torch.tensor(labels, dtype=torch.float32)
@@ -121,17 +121,17 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
     def prepare(
         self, premises: Sequence[str], images: Sequence[Image.Image | None] | None, hypotheses: Sequence[str]
     ) -> Prepared:
-        """The inputs of N pairs, and how many were cut.
+        """The inputs of N pairs, and the number of truncated pairs.
 
-        A pair of more tokens than the context loses the end of its premise; a hypothesis is only cut where it alone is
-        too long. Premises are empty and images None where there are none. The inputs have ``input_ids`` and what else
-        the text branch takes, ``visual_input_ids`` and so on with ``pixel_values`` for the visual branch if any pair
-        has an image, and ``kinds``. An image that several pairs share is there once, with ``image_index`` to say whose
-        it is, and one black image stands for all that are missing.
+        A pair longer than the context loses the end of its premise; a hypothesis is truncated only if it alone is too
+        long. A pair without text has an empty premise, one without an image has None. The inputs are ``kinds``,
+        ``input_ids`` and so on for the text branch, and ``visual_input_ids`` and so on with ``pixel_values`` for the
+        visual branch if any pair has an image. ``image_index`` lets pairs share an image, and all pairs without one
+        share a black image.
 
         Raises:
             InvalidOption: lists of different lengths, an empty hypothesis, or a pair without any premise.
-            TowerMissing: pairs that have only what this processor's model does not read.
+            TowerMissing: the model has no branch for a pair's only premise.
             MalformedSource: an image with more than 8 bits a channel.
         """
         images = [None] * len(premises) if images is None else list(images)
@@ -141,40 +141,40 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         return Prepared(BatchFeature({"kinds": torch.tensor(kinds), **tokens, **pixels}), cut)
 
     def count_cut(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> int:
-        """How many of N pairs :meth:`prepare` would cut, whose arguments these are; no image is looked at."""
+        """The number of N pairs that :meth:`prepare` would truncate; opens no image."""
         kinds = self.kinds(premises, images, hypotheses)
         tokenizers = (self.tokenizer, self.visual_tokenizer)
         shortest = min(tokenizer.model_max_length for tokenizer in tokenizers if tokenizer is not None) - SPECIAL
-        # A token is of one byte at least: most pairs need not be looked at.
+        # A token has at least one byte, so short pairs need no tokenizing.
         sizes = (len(f"{premise}{text}".encode()) for premise, text in zip(premises, hypotheses, strict=True))
         longer = [row for row, size in enumerate(sizes) if size > shortest]
-        found = 0
+        n_cut = 0
         for start in range(0, len(longer), COUNTED):
             rows = longer[start : start + COUNTED]
             texts = [[side[row] for row in rows] for side in (premises, hypotheses)]
-            found += self._tokenize(texts[0], texts[1], [kinds[row] for row in rows])[1]
-        return found
+            n_cut += self._tokenize(texts[0], texts[1], [kinds[row] for row in rows])[1]
+        return n_cut
 
     def kinds(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> list[int]:
-        """The kind of each of N pairs, its place in ``KINDS``; an image is anything but None."""
+        """The kind of each of N pairs, as an index into ``KINDS``; an image is anything but None."""
         images = [None] * len(premises) if images is None else images
         if not len(premises) == len(images) == len(hypotheses) > 0:
             raise InvalidOption(
                 f"{len(premises)} premises, {len(images)} images and {len(hypotheses)} hypotheses: give one of each "
-                "for every pair, with an empty premise or None where there is none"
+                "for every pair, an empty string for no premise and None for no image"
             )
         kinds = []
         for place, (premise, image, hypothesis) in enumerate(zip(premises, images, hypotheses, strict=True)):
             if not hypothesis.strip():
                 raise InvalidOption(f"pair {place}: the hypothesis is empty")
             if not premise.strip() and image is None:
-                raise InvalidOption(f"pair {place}: neither premise nor image; give one of them")
+                raise InvalidOption(f"pair {place} has neither premise nor image; give one of them")
             kinds.append(TEXT if image is None else MULTIMODAL if premise.strip() else VISUAL)
         for kind, part, needs in ((TEXT, self.tokenizer, "text"), (VISUAL, self.image_processor, "visual")):
             if part is None and kind in kinds:
                 raise TowerMissing(
                     f"pair {kinds.index(kind)} has only {'text' if kind == TEXT else 'an image'} as premise, and this "
-                    f"classifier has no {needs} branch; leave it out, or load a classifier that has it"
+                    f"classifier has no {needs} branch; leave it out, or load a classifier that has one"
                 )
         return kinds
 
@@ -195,12 +195,12 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
     def _pixels(self, images: Sequence[Image.Image | None]) -> dict[str, torch.Tensor]:
         pictures = {id(image): BLACK if image is None else open_picture(image).image for image in images}
         places = {name: place for place, name in enumerate(pictures)}
-        found = self.image_processor(images=list(pictures.values()), return_tensors="pt")
-        tensors = {name: found[name] for name in ("pixel_values", "pixel_mask") if name in found}
+        pixels = self.image_processor(images=list(pictures.values()), return_tensors="pt")
+        tensors = {name: pixels[name] for name in ("pixel_values", "pixel_mask") if name in pixels}
         return tensors | {"image_index": torch.tensor([places[id(image)] for image in images])}
 
     def save_pretrained(self, save_directory: Any, push_to_hub: bool = False, **options: Any) -> list[str]:  # noqa: ANN401 - transformers' own
-        """Write tokenizers and settings, so that ``from_pretrained`` and AutoProcessor find them."""
+        """Write tokenizers and settings for ``from_pretrained`` and AutoProcessor."""
         folder = Path(save_directory)
         write_code(folder)
         if self.tokenizer is not None:
@@ -218,7 +218,7 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
 
     @classmethod
     def register_for_auto_class(cls, auto_class: Any = "AutoProcessor") -> None:  # noqa: ANN401 - transformers' own
-        """Nothing: what :meth:`save_pretrained` writes leads to the installed package."""
+        """Do nothing: the file of :meth:`save_pretrained` imports the installed package."""
 
     @classmethod
     def _get_arguments_from_pretrained(
@@ -239,13 +239,13 @@ class EntailmentProcessor(ProcessorMixin):  # type: ignore[misc, unused-ignore] 
         ]
 
 
-def _limited(tokenizer: Any, model: Any) -> Any:  # noqa: ANN401 - any tokenizer and encoder
-    """A copy that cuts at the model's context, and pads on the right, so that first tokens stay first."""
+def _limit(tokenizer: Any, model: Any) -> Any:  # noqa: ANN401 - any tokenizer and encoder
+    """A copy that truncates at the model's context and pads on the right, so that first tokens stay first."""
     rows = getattr(text_config(model), "vocab_size", None)
     if rows is not None and len(tokenizer) > rows:
         raise InvalidOption(
-            f"the tokenizer has {len(tokenizer)} tokens, {type(model).__name__} embeds {rows}; give the tokenizer that "
-            "it was trained with"
+            f"the tokenizer has {len(tokenizer)} tokens, but {type(model).__name__} embeds only {rows}; give the "
+            "tokenizer that it was trained with"
         )
     limited = deepcopy(tokenizer)
     limited.model_max_length = context_length(tokenizer, model) or LONGEST
@@ -259,7 +259,7 @@ def _tokenize_pairs(
     hypotheses: Sequence[str],
 ) -> tuple[dict[str, torch.Tensor], Mask]:
     limit = tokenizer.model_max_length
-    # Cutting the premise leaves at least one token of it, so that much must be left beside the hypothesis.
+    # Truncation keeps at least one token of the premise, which needs room beside the hypothesis.
     room = limit - tokenizer.num_special_tokens_to_add(pair=True) - 1
     if room < 1:
         raise InvalidOption(f"a context of {limit} tokens has no room for a premise and a hypothesis")
@@ -270,10 +270,10 @@ def _tokenize_pairs(
         text[: offsets[-1][1]] if encoding.overflowing else text
         for text, offsets, encoding in zip(hypotheses, alone["offset_mapping"], alone.encodings, strict=True)
     ]
-    found = tokenizer(
+    encoded = tokenizer(
         list(premises), short, truncation="only_first", max_length=limit, padding="longest", return_tensors="pt"
     )
-    return _tensors(found), _overflows(found) | _overflows(alone)
+    return _tensors(encoded), _overflows(encoded) | _overflows(alone)
 
 
 def _tokenize(
@@ -281,16 +281,16 @@ def _tokenize(
     texts: Sequence[str],
 ) -> tuple[dict[str, torch.Tensor], Mask]:
     limit = tokenizer.model_max_length
-    found = tokenizer(list(texts), truncation=True, max_length=limit, padding="longest", return_tensors="pt")
-    return _tensors(found), _overflows(found)
+    encoded = tokenizer(list(texts), truncation=True, max_length=limit, padding="longest", return_tensors="pt")
+    return _tensors(encoded), _overflows(encoded)
 
 
-def _overflows(found: Any) -> Mask:  # noqa: ANN401 - transformers' own
-    return np.array([bool(encoding.overflowing) for encoding in found.encodings], dtype=bool)
+def _overflows(encoded: Any) -> Mask:  # noqa: ANN401 - transformers' own
+    return np.array([bool(encoding.overflowing) for encoding in encoded.encodings], dtype=bool)
 
 
-def _tensors(found: Any) -> dict[str, torch.Tensor]:  # noqa: ANN401 - transformers' own
-    return {name: found[name] for name in ("input_ids", "attention_mask", "token_type_ids") if name in found}
+def _tensors(encoded: Any) -> dict[str, torch.Tensor]:  # noqa: ANN401 - transformers' own
+    return {name: encoded[name] for name in ("input_ids", "attention_mask", "token_type_ids") if name in encoded}
 
 
 AutoProcessor.register(EntailmentConfig, EntailmentProcessor, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How good a classifier of entailment is on labelled pairs: all measures in one report, its tables and its page."""
+"""The report on a classifier of entailment: its measures on labelled pairs, as tables, JSON and a page."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.parquet import write_parquet
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.measures import (
@@ -41,7 +42,7 @@ OWN_THRESHOLD = "the classifier's own"
 
 @dataclass(frozen=True, slots=True)
 class PrecisionRow:
-    """What a wanted precision costs; None where no threshold reaches it."""
+    """The threshold and recall that a wanted precision costs; None if no threshold reaches it."""
 
     wanted: float
     threshold: float | None = None
@@ -52,7 +53,7 @@ class PrecisionRow:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierReport:
-    """A classifier on labelled pairs; ``cautions`` say what it was trained on, as far as that matters."""
+    """The measures of a classifier on labelled pairs; ``cautions`` warn of evaluation data in its training data."""
 
     model: str
     pairs: str
@@ -73,7 +74,7 @@ class ClassifierReport:
         return json.dumps({"kind": KIND, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
 
     def tables(self) -> list[Table]:
-        """Its numbers for a console, in percent."""
+        """The tables for a console, in percent."""
         measures = Table(
             [("Measure",), ("Percent",)],
             [(TITLES[rate.name], _cell(rate.value, rate.low, rate.high)) for rate in self.rates],
@@ -81,20 +82,21 @@ class ClassifierReport:
             f"{self.n_pairs:,} pairs of {self.n_images:,} images, {self.n_positive:,} entailed",
             notes=[
                 f"Threshold {self.threshold!r}, {self.threshold_from}: {self.n_predicted:,} pairs reach it.",
-                f"In brackets {100 * self.provenance['confidence']:g}% intervals, from a bootstrap over images.",
+                f"Brackets: {100 * self.provenance['confidence']:g}% intervals from a bootstrap over images.",
             ],
             cautions=self.cautions,
+            data=describe_data(self.provenance, ""),
         )
         costs = Table(
             [("Precision",), ("Threshold",), ("Pairs found",), ("Of the entailed",)],
             [_precision_cells(row) for row in self.precisions],
             "What a wanted precision costs",
-            notes=["Thresholds chosen and measured on these pairs: a little hopeful for others."],
+            notes=["These thresholds were chosen on the same pairs: expect slightly lower numbers on others."],
         )
         reliability = Table(
             [("Probability",), ("Pairs",), ("Mean",), ("Entailed",)],
             [_reliability_cells(row) for row in self.reliability.bins],
-            "Do the probabilities mean what they say?",
+            "Calibration",
             notes=[f"Expected calibration error {100 * self.reliability.expected_error:.1f}."],
         )
         return [measures, costs, reliability]
@@ -131,13 +133,13 @@ def report_classifier(
     seed: int = 0,
     **facts: Any,  # noqa: ANN401 - recorded as they are
 ) -> ClassifierReport:
-    """Measure a classifier by its (N,) probabilities of labelled pairs, at the ``precision`` wanted, if any."""
+    """Measure a classifier by its (N,) probabilities of labelled pairs; ``precision`` chooses the threshold here."""
     labels, images, values = labelled.labels, labelled.images, np.asarray(probabilities, dtype=np.float64)
     check_threshold(threshold)
     reliability = measure_reliability(labels, values, confidence=confidence)
     if precision is not None:
         threshold = choose_threshold(values, labels, precision=precision)
-        threshold_from = f"chosen here for a precision of {100 * precision:g}%"
+        threshold_from = f"chosen on these pairs for a precision of {100 * precision:g}%"
     rates = measure_classifier(labels, values, threshold, images, confidence=confidence, seed=seed)
     described: dict[str, Any] = {"training_data": training_data, "confidence": confidence, "seed": seed, **facts}
     return ClassifierReport(
@@ -162,25 +164,25 @@ def _cost(values: Any, labels: Any, wanted: float) -> PrecisionRow:  # noqa: ANN
         threshold = choose_threshold(values, labels, precision=wanted)
     except InvalidOption:
         return PrecisionRow(wanted)
-    found = values >= threshold
-    hits = int(labels[found].sum())
-    return PrecisionRow(wanted, threshold, int(found.sum()), hits / int(found.sum()), hits / int(labels.sum()))
+    selected = values >= threshold
+    hits = int(labels[selected].sum())
+    return PrecisionRow(wanted, threshold, int(selected.sum()), hits / int(selected.sum()), hits / int(labels.sum()))
 
 
 HOLDS = "{:,} pairs hold images, captions or words of {}"
 
 
 def warn_of_training_data(training_data: Mapping[str, Any] | None, holds: str = HOLDS) -> tuple[str, ...]:
-    """What every report of a model has to say of the splits that it was trained on, the test splits first."""
+    """The warnings of every report on a model that was trained on evaluation splits, the test splits first."""
     if training_data is None:
-        return ("What the classifier was trained on is not recorded: it may have seen val and test data.",)
+        return ("The classifier's training data is not recorded: it may have seen val and test data.",)
     cautions = []
     for part in ("test", "val"):
         counts = [holds.format(n, name) for name, n in training_data["holds"].items() if name.endswith(f"/{part}")]
         cautions += [f"Trained on {part} data: {' and '.join(counts)}."] if counts else []
     if "before" in training_data:
         cautions += [
-            f"Before, as what it went on from: {caution[0].lower()}{caution[1:]}"
+            f"The model it started from: {caution[0].lower()}{caution[1:]}"
             for caution in warn_of_training_data(training_data["before"], holds)
         ]
     return tuple(cautions)
@@ -193,14 +195,13 @@ WIDTH, HEIGHT = 360, 360
 LEFT, TOP, RIGHT, BOTTOM = 36, 28, 344, 316
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 TALLEST = 70.0
-"""Of the bars."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """A reliability diagram in the units of its view box, and in words.
+    """A reliability diagram in the units of its view box, and its description in words.
 
-    Rings are x and y of each bin, and both ends of the interval of its share; bars are left, width and height.
+    ``rings`` hold x, y and both ends of the interval of each bin's share; ``bars`` left, width and height.
     """
 
     description: str
@@ -245,12 +246,12 @@ def _y(share: float) -> float:
 
 
 def _sources(record: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The parts of a record of training data, those of the run that it went on from first."""
+    """The parts of a record of training data, after those of the run that it continued."""
     return () if record is None else (*_sources(record.get("before")), *record.get("sources", ()))
 
 
 def render_classifier(report: ClassifierReport) -> str:
-    """The page's text; everything out of data is escaped."""
+    """The page's HTML; everything from data is escaped."""
     from cxc_eccv.report.pages import page_style, template
 
     provenance = report.provenance
@@ -279,7 +280,7 @@ def write_classifier_folder(
     probabilities: ArrayLike,
     command: str | None = None,
 ) -> list[Path]:
-    """Write ``report.json``, ``probabilities.parquet`` and ``report.html``; other files of the folder are kept."""
+    """Write ``report.json``, ``probabilities.parquet`` and ``report.html``; keep other files of the folder."""
     if command is not None:
         report = replace(report, provenance={**report.provenance, "command": command})
     values = pa.array(probabilities, pa.float64())

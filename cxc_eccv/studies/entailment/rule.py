@@ -1,7 +1,7 @@
-"""The rule that weak positives are mined by: what the classifier says and the rank in the retriever's list, together.
+"""The mining rule: a probability from the classifier's probability and the rank in the retriever's list.
 
-Both weights come from labelled pairs of such lists. There a caption of another image is seldom true (6% on the sample),
-while most labelled pairs of the corpora are: a probability calibrated on the one promises nothing for the other.
+Its weights are fitted on labelled pairs of such lists. There few captions of other images are entailed (6% on the
+sample), while most labelled pairs of the corpora are: the classifier's calibration does not carry over to the lists.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.studies.entailment.measures import (
     average_precision,
+    check_threshold,
     choose_threshold,
     fit_logistic,
     precision_of_best,
@@ -26,7 +27,7 @@ from cxc_eccv.types import FloatArray, IntArray
 FOLDS = 5
 
 NEAREST = 1e-6
-"""A probability no nearer to 0 and 1 has a finite logit, in float32 too."""
+"""Probabilities are clipped to this distance from 0 and 1, so that their logits are finite, in float32 too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,14 @@ class MiningRule:
     offset: float
 
     def probabilities(self, scores: ArrayLike, ranks: ArrayLike) -> FloatArray:
-        """(N,) probabilities from the classifier's and the ranks."""
+        """(N,) probabilities from the classifier's probabilities and the ranks."""
         logits, log_ranks = _features(scores, ranks)
         return np.asarray(1 / (1 + np.exp(-(self.logit * logits + self.log_rank * log_ranks + self.offset))))
 
 
 @dataclass(frozen=True, slots=True)
 class FittedRule:
-    """A rule fitted on all labelled pairs; how good it is, each pair is judged by a rule of other images."""
+    """A rule fitted on all labelled pairs; its precision is cross-validated over images."""
 
     rule: MiningRule
     threshold: float
@@ -74,14 +75,17 @@ def fit_rule(
 ) -> FittedRule:
     """Weigh the classifier against the rank by a logistic regression on labelled pairs of a retriever's lists.
 
-    All are (N,): the classifier's probabilities, ranks from 1, labels 0 or 1, and images. The threshold is the one
-    given, or that reaches ``precision`` here, or 0.5; ``share`` is that of entailed pairs in the lists.
+    All arrays are (N,): the classifier's probabilities, ranks from 1, labels 0 or 1, and images. The threshold is the
+    given one, or one that reaches ``precision`` here, or 0.5; ``share`` is the share of entailed pairs in the lists.
     """
     truth, names = np.asarray(labels, dtype=np.int64), np.asarray(images)
     features = _features(scores, ranks)
     whole = _fit(features, truth, share)
     if whole.logit + whole.log_rank == 0:
-        raise DataError("entailed pairs have neither higher probabilities nor better ranks than others: nothing to fit")
+        raise DataError(
+            "no rule can be fitted: entailed pairs have neither higher probabilities nor better ranks than others. "
+            "Label more pairs of the lists, or use another classifier"
+        )
     probabilities = np.empty(truth.size)
     for others, fold in _folds(truth, names):
         probabilities[fold] = _fit([values[others] for values in features], truth[others], share).probabilities(
@@ -105,16 +109,19 @@ def fit_rule(
 
 
 def _features(scores: ArrayLike, ranks: ArrayLike) -> list[FloatArray]:
-    """(N,) logits, and (N,) logarithms of the ranks, both higher where entailment is likelier."""
+    """(N,) logits, and (N,) negative logarithms of the ranks: both rise with the chance of entailment."""
     clipped = np.clip(np.asarray(scores, dtype=np.float64), NEAREST, 1 - NEAREST)
     return [np.log(clipped / (1 - clipped)), -np.log(np.asarray(ranks, dtype=np.float64))]
 
 
 def _fit(features: Sequence[FloatArray], truth: IntArray, share: float | None) -> MiningRule:
-    """The weights; for another share of entailed pairs than that of these the offset moves by the odds' ratio."""
+    """The fitted weights; ``share`` moves the offset by the ratio of its odds to those of these pairs."""
     for what, values in zip(("probability of the classifier", "rank"), features, strict=True):
         if values.min() == values.max():
-            raise DataError(f"the {what} is the same for all {truth.size} labelled pairs of the lists: nothing to fit")
+            raise DataError(
+                f"no rule can be fitted: the {what} is the same for all {truth.size} labelled pairs of the lists. "
+                "Label more pairs of the lists"
+            )
     (logit, log_rank), offset = fit_logistic(features, truth, rising=True)
     if share is not None:
         positives = int(truth.sum())
@@ -123,13 +130,13 @@ def _fit(features: Sequence[FloatArray], truth: IntArray, share: float | None) -
 
 
 def _folds(truth: IntArray, images: NDArray[Any]) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """The pairs of other images, and those of a fold's; images with entailed pairs are dealt out evenly."""
+    """Masks of the training and the test pairs of each fold; images with entailed pairs are spread evenly."""
     names, places = np.unique(images, return_inverse=True)
     has_any = np.bincount(places, weights=truth) > 0
     if has_any.sum() < 2:
         raise DataError(
-            f"entailed pairs of {int(has_any.sum())} of {names.size} labelled images are in the lists: a rule needs "
-            "those of two or more. Label more pairs of the lists"
+            f"{int(has_any.sum())} of {names.size} labelled images have an entailed pair in the lists; a rule needs at "
+            "least two. Label more pairs of the lists"
         )
     folds = np.empty(names.size, dtype=np.int64)
     folds[np.argsort(~has_any, kind="stable")] = np.arange(names.size) % min(FOLDS, names.size)
@@ -138,8 +145,28 @@ def _folds(truth: IntArray, images: NDArray[Any]) -> Iterator[tuple[NDArray[np.b
         yield ~inside, inside
 
 
+def check_rule(threshold: float | None, precision: float | None, share: float | None, *, labelled: bool) -> None:
+    """Refuse options of a rule that are out of range or do not go together; ``labelled``: there are pairs to fit on."""
+    if threshold is not None:
+        check_threshold(threshold)
+    if share is not None:
+        check_share(share)
+    if threshold is not None and precision is not None:
+        raise InvalidOption("give a threshold or a precision, not both")
+    if labelled:
+        return
+    if precision is not None or share is not None:
+        raise InvalidOption("precision (--precision) and share (--share) need labelled pairs (--labelled)")
+    if threshold is None:
+        raise InvalidOption(
+            "neither labelled pairs nor a threshold is given. Give labelled pairs of the retriever's lists "
+            "(--labelled), to fit a rule on the classifier's score and the rank, or a threshold (--threshold) on the "
+            "classifier's score alone"
+        )
+
+
 def check_share(share: float) -> None:
-    """Refuse a share of entailed pairs that is no fraction."""
+    """Raise InvalidOption unless a share of entailed pairs is between 0 and 1."""
     if not 0 < share < 1:
         raise InvalidOption(f"share {share:g}: give a fraction above 0 and below 1")
 
@@ -148,7 +175,7 @@ TITLES = {"classifier": "Classifier alone", "rank": "Rank alone", "both": "Class
 
 
 def table_of_rule(rule: Mapping[str, Any]) -> Table:
-    """The facts of a fitted rule for a console, in percent: its precision beside that of the rank alone."""
+    """A console table of a fitted rule: its precision beside that of the rank alone, in percent."""
     weights, kept = rule["weights"], rule["kept"]
     rows = [
         (
@@ -167,7 +194,7 @@ def table_of_rule(rule: Mapping[str, Any]) -> Table:
         f"{100 * rule['share']:.1f}",
         notes=[
             f"Logit of the probability: {ratio} {weights['offset']:+.2f}.",
-            f"Of the labelled pairs {kept:,} reach the threshold {rule['threshold']:g}; each is judged by a rule that "
-            "was fitted on other images.",
+            f"{kept:,} of the labelled pairs reach the threshold {rule['threshold']:g}; a rule fitted on other images "
+            "judges each of them.",
         ],
     )

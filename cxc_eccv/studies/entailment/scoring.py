@@ -1,4 +1,4 @@
-"""A trained classifier ready to score pairs: load_classifier and Classifier.score."""
+"""Load a trained classifier of entailment and score pairs: load_classifier and Classifier.score."""
 
 from __future__ import annotations
 
@@ -26,16 +26,14 @@ from cxc_eccv.studies.entailment.processing import EntailmentProcessor, Prepared
 from cxc_eccv.types import check_whole
 
 ImageSource = str | Path | Image.Image | None
-"""A file, an image, or nothing."""
-
 BATCHES_AHEAD = 2
 
-MAKE_ONE = "give one that cxc-eccv train entailment-classifier made"
+MAKE_ONE = "give a model trained with cxc-eccv train entailment-classifier"
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """A classifier in evaluation mode on its device, its processor, and what files and reports call it."""
+    """A classifier in evaluation mode on its device, its processor, and its name in files and reports."""
 
     model: EntailmentClassifier
     processor: EntailmentProcessor
@@ -43,7 +41,7 @@ class Classifier:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hex sha256 over weights, config, tokenizers and image processor: another one may score otherwise."""
+        """Hex sha256 over weights, config, tokenizers and image processor."""
         texts, visual, images = (
             self.processor.tokenizer,
             self.processor.visual_tokenizer,
@@ -65,28 +63,28 @@ class Classifier:
     ) -> NDArray[np.float64]:
         """(N,) calibrated probabilities that premise and image entail the hypothesis.
 
-        An image that several pairs name is opened and encoded once for all of them in a batch. Pairs longer than the
-        context are cut, and counted in one warning.
+        An image that several pairs of a batch share is opened and encoded once. Pairs longer than the context are
+        truncated, and counted in one warning.
 
         Args:
-            premises: the captions of each image, joined by blanks; empty where there are none.
-            images: files, images, or None where there is none; None for none at all.
+            premises: the captions of each image, joined by spaces; empty if there are none.
+            images: files or images, None for a pair without an image; None if no pair has an image.
             hypotheses: the sentences.
-            batch_size: pairs at once.
+            batch_size: pairs per batch.
             progress: show a bar.
 
         Raises:
             InvalidOption: lists of different lengths, an empty hypothesis, or a pair without any premise.
-            TowerMissing: pairs with only what this classifier has no branch for.
-            SourceMissing: no such image file.
-            MalformedSource: an image that cannot be read.
+            TowerMissing: pairs whose only premise is of a kind that this classifier has no branch for.
+            SourceMissing: an image file is missing.
+            MalformedSource: an image cannot be read.
             ModelError: the classifier gives values that are not finite.
         """
         scores, cut = self.score_and_count(premises, images, hypotheses, batch_size=batch_size, progress=progress)
         if cut:
             warnings.warn(
-                f"{cut} of {scores.size} pairs are longer than the context of {self.name}; the ends of their premises "
-                "were cut",
+                f"{cut} of {scores.size} pairs are longer than the context of {self.name}: their premises were "
+                "truncated",
                 stacklevel=2,
             )
         return scores
@@ -100,7 +98,7 @@ class Classifier:
         batch_size: int = 64,
         progress: bool = True,
     ) -> tuple[NDArray[np.float64], int]:
-        """What :meth:`score` gives, and in place of its warning how many pairs were cut."""
+        """The scores of :meth:`score`, and the number of truncated pairs in place of its warning."""
         check_whole("batch_size", batch_size)
         if not len(premises) and not len(hypotheses) and not (images is not None and len(images)):
             return np.empty(0), 0
@@ -109,7 +107,7 @@ class Classifier:
         order = _order(premises, sources, hypotheses)
         batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
 
-        # Threads open images alone: a tokenizer cannot be used by two of them.
+        # Threads open images only: tokenizers are not thread-safe.
         pictures = work_ahead(lambda rows: self._open([sources[row] for row in rows]), batches, BATCHES_AHEAD)
         scores, cut = np.empty(len(order)), 0
         with tqdm(total=len(order), desc="scoring pairs", unit=" pairs", disable=not progress) as bar:
@@ -120,8 +118,8 @@ class Classifier:
                 bar.update(len(rows))
         if not np.isfinite(scores).all():
             raise ModelError(
-                f"{self.name}: {np.count_nonzero(~np.isfinite(scores))} of {scores.size} probabilities are not finite; "
-                "its weights are damaged, or overflow in this dtype"
+                f"{self.name} gave {np.count_nonzero(~np.isfinite(scores))} of {scores.size} probabilities that are "
+                "not finite: its weights are damaged, or overflow in this dtype. Try float32"
             )
         return scores, cut
 
@@ -135,8 +133,8 @@ class Classifier:
     def _probabilities(self, prepared: Prepared) -> NDArray[np.float64]:
         with torch.inference_mode():
             inputs = {name: self._move(tensor) for name, tensor in prepared.inputs.items()}
-            found: NDArray[np.float64] = self.model.probabilities(self.model(**inputs).logits).cpu().numpy()
-        return found
+            probabilities: NDArray[np.float64] = self.model.probabilities(self.model(**inputs).logits).cpu().numpy()
+        return probabilities
 
     def _move(self, tensor: torch.Tensor) -> torch.Tensor:
         kind = self.model.dtype if tensor.is_floating_point() else None
@@ -145,32 +143,32 @@ class Classifier:
 
 @dataclass(frozen=True)
 class Announced:
-    """A classifier whose weights are not loaded yet: its name, and its config."""
+    """The name and the config of a classifier whose weights are not loaded yet."""
 
     name: str
     config: EntailmentConfig
 
     @property
     def model(self) -> Announced:
-        """What has the config, as of :class:`Classifier`."""
+        """The object that has the config, as in :class:`Classifier`."""
         return self
 
 
 def announce(source: str | Path, *, revision: str | None = None) -> Announced:
-    """The config of a folder or Hub id, so that options are checked before weights are loaded; else ModelError."""
+    """Read the config of a folder or Hub id, to check options before weights are loaded; ModelError if it is none."""
     _refuse_others(str(source), revision)
     name = Path(source).name if Path(source).is_dir() else str(source)
     return Announced(name, load_part(AutoConfig, str(source), Origin(revision)))
 
 
 def _refuse_others(source: str, revision: str | None) -> None:
-    """Raise where a config names another type of model, one that transformers does not know among them."""
+    """Raise ModelError if a config is of another type of model, even of one unknown to transformers."""
     try:
         kind = EntailmentConfig.get_config_dict(source, revision=revision)[0].get("model_type")
-    except Exception:  # whatever the libraries raise: loading says what is wrong
+    except Exception:  # loading reports what is wrong
         return
     if kind not in (None, EntailmentConfig.model_type):
-        raise ModelError(f"{source} is a model of type {kind}, not a classifier of entailment; {MAKE_ONE}")
+        raise ModelError(f"{source} is a model of type {kind}, not a classifier of entailment: {MAKE_ONE}")
 
 
 def load_classifier(
@@ -182,18 +180,18 @@ def load_classifier(
     revision: str | None = None,
     name: str | None = None,
 ) -> Classifier:
-    """A classifier of entailment, by folder or Hub id or as it is.
+    """Load a classifier of entailment.
 
     Args:
-        model: folder, Hub id, or the loaded model with its ``processor``.
-        processor: for a loaded model.
-        device: torch's name of it; None for a GPU where there is one.
-        dtype: ``float32``, ``bfloat16``, ``float16``; None for float32, and for what a loaded model has.
-        revision: commit, tag or branch of the Hub's repository.
-        name: what files and reports call it; None for the Hub id or the folder's name.
+        model: folder, Hub id, or a loaded model with its ``processor``.
+        processor: the processor of a loaded model.
+        device: torch device; None for a GPU if there is one.
+        dtype: ``float32``, ``bfloat16``, ``float16``; None for float32, or the dtype of a loaded model.
+        revision: commit, tag or branch of the Hub repository.
+        name: name in files and reports; None for the Hub id or the folder's name.
 
     Raises:
-        ModelError: no classifier of entailment, or one without its processor.
+        ModelError: the model is no classifier of entailment, or has no processor.
         CheckpointMismatch: its weights do not fit its config.
     """
     if isinstance(model, Classifier):
@@ -202,23 +200,23 @@ def load_classifier(
         _refuse_others(str(model), revision)
     loaded = load_model(model, device=device, dtype=dtype, revision=revision, name=name)
     if not isinstance(loaded.model, EntailmentClassifier):
-        raise ModelError(f"{loaded.name} ({type(loaded.model).__name__}) is no classifier of entailment; {MAKE_ONE}")
+        raise ModelError(f"{loaded.name} ({type(loaded.model).__name__}) is no classifier of entailment: {MAKE_ONE}")
     if processor is None:
         source = str(model) if isinstance(model, str | Path) else loaded.model.config._name_or_path
         try:
             processor = open_checkpoint(EntailmentProcessor, source, Origin(revision or "main"))
         except ModelError:
             raise
-        except Exception as error:  # on damaged files the libraries raise whatever they trip over
+        except Exception as error:  # the libraries raise anything on damaged files
             raise ModelError(
-                f"no processor at {source or 'the model'} ({reason_of(error, source)}); save it along with the model, "
-                "or give processor="
+                f"{source or 'the model'} has no readable processor ({reason_of(error, source)}). Save it with the "
+                "model, or give processor="
             ) from None
     return Classifier(loaded.model, processor, str(loaded.title))
 
 
 def _order(premises: Sequence[str], sources: Sequence[ImageSource], hypotheses: Sequence[str]) -> list[int]:
-    """Pairs of one image after another, by first appearance, and within these the long ones first."""
+    """Rows grouped by image in order of first appearance, the longest pairs of an image first."""
     first: dict[Any, int] = {}
     for place, source in enumerate(sources):
         first.setdefault(_key(source), place)
@@ -226,5 +224,5 @@ def _order(premises: Sequence[str], sources: Sequence[ImageSource], hypotheses: 
     return sorted(range(len(sources)), key=lambda row: (first[_key(sources[row])], -lengths[row], row))
 
 
-def _key(source: ImageSource) -> Any:  # noqa: ANN401 - a path, or what tells an image in memory
+def _key(source: ImageSource) -> Any:  # noqa: ANN401 - a path, or the identity of an image in memory
     return id(source) if source is None or isinstance(source, Image.Image) else str(source)

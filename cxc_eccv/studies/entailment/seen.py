@@ -1,7 +1,7 @@
-"""Which labelled pairs a classifier was trained on: a file of their hashes beside the model, and a look-up in it.
+"""Hashes of the pairs that a classifier was trained on, in a file beside the model.
 
-A pair is known by its hypothesis and its premise, and by its hypothesis and its image; texts in small letters, letters
-and digits alone. So it is found again in another file, with the image or without.
+A pair has two hashes: of hypothesis and premise, and of hypothesis and image; of texts only letters and digits count,
+in lower case. So a pair is recognised in another file, with or without its image.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ COMPLETE = b"complete"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenPairs:
-    """Hashes of pairs that trained a classifier, and that chose its checkpoint, threshold and calibration."""
+    """Hashes of the pairs a classifier was trained on, and of those that chose its checkpoint and calibration."""
 
     trained: IntArray
     held_out: IntArray
     complete: bool = True
 
     def among(self, pairs: pa.Table) -> dict[str, NDArray[np.bool_]]:
-        """``trained`` and ``held_out`` to the (N,) pairs that were seen so; a pair counts for the first alone."""
+        """``trained`` and ``held_out``: (N,) whether each pair was seen in that use; a pair in both is ``trained``."""
         hashes, known = _hash(pairs)
         trained, held_out = (
             np.asarray((np.isin(hashes, seen) & known).any(axis=1)) for seen in (self.trained, self.held_out)
@@ -48,41 +48,42 @@ class SeenPairs:
         return {"trained": trained, "held_out": held_out & ~trained}
 
     def warn(self, pairs: pa.Table) -> tuple[str, ...]:
-        """What a report on these pairs has to say; nothing where none was seen."""
-        counts = {use: int(found.sum()) for use, found in self.among(pairs).items()}
+        """The warnings of a report on these pairs; none if no pair was seen."""
+        counts = {use: int(mask.sum()) for use, mask in self.among(pairs).items()}
         phrases = {
             "trained": "the classifier was trained on {:,}",
             "held_out": "its checkpoint, threshold and calibration were chosen on {:,}",
         }
-        found = [phrases[use].format(count) for use, count in counts.items() if count]
-        if not found:
+        uses = [phrases[use].format(count) for use, count in counts.items() if count]
+        if not uses:
             return ()
-        return (f"Of these {pairs.num_rows:,} pairs {', and '.join(found)}: the numbers are too good for other pairs.",)
+        text = ", and ".join(uses)
+        return (f"Of these {pairs.num_rows:,} pairs {text}: expect lower numbers on other pairs.",)
 
 
 def record_seen(
     folder: Path, trained: pa.Table, held_out: pa.Table, before: str | None = None, *, is_first: bool = True
 ) -> SeenPairs:
-    """Write beside a model which pairs it has seen, with those of the classifier ``before`` that it went on from."""
+    """Write which pairs a model has seen into its folder, with those of ``before``, the classifier it continued."""
     uses = [_distinct(trained), _distinct(held_out)]
     old = None if before is None else _seen_at(before)
     if old is not None:
         uses = [np.union1d(new, known) for new, known in zip(uses, (old.trained, old.held_out), strict=True)]
-    found = SeenPairs(uses[0], uses[1], before is None or (old is not None and old.complete))
+    seen = SeenPairs(uses[0], uses[1], before is None or (old is not None and old.complete))
     if is_first:
-        flags = np.repeat([True, False], [found.trained.size, found.held_out.size])
+        flags = np.repeat([True, False], [seen.trained.size, seen.held_out.size])
         with replaced_file(folder / SEEN_FILE) as part:
-            schema = SCHEMA.with_metadata({COMPLETE: str(int(found.complete))})
+            schema = SCHEMA.with_metadata({COMPLETE: str(int(seen.complete))})
             write_parquet(pa.table([np.concatenate(uses), flags], schema=schema), part)
-    return found
+    return seen
 
 
 def read_seen(path: Path) -> SeenPairs:
-    """What :func:`record_seen` wrote into a file."""
+    """Read a file that :func:`record_seen` wrote."""
     try:
         table = read_parquet(path)
     except pa.ArrowInvalid as error:
-        raise MalformedSource(path, "", str(error), "a table of hashes, as training writes it") from None
+        raise MalformedSource(path, "", str(error), "a table of hashes, as written by the trainer") from None
     if table.schema.remove_metadata() != SCHEMA or any(column.null_count for column in table.columns):
         raise MalformedSource(path, "", f"columns {', '.join(table.column_names)}", "pair (int64) and trained (bool)")
     pairs, trained = (np.asarray(table[name]) for name in SCHEMA.names)
@@ -90,7 +91,7 @@ def read_seen(path: Path) -> SeenPairs:
 
 
 def seen_by(classifier: Classifier | Announced) -> SeenPairs | None:
-    """The pairs that a classifier has seen; None where no file beside it says so."""
+    """The pairs that a classifier has seen; None if it has no record."""
     config = classifier.model.config
     return _seen_at(getattr(config, "_name_or_path", ""), getattr(config, "_commit_hash", None))
 
@@ -108,7 +109,7 @@ def _distinct(pairs: pa.Table) -> IntArray:
 
 
 def _hash(pairs: pa.Table) -> tuple[IntArray, NDArray[np.bool_]]:
-    """(N, 2) hashes of hypothesis with premise and with image, and where there is a premise, or an image."""
+    """(N, 2) hashes of hypothesis with premise and with image, and (N, 2) whether there is a premise or an image."""
     hypotheses = plain_texts(pairs["hypothesis"].combine_chunks()).to_pylist()
     premises = plain_texts(pairs["premise"].combine_chunks()).to_pylist()
     sides = [[premise or None for premise in premises], pairs["image_key"].to_pylist()]

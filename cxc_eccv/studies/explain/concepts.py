@@ -1,10 +1,10 @@
-"""Concepts of an image: WordNet synsets of what people annotated in it, how often and how large."""
+"""Concepts of an image: the WordNet synsets of its annotations, with their number and size."""
 
 from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -25,7 +25,7 @@ SOURCES = ("coco", "visual_genome")
 
 
 class CategorySynset(NamedTuple):
-    """A category as WordNet has it, and why where that is a choice."""
+    """The WordNet synset of a category, and the reason for the choice if there is one."""
 
     category_id: int
     category: str
@@ -61,12 +61,12 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageConcepts:
-    """What one source says that the images of a split show.
+    """The concepts that one source annotated in the images of a split.
 
-    ``images`` has the concepts of every annotated image, none where its annotators found nothing; an image that is not
-    a key has not been annotated. Where instances are not ``counted``, their areas are empty arrays, there are no boxes,
-    and only concept agreement and similarity can be computed. ``groups`` are instances of unknown number (COCO's
-    ``iscrowd``), each counted once; ``left_out`` counts annotations that took no part, by reason.
+    ``images`` has the concepts of every annotated image, possibly none; an image that is not a key was not annotated.
+    If instances are not ``counted``, their areas are empty arrays, there are no boxes, and only concept agreement and
+    similarity can be computed. ``groups`` counts the instances of unknown number (COCO's ``iscrowd``), each as one;
+    ``left_out`` counts the annotations that were left out, by reason.
     """
 
     source: str
@@ -79,15 +79,14 @@ class ImageConcepts:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, image_ids: Iterable[int]) -> list[Concepts]:
-        """Concepts of images, in this order; raises DataError where nobody annotated one of them."""
+        """The concepts of images, in this order; DataError if one of them was not annotated."""
         ids = [int(image_id) for image_id in image_ids]
         lacking = [image_id for image_id in dict.fromkeys(ids) if image_id not in self.images]
         if lacking:
-            remedy = "; name a file that has all: --instances instances_val2014.json" * self.source.startswith("COCO")
+            remedy = " Give a file that has all: --annotations instances_val2014.json." * self.source.startswith("COCO")
             raise DataError(
-                f"{self.source}: no annotations of {len(lacking):,} of the images, image {lacking[0]} among them. "
-                f"{len(self.images):,} of the {self.n_images:,} images of {self.split} have some; what others show is "
-                f"not known{remedy}."
+                f"{self.source}: {len(lacking):,} of the images have no annotations, among them image {lacking[0]}. "
+                f"{len(self.images):,} of the {self.n_images:,} images of {self.split} are annotated.{remedy}"
             )
         return [self.images[image_id] for image_id in ids]
 
@@ -103,25 +102,25 @@ def load_concepts(
 ) -> ImageConcepts:
     """Concepts of the images of a split.
 
-    An annotation is one instance, whose box is cut off at the image's edges; a group of unknown number (COCO's
-    ``iscrowd``) is one too, for the paper counts boxes. A box without an area inside the image is left out, as is an
-    object without a synset that WordNet 3.0 has, and a copy of another annotation. An image is annotated if the source
-    lists it, and not all of its annotations were left out.
+    An annotation is one instance, whose box is clipped to the image; a group of unknown number (COCO's ``iscrowd``)
+    counts as one, since the paper counts boxes. Left out are boxes without an area inside the image, objects without a
+    synset of WordNet 3.0, and copies of another annotation. An image is annotated if the source lists it, and not all
+    of its annotations were left out.
 
     Args:
         library: the raw files.
         split: one of COCO's Karpathy splits.
-        source: ``coco``, full annotations where they are at hand, else category sets; or ``visual_genome``.
-        instances: a file of COCO annotations in the place of the library's, full ones or category sets.
-        objects: Visual Genome's ``objects.json``, in the place of the library's.
-        image_data: Visual Genome's ``image_data.json``, in the place of the library's.
+        source: ``coco``, full annotations if available, else category sets; or ``visual_genome``.
+        instances: a file of COCO annotations to use for the library's, full ones or category sets.
+        objects: Visual Genome's ``objects.json`` to use for the library's.
+        image_data: Visual Genome's ``image_data.json`` to use for the library's.
 
     Returns:
-        The concepts of those images of the split that the source has annotated.
+        The concepts of the annotated images of the split.
 
     Raises:
-        UnknownName: no such source, no such split, or a category that is not COCO's.
-        InvalidOption: a file of the other source is named; or nltk is missing, which Visual Genome's synsets need.
+        UnknownName: unknown source or split, or a category that is not COCO's.
+        InvalidOption: a file belongs to the other source; or nltk is missing, which Visual Genome's synsets need.
         DataError: a file is missing or malformed, or names no concept in an image of the split; WordNet is missing.
 
     Example:
@@ -132,22 +131,22 @@ def load_concepts(
     if source not in SOURCES:
         raise UnknownName("source of concepts", source, SOURCES)
     if instances and source != "coco":
-        raise InvalidOption(f"instances are COCO's, and the source of concepts is {source}: name one of the two")
+        raise InvalidOption(f"instances are COCO's, but the source of concepts is {source}: give one of the two")
     if (objects or image_data) and source != "visual_genome":
-        raise InvalidOption(f"objects and image_data are Visual Genome's, and the source of concepts is {source}")
+        raise InvalidOption(f"objects and image_data are Visual Genome's, but the source of concepts is {source}")
     if (objects is None) != (image_data is None):
-        raise InvalidOption("objects and image_data belong together: name both files of one release")
+        raise InvalidOption("objects and image_data belong together: give both files of one release")
     image_ids = library.karpathy(split).image_ids
     if source == "coco":
         return _collect(library.instances(split, instances), split, image_ids, "COCO", _synset_of_category)
-    load_wordnet()  # before a long file is read
+    load_wordnet()  # fails before a long file is read
     return _collect(library.visual_genome(objects, image_data), split, image_ids, "Visual Genome", _synset_of_object)
 
 
 def _collect(
     content: Instances, split: str, image_ids: IntArray, source: str, find: Callable[[str, str | None], str | None]
 ) -> ImageConcepts:
-    """Concepts of those of the images that were annotated."""
+    """The concepts of the annotated images."""
     images, annotations = (
         table.filter(pa.array(positions_of(table["image_id"], image_ids)[1]))
         for table in (content.images, content.annotations)
@@ -157,35 +156,27 @@ def _collect(
         source = "COCO instances" if counted else "COCO categories"
     if not images.num_rows:
         raise DataError(
-            f"{source}: no annotations of any of the {image_ids.size:,} images of {split}; name files that have some"
+            f"{source} annotates none of the {image_ids.size:,} images of {split}; give files that annotate them"
         )
     named, groups, left_out = _name_boxes(annotations, _shares(annotations, images) if counted else None, find)
     if not named:
         reasons = "".join(f"; left out: {count:,}, {reason}" for reason, count in left_out.items())
         raise DataError(
-            f"{source}: the file lists {images.num_rows:,} of the images of {split}, and none of their annotations "
-            f"names a concept ({annotations.num_rows:,} annotations{reasons}); name a file with annotations of what "
-            "they show"
+            f"{source}: the file lists {images.num_rows:,} of the images of {split}, but none of their annotations "
+            f"names a concept ({annotations.num_rows:,} annotations{reasons}); give a file that names their objects"
         )
     boxes: dict[int, list[Box]] = {image_id: [] for image_id in images["image_id"].to_pylist()}
     for image_id, box in named:
         boxes[image_id].append(box)
-    # An image all of whose annotations were left out shows something, but nobody knows what.
+    # An image whose annotations were all left out has unknown concepts, not none.
     for image_id in set(annotations["image_id"].to_pylist()):
         if not boxes[image_id]:
             del boxes[image_id]
-    areas: dict[int, dict[str, list[float]]] = {image_id: {} for image_id in boxes}
-    for image_id, shown in boxes.items():
-        for box in shown:
-            areas[image_id].setdefault(box.concept, []).extend([box.width * box.height] if counted else [])
     return ImageConcepts(
         source,
         split,
         n_images=image_ids.size,
-        images={
-            image_id: {concept: np.array(sizes) for concept, sizes in shown.items()}
-            for image_id, shown in areas.items()
-        },
+        images={image_id: _areas(shown, counted) for image_id, shown in boxes.items()},
         counted=counted,
         boxes={image_id: tuple(shown) for image_id, shown in boxes.items()} if counted else {},
         groups=groups,
@@ -196,7 +187,7 @@ def _collect(
 def _name_boxes(
     annotations: pa.Table, shares: FloatArray | None, find: Callable[[str, str | None], str | None]
 ) -> tuple[list[tuple[int, Box]], int, dict[str, int]]:
-    """Image and box of each annotation with a concept; how many of these are groups; why others were left out."""
+    """Image and box of each annotation with a concept, the number of groups, and why others were left out."""
     boxes, groups, left_out = [], 0, Counter[str]()
     columns = (annotations[name].to_pylist() for name in ("image_id", "name", "synset", "group", "left_out"))
     places = np.zeros((annotations.num_rows, 4)) if shares is None else shares
@@ -213,8 +204,16 @@ def _name_boxes(
     return boxes, groups, dict(left_out)
 
 
+def _areas(boxes: Sequence[Box], counted: bool) -> dict[str, FloatArray]:
+    """Concept to the areas of its boxes, or to no areas if boxes are not counted."""
+    areas: dict[str, list[float]] = {}
+    for box in boxes:
+        areas.setdefault(box.concept, []).extend([box.width * box.height] if counted else [])
+    return {concept: np.array(sizes) for concept, sizes in areas.items()}
+
+
 def _shares(annotations: pa.Table, images: pa.Table) -> FloatArray:
-    """(N, 4) boxes of annotations, cut off at the edges of their images, in shares of these; x, y, width, height."""
+    """(N, 4) boxes of annotations as x, y, width, height: clipped to their images, in shares of the image's sides."""
 
     def columns(table: pa.Table, *names: str) -> FloatArray:
         return np.stack([np.asarray(table[name], dtype=np.float64) for name in names], axis=1)
@@ -234,7 +233,7 @@ def _synset_of_category(name: str, _synset: str | None) -> str:
 
 @cache
 def _synset_of_object(_name: str, synset: str | None) -> str | None:
-    """The synset by its own name, for others lead to it as well; None where WordNet 3.0 has none."""
+    """The synset under its canonical name; None if WordNet 3.0 lacks it."""
     try:
         return None if synset is None else str(find_synset(synset).name())
     except DataError:

@@ -1,4 +1,4 @@
-"""Failures in concepts: the numbers of each failure of a model, and two models over the queries that both fail."""
+"""Explain failures by concepts: the numbers of each failure of a model, and two models compared."""
 
 from __future__ import annotations
 
@@ -40,15 +40,14 @@ REAL = "size_disagreement_real"
 """SD without a threshold: the sum over common concepts of the mean area difference."""
 
 NUMBERS = (*MEASURED, REAL, *(f"{name}{variant}" for variant in (INFORMED, OVER_RIVAL) for name in MEASURED))
-"""Columns of a failure's numbers."""
+"""The numbers of a failure, as columns."""
 
 COUNTS = ("common_concepts", "truth_only_concepts", "retrieved_only_concepts", "differing_concepts")
-"""Concepts of both images of a failure, of one alone, and of those of both with another number of instances."""
+"""Concepts in both images of a failure, in only one of them, and in both with different numbers of instances."""
 
 NO_WORDS = "the queries are images, which mention nothing"
 NOT_COUNTED = (
-    "say which concepts an image shows, not how many or how large; annotations with boxes do, such as "
-    "instances_val2014.json (--instances)"
+    "have no number and size of instances; give annotations with boxes, such as instances_val2014.json (--annotations)"
 )
 
 
@@ -66,10 +65,7 @@ class Explained:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """All that a table or a page says of one model's failures.
-
-    ``skipped`` has the directions that the run cannot be ranked in, with the reason.
-    """
+    """The explained failures of one model; ``skipped`` has the reason for each direction it cannot be ranked in."""
 
     model: str
     split: str
@@ -87,36 +83,37 @@ def check_runs(
     directions: Sequence[str] | None = None,
     similarity: str | None = None,
 ) -> dict[str, Selection]:
-    """Refuse runs that cannot be explained, or not side by side, before long files are read.
+    """Check that runs can be explained, and compared, before long files are read.
 
-    Returns what each run's recall@1 is computed from, by the model's name, see :func:`check_run`.
+    Returns the selection of each model's run, see :func:`check_run`.
     """
     selections = {}
     for model, run in runs.items():
         choose_similarity(run, similarity=similarity)
         selections[model] = check_run(run, library, split, directions)
-    queries = {model: {part.name: part.needs[0].query_ids for part in own.parts} for model, own in selections.items()}
-    _refuse_other_queries(queries)
+    _refuse_other_queries(
+        {model: {part.name: part.needs[0].query_ids for part in each.parts} for model, each in selections.items()}
+    )
     return selections
 
 
 def _refuse_other_queries(asked: Mapping[str, Mapping[str, IntArray]]) -> None:
-    """Refuse models that are asked other queries than the first one, in a direction that both have."""
+    """Raise InvalidOption if models have other queries than the first, in a direction that both have."""
     (baseline, first), *others = asked.items()
     for model, of_model in others:
         for direction in (name for name in first if name in of_model):
             if not np.array_equal(first[direction], of_model[direction]):
                 raise InvalidOption(
-                    f"{baseline} and {model} are asked different {direction} queries, {first[direction].size:,} and "
-                    f"{of_model[direction].size:,}. Give runs of the same images, and of query-corpus rankings of one "
-                    "--query-position."
+                    f"{baseline} and {model} have different {direction} queries, {first[direction].size:,} and "
+                    f"{of_model[direction].size:,}. Give runs of the same images; query-corpus rankings also need the "
+                    "same --query-position."
                 )
 
 
 def check_run(run: Run, library: Library, split: str, directions: Sequence[str] | None = None) -> Selection:
-    """What a run's recall@1 is computed from, a part per direction: those named, or all that it can be ranked in.
+    """Select what a run's recall@1 is computed from, for these directions, or all that it can be ranked in.
 
-    ``skipped`` has the directions that nobody named and that it cannot be ranked in, with the reason.
+    ``skipped`` has the reason for each direction that is not selected; it is empty if directions are given.
     """
     check_split(split)
     able, skipped = directions_of(run)
@@ -170,11 +167,12 @@ def explain_failures(
     *,
     similarity: Similarity = similarity_matrix,
 ) -> Explained:
-    """Compare what the retrieved images show with what the right ones do; ``texts`` are the failed queries in words.
+    """Compare the concepts of the retrieved images with those of the right ones; ``texts`` are the failed queries.
 
     The table has a row per failure: its ids, whether both images are annotated, ``NUMBERS`` as float64, ``COUNTS`` as
-    int64. What is not defined is null; that is every number of a failure whose right image shows no concept, or with an
-    image that nobody annotated. Such an image is an error, but of Visual Genome, which covers a part of the split.
+    int64. Undefined numbers are null, as are all numbers of a failure whose right image shows no concept. An image that
+    was not annotated is an error, except for Visual Genome, which covers a part of the split; there its numbers are
+    null.
     """
     images = np.unique(np.concatenate([failures.truth_ids, failures.retrieved_ids, failures.rival_ids.ravel()]))
     ids = images[images != NOBODY].tolist()
@@ -214,7 +212,7 @@ def _measure(
     texts: Sequence[str] | None,
     similarity: Similarity,
 ) -> Iterator[tuple[IntArray, dict[str, FloatArray]]]:
-    """Rows of failures, and the columns of numbers that these have."""
+    """Yield rows of failures, and columns of their numbers."""
 
     def pair(rows: IntArray, images: IntArray) -> ConceptPairs:
         truths = [shown[image] for image in failures.truth_ids[rows].tolist()]
@@ -227,7 +225,7 @@ def _measure(
     if concepts.counted:
         yield rows, {REAL: size_disagreement(pairs, threshold=None)}
     if texts is not None:
-        # Of all images, so that a query mentions the same whichever model failed it.
+        # The concepts of all images, so that a query's mentions do not depend on the model.
         vocabulary = sorted({name for seen in concepts.images.values() for name in seen})
         mentioned, kept = keep_mentioned(pairs, find_mentions([texts[row] for row in rows.tolist()], vocabulary))
         yield rows[kept], {f"{name}{INFORMED}": values for name, values in measure(mentioned).items()}
@@ -240,7 +238,7 @@ def _measure(
 
 
 def _count(pairs: ConceptPairs, counted: bool) -> dict[str, FloatArray]:
-    """``COUNTS`` of each pair, the last where instances are counted."""
+    """``COUNTS`` of each pair; the last one only if instances are counted."""
     both = list(zip(pairs.truths, pairs.retrieved, strict=True))
     counts = [
         [len(truth.keys() & seen.keys()) for truth, seen in both],
@@ -256,8 +254,8 @@ class Paired:
     """One number of two models' failures over the same queries, the model's minus the baseline's, with its interval.
 
     The key is ``direction/name``. ``failure_rate`` is the share of failed queries, over all queries; ``failed_alone``
-    and ``baseline_failed_alone`` are the shares of all queries that one of the two alone fails; any other name is the
-    mean of a number over the queries that both fail, and on which it is defined for both.
+    and ``baseline_failed_alone`` are the shares of all queries that only one of the two fails; any other name is the
+    mean of a number over the queries that both fail and on which it is defined for both.
     """
 
     model: str
@@ -271,24 +269,32 @@ class Paired:
 
     @property
     def is_share(self) -> bool:
-        """Whether it is a share of the queries, and no difference."""
+        """Whether the value is a share of the queries and not a difference."""
         return self.key.endswith("failed_alone")
 
 
-def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0) -> list[Paired]:
+def compare_failures(
+    baseline: Explanation, model: Explanation, *, seed: int = 0, confidence: float = 0.95
+) -> list[Paired]:
     """Compare two models' failures over the queries that both were asked, which must be the same.
 
     A direction that one of the two cannot be ranked in has no rows, and neither has a number that is defined for both
-    on no query that both fail. Intervals are 95% percentiles of a bootstrap over images.
+    on no query that both fail. Intervals are percentiles of a bootstrap over images.
     """
     if (baseline.split, baseline.provenance["concepts"]) != (model.split, model.provenance["concepts"]):
-        raise InvalidOption(f"{baseline.model} and {model.model} are explained by different splits or concepts")
-    asked = [{name: it.failures.asked_ids for name, it in own.directions.items()} for own in (baseline, model)]
-    _refuse_other_queries({baseline.model: asked[0], model.model: asked[1]})
+        raise InvalidOption(
+            f"{baseline.model} and {model.model} were explained on different splits or concepts; explain both with the "
+            "same"
+        )
+    first, second = (
+        {name: explained.failures.asked_ids for name, explained in side.directions.items()}
+        for side in (baseline, model)
+    )
+    _refuse_other_queries({baseline.model: first, model.model: second})
     draws, rows = Draws(seed), []
     for direction in (name for name in baseline.directions if name in model.directions):
         for name, values, images in _pair_up(baseline.directions[direction], model.directions[direction]):
-            low, high = interval(ClusterBootstrap(images, draws).means(values[:, None])[0], 0.95)
+            low, high = interval(ClusterBootstrap(images, draws).means(values[:, None])[0], confidence)
             sizes = values.size, int(np.unique(images).size)
             key, value = f"{direction}/{name}", float(values.mean())
             rows.append(Paired(model.model, baseline.model, key, value, low, high, *sizes))
@@ -296,13 +302,13 @@ def compare_failures(baseline: Explanation, model: Explanation, *, seed: int = 0
 
 
 def _pair_up(baseline: Explained, model: Explained) -> Iterator[tuple[str, FloatArray, IntArray]]:
-    """Name, value of each query, and its image, of all that is compared."""
+    """Yield the name, and each query's value and image, of every compared number."""
     asked, images = baseline.failures.asked_ids, baseline.failures.asked_images
     failed, fails = (np.isin(asked, explained.failures.query_ids) for explained in (baseline, model))
     yield "failure_rate", fails.astype(np.float64) - failed, images
     yield "failed_alone", (fails & ~failed).astype(np.float64), images
     yield "baseline_failed_alone", (failed & ~fails).astype(np.float64), images
-    both = failed & fails  # failures stand in the order of all queries, of either model
+    both = failed & fails  # the failures of both models are in the order of all queries
     rows, places = (np.isin(side.failures.query_ids, asked[both]) for side in (baseline, model))
     for name in NUMBERS:
         differences = model.table[name].to_numpy()[places] - baseline.table[name].to_numpy()[rows]

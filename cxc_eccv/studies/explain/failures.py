@@ -1,4 +1,4 @@
-"""Failed queries of a run: which, what stands at the top of their rankings, and which other images come next."""
+"""Failed queries of a run, with the top of their rankings."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ TASKS = {"t2i": "coco_5k", "i2t": "coco_5k", "t2t": "co_captions"}
 """Direction to the task whose recall@1 counts the failures."""
 
 DEPTH = 11
-"""Items of a ranking among which rivals are looked for: an image has five captions, so the eleventh is of a third."""
+"""Items of a ranking to find rivals in: an image has five captions, so the eleventh is of a third image."""
 
 NOBODY = -1
-"""In rivals, where there is no further image."""
+"""Stands in rivals for no further image."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failures:
     """The queries of one direction whose top item is not of their own image.
 
-    A failure is a query whose recall@1 is 0 under the task's positives, an item that ties with a positive counting as
+    A failure is a query whose recall@1 is 0 under the task's positives; an item that ties with a positive counts as
     ranked above it. Every item stands for an image: itself, or the one a caption was written for.
 
-    ``asked_ids`` and ``asked_images`` are all Q queries, failed or not, and their images. All else is of the F failed
-    queries, in the same order: ``truth_ids`` their images; ``item_ids`` and ``retrieved_ids`` the item at the top and
-    its image; ``rival_ids`` (F, K) the images that come next, neither of the two, each once, the best first, NOBODY
-    behind them; ``truth_ranks`` the rank of the best right item, null where a ranking ends above it.
+    ``asked_ids`` and ``asked_images`` are all Q queries, failed or not, and their images. The others are of the F
+    failed queries, in the same order: ``truth_ids`` their images; ``item_ids`` and ``retrieved_ids`` the top item and
+    its image; ``rival_ids`` (F, K) the next distinct images other than these two, best first, padded with NOBODY;
+    ``truth_ranks`` the rank of the best right item, null if the ranking ends above it.
     """
 
     direction: str
@@ -60,19 +60,19 @@ class Failures:
 
     @property
     def n_queries(self) -> int:
-        """Queries that were asked."""
+        """The number of all queries."""
         return int(self.asked_ids.size)
 
 
 def directions_of(run: Run) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The directions that a run can fail in, and of the others why it cannot."""
+    """The directions that a run can be ranked in, and for the others the reason."""
     reasons = {direction: run.why_not(direction) for direction in TASKS}
     skipped = {direction: why for direction, why in reasons.items() if why is not None}
     return tuple(direction for direction in TASKS if direction not in skipped), skipped
 
 
 def select_recall(run: Run, library: Library, split: str, directions: Sequence[str]) -> Selection:
-    """What recall@1 of these directions is computed from, a part each; refuses runs in the words of ``evaluate``."""
+    """Select what recall@1 of these directions is computed from, a part each; raises what ``evaluate`` raises."""
     for direction in directions:
         if direction not in TASKS:
             raise UnknownName("direction", direction, TASKS)
@@ -91,16 +91,16 @@ def find_failures(
     similarity: str | None = None,
     selection: Selection | None = None,
 ) -> Failures:
-    """The failed queries of a run in one direction, exact: failures / queries is 1 - recall@1 of its evaluation.
+    """The failed queries of a run in one direction: failures / queries is exactly 1 - recall@1 of its evaluation.
 
-    Rivals are looked for among the first ``depth`` items; of rankings cut short, among as many as all have. A
-    ``selection`` of :func:`select_recall` has this direction among others; without one it is selected here.
+    Rivals are among the first ``depth`` items, or as many as all rankings have. ``selection`` is the result of
+    :func:`select_recall`, if it was called before.
     """
     check_whole("depth", depth)
     with one_blas_thread():
         chosen = selection or select_recall(run, library, split, [direction])
         (need,) = (need for part in chosen.parts if part.name == direction for need in part.needs)
-        assert isinstance(need, Ranks)  # noqa: S101 - what recall is computed from
+        assert isinstance(need, Ranks)  # noqa: S101 - recall is computed from ranks
         judged = need.judged
         if isinstance(run, RankingsRun):
             listed = ranks_from_rankings(run, direction, judged)
@@ -131,7 +131,7 @@ def find_failures(
 
 
 def _find_rivals(images: IntArray, truths: IntArray) -> IntArray:
-    """(F, K) of the images of (F, depth) items those that are new below the top and not the truth, -1 behind them."""
+    """(F, K) distinct images of (F, depth) items other than the top and the truth, padded with -1."""
     new = images != truths[:, None]
     for place in range(images.shape[1]):
         new[:, place] &= (images[:, :place] != images[:, place, None]).all(axis=1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.studies.explain.explanation import COUNTS, NUMBERS, Explained, Explanation, Paired
 from cxc_eccv.studies.explain.measures import INFORMED, MEASURES, OF_TRUTH, OVER_RIVAL
 from cxc_eccv.tables import MISSING, Cell, Table
@@ -20,17 +21,17 @@ if TYPE_CHECKING:
     from cxc_eccv.studies.explain.reranking import Reranking
 
 DECIMALS = 12
-"""Values that agree to so many are one for a mode: sums of equal numbers differ in their last place."""
+"""Values are rounded to this many decimals before a mode is found."""
 
 OF_NUMBER = ("same_multiplicity", "different_multiplicity", "differing_per_failure", "enumeration_disagreement")
-"""Numbers that need every instance."""
+"""Numbers that need counted instances."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The global table of one direction: shares in [0, 1], counts, instances.
+    """The global table of one direction; shares are in [0, 1].
 
-    ``counts`` has the number of failures that a mean is over, ``not_computed`` why there is no such number.
+    ``counts`` has the number of failures behind each mean, ``not_computed`` the reason for each missing number.
     """
 
     scores: Mapping[str, float]
@@ -39,14 +40,14 @@ class Summary:
 
 
 def summarize(explained: Explained) -> Summary:
-    """The numbers of Table 3, and those that it leaves open, as ``docs/explain.md`` defines them.
+    """The numbers of the paper's Table 3, and further ones, as ``docs/explain.md`` defines them.
 
-    Means are over the failures on which a number is defined; a mode is the most frequent value, of equally frequent
-    ones the smallest. The rest are sums over all failures whose right image shows a concept, and their ratios.
+    Means are over the failures on which a number is defined; a mode is the most frequent value, the smallest of equally
+    frequent ones. The rest are sums over all failures whose right image shows a concept, and their ratios.
 
-    The paper's own sums say that its column of matched synsets is matchings of non-common concepts (184,747 of 627,833
-    are 29.43%), and not the share of the right image's synsets that its list of columns tells of; and that its column
-    of enumeration disagreement is no percentage but ``differing_per_failure`` (69,595 in 28,817 failures are 2.42).
+    By the paper's sums, its column of matched synsets is matchings per non-common concepts (184,747 of 627,833 are
+    29.43%), and not a share of the right image's synsets as its list of columns says; and its column of enumeration
+    disagreement is no percentage but ``differing_per_failure`` (69,595 in 28,817 failures are 2.42).
     """
     table, failures = explained.table, explained.failures
     known = {name: table[name].drop_null().to_numpy() for name in (*NUMBERS, *COUNTS)}
@@ -70,7 +71,7 @@ def summarize(explained: Explained) -> Summary:
     scores: dict[str, float] = sums | {name: float(values.mean()) for name, values in means.items()}
     scores |= {f"{name}_mode": find_mode(means[name]) for name in MEASURES if name in means}
     scores |= {"failure_rate": len(failures) / failures.n_queries, **ratios_of_sums(sums, common.size)}
-    nothing = "no failure has what it is defined on" if len(failures) else "no query failed"
+    nothing = "it is undefined on all failures" if len(failures) else "no query failed"
     why = explained.not_computed.get("differing_concepts", nothing)
     reasons = {name: explained.not_computed.get(name, nothing) for name in NUMBERS}
     reasons |= {**dict.fromkeys(OF_NUMBER, why), "matched_synsets": nothing}
@@ -79,7 +80,7 @@ def summarize(explained: Explained) -> Summary:
 
 
 def ratios_of_sums(sums: Mapping[str, float], n_explained: int) -> dict[str, float]:
-    """The ratios that the paper gives with their sums; without those whose divisor is 0."""
+    """The paper's ratios of sums, without those whose divisor is 0."""
     ratios = {}
     if sums["non_common_concepts"]:
         ratios["matched_synsets"] = sums["matchings"] / sums["non_common_concepts"]
@@ -89,7 +90,7 @@ def ratios_of_sums(sums: Mapping[str, float], n_explained: int) -> dict[str, flo
 
 
 def find_mode(values: FloatArray) -> float:
-    """The most frequent value, of equally frequent ones the smallest."""
+    """The most frequent value; the smallest of equally frequent ones."""
     distinct, counts = np.unique(values.round(DECIMALS), return_counts=True)
     return float(distinct[counts.argmax()])
 
@@ -103,13 +104,15 @@ def explanations_to_json(
     paired: Sequence[Paired] = (),
     reranked: Reranking | None = None,
     command: str | None = None,
+    confidence: float = 0.95,
 ) -> str:
-    """The text of ``explain.json``: the first model's numbers, further models under ``others``.
+    """The text of ``explain.json``: the first model's numbers, and further models under ``others``.
 
-    How they differ from the first stands under ``paired``; numbers of altered queries among the first's, and with
-    intervals under ``adversarial``.
+    ``paired`` has their differences from the first; numbers of altered queries are among the first's, and with
+    intervals under ``adversarial``. The provenance has the confidence of the intervals if it is not 95%.
     """
-    stamp = {"command": command} if command else {}
+    stamp: dict[str, Any] = {"command": command} if command else {}
+    stamp |= {"confidence": confidence} if confidence != 0.95 else {}
     first, *others = (
         {"model": model.model, **_entries(model), "provenance": {**model.provenance, **stamp}} for model in explanations
     )
@@ -122,7 +125,7 @@ def explanations_to_json(
 
 
 def join_tables(explanations: Sequence[Explanation]) -> pa.Table:
-    """One row per model, direction and failure, with what they were computed from in the metadata."""
+    """A row per model, direction and failure, with their provenance in the metadata."""
     parts = []
     for explanation in explanations:
         for direction, explained in explanation.directions.items():
@@ -161,7 +164,7 @@ FOUR = (
     ("SD", "size_disagreement", PERCENT),
 )
 MEASURED = (*FOUR, ("SD relative to truth", OF_TRUTH, PERCENT))
-"""SD twice: relative to the smaller instance of a match, and to the right image's."""
+"""With SD twice: relative to the smaller instance of a match, and to the right image's."""
 
 TITLES: Mapping[str, str] = {name: title for title, name, _ in MEASURED}
 
@@ -170,8 +173,8 @@ SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("queries", "queries", COUNT),
         ("failures", "failures", COUNT),
         ("of the queries", "failure_rate", PERCENT),
-        ("failed by it alone", "failed_alone", PERCENT),
-        ("by the first alone", "baseline_failed_alone", PERCENT),
+        ("failed only by it", "failed_alone", PERCENT),
+        ("only by the first", "baseline_failed_alone", PERCENT),
         ("without concepts", "without_concepts", COUNT),
         ("not annotated", "not_annotated", COUNT),
     ),
@@ -194,31 +197,38 @@ SECTIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
         ("enum. disagreement", "enumeration_disagreement", PERCENT),
     ),
 }
-"""Section to its rows: title, name of the number, how it is shown."""
+"""Section to its rows: title, name and format of each number."""
 
 SIDE_BY_SIDE = (
-    "Beside {first}: the numbers of a failure over the queries that both fail, the others over all queries; 95% "
-    "intervals of a bootstrap over images."
+    "Differences from {first}: numbers of failures over the queries that both fail, others over all queries, with "
+    "{level:g}% intervals from a bootstrap over images."
 )
 
 
-def make_tables(explanations: Sequence[Explanation], paired: Sequence[Paired] = ()) -> list[Table]:
-    """Global table of one model, a column per direction; of several, a table per direction."""
+def make_tables(
+    explanations: Sequence[Explanation], paired: Sequence[Paired] = (), confidence: float = 0.95
+) -> list[Table]:
+    """The global table of one model with a column per direction; a table per direction of several models.
+
+    ``confidence`` is that of the intervals of ``paired``.
+    """
     first, *others = explanations
     corpus = first.provenance.get("run", {}).get("corpus")
-    subtitle = f"{first.split} split, {first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
+    subtitle = f"{first.concepts.source}{f'; images as {corpus}' if corpus else ''}"
+    data = describe_data(first.provenance)
     if not others:
         summaries = _summarize_all(first)
         rows = _rows([summary.scores for summary in summaries.values()])
         header = [("",), *((direction,) for direction in summaries)]
         notes = _group({**first.skipped, **_reasons(summaries)})
-        return [Table(header, rows, f"Failures of {first.model}", subtitle, notes)]
+        return [Table(header, rows, f"Failures of {first.model}", subtitle, notes, data=data)]
     directions = dict.fromkeys(name for model in explanations for name in model.directions)
-    return [_compare_models(direction, explanations, paired, subtitle) for direction in directions]
+    note = SIDE_BY_SIDE.format(first=first.model, level=100 * confidence)
+    return [_compare_models(direction, explanations, paired, subtitle, note) for direction in directions]
 
 
 def _compare_models(
-    direction: str, explanations: Sequence[Explanation], paired: Sequence[Paired], subtitle: str
+    direction: str, explanations: Sequence[Explanation], paired: Sequence[Paired], subtitle: str, note: str
 ) -> Table:
     first = explanations[0].model
     summaries = {
@@ -230,11 +240,12 @@ def _compare_models(
             pairs.setdefault(row.model, {})[row.key.removeprefix(f"{direction}/")] = row
     rows = _rows([summary.scores for summary in summaries.values()], list(pairs.values()))
     header = [("",), *((name,) for name in summaries), *((f"{name} minus {first}",) for name in pairs)]
-    notes = [SIDE_BY_SIDE.format(first=first)] if pairs else []
+    notes = [note] if pairs else []
     notes += _group({model.model: model.skipped[direction] for model in explanations if direction in model.skipped})
     notes += _group(_reasons(summaries))
     models = f"{len(summaries)} models" if len(summaries) > 1 else next(iter(summaries))
-    return Table(header, rows, f"Failures of {models}, {direction}", subtitle, notes)
+    data = describe_data(explanations[0].provenance)
+    return Table(header, rows, f"Failures of {models}, {direction}", subtitle, notes, data=data)
 
 
 def _rows(scores: Sequence[Mapping[str, float]], pairs: Sequence[Mapping[str, Paired]] = ()) -> list[list[str | Cell]]:
@@ -256,7 +267,7 @@ def _show_pair(row: Paired, show: str) -> Cell:
 
 
 def _reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:
-    """Titles of what a column lacks, to the reason; variants of a measure that lacks for the same reason go without."""
+    """Titles of missing numbers to the reason, without variants that are missing for the reason of their measure."""
     titles: dict[tuple[str, str, str], list[str]] = {}
     for column, summary in summaries.items():
         reasons = summary.not_computed
@@ -270,5 +281,5 @@ def _reasons(summaries: Mapping[str, Summary]) -> dict[str, str]:
 
 
 def _group(reasons: Mapping[str, str]) -> list[str]:
-    """Each reason once, behind all that it is the reason of."""
+    """Notes with each reason once, after all names that it applies to."""
     return [f"{'; '.join(names)}: {reason}." for reason, names in group_by_reason(reasons).items()]

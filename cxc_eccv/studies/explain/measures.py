@@ -1,4 +1,4 @@
-"""The four numbers of many failures: plain, of what the query mentions, and against the best other candidate."""
+"""The four numbers of failures: plain, of the concepts that the query mentions, and against the best rival."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ MEASURES = ("concept_agreement", "non_common_similarity", "concept_enumeration",
 """The four numbers of a failure, in the order of the paper."""
 
 OF_TRUTH = "size_disagreement_truth"
-"""SD with differences as shares of the right image's instance, in the place of the smaller one of the two."""
+"""SD with differences as shares of the right image's instance, and not of the smaller one of the two."""
 
 MEASURED = (*MEASURES, OF_TRUTH)
-"""All of which there are variants."""
+"""The numbers that have variants."""
 
 INFORMED, OVER_RIVAL = "_informed", "_over_rival"
-"""End the names of the variants: of what the query mentions, and minus the best of the other candidates."""
+"""Suffixes of the variants: of the concepts that the query mentions, and minus the best of the other candidates."""
 
 OF_INSTANCES = ("concept_enumeration", "size_disagreement", OF_TRUTH)
-"""Numbers that need every instance with its area; lower is better."""
+"""Numbers that need instances with their areas; lower is better."""
 
 
 def measure_failures(pairs: ConceptPairs, similarity: Similarity, *, counted: bool = True) -> dict[str, FloatArray]:
-    """All metrics that explain failures; size disagreement twice, as the paper does not say relative to what.
+    """All metrics of failures; size disagreement twice, as the paper does not say what it is relative to.
 
     Args:
-        pairs: what both images of F failures show.
-        similarity: of concepts, such as :func:`cxc_eccv.sources.wordnet.similarity_matrix`.
+        pairs: the concepts of both images of F failures.
+        similarity: similarity of concepts, such as :func:`cxc_eccv.sources.wordnet.similarity_matrix`.
         counted: whether instances are known with their areas; without them, only concept agreement and similarity can
             be computed.
 
     Returns:
-        Name of each metric to (F,) values, NaN where it is not defined. ``size_disagreement`` is relative to the
-        smaller instance of a match, ``size_disagreement_truth`` to the right image's.
+        Name of each metric to (F,) values, NaN if undefined. ``size_disagreement`` is relative to the smaller instance
+        of a match, ``size_disagreement_truth`` to the right image's.
 
     Raises:
-        DataError: ``counted``, and a concept comes without instances or areas.
+        DataError: ``counted``, and a concept has no instances or areas.
 
     Example:
         >>> truth, retrieved = {"dog": np.array([0.5]), "ball": np.array([0.1])}, {"dog": np.array([0.2])}
@@ -66,22 +66,21 @@ def measure_failures(pairs: ConceptPairs, similarity: Similarity, *, counted: bo
 
 
 def keep_mentioned(pairs: ConceptPairs, mentions: Sequence[AbstractSet[str]]) -> tuple[ConceptPairs, NDArray[np.bool_]]:
-    """Pairs cut down to what the query mentions, in which every metric is its query-informed variant.
+    """Reduce pairs to the concepts that the query mentions, which makes every metric its query-informed variant.
 
-    The right image keeps the concepts that the query mentions. The retrieved one keeps these too, and all that it alone
-    shows: NCS compares what is mentioned and missing with whatever stands in its place, which the query does not
-    mention. CA, CE and SD are about common concepts and see the mentioned ones alone.
+    The right image keeps the concepts that the query mentions. The retrieved one keeps these, and those that only it
+    shows: NCS compares mentioned, missing concepts with any that take their place. CA, CE and SD are about common
+    concepts, so they use only the mentioned ones.
 
     Args:
-        pairs: what both images of F failures show.
-        mentions: F sets of concepts, such as ``find_mentions`` gives for the queries.
+        pairs: the concepts of both images of F failures.
+        mentions: F sets of concepts, such as those of ``find_mentions``.
 
     Returns:
-        The M failures whose query mentions a concept of the ground truth, as the others have no such variant; and (F,)
-        which these are.
+        The M failures whose query mentions a concept of the right image, and the (F,) mask of these.
 
     Raises:
-        DataError: there is not one set per failure.
+        DataError: the number of sets is not F.
 
     Example:
         >>> area = np.array([0.1])
@@ -91,7 +90,7 @@ def keep_mentioned(pairs: ConceptPairs, mentions: Sequence[AbstractSet[str]]) ->
         ([True, False], [['dog'], ['cat']])
     """
     if len(mentions) != len(pairs):
-        raise DataError(f"{len(mentions)} queries say what they mention, of {len(pairs)} failures; give one for each")
+        raise DataError(f"{len(mentions)} sets of mentions for {len(pairs)} failures; give one for each")
     wanted = [truth.keys() & named for truth, named in zip(pairs.truths, mentions, strict=True)]
     kept = np.array([bool(names) for names in wanted], dtype=np.bool_)
     truths, retrieved = [], []
@@ -107,17 +106,16 @@ def subtract_best(retrieved: Mapping[str, FloatArray], others: Mapping[str, Floa
 
     .. math:: \Delta m_f = m(I_g, I_r) - \operatorname{best}_{k \le K} m(I_g, I_k)
 
-    over the K images that come next in the ranking, neither the ground truth nor the retrieved one; the best has the
-    highest value of a metric where higher is better, else the lowest, for each metric its own. CE and SD compare the
-    concepts that an image shares with the ground truth: an image that shares none takes no part there, or it would
-    have the best enumeration of all.
+    over the next K images in the ranking other than the ground truth and the retrieved one. Each metric has its own
+    best image. CE and SD compare the concepts that an image shares with the ground truth, so images that share none are
+    left out: they would have the best enumeration of all.
 
     Args:
-        retrieved: name of each metric to (F,) values of the images at the top; concept agreement among them.
-        others: the same names to (F, K) values of the candidates, NaN where there is none.
+        retrieved: name of each metric, concept agreement among them, to (F,) values of the images at the top.
+        others: the same names to (F, K) values of the candidates, NaN for no candidate.
 
     Returns:
-        Name to (F,) differences; NaN where the metric is defined for the retrieved image or for all others not.
+        Name to (F,) differences; NaN if the metric is undefined for the retrieved image or for all others.
 
     Example:
         >>> top = {"concept_agreement": np.array([0.5]), "concept_enumeration": np.array([3.0])}

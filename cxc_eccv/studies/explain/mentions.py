@@ -1,6 +1,6 @@
-"""What a sentence says of concepts: those that it mentions, and which colours and sizes it gives to them.
+"""Find the concepts that a sentence mentions, and their colours and sizes in it.
 
-A checked list of words is for COCO's categories, WordNet for all others.
+COCO's categories have a checked list of words; other concepts are found by WordNet.
 """
 
 from __future__ import annotations
@@ -19,48 +19,47 @@ from cxc_eccv.studies.explain.concepts import synsets_of_categories
 
 WORD = re.compile(r"[^\W\d_]+")
 LONGEST = 3
-"""Words of one name, at most: ``compact disc player``."""
+"""The most words of a name: ``compact disc player``."""
 
 Place = tuple[int, int, AbstractSet[str]]
-"""A mention: its first character, the one after its last, and the concepts."""
+"""A mention: its start and end in characters, and its concepts."""
 
 
 def find_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[set[str]]:
     """Concepts of the vocabulary that each sentence mentions.
 
-    Words are read from left to right, the longest name first, in the singular or the plural: a ``hot dog`` is no dog.
+    Words are read from left to right, the longest name first, in singular or plural: a ``hot dog`` is no dog.
 
-    1. COCO's 80 categories have a list of words, which was checked on captions of images with known categories:
-       ``kitten`` mentions a cat, ``people`` and ``she`` a person, a ``bus stop`` no bus. No other word mentions them.
-    2. Of other concepts of the vocabulary, a word mentions every one that WordNet has it as a name of: ``star`` is the
-       figure where the vocabulary has that one alone, and the celestial body too where it has both, so that the images
-       decide.
+    1. COCO's 80 categories have a list of words, checked on captions of images with known categories: ``kitten``
+       mentions a cat, ``people`` and ``she`` a person, a ``bus stop`` no bus. No other words mention them.
+    2. Of other concepts, a word mentions every one in the vocabulary that it names in WordNet: ``star`` is the figure
+       if the vocabulary has only that sense, and also the celestial body if it has both.
 
-    A sentence mentions these, and every concept above them: an ``oak`` is a tree, a ``tree`` is no oak. Of two
-    categories none is above the other: a ``hot dog`` is no sandwich, as COCO's annotators have it.
+    A sentence also mentions every concept above these: an ``oak`` is a tree, a ``tree`` is no oak. COCO's categories
+    are never above each other: a ``hot dog`` is no sandwich, as in COCO's annotations.
 
     Args:
         texts: N sentences.
-        vocabulary: WordNet synsets, such as ``dog.n.01``: all that the images may show, not those of one image.
+        vocabulary: WordNet synsets, such as ``dog.n.01``, that the images may show.
 
     Returns:
         N sets of synsets of the vocabulary.
 
     Raises:
-        DataError: WordNet has no such synset, or is missing; says how to get it.
+        DataError: a synset is unknown, or WordNet is missing; says how to get it.
     """
     return [{name for _, _, concepts in places for name in concepts} for places in locate_mentions(texts, vocabulary)]
 
 
 def locate_mentions(texts: Iterable[str], vocabulary: Collection[str]) -> list[list[Place]]:
-    """Where each sentence mentions concepts of the vocabulary, from left to right, as :func:`find_mentions` does."""
+    """The mentions of each sentence from left to right, as :func:`find_mentions` finds them."""
     reader = _Reader(vocabulary)
     return [reader.read(text) for text in texts]
 
 
 @cache
 def _synsets_of_phrases() -> Mapping[str, frozenset[str]]:
-    """Every phrase of the checked list, in both numbers, to the synsets of its categories, if any."""
+    """Every phrase of the checked list, in singular and plural, to the synsets of its categories, if any."""
     synsets = {name: {entry.synset} for name, entry in synsets_of_categories().items()}
     phrases: dict[str, frozenset[str]] = {}
     for category, words in load_category_words().items():
@@ -72,12 +71,12 @@ def _synsets_of_phrases() -> Mapping[str, frozenset[str]]:
 
 
 class _Reader:
-    """Looks words up, each once."""
+    """Finds mentions, and looks up each phrase once."""
 
     def __init__(self, vocabulary: Collection[str]) -> None:
         self.corpus = load_wordnet()
         self.names: dict[str, set[str]] = {}
-        """Synset to what the vocabulary calls it, as a synset has a name for each of its words."""
+        """Synset to its names in the vocabulary: a synset has a name for each of its words."""
         for name in vocabulary:
             self.names.setdefault(find_synset(name).name(), set()).add(name)
         self.parts_of_speech = sorted({name.split(".")[-2] for name in self.names})
@@ -99,20 +98,20 @@ class _Reader:
         return mentions
 
     def _look_up(self, *words: str) -> frozenset[str] | None:
-        """Concepts that a name mentions; None where it is no name."""
+        """Concepts that a phrase mentions; None if it is no name."""
         synsets = self.listed.get(" ".join(words))
         spellings = dict.fromkeys(mark.join(words) for mark in ("_", "-", ""))  # fire_hydrant, t-shirt, wineglass
         every = [sense for spelling in spellings for sense in self.corpus.synsets(spelling, self.parts_of_speech)]
         senses = [sense for sense in every if sense.name() in self.unlisted]
         if synsets is None and not senses:
             return None
-        # WordNet has a hot dog below sandwich, and a doughnut below cake: COCO's annotators do not.
+        # WordNet puts a hot dog below sandwich and a doughnut below cake, unlike COCO's annotators.
         above = self._go_up(map(self.corpus.synset, synsets or ())) & self.unlisted
         meant = {*self._go_up(senses), *above, *(synsets or ())}
         return frozenset(name for synset in meant & self.names.keys() for name in self.names[synset])
 
     def _go_up(self, senses: Iterable[Any]) -> set[str]:
-        """Synsets that are these senses, or above them."""
+        """These senses and the synsets above them."""
         return {ancestor.name() for sense in senses for ancestor, _ in sense.hypernym_distances()}
 
 
@@ -121,7 +120,7 @@ COLOURS |= {"silver", "tan", "white", "yellow"}
 LARGE, SMALL = ("big", "enormous", "giant", "huge", "large"), ("little", "miniature", "small", "tiny")
 VALUES = {name: ("colour", name) for name in sorted(COLOURS)} | {"grey": ("colour", "gray")}
 VALUES |= dict.fromkeys(LARGE, ("size", "large")) | dict.fromkeys(SMALL, ("size", "small"))
-"""Word to its attribute and the value that it gives; words of one value agree."""
+"""Word to its attribute and value; words of the same value agree."""
 
 ANY_VALUE = "|".join(VALUES)
 VALUE = re.compile(ANY_VALUE, re.IGNORECASE)
@@ -133,9 +132,9 @@ VALUES_BEFORE_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A colour or size that a text gives to a concept (``asked``), and no caption of an image does.
+    """A colour or size of a concept in a text (``asked``) that no caption of an image has.
 
-    ``others`` has the words of captions that give the concept another one, the shortest of each value, sorted.
+    ``others`` has the words of captions with other values of the concept, the shortest of each value, sorted.
     """
 
     asked: str
@@ -155,8 +154,8 @@ def find_differences(
 ) -> list[Difference]:
     """Colours and sizes of a text that no caption of an image has.
 
-    An attribute belongs to the concept whose name it stands right before. Another concept of the captions is the same
-    one where one of the two is above the other, as a dog is above a puppy.
+    An attribute belongs to the concept that it directly precedes. Two concepts count as the same if one is above the
+    other, as a dog is above a puppy.
     """
     in_captions = [attribute for caption, mentions in captions for attribute in _find_attributes(caption, mentions)]
     differences = {}

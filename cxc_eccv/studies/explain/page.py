@@ -1,6 +1,6 @@
-"""The page of failures: their tables, and what each query asked for and got instead, side by side.
+"""The page of failures: their tables, and cards with the right and the retrieved image side by side.
 
-Verdicts and their order follow from the numbers of a failure alone, and are those of concepts that somebody annotated.
+Verdicts and their order follow from the numbers of a failure, and so from annotated concepts only.
 """
 
 from __future__ import annotations
@@ -40,36 +40,36 @@ from cxc_eccv.types.seen import Concepts
 STUDY = "cxc_eccv.studies.explain"
 
 SHOWN = 12
-"""Failures of each kind and direction on the page, and of those drawn at random."""
+"""Cards of each kind and direction, and of failures drawn at random."""
 
 PER_CONCEPT, LISTED = 5, 500
-"""Failures that the list for the search has of each missing concept, and in all, of one direction."""
+"""Failures of each missing concept in the list for the search, and in all, of one direction."""
 
 SIDE = 384
 """Pixels of an image's longer side."""
 
 COLOURS = 8
-"""Of boxes; a card with more concepts takes them again, and the numbers tell those apart."""
+"""Colours of boxes; a card with more concepts reuses them, and numbers distinguish the concepts."""
 
 KINDS = {
-    "far": ("Far off", "nothing of what counts is in the retrieved image"),
+    "far": ("Far off", "the retrieved image shows no key concept"),
     "partly": (
         "Partly right",
-        "some of what counts, or all and less than half of all concepts, is in the retrieved image",
+        "the retrieved image shows some key concepts, or all of them and less than half of all concepts",
     ),
-    "near": ("Near miss", "all that counts, and at least half of all concepts, is in the retrieved image"),
+    "near": ("Near miss", "the retrieved image shows all key concepts and at least half of all concepts"),
 }
-"""What a failure was, the worst first."""
+"""Kinds of failures with title and definition, the worst first."""
 
 HALF = 0.5
-"""Of all concepts: where the query mentions a person alone, most images would be near misses."""
+"""Least share of all concepts in a near miss: if the query mentions only a person, most images show it."""
 
 SHOWN_AS = dict(zip(MEASURED, ("{:.1%}", "{:.3f}", "{:g}", "{:.1%}", "{:.1%}"), strict=True))
-"""As in the table of all failures, with fewer digits."""
+"""Formats of the numbers, with fewer digits than in the tables."""
 
 
 class ShownConcept(NamedTuple):
-    """A concept as one image shows it; those that belong together have one number, and None where nobody counted."""
+    """A concept of one image; matched concepts share a number, and ``instances`` is None if they are not counted."""
 
     number: int
     name: str
@@ -88,7 +88,7 @@ class Row(NamedTuple):
 
 
 class DrawnBox(NamedTuple):
-    """A box in percent of the image; the number stands on the largest one of its concept."""
+    """A box in percent of the image; the largest one of its concept is ``numbered``."""
 
     number: int
     style: str
@@ -105,9 +105,9 @@ class ShownImage(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A failed query, as the search lists it; a caption that is an image is empty, an unknown rank None.
+    """A failed query in the list for the search; ``query`` or ``chosen`` is empty if it is an image.
 
-    ``both``, ``truth`` and ``retrieved`` are the names of the concepts in both images, and in one alone.
+    ``both``, ``truth`` and ``retrieved`` are the names of the concepts in both images, and in only one of them.
     """
 
     query_id: int
@@ -121,9 +121,9 @@ class Failure(NamedTuple):
 
 
 class FailureCard(NamedTuple):
-    """One failure with its images, the query in parts, each with whether it mentions a concept, and its numbers.
+    """One failure with its images, the parts of the query with whether they mention a concept, and its numbers.
 
-    These are titles, values, and values of what the query mentions.
+    A number is its title, its value, and its value for the concepts that the query mentions.
     """
 
     failure: Failure
@@ -136,7 +136,7 @@ class FailureCard(NamedTuple):
 
 
 class FailureGroup(NamedTuple):
-    """The failures of one kind: how many there are, and some of them."""
+    """The number of failures of one kind, and the cards of some."""
 
     kind: str
     title: str
@@ -146,7 +146,7 @@ class FailureGroup(NamedTuple):
 
 
 class DirectionPage(NamedTuple):
-    """One direction of one model: failures drawn at random, the most wrong ones by kind, and others for the search."""
+    """One direction of one model: failures drawn at random, the worst ones by kind, and others for the search."""
 
     anchor: str
     model: str
@@ -160,36 +160,36 @@ class DirectionPage(NamedTuple):
 
     @property
     def cards(self) -> list[FailureCard]:
-        """All cards; one that was drawn at random may be among the most wrong ones too."""
+        """All cards; a failure may be both drawn at random and among the worst."""
         return [card for group in (self.drawn, *self.groups) for card in group.cards]
 
     @property
     def concept_names(self) -> set[str]:
-        """Names of the concepts of all failures here."""
+        """Names of the concepts of all these failures."""
         failures = [*(card.failure for card in self.cards), *self.listed]
         return {name for failure in failures for name in (*failure.both, *failure.truth, *failure.retrieved)}
 
     @property
     def bar(self) -> list[Segment]:
-        """Shares of the kinds."""
+        """The bar of the shares of the kinds."""
         counts = [group.total for group in self.groups] + [self.unexplained]
         titles = [*(group.title.lower() for group in self.groups), "without a verdict"]
         return segments(counts, [*(group.kind for group in self.groups), "wrong"], titles)
 
 
 def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
-    """(F,) shares of what counts, NaN where a failure has no number; and rows of those that have one, the worst first.
+    """(F,) shares of key concepts, NaN for a failure without numbers; and rows of those with numbers, the worst first.
 
-    What counts is the concepts of the right image that the query mentions, or, where it mentions none, all of them. The
-    most wrong failure shows the smallest share of what counts, then of all concepts; after them the least similar
-    concepts in the place of those it lacks (none at all comes last, as it tells nothing), the most instances more or
-    fewer, and the largest share of other sizes: the stages of Lymperaiou et al., 2022, section 4.1.
+    Key concepts are those of the right image that the query mentions, or all of them if it mentions none. The worst
+    failure shows the smallest share of key concepts; ties are broken by the share of all concepts, by how unlike the
+    concepts are that replace missing ones (no replacement comes last), by the differences in the number of instances,
+    and by the share of other sizes: the stages of Lymperaiou et al., 2022, section 4.1.
     """
     names = ("query_id", *MEASURES, f"{MEASURES[0]}{INFORMED}")
     columns = [explained.table[name].to_numpy().astype(np.float64) for name in names]
     query_ids, agreement, similarity, enumeration, size, informed = columns
     shares = np.where(np.isnan(informed), agreement, informed)
-    # Nothing to match: all is there, or nobody annotated anything that could be unlike.
+    # No similarity: no concept is missing, or none replaces it.
     stand_ins = np.where(np.isnan(similarity), 1.0, similarity)
     keys = (query_ids, -np.nan_to_num(size), -np.nan_to_num(enumeration), stand_ins, agreement, shares)
     order = np.lexsort(keys)
@@ -199,7 +199,7 @@ def judge_failures(explained: Explained) -> tuple[FloatArray, IntArray]:
 def show_failures(
     explanations: Sequence[Explanation], library: Library, shown: int = SHOWN, seed: int = 0
 ) -> list[DirectionPage]:
-    """The failures of every model and direction as cards: some at random, and the most wrong ones of each kind."""
+    """The failures of every model and direction as cards: some at random, and the worst ones of each kind."""
     return [
         _show_direction(f"m{number}-{direction}", explanation, explained, library, shown, seed)
         for number, explanation in enumerate(explanations, start=1)
@@ -237,13 +237,7 @@ def _show_direction(
     def group(kind: str, title: str, meaning: str, members: IntArray) -> FailureGroup:
         return FailureGroup(kind, title, meaning, members.size, [cards[row] for row in members[:shown].tolist()])
 
-    listed: list[Failure] = []
-    counts = Counter[str]()
-    for row in draws.tolist():
-        missing = images[pairs[row][0]].keys() - images[pairs[row][1]].keys()
-        if len(listed) < LISTED and any(counts[name] < PER_CONCEPT for name in missing):
-            counts.update(missing)
-            listed.append(describe(row))
+    missing = {row: images[pairs[row][0]].keys() - images[pairs[row][1]].keys() for row in draws.tolist()}
     return DirectionPage(
         anchor,
         explanation.model,
@@ -253,17 +247,28 @@ def _show_direction(
         len(failures) - order.size,
         group("drawn", "Drawn at random", f"with a verdict, seed {seed}", draws),
         [group(kind, *words, of_kind[kind]) for kind, words in KINDS.items()],
-        listed,
+        [describe(row) for row in _choose_listed(missing)],
     )
+
+
+def _choose_listed(missing: Mapping[int, AbstractSet[str]]) -> list[int]:
+    """The first rows that add to a concept with too few rows."""
+    rows: list[int] = []
+    counts = Counter[str]()
+    for row, names in missing.items():
+        if len(rows) < LISTED and any(counts[name] < PER_CONCEPT for name in names):
+            counts.update(names)
+            rows.append(row)
+    return rows
 
 
 def _make_cards(
     explanation: Explanation, explained: Explained, library: Library, rows: IntArray, described: Sequence[Failure]
 ) -> dict[int, FailureCard]:
-    """Row of each of these failures to its card."""
+    """Row of each failure to its card."""
     failures, images, split = explained.failures, explanation.concepts.images, explanation.split
     files = (file_names(library, split, ids[rows]).to_pylist() for ids in (failures.truth_ids, failures.retrieved_ids))
-    # Of the images of all failures with numbers: a word means the same on the page and in the numbers.
+    # The concepts of all failures with numbers, so that a word means the same on the page and in the numbers.
     explained_rows = np.flatnonzero(np.asarray(explained.table[MEASURES[0]].is_valid()))
     seen = np.union1d(failures.truth_ids[explained_rows], failures.retrieved_ids[explained_rows])
     vocabulary = sorted({name for image in seen.tolist() for name in images[image]})
@@ -289,7 +294,7 @@ def _compare_attributes(
     asking: str,
     asked: str,
 ) -> list[list[str]]:
-    """Colours and sizes of each text that no caption of its image has, of concepts that the image shows, in words."""
+    """Sentences on colours and sizes of each text that no caption of its image has, for concepts that it shows."""
     captions = library.captions(explanation.split)
     captions = captions.filter(pa.array(np.isin(np.asarray(captions["image_id"]), images)))
     sentences = captions["text"].to_pylist()
@@ -302,9 +307,9 @@ def _compare_attributes(
         reasons.append(of_text := list[str]())
         shown = explanation.concepts.images[image].keys()
         for difference in find_differences(text, [place for place in places if place[2] & shown], by_image[image]):
-            but = f"which no caption of the {asked} says"
+            but = f"but no caption of the {asked} does"
             if difference.others:
-                but = f"captions of the {asked} say {list_names(f'“{words}”' for words in difference.others)}"
+                but = f"but captions of the {asked} say {list_names(f'“{words}”' for words in difference.others)}"
             of_text.append(f"the {asking} says “{difference.asked}”, {but}")
     return reasons
 
@@ -344,7 +349,7 @@ def _make_card(
 
 
 def _join_concepts(truth: Concepts, retrieved: Concepts, mentioned: AbstractSet[str], *, counted: bool) -> list[Row]:
-    """Concepts that both images show, those that NCS matches, and the others; what the query mentions first."""
+    """Concepts that both images show, those that NCS matches, and the others; mentioned concepts come first."""
 
     def show(number: int, concept: str | None, image: Concepts) -> ShownConcept | None:
         if concept is None:
@@ -381,7 +386,7 @@ def _word(concept: str) -> str:
 
 
 def _draw_boxes(boxes: Sequence[Box], concepts: Sequence[tuple[str, ShownConcept]]) -> list[DrawnBox]:
-    """Boxes with the numbers of their concepts, large ones below small ones."""
+    """Boxes with the numbers of their concepts; large ones are drawn first."""
     by_synset = {concept.synset: (kind, concept) for kind, concept in concepts}
     drawn, numbered = [], set[str]()
     for box in sorted(boxes, key=lambda box: -box.width * box.height):
@@ -403,7 +408,7 @@ def _mark(text: str, places: Sequence[Place]) -> list[tuple[str, bool]]:
 
 
 def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any], why: Sequence[str]) -> str:
-    """One sentence that says whether it was a near miss, and why."""
+    """The verdict on a failure in one sentence: its kind and the reasons."""
     wanted = [(row.truth, row.kind == "common") for row in rows if row.truth is not None]
     hit = [concept.name for concept, common in wanted if concept.mentioned and common]
     missed = [concept.name for concept, common in wanted if concept.mentioned and not common]
@@ -414,15 +419,15 @@ def _judge_in_words(kind: str, rows: Sequence[Row], values: Mapping[str, Any], w
     elif not (hit or missed):
         parts = [f"it shows {share}"]
     elif not hit:
-        parts = [f"it shows nothing that the query mentions ({list_names(missed)})"]
+        parts = [f"it shows no concept of the query ({list_names(missed)})"]
     elif missed:
-        parts = [f"of what the query mentions it shows {list_names(hit)}, but not {list_names(missed)}"]
+        parts = [f"it shows {list_names(hit)} of the query, but not {list_names(missed)}"]
     else:
-        parts = [f"it shows all that the query mentions ({list_names(hit)})"]
+        parts = [f"it shows all concepts of the query ({list_names(hit)})"]
     if n_common and 0 < len(hit) + len(missed) < len(wanted):
         parts.append(f"in all {share}")
     parts += [
-        f"in the place of {row.truth.name} stands {row.retrieved.name}"
+        f"{row.retrieved.name} takes the place of {row.truth.name}"
         for row in rows
         if row.kind == "joined" and row.truth and row.retrieved
     ][:1]
@@ -445,9 +450,9 @@ def render_explained(
     shown: int = SHOWN,
     seed: int = 0,
 ) -> str:
-    """The page of failures: one self-contained HTML file, in which everything out of data is escaped.
+    """The page of failures: one self-contained HTML file; everything from data is escaped.
 
-    ``images`` is a folder with the image files, at any depth, or None for concepts alone; ``shown`` bounds the failures
+    ``images`` is a folder with the image files, at any depth, or None for concepts only; ``shown`` limits the failures
     of each kind and direction, and of those drawn at random.
     """
     pages = show_failures(explanations, library, shown, seed)
@@ -456,8 +461,8 @@ def render_explained(
     absent = [] if uris is None else [file for file in files if file not in uris]
     if absent:
         warnings.warn(
-            f"{len(absent)} of {len(files)} images shown are not below {images}, the first: {absent[0]}; they stand as "
-            "empty frames. The folder to name is that of the split's image files (val2014 for COCO)",
+            f"{len(absent)} of {len(files)} images shown are not below {images}, the first: {absent[0]}; the page has "
+            "empty frames for them. Give the folder of the split's image files (val2014 for COCO)",
             stacklevel=2,
         )
     script = resources.files(STUDY).joinpath("templates/explained.js").read_text(encoding="utf-8")
@@ -487,7 +492,7 @@ def render_explained(
 
 
 def _list_facts(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What a page says of its origin."""
+    """Titles and texts of a page's section on its origin."""
     data, run = provenance.get("data") or {}, provenance.get("run") or {}
     facts = {
         "Command": provenance.get("command"),

@@ -1,4 +1,4 @@
-"""Query and corpus: a caption searches for its image among images that stand for their other captions."""
+"""Query-corpus ranking: a caption searches for its image, where images are represented by their other captions."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from cxc_eccv.ranking.scores import refuse_zero_vectors
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun
 from cxc_eccv.runs.rankings import RankedLists, narrow_ids
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
 from cxc_eccv.tables import Cell, Table
+from cxc_eccv.tasks.task import COLLECTIONS
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, PositiveRanks, TopK, positions_of
 
-COLLECTIONS = ("flickr8k", "flickr30k", "coco")
-
 METRICS = ("recall_at_1", "recall_at_5", "recall_at_10", "mrr_at_5", "mrr_at_10", "mrr", "median_rank")
-"""Labels of the paper's metrics; beside them its fails, which are 1 - R@1."""
+"""Labels of the paper's metrics; its fails are 1 - R@1."""
 
 TITLES = {label: metric_name(label) for label in METRICS} | {"fails": "fails"}
 
 ALL = "all"
 
 WITHOUT_IMAGE = 2258277193
-"""Photo number in Flickr8k whose file the distribution names ``.jpg.1`` and lists in no split; 8,091 others remain."""
+"""A photo of Flickr8k whose file is called ``.jpg.1`` and is in no split; 8,091 others remain."""
 
 DEPTH = 50
-"""Items of every ranking that are kept for ``explain``: it reads the first eleven, and the rank of the right one."""
+"""Items kept of every ranking for ``explain``, which reads the first eleven and the rank of the right one."""
 
 AT_ONCE = 4096
-"""Images whose captions are averaged at once, which bounds the memory."""
+"""Images whose captions are averaged per batch, which bounds the memory."""
 
 
 def score_ranks(ranks: PositiveRanks) -> dict[str, FloatArray]:
-    """The values of every query by each of ``METRICS``."""
+    """The per-query values of each of ``METRICS``."""
     measured = ((label, *metric_labelled(label)) for label in METRICS)
     return {label: spec.function(ranks, **parameters) for label, spec, parameters in measured}
 
 
 def collect_captions(library: Library, collection: str, split: str | None = None) -> pa.Table:
-    """``caption_id``, ``image_id``, ``text`` of a collection, an image's captions in the order of their positions.
+    """A table of ``caption_id``, ``image_id`` and ``text``; an image's captions are in the order of their positions.
 
-    Without a split: the test split of COCO, the 8,091 images of Flickr8k that have a file, all splits of Flickr30k.
+    The default split is COCO's test split, the 8,091 images of Flickr8k with a file, and all splits of Flickr30k.
     """
     if collection not in COLLECTIONS:
         raise UnknownName("collection", collection, COLLECTIONS)
@@ -70,10 +70,10 @@ def collect_captions(library: Library, collection: str, split: str | None = None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairing:
-    """Which caption of every image searches, and which others stand for the image.
+    """The caption of every image that is the query, and the others that represent the image.
 
     ``queries`` and ``others`` are rows of the table of captions; those of ``image_ids[n]`` begin at ``starts[n]`` of
-    ``others``. ``left_out`` counts images without a caption at this position, or without any other one.
+    ``others``. ``left_out`` counts the images without a caption at this position, or without another one.
     """
 
     position: int
@@ -85,14 +85,14 @@ class Pairing:
 
     @property
     def rows_of_others(self) -> list[list[int]]:
-        """Rows of each image's other captions."""
+        """The rows of each image's other captions."""
         return [rows.tolist() for rows in np.split(self.others, self.starts[1:-1])]
 
 
 def pair_up(owners: IntArray, position: int) -> Pairing:
-    """Take the caption at one position of every image as its query, and the others for the image.
+    """Use the caption at one position of every image as its query, and the others for the image.
 
-    An image that has no caption there, or no other one, takes no part, neither as a query nor among those searched.
+    Images without a caption at this position, or without another one, are left out altogether.
     """
     images, first = np.unique(owners, return_index=True)
     images = images[np.argsort(first)]  # in the order of the captions
@@ -103,7 +103,7 @@ def pair_up(owners: IntArray, position: int) -> Pairing:
     taking = sizes > max(position, 1)
     if not taking.any():
         raise InvalidOption(
-            f"no image has a caption at position {position} and another one; its positions are 0 to {sizes.max() - 1}"
+            f"no image has a caption at position {position} and another one; positions are 0 to {sizes.max() - 1}"
         )
     queries = begins[taking] + position
     other = np.repeat(taking, sizes)
@@ -113,13 +113,13 @@ def pair_up(owners: IntArray, position: int) -> Pairing:
 
 
 Corpus = Callable[[Pairing], Embeddings]
-"""One vector for every image that takes part, of its captions other than the query."""
+"""A function from a pairing to one vector per image, made of its captions other than the query."""
 
 
-def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Corpus:
-    """Images as the mean of the vectors of their other captions, each brought to length 1 before with ``normalise``.
+def mean_corpus(vectors: NDArray[np.float32], *, normalize: bool = False) -> Corpus:
+    """Represent images by the mean vector of their other captions; ``normalize`` scales these to length 1 first.
 
-    The paper (section 3.2) averages what the model gives; for a model that gives unit vectors the two are the same.
+    The paper (section 3.2) averages the model's vectors; for a model of unit vectors the two are the same.
     """
 
     def average(pairing: Pairing) -> Embeddings:
@@ -130,15 +130,15 @@ def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Cor
             for part in np.array_split(of_size, -(-of_size.size // AT_ONCE)):
                 rows = pairing.others[pairing.starts[part][:, None] + np.arange(size)]
                 captions = vectors[rows].astype(np.float64)
-                if normalise:
+                if normalize:
                     captions /= np.linalg.norm(captions, axis=2, keepdims=True)
-                # Sorted, so that images with the same captions in another order get the same vector, to the last bit.
+                # Sorted, so that the mean does not depend on the order of the captions, to the last bit.
                 means[part] = np.sort(captions, axis=1).mean(axis=1)
         nowhere = pairing.image_ids[~means.any(axis=1)]
         if nowhere.size:
             raise MalformedRun(
-                f"the captions of {nowhere.size} images average to the zero vector, which has no direction and so no "
-                f"cosine, the first: {nowhere[0]}. Check the model's output on them."
+                f"the captions of {nowhere.size} images average to the zero vector, which has no cosine, the first: "
+                f"{nowhere[0]}. Check the model's output on them."
             )
         return Embeddings(pairing.image_ids, means)
 
@@ -148,7 +148,7 @@ def mean_corpus(vectors: NDArray[np.float32], *, normalise: bool = False) -> Cor
 def summary_corpus(
     summaries: Mapping[tuple[int, int], str], encode: Callable[[list[tuple[int, str]]], Embeddings]
 ) -> Corpus:
-    """Images as the vector of a summary, by image id and position of the query, of their other captions."""
+    """Represent images by the vector of a summary of their other captions, by image id and position of the query."""
     numbers = {text: number for number, text in enumerate(dict.fromkeys(summaries.values()))}
     vectors = encode([(number, text) for text, number in numbers.items()]).vectors
 
@@ -157,8 +157,8 @@ def summary_corpus(
         lacking = [number for number, position in keys if (number, position) not in summaries]
         if lacking:
             raise MissingIds(
-                f"{len(lacking)} of {len(keys)} images have no summary of their captions other than that at position "
-                f"{pairing.position}, the first: {lacking[0]}"
+                f"{len(lacking)} of {len(keys)} images have no summary for the query at position {pairing.position}, "
+                f"the first: {lacking[0]}. Add their summaries"
             )
         return Embeddings(pairing.image_ids, vectors[[numbers[summaries[key]] for key in keys]])
 
@@ -166,17 +166,17 @@ def summary_corpus(
 
 
 def key_summaries(table: pa.Table, positions: Sequence[int], where: object) -> dict[tuple[int, int], str]:
-    """A table of summaries by image and position of the query, as :func:`summary_corpus` takes them."""
+    """Summaries of a table by image and position of the query, for :func:`summary_corpus`."""
     of_row = [positions[0]] * table.num_rows
     if "query_position" in table.column_names:
         of_row = table["query_position"].to_pylist()
     elif len(positions) > 1:
-        raise DataError(f"{where}: has no column query_position, and {len(positions)} positions are asked for")
+        raise DataError(f"{where} has no column query_position, which {len(positions)} positions need")
     summaries: dict[tuple[int, int], str] = {}
     rows = zip(table["image_id"].to_pylist(), of_row, table["summary"].to_pylist(), strict=True)
     for place, (image_id, position, summary) in enumerate(rows):
         if not isinstance(summary, str) or not summary.strip():
-            raise DataError(f"{where}, row {place}: the summary of image {image_id} is {summary!r}; give it a text")
+            raise DataError(f"{where}, row {place}: the summary of image {image_id} is {summary!r}; give a text")
         if (image_id, position) in summaries:
             raise DataError(
                 f"{where}, row {place}: a second summary of image {image_id} for the query at position {position}"
@@ -186,12 +186,12 @@ def key_summaries(table: pa.Table, positions: Sequence[int], where: object) -> d
 
 
 def take_rows(embeddings: Embeddings, ids: IntArray, where: object, side: str = "captions") -> NDArray[np.float32]:
-    """(C, D) vectors of captions or images in the order of ``ids``; none of them missing or zero."""
+    """(C, D) vectors of captions or images in the order of ``ids``; raises if one is missing or zero."""
     places, known = positions_of(ids, embeddings.ids)
     if not known.all():
         raise MissingIds(
-            f"{where} lacks {(~known).sum()} of {ids.size} {side}, the first: {ids[~known][0]}. Encode all {side} that "
-            "are asked for, or name the collection and split that it holds."
+            f"{where} lacks {(~known).sum()} of {ids.size} {side}, the first: {ids[~known][0]}. Encode all {side}, or "
+            "give the collection and split of the file."
         )
     vectors = embeddings.vectors[places]
     refuse_zero_vectors(ids[~vectors.any(axis=1)], ids.size, side, str(where), by_dot=False)
@@ -200,7 +200,7 @@ def take_rows(embeddings: Embeddings, ids: IntArray, where: object, side: str = 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Scores of the queries at one position, or at all of them; what the counts are, the report's notes say."""
+    """Scores of the queries at one position, or at all; the report's notes define the counts."""
 
     position: str
     queries: int
@@ -222,7 +222,7 @@ class QueryCorpusReport:
 
     @property
     def scores(self) -> dict[str, float]:
-        """Key, as ``flickr8k/query_0/recall_at_1``, to value."""
+        """Key, such as ``flickr8k/query_0/recall_at_1``, to value."""
         return {
             f"{self.collection}/query_{row.position}/{label}": estimate.value
             for row in self.rows
@@ -235,7 +235,7 @@ class QueryCorpusReport:
         return json.dumps({**content, "provenance": dict(self.provenance)}, indent=2, ensure_ascii=False) + "\n"
 
     def table(self) -> Table:
-        """Its numbers: a line per metric, a column per position; one column alone has its intervals beside it."""
+        """A table with a row per metric and a column per position; a single column shows its intervals."""
         alone = len(self.rows) == 1
         lines: list[tuple[str | Cell, ...]] = [
             (title, *(_cell(label, row.metrics[label], alone) for row in self.rows)) for label, title in TITLES.items()
@@ -248,18 +248,19 @@ class QueryCorpusReport:
             f"{self.collection}: {self.provenance.get('model') or 'a model'}",
             f"images as {self.corpus}; percent, and ranks",
             notes=[*self._notes(alone)],
+            data=describe_data(self.provenance, COLLECTIONS[self.collection].name),
         )
 
     def _notes(self, alone: bool) -> Iterator[str]:
         if alone:
-            yield f"In brackets {100 * self.provenance['confidence']:g}% intervals, from a bootstrap over images."
+            yield f"Brackets: {100 * self.provenance['confidence']:g}% intervals from a bootstrap over images."
         yield "fails: 1 - R@1."
         if any(row.left_out for row in self.rows):
             yield "left out: images without a caption at this position, or without another one."
         if any(row.same_words for row in self.rows):
-            yield "same words: queries that are word for word another caption of their image."
+            yield "same words: queries with the same words as another caption of their image."
         if any(row.ties for row in self.rows):
-            yield "ties: queries in which another image ties with their own, and counts as above it."
+            yield "ties: queries in which another image ties with the right one, and counts as ranked above it."
         for name, hashes in (self.provenance["data"].get("modified") or {}).items():
             yield f"Modified data: {name} has sha256 {hashes['found']}, expected {hashes['expected']}."
 
@@ -277,24 +278,24 @@ def evaluate_query_corpus(
     collection: str,
     query_position: int | str = 0,
     corpus: Corpus | None = None,
-    normalise: bool = False,
+    normalize: bool = False,
     confidence: float = 0.95,
     seed: int = 0,
     **facts: Any,  # noqa: ANN401 - recorded as they are
 ) -> QueryCorpusReport:
-    """Rank every image for a caption of each, and score the rank of its own.
+    """Rank all images for a caption of each, and score the ranks of the captions' images.
 
-    A query is compared by cosine with one vector per image, which stands for the image's captions other than the query:
-    that of ``corpus``, a summary, or the mean of their vectors. ``captions`` are those of :func:`collect_captions`, and
-    ``vectors`` (C, D) theirs. See Lymperaiou et al., COLING 2022, sections 3.2, 3.3 and 6.1.
+    A query is compared by cosine with one vector per image, made of the image's other captions: by ``corpus``, or as
+    the mean of their vectors. ``captions`` are those of :func:`collect_captions`, and ``vectors`` their (C, D) vectors.
+    See Lymperaiou et al., COLING 2022, sections 3.2, 3.3 and 6.1.
     """
     owners = np.asarray(captions["image_id"], dtype=np.int64)
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
     words = [" ".join(text.lower().split()) for text in captions["text"].to_pylist()]
     draws, ranked, tops = Draws(seed), [], []
     if corpus is None:
-        corpus = mean_corpus(vectors, normalise=normalise)
-        corpus_name = "the mean of their other captions" + (", each of length 1" if normalise else "")
+        corpus = mean_corpus(vectors, normalize=normalize)
+        corpus_name = "the mean of their other captions" + (", each of length 1" if normalize else "")
     else:
         corpus_name = "a summary of their other captions"
     for position in find_positions(query_position, owners):
@@ -344,7 +345,7 @@ def _score(
 
 
 def _join_tops(tops: Sequence[TopK]) -> RankedLists:
-    """The rankings of all positions, which may be of another depth each."""
+    """The rankings of all positions, which may differ in depth."""
     depths = np.concatenate([np.full(top.query_ids.size, top.depth) for top in tops])
     items, scores = (np.concatenate([getattr(top, name).ravel() for top in tops]) for name in ("ids", "scores"))
     queries, indptr = np.concatenate([top.query_ids for top in tops]), np.append(0, np.cumsum(depths))
@@ -352,7 +353,7 @@ def _join_tops(tops: Sequence[TopK]) -> RankedLists:
 
 
 def find_positions(query_position: int | str, owners: IntArray) -> range:
-    """The positions of queries: a number from 0, or ``all`` that any image has a caption at."""
+    """The positions of queries: a single number from 0, or ``all``."""
     if query_position == ALL:
         return range(int(np.unique(owners, return_counts=True)[1].max()))
     if not str(query_position).isdecimal():

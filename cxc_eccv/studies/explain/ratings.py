@@ -1,7 +1,7 @@
-"""Failures that people rate: laid out for raters, and what the answers say of the four numbers.
+"""Let people rate failures, and compare their answers with the four numbers.
 
-A rater sees the query with the right image and the retrieved one, marks what went wrong, and says from 1 to 10 how well
-the retrieved image serves in the right one's place: the scheme ``failures``.
+By the scheme ``failures`` a rater sees the query with the right and the retrieved image, marks what went wrong, and
+rates from 1 to 10 how well the retrieved image replaces the right one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from cxc_eccv.evaluation.settings import SPLITS, Settings
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.registry import metrics
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import parse_json, shown
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
@@ -43,17 +44,15 @@ SCHEMA = 1
 SCHEME = schemes()["failures"]
 
 CLASSES = tuple(SCHEME.details[0].choices)
-"""What a rater marks: that the image serves as well (an alternative), or which of the query's meanings it misses."""
+"""What a rater marks: that the image serves as well (an alternative), or what it misses of the query."""
 
 LEAST, MOST = 1, 10
-"""Ratings."""
-
 CORRELATED = tuple(f"{name}{variant}" for variant in ("", INFORMED) for name in MEASURES)
 
 FAILURE_COLUMNS = ("direction", "query_id", "truth_id", "retrieved_id", *CORRELATED)
 
 RULES_SHOWN = 10
-"""On the console; the file has all."""
+"""Rules on the console; the file has all."""
 
 
 def export_failures(
@@ -67,13 +66,13 @@ def export_failures(
     sample: int = 100,
     seed: int = 0,
 ) -> list[Path]:
-    """Write some failures, drawn at random, for people to rate, each a sheet of its own."""
+    """Write randomly drawn failures for people to rate, one sheet each."""
     check_whole("sample", sample)
     check_whole("seed", seed, least=0)
     questionnaire = _ask(explained, library, split)
     number = len(questionnaire.sheets)
     if number < sample:
-        raise InvalidOption(f"{number:,} failures of text queries, and {sample:,} are asked for: ask for fewer")
+        raise InvalidOption(f"there are only {number:,} failures of text queries, not {sample:,}: lower the sample")
     drawn = np.random.default_rng(seed).choice(number, sample, replace=False).tolist()
     names = list_files([questionnaire.sheets[place][0] for place in drawn], SCHEME)
     addresses = find_images(images, names, library, split)
@@ -97,7 +96,8 @@ def _ask(explained: pa.Table, library: Library, split: str) -> Questionnaire:
     for pair_id, query_id, query, truth, retrieved_id, shown_image in rows:
         if query is None or truth is None or shown_image is None:
             raise DataError(
-                f"failure {pair_id} is not of the {split} split at hand. Point --data-dir at what was explained."
+                f"failure {pair_id} is not in the {split} split of this data. Point --data-dir at the data that was "
+                "explained."
             )
         words = " ".join(query.split())
         questions[pair_id] = Question(pair_id, retrieved_id, query_id, shown_image, words, CANDIDATE, (), truth)
@@ -105,15 +105,15 @@ def _ask(explained: pa.Table, library: Library, split: str) -> Questionnaire:
 
 
 def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
-    """The failures that ``cxc-eccv explain --output`` wrote, of all models and directions; and their split."""
+    """Read the failures of all models and directions from ``cxc-eccv explain --output``, and their split."""
     path = Path(folder) / "failures.parquet"
     if not path.is_file():
-        raise DataError(f"{path} is missing. Name a folder that cxc-eccv explain --output wrote.")
+        raise DataError(f"{path} is missing. Give a folder written by cxc-eccv explain --output.")
     refuse_many_rows(path, "query_id")
     try:
         table = read_parquet(path)
     except pa.ArrowInvalid as error:
-        raise _refuse(path, "", f"no readable Parquet file ({error})") from None
+        raise _refuse(path, "", f"an unreadable Parquet file ({error})") from None
     for name in FAILURE_COLUMNS:
         if name not in table.column_names:
             raise _refuse(path, "", f"no column {name}")
@@ -121,12 +121,12 @@ def read_failures(folder: str | Path) -> tuple[pa.Table, str]:
     return table, _read_split(path, (table.schema.metadata or {}).get(b"explained"))
 
 
-def _refuse(path: Path, place: str, found: str) -> MalformedSource:
-    return MalformedSource(path, place, found, "what cxc-eccv explain --output wrote; run it again")
+def _refuse(path: Path, place: str, fault: str) -> MalformedSource:
+    return MalformedSource(path, place, fault, "the file that cxc-eccv explain --output wrote; run it again")
 
 
 def _check_column(path: Path, name: str, column: pa.ChunkedArray) -> None:
-    """Refuse a column of another type, or with a value that no failure has."""
+    """Raise MalformedSource if a column has another type, or an impossible value."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     expected = pa.string() if name == "direction" else pa.float64() if name in CORRELATED else pa.int64()
     if kind != expected:
@@ -143,9 +143,9 @@ def _check_column(path: Path, name: str, column: pa.ChunkedArray) -> None:
 
 
 def _read_split(path: Path, metadata: bytes | None) -> str:
-    """The split in the metadata of the table, which says of every model what was explained."""
+    """The split from the table's metadata, which must be the same for all models."""
     if metadata is None:
-        raise _refuse(path, "", "no word of what was explained")
+        raise _refuse(path, "", "no metadata on the explained run")
     try:
         facts = parse_json(metadata.decode(), path)
     except UnicodeDecodeError:
@@ -164,7 +164,7 @@ def _pair_ids(explained: pa.Table) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FailureRatings:
-    """What A answers say of P failures."""
+    """A answers on P failures."""
 
     pair_ids: tuple[str, ...]
     pairs: IntArray
@@ -183,7 +183,7 @@ class FailureRatings:
 def read_ratings(
     paths: Sequence[str | Path], explained: pa.Table, library: Library, split: str, form: str | None = None
 ) -> FailureRatings:
-    """Read answered files of :func:`export_failures`, of this version or an older one, several for several raters."""
+    """Read answered files of :func:`export_failures`, of this version or an older one, from one or more raters."""
     reading = read_answers(paths, [_ask(explained, library, split)], form)
     rows = reading.answers.to_pylist()
     pair_ids = sorted({row["pair_id"] for row in rows})
@@ -211,7 +211,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who marks the antecedents marks the consequents as well, in so many answers."""
+    """An association rule: answers that mark the antecedents also mark the consequents."""
 
     antecedents: tuple[str, ...]
     consequents: tuple[str, ...]
@@ -223,7 +223,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Rank correlation of a column of the explained failures with the mean ratings, over the failures that have it."""
+    """Rank correlation of a number of the failures with their mean ratings, over the failures that have it."""
 
     metric: str
     spearman: float | None
@@ -235,7 +235,7 @@ class Agreement:
 
     @property
     def verdict(self) -> str:
-        """Whether the interval tells that people agree."""
+        """Whether the interval shows that people agree."""
         if self.low is None or self.high is None:
             return MISSING
         low, high = (self.low, self.high) if self.higher_is_better else (-self.high, -self.low)
@@ -244,7 +244,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class RatingsReport:
-    """Shares of classes, numbers and pairs of classes; rules; and how each number goes with the mean ratings."""
+    """Shares of marks, of numbers of marks and of pairs of marks; rules; and correlations with the mean ratings."""
 
     pairs: int
     raters: int
@@ -265,22 +265,23 @@ class RatingsReport:
         return write_json(Path(path), {"schema": SCHEMA, **asdict(self)})
 
     def tables(self) -> list[Table]:
-        """What the command line prints."""
+        """The console tables."""
         level = f"{100 * self.provenance['confidence']:g}%"
-        told = f"{self.answers:,} answers of {self.raters:,} raters on {self.pairs:,} failures"
+        counts = f"{self.answers:,} answers of {self.raters:,} raters on {self.pairs:,} failures"
         mean = f"{self.mean_rating:.2f} [{self.mean_rating_low:.2f}, {self.mean_rating_high:.2f}]"
         tables = [
             Table(
                 [("Marked",), ("% of answers",), ("Answers",)],
                 [(row.name, _percent(row), f"{row.answers:,}") for row in self.classes],
                 "What went wrong",
-                told,
+                counts,
                 notes=[
-                    f"Mean rating {mean} of {MOST}. In brackets {level} intervals, from a bootstrap over failures.",
+                    f"Mean rating {mean} of {MOST}. Brackets: {level} intervals from a bootstrap over failures.",
                     "Marked in one answer: "
                     + ", ".join(f"{row.name} in {_percent(row)}" for row in self.numbers)
                     + ".",
                 ],
+                data=describe_data(self.provenance),
             )
         ]
         if self.together:
@@ -308,10 +309,10 @@ class RatingsReport:
             [("If, then",), ("Answers",), ("Support",), ("Confidence",), ("Lift",)],
             rows,
             "Association rules",
-            f"the {len(rows)} of {len(self.rules)} with most answers",
+            f"the {len(rows)} of {len(self.rules)} with the most answers",
             notes=[
-                "Support: % of all answers; confidence: % of those with the first; lift: above 1 more often than by "
-                "chance."
+                "Support: % of all answers; confidence: % of the answers with the first; lift: above 1 if more often "
+                "than by chance."
             ],
         )
 
@@ -327,15 +328,15 @@ class RatingsReport:
             key=lambda row: abs(row.spearman or 0.0),
             default=None,
         )
-        told = "No number is shown to agree with people." if best is None else f"{_title_of(best)} agrees best."
+        headline = "No number demonstrably agrees with people." if best is None else f"{_title_of(best)} agrees best."
         return Table(
             [("Number",), ("Spearman",), ("Wanted",), ("Failures",), ("With people",)],
             rows,
             "Which number agrees with people",
             "rank correlation with the mean rating of a failure",
             notes=[
-                f"{told} In brackets {level} intervals, from a bootstrap over failures; where one holds 0, nothing is "
-                "shown. Each number is correlated over the failures that have it.",
+                f"{headline} Brackets: {level} intervals from a bootstrap over failures; one that contains 0 shows "
+                "nothing. Each number is correlated over the failures that have it.",
                 *(f"{_title_of(row)}: {row.reason}." for row in self.agreements if row.reason),
             ],
         )
@@ -358,7 +359,7 @@ def report_ratings(
     confidence: float = 0.95,
     provenance: Mapping[str, Any] | None = None,
 ) -> RatingsReport:
-    """What was marked, what was marked together, and which of the four numbers goes with people's ratings."""
+    """Report what was marked, what was marked together, and which of the four numbers agrees with the ratings."""
     settings = Settings(seed, confidence)
     draws = Draws(seed)
     bootstrap = ClusterBootstrap(rated.pairs, draws)
@@ -369,8 +370,8 @@ def report_ratings(
 
     n_marked = rated.marks.sum(axis=1)
     both = {
-        f"{CLASSES[one]} + {CLASSES[other]}": rated.marks[:, one] & rated.marks[:, other]
-        for one, other in combinations(range(len(CLASSES)), 2)
+        f"{CLASSES[first]} + {CLASSES[other]}": rated.marks[:, first] & rated.marks[:, other]
+        for first, other in combinations(range(len(CLASSES)), 2)
     }
     together = [share(name, given) for name, given in both.items() if given.any()]
     low, high = interval(bootstrap.means(rated.ratings.astype(np.float64)[:, None])[0], confidence)
@@ -395,7 +396,7 @@ def report_ratings(
 
 
 def find_rules(marks: NDArray[np.bool_]) -> tuple[Rule, ...]:
-    """All association rules between classes that an answer supports, those of most answers first."""
+    """All association rules between classes that any answer supports, by descending number of answers."""
     try:
         import pandas as pd
         from mlxtend.frequent_patterns import apriori, association_rules
@@ -406,9 +407,9 @@ def find_rules(marks: NDArray[np.bool_]) -> tuple[Rule, ...]:
         message = f"association rules need {package}, which is not installed: pip install 'cxc_eccv[explain]'"
         raise InvalidOption(message) from None
     answers = pd.DataFrame(marks, columns=list(CLASSES))
-    # Half an answer as the least support: any that occurs has at least a whole one.
+    # A support of half an answer keeps every combination that occurs.
     sets = apriori(answers, min_support=0.5 / len(marks), use_colnames=True)
-    found = association_rules(sets, num_itemsets=len(marks), metric="support", min_threshold=0.0)
+    frame = association_rules(sets, num_itemsets=len(marks), metric="support", min_threshold=0.0)
     rules = [
         Rule(
             antecedents=_in_order(row["antecedents"]),
@@ -418,7 +419,7 @@ def find_rules(marks: NDArray[np.bool_]) -> tuple[Rule, ...]:
             confidence=float(row["confidence"]),
             lift=float(row["lift"]),
         )
-        for row in found.to_dict("records")
+        for row in frame.to_dict("records")
     ]
     return tuple(sorted(rules, key=lambda rule: (-rule.answers, -rule.confidence, rule.antecedents, rule.consequents)))
 
@@ -430,15 +431,15 @@ def _in_order(classes: frozenset[str]) -> tuple[str, ...]:
 def _correlate(rated: FailureRatings, explained: pa.Table, draws: Draws, level: float) -> Iterator[Agreement]:
     """Spearman's rho of every number with the mean ratings, over the failures that have it."""
     rows = {pair_id: row for row, pair_id in enumerate(_pair_ids(explained))}
-    own = explained.take([rows[pair_id] for pair_id in rated.pair_ids])
+    rated_rows = explained.take([rows[pair_id] for pair_id in rated.pair_ids])
     for metric in CORRELATED:
-        values = own[metric].to_numpy()
+        values = rated_rows[metric].to_numpy()
         there = np.flatnonzero(np.isfinite(values))
         better = metrics()[metric.removesuffix(INFORMED)].higher_is_better
         agreement = Agreement(metric, None, None, None, better, int(there.size))
         pairs = RatedPairs(there, there, rated.mean_ratings[there])
         if there.size == 0:
-            yield replace(agreement, reason="none of the failures has it")
+            yield replace(agreement, reason="no failure has this number")
         elif np.unique(values[there]).size < 2 or np.unique(pairs.ratings).size < 2:
             which = "the number" if np.unique(values[there]).size < 2 else "the mean rating"
             yield replace(agreement, reason=f"{which} is the same for every failure that has one")
@@ -449,10 +450,10 @@ def _correlate(rated: FailureRatings, explained: pa.Table, draws: Draws, level: 
 
 
 def _bounds(coded: CodedPairs, times: NDArray[np.integer], level: float) -> dict[str, Any]:
-    """Both ends of the interval, or why there is none."""
+    """The bounds of the interval, or the reason for its absence."""
     drawn = np.stack([np.repeat(np.arange(row.size), row) for row in times])
     try:
         low, high = interval(coded.spearman([drawn]), level)
     except (DataError, MalformedRun):
-        return {"reason": "no interval, as some draws of so few failures hold equal values alone"}
+        return {"reason": "no interval: with so few failures, some bootstrap samples have equal values only"}
     return {"low": low, "high": high}

@@ -1,4 +1,4 @@
-"""Adversarial re-ranking: how the rank of a query's own image changes when a word of the query is altered."""
+"""Adversarial re-ranking: the change of the rank of a query's image when a word of the query is altered."""
 
 from __future__ import annotations
 
@@ -33,27 +33,26 @@ from cxc_eccv.types import Embeddings, FloatArray, IntArray, Judgments, Positive
 from cxc_eccv.types.ids import distinct_of
 
 TEXT_QUERIES = ("t2i", "t2t")
-"""Captions that search images, and captions that search images as the mean of their other captions."""
+"""Captions that search images, and captions that search images represented by the mean of their other captions."""
 
 PREFIX, ENDS = "adversarial_", ("_ids", "_embeddings")
 
 ROUNDING = 1e-5
-"""Vectors of length 1 whose distance is at most this are the same: batches differ in the last digits."""
+"""Unit vectors within this distance count as equal: batches differ in the last digits."""
 
-CONFIDENCE = 0.95
 LEVEL = 0.05
 TESTS = 3
-"""Of a kind in one direction: ranks moved, the cosine to the own image, R@1 over all queries."""
+"""Tests of a kind in one direction: ranks moved, the cosine to the right image, R@1 over all queries."""
 
 BATCH = 1_000
-"""Samples drawn at once, which bounds the memory."""
+"""Bootstrap samples per batch, which bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A number with the original queries and with altered ones in their place, and the interval of its change.
+    """A number with the original and with the altered queries, and the interval of its change.
 
-    The p-value is two-sided, paired, of no change; ``p_holm`` is corrected, or None where the number is not tested.
+    The p-value is of a two-sided paired test of no change; ``p_holm`` is corrected, or None if there is no test.
     """
 
     before: float
@@ -67,9 +66,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class KindMoves:
-    """What one kind of alteration does in one direction.
+    """The effect of one kind of alteration in one direction.
 
-    ``unchanged`` queries have a vector of the original's direction and count for nothing else here; the own images of
+    ``unchanged`` queries have a vector of the original's direction and count for nothing else here; the right images of
     ``lower`` ones are ranked lower (worse) than before. ``shares`` has their shares with both bounds; ``moved`` is the
     share of lower minus that of higher ones; ``whole`` are metrics over all queries, ``altered`` over changed ones.
     """
@@ -89,7 +88,7 @@ class KindMoves:
 
     @property
     def scores(self) -> dict[str, float]:
-        """Key, as ``t2i/adversarial/colour_in/lower_share``, to number."""
+        """Key, such as ``t2i/adversarial/colour_in/lower_share``, to number."""
         scores: dict[str, float] = {name: getattr(self, name) for name in ("queries", "unchanged", *self.shares)}
         scores |= {f"{name}_share": share for name, (share, _, _) in self.shares.items()}
         scores["cosine_change"] = self.cosine.change
@@ -102,7 +101,7 @@ class KindMoves:
 
 @dataclass(frozen=True, slots=True)
 class Reranking:
-    """All kinds and directions of one model; ``facts`` tell the altered queries' file and how changes were tested."""
+    """All kinds and directions of one model; ``facts`` has the file of altered queries and the tests' settings."""
 
     rows: tuple[KindMoves, ...]
     facts: Mapping[str, Any]
@@ -113,12 +112,12 @@ class Reranking:
         return {key: value for row in self.rows for key, value in row.scores.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``explain.json`` says under ``adversarial``: every number with its interval and test."""
+        """The entry ``adversarial`` of ``explain.json``: every number with its interval and test."""
         return {**self.facts, "rows": [asdict(row) for row in self.rows]}
 
 
 def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> dict[str, Embeddings]:
-    """Kind to the vectors of its altered queries, by the ids of the captions they were made from."""
+    """Kind to the vectors of its altered queries, by the ids of their original captions."""
     where = altered.path or "the altered queries"
     names = [name.removeprefix(PREFIX) for name in altered.further if name.startswith(PREFIX)]
     queries = {}
@@ -126,31 +125,31 @@ def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> d
         if kind not in all_kinds():
             raise UnknownName(f"kind of altered queries ({where})", kind, all_kinds())
         side = side_of_arrays(where, altered.further, *(f"{PREFIX}{kind}{end}" for end in ENDS))
-        assert side is not None  # noqa: S101 - one of its two arrays is there
+        assert side is not None  # noqa: S101 - one of its two arrays exists
         unknown = side.ids[~positions_of(side.ids, content_ids)[1]]
         if unknown.size:
             raise UnknownIds(
                 f"{where}, {PREFIX}{kind}{ENDS[0]}: {unknown.size} of {side.ids.size} captions are not in the split, "
-                f"the first: {unknown[0]}. Name the split that they were made from, with --split."
+                f"the first: {unknown[0]}. Give the split that they were made from, with --split."
             )
         if side.vectors.shape[1] != width:
             raise MalformedRun(
-                f"{where}, {PREFIX}{kind}{ENDS[1]}: vectors have {side.vectors.shape[1]} dimensions, those of the "
-                f"model {width}. Encode both with one model."
+                f"{where}, {PREFIX}{kind}{ENDS[1]}: vectors have {side.vectors.shape[1]} dimensions, the model's have "
+                f"{width}. Encode both with one model."
             )
         nowhere = side.ids[~side.vectors.any(axis=1)]
         refuse_zero_vectors(nowhere, side.ids.size, f"altered queries ({kind})", where, by_dot=False)
         queries[kind] = side
     if not queries:
         raise MalformedRun(
-            f"{where}: holds no altered queries (adversarial_<kind>_ids with adversarial_<kind>_embeddings); make them "
+            f"{where} has no altered queries (adversarial_<kind>_ids with adversarial_<kind>_embeddings); make them "
             "with cxc-eccv encode --model MODEL --config adversarial --output altered.npz"
         )
     return queries
 
 
 def find_moves(before: IntArray, after: IntArray) -> dict[str, NDArray[np.bool_]]:
-    """(Q,) which ranks went lower, which is worse, higher, or stayed."""
+    """(Q,) masks of the ranks that went lower (worse), went higher, or stayed."""
     moves = np.sign(after - before)
     return {"lower": moves == 1, "higher": moves == -1, "same": moves == 0}
 
@@ -164,36 +163,37 @@ def rerank(
     directions: Sequence[str] | None = None,
     similarity: str | None = None,
     seed: int = 0,
+    confidence: float = 0.95,
 ) -> Reranking:
-    """Rank a model's altered queries where the originals were ranked, and say what changed.
+    """Rank a model's altered queries in place of the originals, and measure the change.
 
     In ``t2i`` a caption searches the images of the split. In ``t2t``, for models of texts, it searches images that are
-    the mean of their other captions, as in ``query_corpus``, every caption among those of its own position. Only
-    queries whose vector is not that of their original count as altered, as in the paper (Lymperaiou et al., COLING
-    2022, sections 5 and 6.4, Tables 4 and 5). ``similarity`` is of ``t2i``; ``t2t`` is by cosine.
+    represented by the mean of their other captions, as in ``query_corpus``, each position by itself. Only queries
+    whose vector differs from their original's count as altered, as in the paper (Lymperaiou et al., COLING 2022,
+    sections 5 and 6.4, Tables 4 and 5). ``similarity`` is used in ``t2i``; ``t2t`` uses the cosine.
     """
     captions = library.captions(split)
     run, originals, queries, wanted = check_altered(run, altered, captions, directions)
     samples = enough_samples(TESTS * len(queries) * len(wanted), LEVEL)
-    tests, rows = PairedBootstrap(seed, samples), []
+    tests, rows = PairedBootstrap(seed, samples, confidence), []
     for direction in wanted:
         search = _Search(list(_galleries(direction, run, captions, originals.vectors, similarity)), originals)
         rows += [_move(direction, kind, search, of_kind, tests) for kind, of_kind in queries.items()]
-    facts = {"run": altered.facts(), "confidence": CONFIDENCE, "seed": seed, "samples": samples}
+    facts = {"run": altered.facts(), "confidence": confidence, "seed": seed, "samples": samples}
     return Reranking(_correct(rows), facts)
 
 
 def check_altered(
     run: Run, altered: EmbeddingsRun, captions: pa.Table, directions: Sequence[str] | None = None
 ) -> tuple[EmbeddingsRun, Embeddings, dict[str, Embeddings], list[str]]:
-    """Refuse what ``rerank`` would; returns the run, vectors of captions and altered ones, and directions."""
+    """Check the arguments of ``rerank``; return the run, the vectors of captions and altered ones, and directions."""
     if not isinstance(run, EmbeddingsRun) or run.captions is None:
-        raise InvalidOption("altered queries are ranked by vectors: give a file with embeddings of the captions")
+        raise InvalidOption("altered queries need vectors: give a file with embeddings of the captions")
     for what in ("model", "similarity"):
-        expected, found = getattr(run, what), getattr(altered, what)
-        if expected and found and expected != found:
+        expected, actual = getattr(run, what), getattr(altered, what)
+        if expected and actual and expected != actual:
             raise InvalidOption(
-                f"{altered.path or 'the altered queries'}: their {what} is {found}, and that of "
+                f"{altered.path or 'the altered queries'}: their {what} is {actual}, but that of "
                 f"{run.path or 'the run'} is {expected}. Encode both with one model."
             )
     ids = np.asarray(captions["caption_id"], dtype=np.int64)
@@ -202,21 +202,21 @@ def check_altered(
     for kind, of_kind in queries.items():
         if not _differ(of_kind, originals).any():
             raise InvalidOption(
-                f"adversarial {kind}: none of {of_kind.ids.size} altered queries has another vector than its original, "
-                "so that there is nothing to compare; encode the altered sentences"
+                f"adversarial {kind}: all {of_kind.ids.size} altered queries have the vectors of their originals; "
+                "encode the altered sentences"
             )
     return run, originals, queries, _choose(directions, run)
 
 
 def _differ(queries: Embeddings, originals: Embeddings) -> NDArray[np.bool_]:
-    """(Q,) whether altered queries have another direction than their originals; lengths change nothing."""
+    """(Q,) whether altered queries differ in direction from their originals; lengths are ignored."""
     before = originals.vectors[positions_of(queries.ids, originals.ids)[0]]
     apart = np.linalg.norm(to_unit_length(queries.vectors) - to_unit_length(before), axis=1)
     return np.asarray(apart > ROUNDING)
 
 
 def _choose(directions: Sequence[str] | None, run: EmbeddingsRun) -> list[str]:
-    """The directions to rank in, of those that altered captions can be queries of."""
+    """The directions to rank in, among those with captions as queries."""
     why = run.why_not("t2i")
     if directions is None:
         return [name for name in TEXT_QUERIES if why is None or name != "t2i"]
@@ -224,12 +224,12 @@ def _choose(directions: Sequence[str] | None, run: EmbeddingsRun) -> list[str]:
     if "t2i" in wanted and why is not None:
         raise InvalidOption(f"altered queries cannot be ranked in t2i: {why}")
     if not wanted:
-        raise InvalidOption(f"altered queries are captions, which search in {' and '.join(TEXT_QUERIES)} alone")
+        raise InvalidOption(f"altered queries are captions: choose among the directions {' and '.join(TEXT_QUERIES)}")
     return wanted
 
 
 class _Gallery(NamedTuple):
-    """Queries, the image of each, and what they search."""
+    """Queries, the image of each, and the items they search."""
 
     query_ids: IntArray
     truth_ids: IntArray
@@ -240,7 +240,7 @@ class _Gallery(NamedTuple):
 def _galleries(
     direction: str, run: EmbeddingsRun, captions: pa.Table, vectors: NDArray[np.float32], similarity: str | None
 ) -> Iterator[_Gallery]:
-    """What captions search: all images, or for each position of a query the means of the other captions."""
+    """Yield what captions search: all images, or for each position of a query the means of the other captions."""
     ids, owners = (np.asarray(captions[name], dtype=np.int64) for name in ("caption_id", "image_id"))
     if direction == "t2i" and run.images is not None:
         images = distinct_of(owners)
@@ -254,7 +254,7 @@ def _galleries(
 
 
 class _Search:
-    """All original queries of one direction, gallery by gallery: ids, images, ranks of these, cosines with them."""
+    """All original queries of one direction with their ids, images, and the ranks and cosines of these."""
 
     def __init__(self, galleries: Sequence[_Gallery], originals: Embeddings) -> None:
         self.galleries = galleries
@@ -267,7 +267,7 @@ class _Search:
         self.ranks, self.cosines = self.measure(self.originals)
 
     def measure(self, queries: Embeddings) -> tuple[IntArray, FloatArray]:
-        """(Q,) ranks of the own images of some queries, in these or other vectors; and cosines with them."""
+        """(Q,) ranks of the right images of some queries with the given vectors, and their cosines."""
         ranks, cosines = np.zeros(queries.ids.size, dtype=np.int64), np.zeros(queries.ids.size)
         for gallery in self.galleries:
             places, here = positions_of(queries.ids, gallery.query_ids)
@@ -282,7 +282,7 @@ class _Search:
 
 
 def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests: PairedBootstrap) -> KindMoves:
-    """Rank the altered queries of one kind, and compare."""
+    """Rank the altered queries of one kind, and compare them with their originals."""
     places, known = positions_of(queries.ids, search.ids)
     ranked = np.flatnonzero(known)
     ranked = ranked[np.argsort(search.numbers[places[ranked]], kind="stable")]
@@ -290,8 +290,8 @@ def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests
     apart = _differ(queries, search.originals)
     if not apart.any():
         raise InvalidOption(
-            f"adversarial {kind}: none of the altered queries has an image to search for in {direction}; leave that "
-            "direction out with --directions"
+            f"adversarial {kind}: no altered query has an image to search for in {direction}; choose other directions "
+            "with --direction"
         )
     places = places[apart]
     ranks, cosines = search.measure(Embeddings(queries.ids[apart], queries.vectors[apart]))
@@ -321,15 +321,16 @@ def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests
 
 @dataclass(frozen=True, slots=True)
 class PairedBootstrap:
-    """Tests changes by a paired bootstrap over images, all queries of an image coming along."""
+    """Tests changes by a paired bootstrap over images, with all their queries."""
 
     seed: int
     samples: int
+    confidence: float = 0.95
 
     def compare(
         self, columns: Mapping[str, tuple[FloatArray, FloatArray]], images: IntArray, *, median: bool = False
     ) -> dict[str, Change]:
-        """The change of a mean, or of a median, for values before and after of the queries with these images."""
+        """The change of a mean, or of a median, from the values before and after of queries with these images."""
         seeds = np.random.SeedSequence(self.seed).generate_state(-(-self.samples // BATCH)).tolist()
         batches = []
         for number, seed in enumerate(seeds):
@@ -342,7 +343,7 @@ class PairedBootstrap:
         changes = {}
         for (name, both), samples in zip(columns.items(), np.concatenate(batches, axis=1), strict=True):
             before, after = (float(np.median(values) if median else values.mean()) for values in both)
-            bounds = interval(samples, CONFIDENCE)
+            bounds = interval(samples, self.confidence)
             changes[name] = Change(before, after, after - before, *bounds, two_sided_p_value(samples))
         return changes
 
@@ -373,49 +374,50 @@ def _correct(rows: Sequence[KindMoves]) -> tuple[KindMoves, ...]:
 
 
 def reranking_tables(reranking: Reranking) -> list[Table]:
-    """Per direction the paper's Table 4, its Table 5, and the changes that are tested."""
-    tables = []
-    for direction in dict.fromkeys(row.direction for row in reranking.rows):
-        rows = [row for row in reranking.rows if row.direction == direction]
-        changes: list[list[str | Cell]] = [
-            [
-                _title(row),
-                _change_cell(row.whole["recall_at_1"], 100, 2),
-                _change_cell(row.altered["recall_at_1"], 100, 2),
-                _change_cell(row.cosine, 1, 4),
-            ]
-            for row in rows
-        ]
-        titles = [title.replace("median rank", "median") for title in TITLES.values()]
-        tables += [
-            Table(
-                [("kind",), ("queries",), ("unchanged",), ("lower %",), ("higher %",), ("same %",)],
-                [
-                    [_title(row), f"{row.queries - row.unchanged:,}", f"{row.unchanged:,}", *_share_cells(row)]
-                    for row in rows
-                ],
-                f"Ranks of altered queries, {direction}",
-                "unchanged: their vector is the original's",
-            ),
-            Table(
-                [("all queries",), *((title,) for title in titles)],
-                [
-                    ["original", *(_show(label, change.before) for label, change in rows[0].whole.items())],
-                    *(
-                        [_title(row), *(_show(label, change.after) for label, change in row.whole.items())]
-                        for row in rows
-                    ),
-                ],
-                f"Metrics with altered queries in the place of the originals, {direction}",
-                "percent",
-            ),
-            Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], changes),
-        ]
+    """For each direction the paper's Tables 4 and 5, and the tested changes."""
+    directions = dict.fromkeys(row.direction for row in reranking.rows)
+    rows = [[row for row in reranking.rows if row.direction == direction] for direction in directions]
+    tables = [table for of_direction in rows for table in _direction_tables(of_direction)]
+    level = 100 * reranking.facts["confidence"]
     note = (
-        f"In brackets {100 * CONFIDENCE:g}% intervals, from a bootstrap over images; in bold what holds at "
+        f"Brackets: {level:g}% intervals from a bootstrap over images. Bold: significant at "
         f"{100 * LEVEL:g}% in a paired test, corrected for all {TESTS * len(reranking.rows)} tests (Holm)."
     )
     return [*tables[:-1], replace(tables[-1], notes=[note])]
+
+
+def _direction_tables(rows: Sequence[KindMoves]) -> list[Table]:
+    direction = rows[0].direction
+    titles = [title.replace("median rank", "median") for title in TITLES.values()]
+    original = ["original", *(_show(label, change.before) for label, change in rows[0].whole.items())]
+    altered = [[_title(row), *(_show(label, change.after) for label, change in row.whole.items())] for row in rows]
+    changes: list[list[str | Cell]] = [
+        [
+            _title(row),
+            _change_cell(row.whole["recall_at_1"], 100, 2),
+            _change_cell(row.altered["recall_at_1"], 100, 2),
+            _change_cell(row.cosine, 1, 4),
+        ]
+        for row in rows
+    ]
+    return [
+        Table(
+            [("kind",), ("queries",), ("unchanged",), ("lower %",), ("higher %",), ("same %",)],
+            [
+                [_title(row), f"{row.queries - row.unchanged:,}", f"{row.unchanged:,}", *_share_cells(row)]
+                for row in rows
+            ],
+            f"Ranks of altered queries, {direction}",
+            "unchanged: queries with the vector of the original",
+        ),
+        Table(
+            [("all queries",), *((title,) for title in titles)],
+            [original, *altered],
+            f"Metrics with altered queries, {direction}",
+            "percent",
+        ),
+        Table([("change",), ("R@1, all",), ("R@1, altered",), ("cosine",)], changes),
+    ]
 
 
 def _title(row: KindMoves) -> str:

@@ -1,10 +1,11 @@
-"""Abstractive summaries of an image's captions, by T5, Pegasus and their like: batched, and kept as they are made."""
+"""Abstractive summaries of an image's captions by models such as T5 and Pegasus, in batches and cached."""
 
 from __future__ import annotations
 
 import io
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,18 +23,18 @@ from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.sources.download import encodings_folder
 from cxc_eccv.studies.explain.query_corpus import Pairing
 from cxc_eccv.types import check_whole
-from cxc_eccv.writing import cache_held, explained, locked
+from cxc_eccv.writing import cache_held, explained, locked, resumable
 
 PREFIX = "summarize: "
-"""What T5 was trained to be told; models that were trained for summaries alone need nothing."""
+"""The prompt of T5; models trained for summaries only need none."""
 
 LONGEST = 64
-"""Tokens of a summary by a model whose checkpoint says nothing of it."""
+"""Tokens of a summary if the checkpoint sets no limit."""
 
 
 @dataclass(frozen=True)
 class Summarizer:
-    """A sequence-to-sequence model that generates by its checkpoint's settings for summaries, never by chance."""
+    """A sequence-to-sequence model that generates without sampling, with its checkpoint's settings for summaries."""
 
     loaded: LoadedModel
     prefix: str
@@ -41,16 +42,16 @@ class Summarizer:
 
     @cached_property
     def key(self) -> str:
-        """Hex sha256 of all that decides what it writes."""
+        """Hex sha256 of everything that its summaries depend on."""
         return model_key(self.loaded, ["captions"], self.prefix, json.dumps(self.settings, sort_keys=True))
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a report says of it."""
+        """Facts for the provenance of a report."""
         return {"model": self.loaded.title, "prefix": self.prefix, "settings": self.settings}
 
     def write(self, texts: Sequence[str]) -> list[str]:
-        """A summary of each text, of one batch."""
+        """The summaries of a batch of texts."""
         tokenizer = self.loaded.tokenizer
         model: Any = self.loaded.model
         limit = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or 10**6, 10**6)
@@ -67,7 +68,7 @@ class Summarizer:
 
 
 def load_summarizer(source: str, *, device: str | None = None, dtype: str | None = None) -> Summarizer:
-    """A summariser of transformers: T5, Pegasus, BART, by Hub id or folder."""
+    """Load a summariser of transformers (T5, Pegasus, BART) by Hub id or folder."""
     kinds = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
     if (dtype or "float32") not in kinds:
         raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")
@@ -77,8 +78,8 @@ def load_summarizer(source: str, *, device: str | None = None, dtype: str | None
     config: Any = getattr(model, "config", None)
     if not (getattr(config, "is_encoder_decoder", False) and model.can_generate()):
         raise ModelError(
-            f"{source}: is a {type(model).__name__}, which writes no summary; name a sequence-to-sequence model, as "
-            "google-t5/t5-base or google/pegasus-xsum"
+            f"{source} is a {type(model).__name__}, which writes no summaries; choose a sequence-to-sequence model "
+            "such as google-t5/t5-base or google/pegasus-xsum"
         )
     title = Path(source).resolve().name if Path(source).is_dir() else source
     loaded = LoadedModel(model.to(device).eval(), Processors(None, source), source, title=title)
@@ -92,7 +93,7 @@ def load_summarizer(source: str, *, device: str | None = None, dtype: str | None
 
 
 def join_captions(captions: pa.Table, pairing: Pairing) -> list[str]:
-    """Of every image that takes part its captions other than the query, as one text of sentences."""
+    """The captions of each image other than the query, as one text of sentences."""
     texts = [" ".join(text.split()) for text in captions["text"].to_pylist()]
     ended = [text if text.endswith((".", "!", "?")) else f"{text}." for text in texts]
     return [" ".join(ended[row] for row in rows) for rows in pairing.rows_of_others]
@@ -105,10 +106,9 @@ def summarize(
     *,
     batch_size: int = 32,
 ) -> list[str]:
-    """A summary of each (image id, position of the query, text), made now or before.
+    """The summary of each (image id, position of the query, text), computed or cached.
 
-    They are kept line by line while they are made, so that a call that is killed goes on where it was: in ``file``, or
-    None for one in the cache, where that can be written.
+    Summaries are appended to ``file``, or to a file in the cache, as they are made, so that a killed call resumes.
     """
     check_whole("batch_size", batch_size)
     place = file or encodings_folder() / f"summaries-{summarizer.key[:16]}.jsonl"
@@ -118,13 +118,15 @@ def summarize(
         known, size = _read_kept(place)
         if file is not None and not known.keys() <= wanted.keys():
             raise InvalidOption(
-                f"{file} holds summaries of other captions, or by another model than {summarizer.loaded.name}: name "
-                "another file, or leave --summarizer out to take what it holds"
+                f"{file} has summaries of other captions, or by another model than {summarizer.loaded.name}: give "
+                "another file, or leave --summarizer out to use the summaries in it"
             )
         lacking = sorted(wanted.keys() - known.keys(), key=lambda source: (-len(wanted[source][2]), source))
         bar = tqdm(total=len(lacking), desc="summaries", disable=None, leave=False)
-        with bar, explained(place), io.BytesIO() if keeps is False else place.open("ab") as kept:
-            kept.truncate(size)  # takes off a last line that a kill cut short
+        note = f"Finished summaries are kept in {place}; the same command continues from them."
+        noting = nullcontext() if keeps is False else resumable(note)
+        with bar, noting, explained(place), io.BytesIO() if keeps is False else place.open("ab") as kept:
+            kept.truncate(size)  # drops an incomplete last line of a killed run
             for start in range(0, len(lacking), batch_size):
                 batch = lacking[start : start + batch_size]
                 made = dict(zip(batch, summarizer.write([wanted[source][2] for source in batch]), strict=True))
@@ -139,7 +141,7 @@ def summarize(
 
 
 def _read_kept(file: Path) -> tuple[dict[str, str], int]:
-    """Source to summary of every whole line, and how many bytes these lines have."""
+    """Source to summary of every complete line, and the bytes of these lines."""
     content = file.read_bytes() if file.is_file() else b""
     whole, kept = content[: content.rfind(b"\n") + 1], {}
     for number, line in enumerate(whole.splitlines(), start=1):
@@ -148,7 +150,7 @@ def _read_kept(file: Path) -> tuple[dict[str, str], int]:
             kept[str(row["source"])] = str(row["summary"])
         except (ValueError, KeyError, TypeError):
             raise MalformedRun(
-                f"{file}: line {number} is no summary that was kept here, with source and summary; name another file, "
-                "or leave --summarizer out to take what it holds"
+                f"{file}: line {number} has no source and summary, so this command did not write it; give another "
+                "file, or leave --summarizer out to use the summaries in it"
             ) from None
     return kept, len(whole)

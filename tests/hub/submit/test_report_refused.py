@@ -3,11 +3,13 @@
 import dataclasses
 import json
 import shutil
+import socket
 
 import numpy as np
 import pytest
 from official import FILES, SCORES, edited, official_report, result
 
+from cxc_eccv.cli import main
 from cxc_eccv.errors import InvalidOption, ReportRefused
 from cxc_eccv.evaluation import evaluate, report_to_json
 from cxc_eccv.evaluation.report_files import RESULT
@@ -29,6 +31,52 @@ def test_a_report_of_the_official_data_is_accepted(tmp_path):
     report, files = checked(tmp_path, official_report())
     assert report.scores == {key: value for key, (value, _) in SCORES.items()}
     assert files == FILES
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    """Connections fail, also those to this machine."""
+
+    def refuse(*_):
+        raise AssertionError("a connection was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+
+
+def test_a_report_is_checked_without_the_hub(tmp_path, no_network, capsys):
+    """Neither a token nor the names of repositories are needed."""
+    path = tmp_path / "report.json"
+    path.write_text(official_report())
+
+    def submit(*options):
+        with pytest.raises(SystemExit) as ended:
+            main(["submit", str(path), *options])
+        shown = capsys.readouterr()
+        return ended.value.code or 0, shown.out, shown.err
+
+    status, out, _ = submit("--check")
+    assert status == 0
+    by_default, _, others = out.partition("only where the dataset's eval.yaml declares them")
+    assert "  eccv_caption_i2t_map_at_r: 0.3125\n" in by_default
+    assert "  eccv_caption_i2t_r_precision: 0.4\n" in others
+    assert "  cxc/i2t: median_rank\n" in others
+    assert "Not checked yet: the eval.yaml and the raw files of the released dataset, which --dataset names." in out
+    status, out, _ = submit("--check", "--tasks", "cxc/t2t", "--dataset", "org/data")
+    assert "cxc_t2t_recall_at_1: 0.25\nNot checked yet: the eval.yaml and the raw files of org/data." in out
+    for options, message in (
+        (["--check", "--yes"], "leave out --check or --yes"),
+        (["--model", "org/name"], "with --model and --dataset, or check the report alone with --check"),
+        (["--check", "--tasks", "sugarcrepe"], "it has no result of sugarcrepe"),
+        (["--check", "--date", "tomorrow"], "expected a day of the calendar"),
+    ):
+        status, _, err = submit(*options)
+        assert status == 2
+        assert message in err
+    path.write_text(official_report(split="validation"))
+    assert "it covers the split 'validation'" in submit("--check")[2]
+    path.write_text(official_report({"cxc/i2t/median_rank": (2.0, {})}))
+    assert "the leaderboard has a task for none of its results" in submit("--check")[2]
 
 
 def test_bounds_over_the_unjudged_may_stand_in_a_report(tmp_path):
@@ -72,21 +120,21 @@ EDITS = {
     "edition": (set_data(edition="sample"), "edition 'sample', not the official data"),
     "part": (
         lambda content: content["provenance"].update(restriction={"limit": 200, "images": {"used": 200, "of": 5_000}}),
-        "it covers a part of the split; a leaderboard is about the whole",
+        "it covers a part of the split; the leaderboard takes whole splits",
     ),
     "labels": (
         lambda content: content["provenance"].update(labels={"sources": ["coco"], "policy": "union", "files": {}}),
-        "it is on other labels than those of its tasks",
+        "it uses other labels than those of its tasks",
     ),
     "data-version": (set_data(version="0.9.0"), "version 0.9.0 of the data"),
-    "fingerprint": (set_data(fingerprint="0" * 64), "fingerprint is not that of the files"),
+    "fingerprint": (set_data(fingerprint="0" * 64), "fingerprint does not match the files"),
     "modified": (set_data(files=FILES | {"sts_test": "a" * 64}), "sts_test was modified"),
     "modified-files": (
         set_data(modified={"sts_test": {"expected": "a", "found": "b"}}),
         "computed from modified raw files: sts_test",
     ),
     "unknown-file": (set_data(files=FILES | {"mine": "a" * 64}), "'mine', which the official catalog does not have"),
-    "own-file": (set_data(files=FILES | {"entailment_test": "a" * 64}), "entailment_test, a file of your own"),
+    "own-file": (set_data(files=FILES | {"entailment_test": "a" * 64}), "entailment_test, a file that only you have"),
     "no-hash": (set_data(files=FILES | {"sts_test": "abc"}), "not 64 hexadecimal digits"),
     "no-files": (set_data(files={}), "lists no data files"),
     "files-type": (set_data(files=["sts_test"]), "provenance, data, files: found ['sts_test'], expected an object"),
@@ -95,7 +143,7 @@ EDITS = {
         "results of eccv_caption but lists no file of eccv_caption",
     ),
     "package": (lambda c: c["provenance"]["package"].update(name="other"), "does not name this package"),
-    "package-version": (lambda c: c["provenance"]["package"].update(version="0.0.9"), "made by cxc_eccv 0.0.9"),
+    "package-version": (lambda c: c["provenance"]["package"].update(version="0.0.9"), "cxc_eccv 0.0.9 computed it"),
     "split": (lambda c: c["provenance"].update(split="validation"), "covers the split 'validation'"),
     "no-provenance": (lambda c: c.update(provenance=[]), "provenance: found [], expected an object"),
     "score-edited": (lambda c: c["scores"].update({"eccv_caption/i2t/map_at_r": 0.99}), "0.3125 in results"),
@@ -104,7 +152,7 @@ EDITS = {
     "row-removed": (lambda c: c["results"].remove(row(c)), "have different metrics"),
     "row-twice": (lambda c: c["results"].append(row(c)), "occurs twice"),
     "key": (lambda c: row(c).update(key="eccv_caption/t2i/map_at_r"), "the file was edited"),
-    "no-results": (lambda c: c.update(results=[], scores={}), "holds no result"),
+    "no-results": (lambda c: c.update(results=[], scores={}), "it has no results"),
     "text-value": (lambda c: both(c, "0.3"), "value is '0.3', expected a finite decimal number"),
     "whole-value": (lambda c: both(c, 1), "value is 1, expected a finite decimal number"),
     "true-value": (lambda c: both(c, True), "value is True"),
@@ -119,11 +167,14 @@ EDITS = {
     "ties": (lambda c: row(c).update(ties=9999), "more ties than queries"),
     "queries-type": (lambda c: row(c).update(n_queries=1261.0), "n_queries is 1261.0"),
     "queries-zero": (lambda c: row(c).update(n_queries=0), "n_queries is 0"),
-    "queries-differ": (lambda c: row(c).update(n_queries=1200), "1200 and 1261 queries"),
+    "queries-differ": (lambda c: row(c).update(n_queries=1200), "different numbers of queries: 1200 and 1261"),
     "coverage": (lambda c: row(c).update(coverage=1.5), "coverage is 1.5"),
     "map-above-r": (lambda c: both(c, 0.45), "map_at_r is above r_precision"),
     "recall-falls": (lambda c: both(c, 0.95, "eccv_caption/i2t/recall_at_1"), "recall_at_1 is above recall_at_5"),
-    "parameters": (lambda c: row(c, "eccv_caption/i2t/recall_at_1").update(parameters={"k": 10}), "are not those of"),
+    "parameters": (
+        lambda c: row(c, "eccv_caption/i2t/recall_at_1").update(parameters={"k": 10}),
+        "do not match",
+    ),
     "bounds-below": (set_bounds(low=0.0, high=0.25), "bounds 0.0 and 0.25 over 3 of 9 pairs do not fit"),
     "bounds-expected": (set_bounds(expected=0.95), "do not fit its value"),
     "bounds-counts": (set_bounds(unjudged=10), "10 of 9 pairs do not fit"),
@@ -163,7 +214,7 @@ def test_a_sum_must_be_that_of_its_parts():
     ]
     sums = {value: result("coco_1k//rsum", value, {}, low=None, high=None, n_queries=30000) for value in (300.0, 301.0)}
     check_values(Report((*recalls, sums[300.0]), {}, {}))
-    with pytest.raises(ReportRefused, match=r"is 301\.0, its parts make 300\.0"):
+    with pytest.raises(ReportRefused, match=r"is 301\.0, but its parts give 300\.0"):
         check_values(Report((*recalls, sums[301.0]), {}, {}))
 
 

@@ -40,7 +40,7 @@ def test_the_same_results_again_change_nothing(hub, model, submit):
     url = f"{hub.url}/me/clip/discussions/1"
     assert last(submit(SCORES, "--yes", "--date", "2026-01-02")) == f"opened pull request: {url}"
     before = model.branches["refs/pr/1"][-1].oid
-    assert last(submit(SCORES, "--yes", "--date", "2026-01-03")) == f"{url} states these results already"
+    assert last(submit(SCORES, "--yes", "--date", "2026-01-03")) == f"{url} has these results already"
     assert model.branches["refs/pr/1"][-1].oid == before
     assert len(model.pull_requests) == 1
 
@@ -49,7 +49,7 @@ def test_other_results_update_it(hub, model, submit):
     submit(SCORES, "--yes")
     url = f"{hub.url}/me/clip/discussions/1"
     shown = submit(BETTER).out
-    assert shown.endswith(f"to be updated: pull request {url}\nNothing was sent. Add --yes to send it.\n")
+    assert shown.endswith(f"would update pull request {url}\nNothing was sent. Add --yes to send it.\n")
     assert "-  value: 0.3125\n" in shown  # against what the pull request holds
     assert "+  value: 0.33\n" in shown
     assert value(model) == 0.3125
@@ -72,7 +72,7 @@ def test_results_of_further_tasks_are_added_and_the_cards_are_updated_with_them(
 
 def test_one_of_others_is_not_touched(model, submit):
     submit(SCORES, "--yes", token=READER)
-    assert "discussions/1 states these results already" in submit(SCORES, "--yes").out
+    assert "discussions/1 has these results already" in submit(SCORES, "--yes").out
     assert last(submit(BETTER, "--yes")).endswith("discussions/2")
     assert (value(model), value(model, "refs/pr/2")) == (0.3125, 0.33)
     assert [one.author for one in model.pull_requests] == ["reader", "writer"]
@@ -98,7 +98,7 @@ def test_a_pull_request_of_another_title_is_left_alone(hub, model, submit):
 def test_after_it_was_merged_a_new_one_is_opened_for_new_results_alone(hub, model, submit):
     submit(SCORES, "--yes")
     hub.store.merge(model, 1)
-    assert last(submit(SCORES, "--yes")) == f"model {MODEL} on {hub.url} states these results already"
+    assert last(submit(SCORES, "--yes")) == f"model {MODEL} on {hub.url} has these results already"
     shown = submit(BETTER, "--yes").out
     assert "closed without being merged" not in shown
     assert shown.splitlines()[-1] == f"opened pull request: {hub.url}/me/clip/discussions/2"
@@ -107,7 +107,7 @@ def test_after_it_was_merged_a_new_one_is_opened_for_new_results_alone(hub, mode
 def test_one_that_was_closed_is_told_and_a_new_one_opened(hub, model, submit):
     submit(SCORES, "--yes")
     hub.store.close(model, 1)
-    told = f"closed without being merged: {hub.url}/me/clip/discussions/1, an earlier pull request of yours\n"
+    told = f"your earlier pull request {hub.url}/me/clip/discussions/1 was closed without being merged\n"
     assert told in submit(SCORES).out
     assert last(submit(SCORES, "--yes")).endswith("discussions/2")
     assert "closed without" not in submit(SCORES, token=READER).out
@@ -117,7 +117,7 @@ def test_without_a_token_a_dry_run_knows_none_of_ones_own(model, submit):
     submit(SCORES, "--yes")
     shown = submit(BETTER, token=None).out
     assert "No token for" in shown
-    assert "to be opened" in shown
+    assert "would open" in shown
 
 
 @pytest.mark.parametrize("what", ["merge", "close"])
@@ -158,9 +158,9 @@ def test_a_private_model_is_said_to_be_on_no_leaderboard(hub, submit):
     model = add_model(hub, "org/clip")
     model.private = True
     told = submit(SCORES, "--model", "org/clip")
-    assert "org/clip is private: no leaderboard shows its results until it is public" in told.out
+    assert "org/clip is private: leaderboards show its results only after it becomes public" in told.out
     answer = submit(SCORES, "--model", "org/clip", token=READER, status=2)
-    assert "it is private or gated and this token may not read it" in answer.err
+    assert "is private or gated and this token may not read it" in answer.err
 
 
 def test_a_token_that_may_not_propose_is_told_which_may(hub, model, submit):

@@ -45,7 +45,7 @@ def test_a_dry_run_shows_the_diff_and_sends_nothing(hub, client, model, report):
     for line in (f"+++ {PATH} (new)", "+    task_id: eccv_caption_i2t_map_at_r", "+  value: 0.3125"):
         assert line in text
     assert "+  date: '2026-01-02'" in text
-    assert f"to be opened: a new pull request to model me/clip on {hub.url}\nNothing was sent. Add --yes" in text
+    assert f"would open a new pull request to model me/clip on {hub.url}\nNothing was sent. Add --yes" in text
     assert not hub.seen("^(POST|PUT)")
     assert not model.pull_requests
 
@@ -83,7 +83,7 @@ def test_merged_results_reach_the_leaderboard_and_the_model(hub, client, model, 
     told = client.code(READ).told
     assert told["board"] == [[1, MODEL, 0.3125, None]]
     assert ["eccv_caption_i2t_map_at_r", 0.3125, benchmark.main.oid] in told["model"]
-    assert "states these results already" in submit(client, report, "--date", "2026-02-03", "--yes").out
+    assert "has these results already" in submit(client, report, "--date", "2026-02-03", "--yes").out
     assert len(model.pull_requests) == 1
 
 
@@ -146,7 +146,7 @@ def test_a_card_that_states_the_results_already_is_left_as_it_is(hub, client, mo
     hub.store.merge(model, 1)
     card = mark + model.files()["README.md"]
     hub.store.write(model, {"README.md": card})
-    assert "states these results already" in submit(client, report, "--model-index", "--yes").out
+    assert "has these results already" in submit(client, report, "--model-index", "--yes").out
     assert set(model.branches) == {"main", "refs/pr/1"}
     assert model.files()["README.md"] == card
 
@@ -164,7 +164,7 @@ def test_what_the_benchmark_has_no_task_for_is_left_out_and_named(hub, client, r
     report.write_text(official_report(SCORES | {"cxc/i2t/recall_at_20": (0.9, {"k": 20})}))
     shown = submit(client, report, "--yes").out
     assert (
-        "left out, since org/cxc_eccv declares no task for it:\n"
+        "left out, because org/cxc_eccv declares no task for it:\n"
         "  eccv_caption/i2t: r_precision, recall_at_1, recall_at_5\n"
         "  cxc/i2t: median_rank, recall_at_20\n"
     ) in shown
@@ -192,10 +192,13 @@ def test_named_tasks_alone_are_submitted(client, model, report, names, expected)
         ("cxc/t2t/recal_at_1", "did you mean 'cxc/t2t/recall_at_1'?"),
         ("cxc/i2t/median_rank", "unknown task of the leaderboard 'cxc/i2t/median_rank'"),
         ("flickr30k", "unknown task of the leaderboard 'flickr30k'"),
-        (",", "--tasks names no task"),
+        (",", "--tasks is empty"),
         ("coco_5k", "it has no result of coco_5k. Evaluate it too"),
         ("cxc/t2t,coco_5k/i2t", "it has no result of coco_5k/i2t."),
-        ("eccv_caption/i2t/recall_at_5", "org/cxc_eccv has no task for eccv_caption/i2t/recall_at_5"),
+        (
+            "eccv_caption/i2t/recall_at_5",
+            "no task for this report's results of eccv_caption/i2t/recall_at_5",
+        ),
     ],
 )
 def test_tasks_that_nothing_can_be_submitted_of(hub, client, report, names, message):
@@ -213,7 +216,8 @@ def proposed(model, number):
 
 def test_without_the_benchmarks_name_or_with_a_refused_report_nothing_is_looked_at(hub, client, model, report):
     hub.requests.clear()
-    assert "Missing option '--dataset'" in client.command("submit", report, "--model", MODEL, status=2).err
+    error = client.command("submit", report, "--model", MODEL, status=2).err
+    assert "name the repositories with --model and --dataset" in error
     report.write_text(edited(official_report(), lambda content: content["provenance"]["data"].update(edition="sample")))
     assert "ReportRefused" in submit(client, report, "--yes", status=2).err
     assert not hub.requests
@@ -224,10 +228,14 @@ def test_without_the_benchmarks_name_or_with_a_refused_report_nothing_is_looked_
     [
         ({"edition": "sample"}, "holds edition 'sample'"),
         ({"data_version": "0.9"}, "not 'official' 1.0.0"),
-        ({"sources": {"sts_test": "0" * 64}}, "sts_test is not the file org/cxc_eccv was built from"),
-        ({"modified": {"sts_test": {}}}, "was built from modified raw files (sts_test), so it is no benchmark"),
+        ({"sources": {"sts_test": "0" * 64}}, "the report and org/cxc_eccv use different files of sts_test"),
+        ({"modified": {"sts_test": {}}}, "was built from modified raw files (sts_test), so it is not a benchmark"),
         ({"sources": None}, "is not one that `cxc-eccv build` wrote"),
-        ({}, "no result that org/cxc_eccv has a task for. Is that the released dataset? Its eval.yaml declares a."),
+        (
+            {},
+            "org/cxc_eccv declares no task for any of its results. Is that the released dataset? Its eval.yaml "
+            "declares a.",
+        ),
     ],
 )
 def test_the_released_data_must_be_the_reports_and_have_its_tasks(hub, client, report, manifest, message):
@@ -240,16 +248,16 @@ def test_the_released_data_must_be_the_reports_and_have_its_tasks(hub, client, r
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--dataset", "org/none"), "there is no dataset org/none"),
+        (("--dataset", "org/none"), "dataset org/none on"),
         (("--dataset", "org/plain"), "has no eval.yaml"),
-        (("--model", "me/none"), "there is no model me/none"),
+        (("--model", "me/none"), "model me/none on"),
         (("--model", "clip"), "write owner/name"),
         (("--date", "2999-01-01"), "is in the future"),
         (("--date", "2026-02-30"), "expected a day of the calendar"),
         (("--date", "yesterday"), "expected a day of the calendar"),
         (("--notes", "a\nb"), "expected one line"),
-        (("--source", "file:///etc/passwd"), "no address on the web"),
-        (("--source", "https://me:password@example.org"), "holds a user name or a password"),
+        (("--source", "file:///etc/passwd"), "not a web address"),
+        (("--source", "https://me:password@example.org"), "contains a user name or a password"),
     ],
 )
 def test_wrong_arguments(hub, client, model, report, arguments, message):

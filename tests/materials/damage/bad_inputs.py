@@ -1,6 +1,6 @@
 """Bad runs: how a good file is spoilt, the error it must get and words the message must hold.
 
-Each entry is a row of docs/bad_input.md.
+docs/bad_input.md names each entry.
 """
 
 from dataclasses import dataclass, field

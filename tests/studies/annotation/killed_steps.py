@@ -30,13 +30,17 @@ def take_step(folder, step, files, library):
 
 
 def die_at(place, folder):
-    """Kill this process before its ``place``-th change of a file or folder within ``folder``, and beside it."""
+    """Kill this process before its ``place``-th change of a file or folder within ``folder``, and beside it.
+
+    Making a lock or a folder that is there changes nothing that the next change does not find as well.
+    """
     seen = 0
 
     def look(event, arguments):
         nonlocal seen
         writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
-        if (event in EVENTS or writes) and str(folder) in str(arguments[0]):
+        path = str(arguments[0]) if event in EVENTS or writes else ""
+        if str(folder) in path and not path.endswith(".lock") and not (event == "os.mkdir" and Path(path).is_dir()):
             seen += 1
             if seen > place:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -44,14 +44,14 @@ def test_an_owner_with_one_random_annotator_among_three(command, project, sample
     files = [write_answers(tmp_path / f"{name}.jsonl", project, name, own) for name, own in people.items()]
     printed = command("import", "mine", *files)
     assert "20 accepted, 10 to be checked by hand" in printed
-    assert "cxc-eccv annotate check mine --reject-worker coin" in printed
+    assert "cxc-eccv annotate check mine --reject coin" in printed
     command("merge", "mine")
     labels = read_labels(tmp_path / "mine" / "labels.parquet")
     assert labels.facts["people"] == 2
     rows = load_dataset(str(tmp_path / "mine"), split="test", cache_dir=str(tmp_path / "cache")).to_list()
     assert {own["person"] for row in rows for own in row["said"]} == {"p1", "p2"}
     assert all(row["positive"] == (sum((row["image_id"], row["caption_id"])) % 3 == 0) for row in rows)
-    printed = command("check", "mine", "--reject-worker", "coin")
+    printed = command("check", "mine", "--reject", "coin")
     assert "sheet 9 of coin (round 1): rejected, was to be checked by hand" in printed
 
 
@@ -61,7 +61,7 @@ def test_a_begun_sheet_a_correction_and_an_undo_are_told(command, project, tmp_p
     file.write_text("".join(lines[:-3]))
     printed = command("import", "mine", file)
     assert "63 answers are new: import 1" in printed
-    assert "not taken yet: sheet 9 of ann, 4 of 7 answered" in printed
+    assert "not imported yet: sheet 9 of ann, 4 of 7 answered" in printed
     assert "open: 9" in printed
     row = json.loads(lines[0])
     other = {"yes": "no", "no": "yes"}[row["answer"]]
@@ -70,9 +70,9 @@ def test_a_begun_sheet_a_correction_and_an_undo_are_told(command, project, tmp_p
     printed = command("import", "mine", file, "--replace")
     assert "0 answers are new, 1 answer changed: import 2" in printed
     assert f'sheet 0 of \'ann\', {row["pair_id"]}: "{row["answer"]}" becomes "{other}"' in printed
-    assert "import 2 is undone: 1 answer taken away" in command("undo", "mine")
-    assert "import 1 is undone: 63 answers taken away" in command("undo", "mine", 1)
-    assert "mine has no import 5" in command("undo", "mine", 5, status=2)
+    assert "import 2 is undone: 1 answer removed" in command("undo", "mine")
+    assert "import 1 is undone: 63 answers removed" in command("undo", "mine", 1)
+    assert "mine has no imports to undo" in command("undo", "mine", 5, status=2)
 
 
 def test_sheets_are_shared_out_so_that_three_people_answer_each(command, project, sample_library, tmp_path):
@@ -107,7 +107,7 @@ def test_sheets_are_shared_out_so_that_three_people_answer_each(command, project
     )
     for wrong in (["--each", 5], ["--people", "ann,Ann"]):
         asked = ["--people", "ann,ben", *wrong] if "--each" in wrong else wrong
-        assert "people a sheet out of" in command("export", "mine", *asked, "--output", "no", *options, status=2)
+        assert "give enough different names" in command("export", "mine", *asked, "--output", "no", *options, status=2)
 
 
 def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, project, tmp_path):
@@ -142,7 +142,7 @@ def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, pr
         (texts / "texts.json").write_text(json.dumps(content))
         assert message in command("export", "mine", "--texts", texts, "--output", "no", status=2)
     (tmp_path / "none").mkdir()
-    assert "holds no texts" in command("export", "mine", "--texts", "none", "--output", "no", status=2)
+    assert "has no texts" in command("export", "mine", "--texts", "none", "--output", "no", status=2)
 
 
 def test_published_labels_tell_agreement_and_who_proposed_by_themselves(project, runs, tmp_path):
@@ -221,13 +221,13 @@ def test_two_images_and_two_captions_become_ratings_as_cxc_has_them(
         for name, value in values.items()
     ]
     command("import", "mine", *files)
-    command("check", "mine", "--accept-worker", "ann", "--accept-worker", "ben")
+    command("check", "mine", "--accept", "ann", "--accept", "ben")
     assert "wrote mine/ratings.csv" in command("merge", "mine")
     header, *rows = (tmp_path / "mine" / "ratings.csv").read_text().splitlines()
     assert header.split(",") == [*columns, "agg_score", "sampling_method"]
     assert len(rows) == 10
     assert all(row.startswith(prefix) and row.split(",")[2] == "3.25" for row in rows)
-    with pytest.raises(InvalidOption, match="makes ratings, and no labels"):
+    with pytest.raises(InvalidOption, match="makes ratings, not labels"):
         project.merge()
 
 
@@ -236,7 +236,7 @@ def test_a_round_without_reasons_asks_for_none(command, project, sample_library,
     assert [len(own.questionnaire.scheme.details) for own in again.rounds] == [2, 0]
     data = again.export(tmp_path / "out", images="images/{file_name}")[0]
     assert [own["name"] for own in page_data(data)["widgets"]] == ["answer"]
-    with pytest.raises(InvalidOption, match="export each kind by itself"):
+    with pytest.raises(InvalidOption, match="export each kind separately"):
         again.export(tmp_path / "out", images="images/{file_name}", sheets=[0, 10])
 
 

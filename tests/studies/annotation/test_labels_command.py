@@ -76,8 +76,8 @@ def test_without_a_model(show, tmp_path):
     text, status = show("--output", tmp_path / "out")
     assert status == 0
     assert "Positive images, t2i, test split, queries of eccv" in text
-    assert "Precision and recall beside cxc, i2t" in text
-    assert "Not computed: diversity: name the files of two models or more." in text
+    assert "Precision and recall against cxc, i2t" in text
+    assert "Not computed: diversity: it needs the files of at least two models." in text
     files = ("labels.json", "labels.md", "labels.html")
     assert [f"wrote {tmp_path / 'out' / name}" in text for name in files] == [True] * 3
     before = [(tmp_path / "out" / name).read_bytes() for name in files]
@@ -97,8 +97,8 @@ def test_two_models(show, models):
     text, status = show(*models, "--sources", "coco")
     assert status == 0
     assert "Kendall's tau-b, t2i" in text
-    assert "Queries where the column has the row's first item among its first 25, i2t" in text
-    assert "Not computed: bias: no annotation project was named" in text
+    assert "Queries where the row's first item is in the column's top 25, i2t" in text
+    assert "Not computed: bias: no annotation project was given" in text
 
 
 def test_preferences(show, tmp_path):
@@ -120,7 +120,6 @@ def test_preferences(show, tmp_path):
         (["--preferences", "nowhere.csv"], "nowhere.csv"),
         (["nowhere.npz"], "nowhere.npz"),
         (["--confidence", "95"], "confidence is 95"),
-        (["--seed", "-1"], "seed"),
         (["--sources", ","], "InvalidOption"),
     ],
 )
@@ -157,7 +156,7 @@ def test_a_project_with_its_models(show, models, tmp_path, sample_library, capsy
     write_labels(folder / "labels.parquet", table, {**facts, "name": "doubts", "data": dict(project.data)})
     text, status = show(*models, "--project", folder, "--sources", "coco", "--output", tmp_path / "out")
     assert status == 0
-    for title in ("Precision and recall beside doubts, t2i", "Bias of the annotators, i2t", "Gain from joining"):
+    for title in ("Precision and recall against doubts, t2i", "Bias of the annotators, i2t", "Gain from joining"):
         assert title in text
     assert "Not computed: bias" not in text
     content = json.loads((tmp_path / "out" / "labels.json").read_text())

@@ -213,7 +213,7 @@ def test_where_nothing_is_left_to_ask_no_round_is_made(sample_library, tmp_path)
     project = Project.create(tmp_path / "project", sample_library, name="ours").propose(run, depth=5, queries=(5, 0))
     before = content_of(project.folder)
     with pytest.raises(
-        DataError, match=r"no pair left to ask about: of 25 that it proposes \d+ are known to match, .* asked before"
+        DataError, match=r"no pair left to ask about: of 25 proposed pairs, \d+ are known to match, .* asked before"
     ):
         project.propose(run, depth=5, queries=(5, 0), leave_open=True)
     assert content_of(project.folder) == before
@@ -221,7 +221,7 @@ def test_where_nothing_is_left_to_ask_no_round_is_made(sample_library, tmp_path)
 
 @pytest.mark.parametrize("name", ["", "Mine", "1st", "my-labels", "mine\n"])
 def test_a_name_that_no_source_can_have_is_refused(name, sample_library, tmp_path):
-    with pytest.raises(InvalidOption, match="small letters"):
+    with pytest.raises(InvalidOption, match="lower-case letters"):
         Project.create(tmp_path / "p", sample_library, name=name)
 
 
@@ -254,7 +254,7 @@ def test_a_round_that_another_process_adds_meanwhile_is_kept(copy, sample_librar
     first, second = Project.open(folder, sample_library), Project.open(folder, sample_library)
     first.propose(runs, budget=5, leave_open=True)
     before = content_of(folder)
-    with pytest.raises(DataError, match=r"another process has added round 3.*propose again"):
+    with pytest.raises(DataError, match=r"another process added round 3.*propose again"):
         second.propose(runs, budget=6, leave_open=True)
     assert content_of(folder) == before
 
@@ -341,10 +341,10 @@ def test_undoing_an_import_takes_the_decisions_about_its_sheets_along(copy, samp
     assert undone.dropped == ((1, "cleo"),)
     assert read_checks(project.folder).by_hand == {(0, "ann"): False}
     assert set(undone.project.answers()["worker"].to_pylist()) == {"ann", "ben"}
-    with pytest.raises(InvalidOption, match=r"has no import 7; it has: 1"):
+    with pytest.raises(InvalidOption, match=r"has no import 7; it has 1"):
         undone.project.undo(7)
     assert undone.project.undo().project.answers().num_rows == 0
-    with pytest.raises(InvalidOption, match="has no import ; it has: none"):
+    with pytest.raises(InvalidOption, match="has no imports to undo"):
         undone.project.undo()
 
 
@@ -443,7 +443,7 @@ def test_what_two_people_decide_at_once_is_both_kept(copy, sample_library):
     before = content_of(folder)
     with pytest.raises(InvalidOption, match=r"sheet 9 of 'ann' is not among the answers.*here and in checks\.json"):
         second.decide({(9, "ann"): False})
-    with pytest.raises(InvalidOption, match="worker 'anna' has no answers here"):
+    with pytest.raises(InvalidOption, match="worker 'anna' has no answers in this project"):
         second.decide(workers={"anna": False})
     assert content_of(folder) == before
 
@@ -511,7 +511,7 @@ def test_without_answers_that_count_there_are_no_labels(copy, sample_library, tm
 def test_a_readme_of_somebody_is_kept(copy, sample_library):
     folder = copy("answered")
     (folder / "README.md").write_text("How we made labels.parquet.")
-    with pytest.raises(DataError, match=r"README\.md is not the card that the last merge wrote.*Move it away"):
+    with pytest.raises(DataError, match=r"README\.md is not the card of the last merge.*Move it away"):
         Project.open(folder, sample_library).merge()
     assert (folder / "README.md").read_text() == "How we made labels.parquet."
     assert not (folder / "labels.parquet").exists()
@@ -640,9 +640,9 @@ DAMAGE = {
         lambda f: reseal(f / "annotation.json", seed=5),
         "round 1 of another project",
     ),
-    "a project without its file": (lambda f: (f / "annotation.json").unlink(), "rounds is there: restore it"),
-    "a missing round": (lambda f: shutil.rmtree(f / "rounds/1"), r"rounds/1 is missing, and a later round is there"),
-    "a missing last round": (lambda f: shutil.rmtree(f / "rounds/2"), "rounds holds 1 of the 2 rounds .*; restore"),
+    "a project without its file": (lambda f: (f / "annotation.json").unlink(), r"annotation\.json is missing; restore"),
+    "a missing round": (lambda f: shutil.rmtree(f / "rounds/1"), r"rounds/1 is missing, but a later round exists"),
+    "a missing last round": (lambda f: shutil.rmtree(f / "rounds/2"), "rounds has 1 of the 2 rounds .*; restore"),
     "a round without its file": (lambda f: (f / "rounds/1/round.json").unlink(), r"1/round\.json is missing; restore"),
     "a round without questions": (
         lambda f: (f / "rounds/2/questions.parquet").unlink(),
@@ -654,9 +654,9 @@ DAMAGE = {
         lambda f: (shutil.rmtree(f / "rounds/1"), shutil.copytree(f / "rounds/2", f / "rounds/1")),
         "found round 2, expected round 1",
     ),
-    "candidates without a row": (lambda f: drop_row(f / "rounds/1/candidates.parquet"), "a table that was changed"),
-    "known pairs that were cut": (lambda f: cut(f / "rounds/1/known.parquet"), "a table that was changed"),
-    "questions without a row": (lambda f: drop_row(f / "rounds/1/questions.parquet"), "a table that was changed"),
+    "candidates without a row": (lambda f: drop_row(f / "rounds/1/candidates.parquet"), "a changed table"),
+    "known pairs that were cut": (lambda f: cut(f / "rounds/1/known.parquet"), "a changed table"),
+    "questions without a row": (lambda f: drop_row(f / "rounds/1/questions.parquet"), "a changed table"),
     "answers that were cut": (
         lambda f: cut(f / "rounds/1/answers.parquet"),
         r"answers\.parquet.* expected a table of answers",
@@ -695,14 +695,14 @@ def test_other_data_is_refused_with_both_editions(copy, sample_library):
     folder = copy()
     project = Project.open(folder, sample_library)
     reseal(folder / "annotation.json", data={**project.data, "content": "0" * 64, "edition": "official"})
-    with pytest.raises(DataError, match=r"edition official, with 60 images.*at hand is another: edition sample"):
+    with pytest.raises(DataError, match=r"edition official, with 60 images.*this data is another: edition sample"):
         Project.open(folder, sample_library)
 
 
 def test_a_folder_that_is_no_project_and_a_file_in_the_place_of_one(sample_library, tmp_path):
     (tmp_path / "file").write_text("x")
     for place in (tmp_path, tmp_path / "none", tmp_path / "file"):
-        with pytest.raises(SourceMissing, match=r"is no annotation project.*annotate propose makes one"):
+        with pytest.raises(SourceMissing, match=r"is not an annotation project.*annotate propose makes a project"):
             Project.open(place, sample_library)
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(WriteFailed, match="A file stands where a folder is needed"):
@@ -724,7 +724,7 @@ def test_rounds_and_labels_are_not_written_over_by_a_new_project(copy, sample_li
     with pytest.raises(InvalidOption, match="not the rounds that it was made of"):
         Project.create(folder, sample_library, name="ours")
     (folder / "labels.parquet").unlink()
-    with pytest.raises(SourceMissing, match="rounds holds 0 of the 2 rounds"):
+    with pytest.raises(SourceMissing, match="rounds has 0 of the 2 rounds"):
         Project.create(folder, sample_library, name="ours")
 
 
@@ -774,7 +774,7 @@ def test_a_step_that_is_killed_leaves_what_was_there_and_the_next_goes_on(step, 
     found = json.loads((work / "found.json").read_text())
     *killed, whole = found
     assert whole == {"status": 0, "again": 0}
-    assert len(killed) > 3
+    assert len(killed) > 2
     before, after = state(folder), state(work / str(len(killed)) / "left")
     assert after not in ({}, before)
     for place, outcome in enumerate(killed):

@@ -82,7 +82,7 @@ def test_sheets_and_what_speaks_against_them(report):
         ["2", "22.2%"],
         ["0", "0.0%"],
     ]
-    assert found["known positive answered as none"] == ["2", "22.2%"]
+    assert found["known positive answered as negative"] == ["2", "22.2%"]
     assert found["both"] == ["1", "11.1%"]
     assert found["median"] == found["mean"] == ["1 min 20 s", ""]
     assert "cxc-eccv annotate check 'labels of mine' --accept SHEET:WORKER" in " ".join(report.sheet_table.notes)
@@ -104,7 +104,7 @@ def test_time_is_that_of_the_sheets_whose_time_is_known(sample_library):
         "48.0 s",
     ]
     assert cells(some.sheet_table)["less than 10 seconds"] == ["1", "11.1%"]
-    assert "The time is not known of 6 sheets" in " ".join(none.notes)
+    assert "The times of 6 sheets are unknown" in " ".join(none.notes)
     rows = [{**row, "seconds": None} for row in sample_answers(sample_library).to_pylist()]
     unknown = report_of(rows)
     assert "median" not in cells(unknown.sheet_table)
@@ -123,7 +123,7 @@ def test_table_b2_is_that_of_a_plain_loop(report, sample_library):
     assert found == {key: tuple(own[name] for name in ANSWERS) for key, own in wanted.items()}
     table = report.rank_table
     assert table.headings == ["Rank", "yes", "partially yes", "mostly no", "no", "Answers"]
-    assert [row[0] for row in table.rows if len(row) == 1] == ["clip", "vsrn", "Beside models"]
+    assert [row[0] for row in table.rows if len(row) == 1] == ["clip", "vsrn", "Not by model"]
     for row in (row for row in table.rows if len(row) > 1):
         assert sum(map(float, row[1:-1])) == pytest.approx(100, abs=0.25)
 
@@ -195,7 +195,7 @@ def test_where_the_model_of_workers_does_not_settle_the_rest_is_told_all_the_sam
         *(["Not known, agreement with the labels"] if rule == "dawid_skene" else []),
         "Not known, reliability of workers",
     ]
-    assert "has not settled after 1 steps" in tables_to_markdown(report.tables())
+    assert "did not converge in 1 steps" in tables_to_markdown(report.tables())
     assert report.by_rank == settled.by_rank
     assert cells(report.worker_table())["ann"][-1] == "\N{EM DASH}"
 
@@ -249,8 +249,8 @@ def test_one_worker_agrees_with_nobody(sample_library):
 def test_sheets_without_known_pairs_fail_none(sample_library):
     rows = [row for row in sample_answers(sample_library).to_pylist() if row["role"] == "candidate"]
     report = report_of(rows)
-    assert cells(report.sheet_table)["known positive answered as none"] == ["0", "\N{EM DASH}"]
-    assert "Sheets without a known pair" in " ".join(report.sheet_table.notes)
+    assert cells(report.sheet_table)["known positive answered as negative"] == ["0", "\N{EM DASH}"]
+    assert "Some sheets lack a known pair" in " ".join(report.sheet_table.notes)
 
 
 def test_when_all_answers_are_the_same_no_kappa_has_a_value():

@@ -98,7 +98,7 @@ def test_of_two_answers_the_last_counts_where_it_is_to_replace_the_first(asked, 
     first, rows = write(tmp_path / "a.jsonl", records(asked[0])), records(asked[0])
     rows[2]["answer"] = "no"
     second = write(tmp_path / "b.jsonl", rows)
-    with pytest.raises(MalformedSource, match=r"b\.jsonl, line 3.*another answer of 'w1'.*a\.jsonl, line 3.*--replace"):
+    with pytest.raises(MalformedSource, match=r"b\.jsonl, line 3.*an answer of 'w1'.*a\.jsonl, line 3.*--replace"):
         read_answers([first, second], asked)
     found = read_answers([first, second], asked, replace=True).answers
     assert [json.loads(said) for said in found["answer"].to_pylist()][2] == "no"
@@ -109,7 +109,7 @@ def test_a_round_without_reasons_takes_none(asked, tmp_path):
     rows = records(asked[1], answer="mostly_no")
     assert read_answers([write(tmp_path / "a.jsonl", rows)], asked).answers.num_rows == len(rows)
     rows[1]["details"] = {"shortcomings": ["grammar"]}
-    with pytest.raises(MalformedSource, match="asks for no such thing"):
+    with pytest.raises(MalformedSource, match="does not ask for them"):
         read_answers([write(tmp_path / "a.jsonl", rows)], asked)
 
 
@@ -117,17 +117,17 @@ BAD = {
     "unknown pair": ({"pair_id": "0" * 16}, "pair_id '0000000000000000' of sheet 0.*remove the line"),
     "unknown sheet": ({"sheet": 7}, "of sheet 7"),
     "a sheet by truth": ({"sheet": False}, "of sheet False"),
-    "changed text": ({"caption": "Something else."}, "caption.*as it was asked: undo the change"),
-    "changed image": ({"image_id": 1}, "image_id.*as it was asked"),
-    "another edition": ({"questionnaire": "f" * 12}, "other questions, or to those of another edition"),
+    "changed text": ({"caption": "Something else."}, "caption.*as exported; undo the change"),
+    "changed image": ({"image_id": 1}, "image_id.*as exported"),
+    "another edition": ({"questionnaire": "f" * 12}, "other questions or another edition"),
     "no such answer": ({"answer": "maybe"}, "give one of yes, partially_yes"),
     "no answer": ({"answer": None}, "give one of"),
     "no reason": ({"answer": "mostly_no"}, "shortcomings: none; tick one or more"),
     "unknown reason": ({"answer": "mostly_no", "details": {"shortcomings": ["ugly"]}}, "'ugly'"),
-    "a reason for yes": ({"details": {"shortcomings": ["grammar"]}}, "asks for no such thing"),
+    "a reason for yes": ({"details": {"shortcomings": ["grammar"]}}, "does not ask for them"),
     "errors unasked": (
         {"answer": "mostly_no", "details": {"shortcomings": ["grammar"], "errors": ["color"]}},
-        "asks for no such thing",
+        "does not ask for them",
     ),
     "a worker without a name": ({"worker": " "}, "worker"),
     "a worker of two lines": ({"worker": "a\nb"}, "worker"),

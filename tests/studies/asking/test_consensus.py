@@ -62,5 +62,5 @@ def test_one_worker_is_believed():
 
 def test_what_has_not_settled_is_no_answer(monkeypatch):
     monkeypatch.setattr("cxc_eccv.studies.asking.settling.PATIENCE", 1)
-    with pytest.raises(DataError, match="has not settled after 1 steps; settle by majority"):
+    with pytest.raises(DataError, match="did not converge in 1 steps; use the rule majority"):
         estimate_truth([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2], [1, 1, 0, 0, 0, 1], 2)

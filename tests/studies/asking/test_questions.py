@@ -117,8 +117,8 @@ def test_what_cannot_be_asked_is_refused(content):
     for candidates, message in (
         ([], "no candidate"),
         ([pair, pair], "a candidate twice"),
-        ([(1, pair[1])], "image 1 is not of this split"),
-        ([(pair[0], 1)], "caption 1 is not of this split"),
+        ([(1, pair[1])], "image 1 is not in this split"),
+        ([(pair[0], 1)], "caption 1 is not in this split"),
     ):
         with pytest.raises(DataError, match=message):
             build_sheets(table(candidates), content, **NOTHING)
@@ -158,9 +158,9 @@ def test_sheets_come_back_from_their_table_and_a_changed_one_is_refused(content)
     changed = rows.to_pylist()
     changed[3]["caption"] = "Something else."
     for other, message in (
-        (rows.drop_columns(["role"]), "no table of questions"),
+        (rows.drop_columns(["role"]), "not a table of questions"),
         (rows.take(list(range(rows.num_rows))[::-1]), "a question of sheet"),
-        (pa.Table.from_pylist(changed, schema=QUESTIONS), "not the one that its id was made of"),
+        (pa.Table.from_pylist(changed, schema=QUESTIONS), "does not match its id"),
     ):
         with pytest.raises(DataError, match=message):
             sheets_from_table(other)

@@ -69,7 +69,7 @@ def test_what_is_no_answer_is_refused(name, answer, message):
 
 
 def test_a_scheme_asks_in_one_way():
-    with pytest.raises(InvalidOption, match="one of the three"):
+    with pytest.raises(InvalidOption, match="exactly one of"):
         Scheme("mine", "", "", (), "", answers=(Answer("yes", "yes", 1),), scale=(0, 5))
 
 

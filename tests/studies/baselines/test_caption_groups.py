@@ -89,7 +89,7 @@ def test_a_split_of_flickr8k_follows_its_list(tmp_path):
     [
         ({"train": ["1_ab.jpg", "2"]}, "train.txt, line 2"),
         ({"train": ["1_ab.jpg", "4_ab.jpg"]}, "train.txt, line 2"),
-        ({"train": ["1_ab.jpg", "1_ab.jpg"]}, "in a split already"),
+        ({"train": ["1_ab.jpg", "1_ab.jpg"]}, "already in a split"),
         ({"train": ["1_ab.jpg"], "test": ["2_ab.jpg", "1_ab.jpg"]}, "test.txt, line 2"),
     ],
 )

@@ -95,7 +95,7 @@ def test_what_does_not_fit_is_one_message(command, photographs):
     status, said = command(parts="coco/vall")
     assert (status, "did you mean 'coco/val'" in said.err) == (2, True)
     status, said = command(parts="flickr8k/all")
-    assert (status, "name flickr8k/train" in said.err) == (2, True)
+    assert (status, "use flickr8k/train" in said.err) == (2, True)
     status, said = command("--crop-size", "41")
     assert (status, "do not fit images" in said.err) == (2, True)
     status, said = command(parts="coco/restval,coco/test")

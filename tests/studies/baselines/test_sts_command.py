@@ -69,7 +69,9 @@ def sts2013(mirror, *arguments):
 def test_a_bag_of_words_says_what_it_was_fitted_on(mirror, tmp_path):
     result = sts2013(mirror, "--baseline", "bow", "--output", tmp_path / "out")
     assert result.exit_code == 0, result.output
-    assert result.output.startswith("Fitted on the distinct sentences of each task, without their scores: vocabulary")
+    data, fitted_on, *_ = result.output.splitlines()
+    assert data == "Modified data: not the official data"
+    assert fitted_on.startswith("Fitted on the distinct sentences of each task, without their scores: vocabulary")
     content = json.loads((tmp_path / "out" / "sts.json").read_text())
     assert content["provenance"]["model"] == "TF-IDF bag of words"
     assert content["provenance"]["fitted_on"].startswith("the distinct sentences of each task")
@@ -87,7 +89,7 @@ def test_averaged_word_vectors_say_how_many_words_they_know(mirror, tmp_path):
     vectors.write_text(
         "".join(f"{word} {place} 1 {place % 3}\n" for place, word in enumerate(["a", "dog", "cat", "two", "red"]))
     )
-    with pytest.warns(UserWarning, match="1 of 6 texts hold no word with a vector"):
+    with pytest.warns(UserWarning, match="1 of 6 texts have no word with a vector"):
         result = sts2013(mirror, "--baseline", "word_vectors", "--vectors", vectors)
     assert result.exit_code == 0, result.output
     assert "Fitted on nothing; 5 of the 14 words of the sentences have a vector." in result.output

@@ -36,7 +36,7 @@ def test_an_unknown_option_of_a_training_script_is_a_usage_error(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["train", "char-gru", "--output-dir", "x", "--epoch-count", "3"])
     assert ended.value.code == 2
-    assert "unknown: --epoch-count 3; --help lists the options" in capsys.readouterr().err
+    assert "unknown options: --epoch-count 3; --help lists the options" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not HAS_TRAIN, reason="the train extra is not installed")

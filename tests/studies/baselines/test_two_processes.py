@@ -67,7 +67,7 @@ def test_the_hinge_loss_and_its_gradients_are_those_of_the_whole_batch(found, ca
 
 def test_batches_of_different_sizes_are_refused_on_every_process(found):
     for rank in range(2):
-        assert found[rank]["refused"] == "batches of [3, 4] items on the processes; they must be equal"
+        assert found[rank]["refused"] == "the processes have batches of [3, 4] items; make them equal"
 
 
 def test_an_encoding_is_that_of_one_process(folder, found):
@@ -86,7 +86,7 @@ def test_all_processes_take_an_extra_step_on_as_many_pairs_or_none_does(found, s
         assert [len(drawn) for _, drawn in process["extra"]] == ([] if pairs is None else [pairs, pairs])
     assert other["said"] == []
     if pairs is None:
-        assert mine["said"] == ["2 of 2 steps had no extra batch: a process had no weak positive to draw"]
+        assert mine["said"] == ["2 of 2 steps had no extra batch: a process had no weak positives left"]
         return
     assert mine["said"] == []
     assert {image for _, drawn in other["extra"] for image, _ in drawn} <= set(enhanced_worker.SHARES[share][1])

@@ -35,9 +35,9 @@ def test_the_middle_of_the_images_is_taken_where_asked(sample_library, saved_vit
         assert report.provenance.get("central_crop") == share
     assert (found[None].images.vectors != found[0.875].images.vectors).any()
     inputs = Inputs(features=saved_vit / "features.npz", central_crop=0.875)
-    with pytest.raises(InvalidOption, match="features of a file are as they are"):
+    with pytest.raises(InvalidOption, match="it does not apply to the features of a file"):
         baseline_named("image_features")(sample_library, "test", inputs)
-    with pytest.raises(InvalidOption, match="random does not read --central-crop"):
+    with pytest.raises(InvalidOption, match="random does not take --central-crop"):
         baseline_named("random")(sample_library, "test", Inputs(central_crop=0.875))
 
 

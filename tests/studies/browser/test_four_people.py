@@ -68,14 +68,14 @@ def test_four_people_get_through_without_a_stumble(command, visitor, sample_libr
         files.append(answer_page(page, name, own, touch=touch))
 
     printed = command("import", "mine", *files)
-    assert "cxc-eccv annotate check mine --reject-worker coin" in printed
+    assert "cxc-eccv annotate check mine --reject coin" in printed
     command("merge", "mine")
     path = tmp_path / "mine" / "labels.parquet"
     rows = pq.read_table(path).to_pylist()
     assert len(rows) == 15
     assert {own["person"] for row in rows for own in row["said"]} == {"p1", "p2"}
     assert all(row["positive"] == ((row["image_id"] + row["caption_id"]) % 3 == 0) for row in rows)
-    assert "rejected" in command("check", "mine", "--reject-worker", "coin")
+    assert "rejected" in command("check", "mine", "--reject", "coin")
 
     command("export", "mine", "--format", "label_studio", "--images", "coco/{file_name}", "--output", "studio")
     answered = export_of_label_studio(tmp_path / "studio" / "tasks.json", says)

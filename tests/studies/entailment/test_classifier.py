@@ -237,7 +237,7 @@ def test_what_a_missing_branch_would_read_is_refused():
 def test_kinds_that_name_what_is_not_given_are_refused():
     model, processor = classifier("bert with blip")
     batch = processor(["a dog"], None, ["a"])
-    with pytest.raises(InvalidOption, match="for the visual branch, and nothing is given that it reads"):
+    with pytest.raises(InvalidOption, match="kinds assigns pairs to the visual branch, but its inputs are missing"):
         model(**batch | {"kinds": torch.tensor([MULTIMODAL])})
     with pytest.raises(InvalidOption, match="give input_ids, or pixel_values with visual_input_ids"):
         model()
@@ -246,7 +246,7 @@ def test_kinds_that_name_what_is_not_given_are_refused():
 @pytest.mark.parametrize("wrong", [-1.0, 1.5, float("nan"), 2.0])
 def test_labels_outside_0_and_1_are_refused(wrong):
     model, processor = classifier("bert alone")
-    with pytest.raises(InvalidOption, match="give 0, 1 or what lies between"):
+    with pytest.raises(InvalidOption, match="give a number from 0 to 1"):
         model(**processor(["a dog"] * 2, None, ["a", "a"], [1.0, wrong]))
 
 
@@ -377,8 +377,8 @@ def first(name):
         ("bert", "vit", None, "give visual_text_config"),
         ("bert", "vit", distilbert, "DistilBertModel cannot attend to an image"),
         ("bert", None, "vit", "ViTModel reads no text"),
-        ("bert", None, "bert", "is no fusion model .*give image_model, too"),
-        ("bert", None, "clip", "is no fusion model .*give image_model, too"),
+        ("bert", None, "bert", "is no fusion model .*give image_model as well"),
+        ("bert", None, "clip", "is no fusion model .*give image_model as well"),
         (
             None,
             "siglip2",

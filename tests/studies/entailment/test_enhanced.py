@@ -243,7 +243,7 @@ def test_extra_batches_are_loaded_by_the_workers_of_the_data_loader_and_change_n
 
 
 def test_steps_without_an_extra_batch_are_counted(tmp_path):
-    with pytest.warns(UserWarning, match="6 of 6 steps had no extra batch: a process had no weak positive to draw"):
+    with pytest.warns(UserWarning, match="6 of 6 steps had no extra batch: a process had no weak positives left"):
         empty = trained(tmp_path, weak_batches(captions={}))
     assert torch.equal(weights(empty), weights(trained(tmp_path)))
     with warnings.catch_warnings():
@@ -270,10 +270,10 @@ def test_the_trainer_serves_as_a_mixin_and_the_model_sees_no_ids(tmp_path):
 
 def test_bad_input_is_refused(tmp_path):
     for alpha in (-0.1, 1.5):
-        with pytest.raises(InvalidOption, match=f"alpha={alpha}: the factor"):
+        with pytest.raises(InvalidOption, match=f"alpha={alpha}: give a factor"):
             trained(tmp_path, weak_batches(), alpha=alpha)
     rows = [{name: row[name] for name in ("inputs", "labels")} for row in ROWS]
-    with pytest.raises(InvalidOption, match=r"without image_id, .*remove_unused_columns=False"):
+    with pytest.raises(InvalidOption, match=r"a batch has no image_id, .*remove_unused_columns=False"):
         trained(tmp_path, weak_batches(), rows=rows)
     trained(tmp_path, rows=rows)
 
@@ -292,7 +292,7 @@ def test_rows_of_pairs_become_an_image_with_the_caption_of_another():
     assert batches.captions == {1: [21], 2: [11, 31]}
     row = batches.collate([batches.load([(2, 31)], 0)])["rows"][0]
     assert row == {"image_id": 2, "image": "picture 2", "caption_id": 31, "caption": "3 1"}
-    with pytest.raises(InvalidOption, match="none of 2 weak positives is of an image and a caption of the rows"):
+    with pytest.raises(InvalidOption, match="none of 2 weak positives has both its image and its caption"):
         WeakBatches.of_rows({1: [99, 98]}, dataset_of([1]), dict, size=2)
 
 

@@ -122,7 +122,7 @@ def test_the_report_says_who_judged_and_what_it_was_trained_on(sample_library, m
     assert report.results[0].parameters["unjudged"] == "classifier"
     report.save(tmp_path / "report")
     for text in (str(report), *((tmp_path / f"report/report.{kind}").read_text() for kind in ("md", "html"))):
-        assert "org/stand-in said of" in " ".join(text.split())
+        assert "org/stand-in judged" in " ".join(text.split())
         assert "Trained on val data" in " ".join(text.split())
     untold = evaluate(make_run(sample_library), sample_library, StandIn("2"))
     assert "it may have seen val and test data" in untold.provenance["unjudged"]["cautions"][0]
@@ -183,8 +183,9 @@ def test_a_killed_run_goes_on_where_it_was(sample_library, make_run, monkeypatch
 
     monkeypatch.setattr(judging, "PAIRS_AT_ONCE", 100)
     run, killed, next_one, whole = make_run(sample_library), Killed("1"), StandIn("1"), StandIn("3")
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as died:
         evaluate(run, sample_library, killed)
+    assert died.value.__notes__ == ["The classifier's answers are kept; the same command continues from them."]
     evaluate(run, sample_library, next_one)
     evaluate(run, sample_library, whole)
     assert len(killed.asked) == 200
@@ -217,9 +218,7 @@ def test_two_at_once_keep_all_answers(sample_library, make_run, monkeypatch):
 
 
 def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make_run, tmp_path):
-    with pytest.raises(
-        InvalidOption, match=r"org/stand-in looks at images: give their folder with images \(--images\)"
-    ):
+    with pytest.raises(InvalidOption, match=r"org/stand-in looks at images: give their folder \(--images\)"):
         ClassifierJudge(StandIn("1", visual=True))
     folder = tmp_path / "images"
     shutil.copytree(image_folder("sample"), folder)
@@ -234,7 +233,7 @@ def test_a_classifier_that_looks_at_images_gets_their_files(sample_library, make
     evaluate(run, sample_library, again, images=folder)
     assert set(again.images) == {changed}
     changed.unlink()
-    with pytest.raises(SourceMissing, match=f"no image {changed.name} below .*, and org/stand-in looks at images"):
+    with pytest.raises(SourceMissing, match=f"org/stand-in looks at images, and .* has no file {changed.name}"):
         evaluate(run, sample_library, StandIn("1", visual=True), images=folder)
 
 
@@ -274,7 +273,7 @@ def test_a_classifier_without_probabilities_gives_no_number(sample_library, make
         def score_and_count(self, premises, images, hypotheses, **_options):
             return np.full(len(premises), np.nan), 0
 
-    with pytest.raises(DataError, match=r"org/stand-in gave no .* probabilities between 0 and 1"):
+    with pytest.raises(DataError, match=r"org/stand-in must give one probability between 0 and 1 for each of"):
         evaluate(make_run(sample_library), sample_library, Wrong("1"))
 
 

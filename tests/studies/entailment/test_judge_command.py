@@ -60,7 +60,7 @@ def test_what_is_no_policy_is_refused_with_what_there_is(run, tmp_path):
         ("classifier", "the folder or Hub id of a classifier of entailment"),
         ("jugde", "the folder or Hub id of a classifier of entailment"),
         ("empty", "empty"),
-        ("sees", "sees looks at images: give their folder with images (--images)"),
+        ("sees", "sees looks at images: give their folder (--images)"),
     ):
         status, shown = run("evaluate", "run.npz", "--tasks", "entailment", "--unjudged", value)
         assert status == 2
@@ -82,10 +82,10 @@ def test_pairs_go_to_a_person_and_come_back(run, tmp_path):
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
         writer.writerows(rows)
-    files = ["--output", "manual.json", "--labels", "labels.jsonl"]
+    files = ["--output", "manual.json", "--save-labels", "labels.jsonl"]
     status, shown = run("entailment", "manual", "asked/ann.csv", *files)
     assert status == 0, shown.err
     assert "100.0" in shown.out
     assert "E@M" in shown.out
-    assert json.loads((tmp_path / "manual.json").read_text())["results"]["run.npz"]["value"] == 1
+    assert json.loads((tmp_path / "manual.json").read_text())["results"]["run"]["value"] == 1
     assert len((tmp_path / "labels.jsonl").read_text().splitlines()) == 30

@@ -174,7 +174,7 @@ def test_flickr30k_is_judged_by_hand_too_and_its_answers_are_a_file_of_labels(tm
     report = ce.evaluate(run, "flickr30k_entailment", metrics=["entail_at_3"], data_dir=second)
     assert report.results[0].value == pytest.approx(scores.results["mine"].value)
     assert report.results[0].coverage == 1
-    with pytest.raises(InvalidOption, match="images of Flickr30k are not at COCO"):
+    with pytest.raises(InvalidOption, match="COCO does not host the images of Flickr30k"):
         export({"mine": run}, tmp_path / "coco", library, sample=3, depth=3, images="coco")
 
 
@@ -222,8 +222,8 @@ def test_a_table_of_an_older_version_is_read(older, sample_library):
         ({"label": ""}, "pairs, without coco-.*put missing rows back"),
         ({"label": "2"}, "answer '2'"),
         ({"label": "yes"}, "answer 'yes'"),
-        ({"pair_id": "coco-1-2"}, "pair_id 'coco-1-2' of sheet None, expected a question that was asked"),
-        ({"hypothesis": "another text"}, "caption: found 'another text', expected .* as it was asked: undo the change"),
+        ({"pair_id": "coco-1-2"}, "pair_id 'coco-1-2' of sheet None, expected an exported question"),
+        ({"hypothesis": "another text"}, "caption: found 'another text', expected .* as exported; undo the change"),
     ],
 )
 def test_what_is_not_an_answer_to_what_was_asked_gives_no_number(older, sample_library, change, message):
@@ -241,7 +241,7 @@ def test_two_different_answers_and_missing_rows_give_no_number(older, sample_lib
     with pytest.raises(MalformedSource, match=f"of {len(rows)} pairs, without coco-"):
         score_answers(path, data_dir=sample_library)
     write(path, [*rows, rows[0] | {"label": str(1 - int(rows[0]["label"]))}])
-    with pytest.raises(MalformedSource, match="another answer of '1' about coco-"):
+    with pytest.raises(MalformedSource, match="an answer of '1' about coco-"):
         score_answers(path, data_dir=sample_library)
 
 
@@ -249,16 +249,16 @@ def test_another_edition_of_the_data_is_refused(tmp_path, runs, sample_library):
     path = fill(export(runs, tmp_path, sample_library), lambda *_: True)
     world = TinyWorld(tmp_path / "world")
     world.folder.mkdir()
-    with pytest.raises(DataError, match="exported from the edition 'sample' of the data, and at hand is another"):
+    with pytest.raises(DataError, match="exported from the edition 'sample' of the data, and this is"):
         score_answers(path, data_dir=world.write())
 
 
 def test_answers_need_what_was_exported_and_an_export_is_not_written_over(tmp_path, runs, sample_library):
     path = export(runs, tmp_path, sample_library)
-    with pytest.raises(InvalidOption, match="is there, and answers may belong to it"):
+    with pytest.raises(InvalidOption, match="exists, and answers may belong to it"):
         export(runs, tmp_path, sample_library)
     path.with_name(ASKED).unlink()
-    with pytest.raises(DataError, match=r"asked\.json is missing, which says what was exported"):
+    with pytest.raises(DataError, match=r"asked\.json is missing\. It records the export"):
         score_answers(path, data_dir=sample_library)
 
 
@@ -271,7 +271,7 @@ def test_answers_need_what_was_exported_and_an_export_is_not_written_over(tmp_pa
         (lambda about: {"data": {}}, "edition"),
         (lambda about: {"images": about["images"][:2]}, "model 'a': .* 10 captions for each of 2 images"),
         (lambda about: {"depth": 9}, "model 'a': .* 9 captions for each of 3 images"),
-        (lambda about: {"models": about["models"][:1] * 2}, "model 'a': .* a name of its own"),
+        (lambda about: {"models": about["models"][:1] * 2}, "model 'a': .* a unique name"),
         (lambda about: {"models": [about["models"][0] | {"name": ["a"]}]}, r"models\[0\], name: found"),
         (lambda about: {"models": [about["models"][0] | {"captions": [[1, 2], [3], [4]]}]}, "10 captions for each"),
         (lambda about: {"models": [about["models"][0] | {"captions": [["x"] * 10] * 3}]}, "found 'x'"),
@@ -294,13 +294,13 @@ def test_what_cannot_be_exported(tmp_path, runs, sample_library):
     texts = EmbeddingsRun(None, Embeddings(captions, np.ones((captions.size, 2))))
     for given, error, message in (
         ({}, InvalidOption, "no run to export"),
-        (runs | {"few": few}, InvalidOption, "5 images of the split are in every run, and 7 are asked for"),
+        (runs | {"few": few}, InvalidOption, "only 5 images of the split are in every run, fewer than 7"),
         ({"lacking": lacking}, MissingIds, "captions"),
         ({"short": short}, RunTooShallow, "9"),
         ({"texts": texts}, InvalidOption, "texts ranks no captions for images: the run has no images"),
     ):
         with pytest.raises(error, match=message):
             export(given, tmp_path / "asked", sample_library, sample=7)
-    with pytest.raises(InvalidOption, match=r"depth 301 \(--depth\): the split has 300 captions"):
+    with pytest.raises(InvalidOption, match=r"depth 301 \(--depth\): the split has only 300 captions"):
         export(runs, tmp_path / "asked", sample_library, sample=7, depth=301)
     assert not list(tmp_path.iterdir())

@@ -98,13 +98,13 @@ def test_towers_without_a_first_token_are_named(name):
     }
     model = towers[name]()
     bert = tiny_models.bert()[0]
-    with pytest.raises(InvalidOption, match="give mask_share=0, or such an encoder"):
+    with pytest.raises(InvalidOption, match="give mask_share=0, or an encoder like ViT"):
         EntailmentClassifier.from_parts(text_model=bert, image_model=model, visual_text_model=bert)
     EntailmentClassifier.from_parts(text_model=bert, image_model=model, visual_text_model=bert, mask_share=0)
 
 
 def test_fusion_models_are_named():
-    with pytest.raises(InvalidOption, match="vilt has no image encoder apart from the text; give mask_share=0"):
+    with pytest.raises(InvalidOption, match="masking needs a separate image encoder, and vilt has none: give"):
         EntailmentClassifier.from_parts(text_model=tiny_models.bert()[0], visual_text_model=tiny_models.vilt()[0])
 
 

@@ -83,7 +83,7 @@ def test_reports_that_do_not_go_together_have_no_mean(reports):
     ):
         with pytest.raises(InvalidOption, match=message):
             mean_entailment(scored(pair))
-    with pytest.raises(InvalidOption, match="no report with the task flickr30k_entailment"):
+    with pytest.raises(InvalidOption, match="no report has the task flickr30k_entailment"):
         mean_entailment(scored((coco, flickr))[:1])
 
 
@@ -99,7 +99,7 @@ def test_the_command_prints_a_row_for_each_collection_and_the_mean(reports, tmp_
                 "mean",
                 str(tmp_path / "coco"),
                 str(tmp_path / "f30k"),
-                "--names",
+                "--name",
                 "mine",
                 "--output",
                 str(file),

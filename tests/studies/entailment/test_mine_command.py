@@ -20,7 +20,7 @@ from cxc_eccv.types import Embeddings
 SAMPLE = ("--data-dir", "sample")
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:no file beside text says which pairs it was trained on"),
+    pytest.mark.filterwarnings("ignore:text has no record of the pairs it was trained on"),
     pytest.mark.thorough,
 ]
 
@@ -119,8 +119,8 @@ def score(part, name, *options):
     [
         (("mine", "--classifier", "text"), "name the retriever's file, or a model"),
         (mine_text("--model", "m"), "one of the two"),
-        (("mine", "run.npz", "--classifier", "both", "--threshold", "0"), "give their folder with images (--images)"),
-        (mine_text("--split", "test"), "weak positives are for training"),
+        (("mine", "run.npz", "--classifier", "both", "--threshold", "0"), "give their folder (--images)"),
+        (mine_text("--split", "test", "--threshold", "0"), "weak positives are for training"),
         (mine_text("--precision", "0.9"), "need labelled pairs (--labelled)"),
         (mine_text(), "neither labelled pairs nor a threshold"),
         (mine_text("--labelled", "cxc/val"), "(--labelled-retriever)"),
@@ -131,10 +131,10 @@ def score(part, name, *options):
         (mine_text("--threshold", "2"), "probabilities run from 0 to 1"),
         (score("cxc/tset", "text"), "cxc/tset"),
         (score("cxc/test", "text", "--threshold", "2"), "probabilities run from 0 to 1"),
-        (score("cxc/test", "text", "--precision", "90"), "give a fraction above 0, and at most 1"),
+        (score("cxc/test", "text", "--precision", "90"), "give a fraction above 0 and at most 1"),
         (score("cxc/test", "text", "--seed", "-1"), "seed is -1"),
         (score("cxc/test", "text", "--batch-size", "0"), "batch_size is 0"),
-        (score("cxc/test", "both"), "give their folder with images (--images)"),
+        (score("cxc/test", "both"), "give their folder (--images)"),
         (("evaluate", "run.npz", "--unjudged", "text", "--metrics", "nosuch"), "nosuch"),
     ],
 )

@@ -138,7 +138,7 @@ def test_a_table_that_holds_no_pairs_is_refused(tmp_path, library, columns, told
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path, library):
-    with pytest.raises(SourceMissing, match=r"is no file\. Name labelled pairs"):
+    with pytest.raises(SourceMissing, match=r"does not exist\. Give a file of labelled pairs"):
         read_labelled(str(tmp_path / "pairs.csv"), library)
     (tmp_path / "pairs.parquet").write_bytes(b"no table")
     with pytest.raises(MalformedSource, match="expected a table of labelled pairs"):
@@ -260,21 +260,21 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
     by_ids = pa.table({"image_id": ids[0], "caption_id": ids[1], "probability": said}).take(pa.array(order))
     assert pairs.align(by_ids, tmp_path).tolist() == said.tolist()
     assert pairs.align(pa.table({"probability": said}), tmp_path).tolist() == said.tolist()
-    with pytest.raises(DataError, match="no probability of 1 of 80 pairs"):
+    with pytest.raises(DataError, match="has no probability for 1 of 80 pairs"):
         pairs.align(by_ids.slice(1), tmp_path)
-    with pytest.raises(DataError, match="row 80 has the pair of row 3 again; give every pair once"):
+    with pytest.raises(DataError, match="row 80 repeats the pair of row 3; give every pair once"):
         pairs.align(pa.concat_tables([by_ids, by_ids.slice(3, 1)]), tmp_path)
-    with pytest.raises(DataError, match="79 probabilities of 80 pairs"):
+    with pytest.raises(DataError, match=r"has 79 probabilities, .* has 80 pairs"):
         pairs.align(pa.table({"probability": said[1:]}), tmp_path)
     mixed = pairs.table.append_column("probability", pa.array(said)).take(pa.array(order))
-    with pytest.raises(DataError, match="its image_key is not that of the pairs"):
+    with pytest.raises(DataError, match="the column image_key differs from that of"):
         pairs.align(mixed, tmp_path)
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "name the classifier (--model), or a table"),
+        ((), "name the classifier (--model), or a file"),
         (("--model", "a", "--scores", "b.csv"), "one of the two"),
         (("--scores", "b.csv", "--threshold", "0.5", "--precision", "0.9"), "give one of them"),
         (("--scores", "none.csv"), "none.csv"),

@@ -73,8 +73,8 @@ def test_a_certain_classifier_has_a_finite_logit():
         ({"ranks": np.ones(2400)}, "the rank is the same for all 2400 labelled pairs"),
         ({"scores": np.full(2400, 0.3)}, "the probability of the classifier is the same"),
         ({"labels": np.ones(2400, int)}, "all 2400 pairs are labelled 1"),
-        ({"images": np.zeros(2400)}, "of 1 of 1 labelled images"),
-        ({"labels": np.zeros(2400, int)}, "none of 2,400 pairs is labelled 1|entailed pairs of 0 of 40"),
+        ({"images": np.zeros(2400)}, "^1 of 1 labelled images"),
+        ({"labels": np.zeros(2400, int)}, "none of 2,400 pairs is labelled 1|^0 of 40 labelled images"),
     ],
 )
 def test_labels_that_allow_no_rule_are_refused(lists, change, told):

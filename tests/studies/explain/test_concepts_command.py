@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+DATA = "Test split of the embedded sample (60 drawings): not results on COCO"
+
 
 @pytest.fixture
 def show(command):
@@ -18,7 +20,8 @@ def show(command):
 
 def test_the_sample(show):
     status, rows = show()
-    assert (status, rows[0]) == (0, "COCO instances, test split")
+    assert status == 0
+    assert rows[:2] == [DATA, "COCO instances, test split"]
     assert set(rows) >= {
         "images of the split 60",
         "annotated 60",
@@ -39,7 +42,7 @@ def test_category_sets(show, tmp_path, sample_library):
         "annotations": [{"id": 1, "image_id": ids[0], "category_id": 18}],
     }
     (tmp_path / "sets.json").write_text(json.dumps(content))
-    rows = show("--instances", tmp_path / "sets.json")[1]
+    rows = show("--annotations", tmp_path / "sets.json")[1]
     assert "COCO categories, test split" in rows
     assert {"not annotated 57", "boxes, an instance each not counted", "dog.n.01 1"} <= set(rows)
 
@@ -47,7 +50,7 @@ def test_category_sets(show, tmp_path, sample_library):
 def test_one_image(show, sample_library):
     number = sample_library.karpathy("test").image_ids[0]
     rows = show("--image", number)[1]
-    assert rows[:2] == [f"COCO instances, image {number}", "concept called instances share of the image"]
+    assert rows[:3] == [DATA, f"COCO instances, image {number}", "concept called instances share of the image"]
     assert len(rows) > 3
     sets = sample_library.categories("test")
     empty = sets.image_ids[~sets.present.any(axis=1)][0]
@@ -61,9 +64,10 @@ def test_one_image(show, sample_library):
     [
         (("--image", "1"), "image 1 is not one of test; name its split with --split"),
         (("--source", "lvis"), "unknown source of concepts 'lvis'. Known: coco, visual-genome"),
-        (("--instances", "nowhere.json"), "nowhere.json is not a file"),
+        (("--annotations", "nowhere.json"), "nowhere.json is not a file"),
         (("--split", "dev"), "unknown split 'dev'"),
-        (("--objects", "a.json"), "Visual Genome's"),
+        (("--source", "visual-genome", "--annotations", "a.json"), "the folder with objects.json, image_data.json"),
+        (("--source", "visual-genome", "--annotations", "."), "objects.json is not a file"),
     ],
 )
 def test_bad_input(show, words, message):

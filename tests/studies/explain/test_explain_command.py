@@ -75,7 +75,7 @@ def test_numbers_by_the_names_of_the_format(explain, files, tmp_path, sample_lib
 
 
 def test_models_side_by_side_and_equal_inputs_give_equal_bytes(explain, files, tmp_path):
-    words = (*files, "--name", "A", "--name", "B", "--directions", "t2i,i2t", "--output")
+    words = (*files, "--name", "A", "--name", "B", "--direction", "t2i", "--direction", "i2t", "--output")
     status, shown, _ = explain(*words, tmp_path / "o")
     assert status == explain(*words, tmp_path / "again")[0] == 0
     for file in FILES:
@@ -95,11 +95,18 @@ def test_models_side_by_side_and_equal_inputs_give_equal_bytes(explain, files, t
         alone = rows[f"{direction}/failed_alone"]["value"] - rows[f"{direction}/baseline_failed_alone"]["value"]
         assert rate["value"] == pytest.approx(alone)
     assert not any(key.startswith("t2t") for key in (*rows, *scores[0]))
+    assert "confidence" not in content["provenance"]
+    _, shown, _ = explain(*words, tmp_path / "wider", "--confidence", "0.99")
+    assert "99% intervals of a bootstrap" in " ".join(shown.split())
+    wider = content_of(tmp_path / "wider")
+    assert wider["provenance"]["confidence"] == 0.99
+    row = next(row for row in wider["paired"] if row["key"] == "t2i/failure_rate")
+    assert row["low"] < rows["t2i/failure_rate"]["low"] < rows["t2i/failure_rate"]["high"] < row["high"]
 
 
 def test_a_narrow_terminal_loses_no_number(explain, files):
     """In 80 columns every line fits, and every number of the wide table is there."""
-    options = [*map(str, files), "--directions", "t2i"]
+    options = [*map(str, files), "--direction", "t2i"]
     line = f"script -qec {shlex.quote(f'{COMMAND} explain {shlex.join(options)} --data-dir sample')} /dev/null"
     environment = {**os.environ, "TERM": "dumb", "COLUMNS": "80"}
     done = subprocess.run(["bash", "-c", line], capture_output=True, env=environment, check=True)
@@ -140,23 +147,23 @@ def bad_files(make_run, sample_library, tmp_path):
     ("words", "message"),
     [
         (["one.npz", "--adversarial", "absent.npz"], "absent.npz.* no such file"),
-        (["one.npz", "--adversarial", "other.npz"], "other.npz: holds no altered queries"),
+        (["one.npz", "--adversarial", "other.npz"], "other.npz has no altered queries"),
         (["one.npz", "--adversarial", "altered.npz"], r"3 of 3 altered queries \(size\) have a zero vector"),
-        (["whole.parquet", "--adversarial", "altered.npz"], "altered queries are ranked by vectors"),
+        (["whole.parquet", "--adversarial", "altered.npz"], "altered queries need vectors"),
         (["one.npz", "other.npz", "--seed", "-1"], "seed"),
         (["whole.parquet", "--similarity", "dot"], "similarity='dot' is for embeddings"),
-        (["whole.parquet", "first.parquet"], "asked different t2i queries, 300 and 60. Give .* --query-position"),
+        (["whole.parquet", "first.parquet"], "have different t2i queries, 300 and 60. Give .* --query-position"),
         (["short.npz"], "cxc-eccv evaluate --allow-missing scores the part"),
-        (["one.npz", "--instances", "absent.json"], "absent.json"),
+        (["one.npz", "--annotations", "absent.json"], "absent.json"),
         (["one.npz", "other.npz", "--adversarial", "one.npz"], "--adversarial is for one model"),
         (["one.npz", "--concepts", "cocoa"], "source of concepts 'cocoa'"),
-        (["one.npz", "--directions", "i2i"], "direction 'i2i'"),
+        (["one.npz", "--direction", "i2i"], "direction 'i2i'"),
         (["one.npz", "--split", "tset"], "split 'tset'"),
+        (["one.npz", "other.npz", "--confidence", "95"], "confidence is 95"),
         (["one.npz", "--name", "A", "--name", "B"], "1 models need as many different names, not A, B"),
         (["one.npz", "--similarity", "euclid"], "euclid"),
-        (["one.npz", "--direction", "t2i"], "a direction is for rankings"),
-        (["one.npz", "--concepts", "visual-genome", "--instances", "absent.json"], "instances are COCO's"),
-        (["one.npz", "one.npz", "--directions", "t2i"], "--name"),
+        (["one.npz", "--concepts", "visual-genome", "--annotations", "absent.json"], "the folder with objects.json"),
+        (["one.npz", "one.npz", "--direction", "t2i"], "--name"),
     ],
 )
 def test_inputs_are_checked_before_any_work(explain, files, bad_files, words, message, monkeypatch):
@@ -179,7 +186,7 @@ def test_a_remedy_of_zero_vectors_is_one_that_every_command_has(explain, files, 
 
 
 def test_a_closed_pipe_costs_no_file(files, tmp_path):
-    options = ["--data-dir", "sample", "--directions", "i2t", "--output", tmp_path / "out"]
+    options = ["--data-dir", "sample", "--direction", "i2t", "--output", tmp_path / "out"]
     assert status_with_unread_streams("explain", files[0], *options) == 141
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
 

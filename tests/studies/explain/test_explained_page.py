@@ -194,7 +194,7 @@ BOTH = "sizes differ in 100.0% of the matches."
             {"dog.n.01": 1, "ball.n.01": 1, "tree.n.01": 1},
             {"dog.n.01": 1, "ball.n.01": 3},
             "near",
-            "Near miss: it shows all that the query mentions (ball and dog); in all 2 of 3 concepts of the right "
+            "Near miss: it shows all concepts of the query (ball and dog); in all 2 of 3 concepts of the right "
             f"image; common ones differ by 2 instances; {BOTH}",
         ),
         (
@@ -202,7 +202,7 @@ BOTH = "sizes differ in 100.0% of the matches."
             {"dog.n.01": 1, "ball.n.01": 1, "tree.n.01": 1},
             {"dog.n.01": 1},
             "partly",
-            "Partly right: it shows all that the query mentions (dog); in all 1 of 3 concepts of the right image; "
+            "Partly right: it shows all concepts of the query (dog); in all 1 of 3 concepts of the right image; "
             f"{BOTH}",
         ),
         (
@@ -210,15 +210,14 @@ BOTH = "sizes differ in 100.0% of the matches."
             {"dog.n.01": 1, "ball.n.01": 1},
             {"dog.n.01": 1, "disc.n.01": 1},
             "partly",
-            "Partly right: of what the query mentions it shows dog, but not ball; in the place of ball stands disc; "
-            f"{BOTH}",
+            f"Partly right: it shows dog of the query, but not ball; disc takes the place of ball; {BOTH}",
         ),
         (
             "a dog",
             {"dog.n.01": 1, "ball.n.01": 1},
             {"cat.n.01": 1},
             "far",
-            "Far off: it shows nothing that the query mentions (dog); in the place of dog stands cat.",
+            "Far off: it shows no concept of the query (dog); cat takes the place of dog.",
         ),
         ("a cat", {"dog.n.01": 2}, {"dog.n.01": 1}, "near", None),
         ("something", {"dog.n.01": 1}, {"cat.n.01": 1}, "far", None),
@@ -247,9 +246,9 @@ def test_a_near_miss_of_another_colour_says_so(explanation, sample_library, monk
     square = {"square.n.01": 1}
     kind, verdict = judge("a black square", square, square)
     assert kind == "near"
-    assert "the query says “black square”, captions of the retrieved image say “red square”" in verdict
+    assert "the query says “black square”, but captions of the retrieved image say “red square”" in verdict
     verdict = judge("a large square", square, square)[1]
-    assert "the query says “large square”, which no caption of the retrieved image says" in verdict
+    assert "the query says “large square”, but no caption of the retrieved image does" in verdict
     assert "says" not in judge("red square", square, square)[1]
 
 
@@ -342,15 +341,15 @@ def test_without_images_there_are_concepts_alone(explanation, sample_library):
 
 
 def test_an_image_that_is_not_there_is_an_empty_frame(explanation, sample_library, tmp_path):
-    with pytest.warns(UserWarning, match=r"\d+ of \d+ images shown are not below .*stand as empty frames"):
+    with pytest.warns(UserWarning, match=r"\d+ of \d+ images shown are not below .*has empty frames"):
         text = render_explained([explanation], sample_library, images=tmp_path)
     assert "is not in the folder" in text
-    assert "images are not in the folder of images and stand as empty frames" in text
+    assert "images are not in the folder of images; their frames are empty" in text
 
 
 def test_how_many_are_shown_of_how_many(explanation, sample_library):
     text = render_explained([explanation], sample_library, shown=2)
-    counts = re.findall(r"([\d,]+) of ([\d,]+) failures: [^<]*? The (\d+) most wrong of them follow", text)
+    counts = re.findall(r"([\d,]+) of ([\d,]+) failures: [^<]*? The (\d+) worst of them follow", text)
     assert counts
     assert all(shown == "2" and whole in ("300", "60") for _, whole, shown in counts)
     assert re.search(r"2 of \d+ failures with a verdict, seed 0\.", text)

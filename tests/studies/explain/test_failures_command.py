@@ -126,17 +126,17 @@ def test_what_was_not_answered_is_refused_with_its_place(explained, run, tmp_pat
 
 def test_a_folder_that_explain_did_not_write(explained, run, tmp_path):
     told = run("failures", "export", tmp_path, "--output", tmp_path / "asked", status=2)
-    assert "failures.parquet is missing. Name a folder that cxc-eccv explain --output wrote." in told
+    assert "failures.parquet is missing. Give a folder written by cxc-eccv explain --output." in told
     (tmp_path / "failures.parquet").write_bytes(b"PAR1")
     told = run("failures", "export", tmp_path, "--output", tmp_path / "asked", status=2)
-    assert "no readable Parquet file" in told
+    assert "an unreadable Parquet file" in told
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"query_id": [1]}), tmp_path / "failures.parquet")
     told = run("failures", "ratings", tmp_path / "a.csv", "--explained", tmp_path, status=2)
-    assert "found no column direction, expected what cxc-eccv explain --output wrote; run it again" in told
+    assert "found no column direction, expected the file that cxc-eccv explain --output wrote; run it again" in told
     whole = pq.read_table(explained / "failures.parquet").replace_schema_metadata(None)
     pq.write_table(whole, tmp_path / "failures.parquet")
     told = run("failures", "ratings", tmp_path / "a.csv", "--explained", tmp_path, status=2)
-    assert "found no word of what was explained" in told
+    assert "found no metadata on the explained run" in told

@@ -114,7 +114,7 @@ def test_captions_of_one_image_are_drawn_together(pair):
 def test_models_that_were_asked_otherwise_do_not_compare(pair):
     one, other = pair
     fewer = failures_of((1, 2), (1, 5))
-    with pytest.raises(InvalidOption, match="asked different t2i queries, 8 and 2"):
+    with pytest.raises(InvalidOption, match="have different t2i queries, 8 and 2"):
         compare_failures(one, explanation_of("fewer", fewer))
     with pytest.raises(InvalidOption, match="different splits or concepts"):
         compare_failures(one, explanation_of("else", other.directions["t2i"].failures, "Visual Genome"))
@@ -152,7 +152,7 @@ def test_tables(pair):
     assert "CA, NCS, CE, SD, SD relative to truth (mentioned concepts): the queries are images" in alone
     assert "|  | one | other | other minus one |" in both
     assert "| of the queries | 62.50% | 75.00% | +12.50% [" in both
-    assert "| failed by it alone | \u2014 | \u2014 | 25.00% [" in both
+    assert "| failed only by it | \u2014 | \u2014 | 25.00% [" in both
     one, other = pair
     lacking = Explanation("other", "test", other.concepts, {}, {"t2i": "the run has no images"}, other.provenance)
     text = tables_to_markdown(make_tables([one, lacking]))

@@ -32,7 +32,7 @@ def test_all_numbers_and_without_counts_two():
     assert np.isnan(values["non_common_similarity"]).tolist() == [False, True, True]
     uncounted = ConceptPairs(np.array([1]), [{"dog": np.empty(0)}], [{"dog": np.empty(0)}])
     assert list(measure_failures(uncounted, identity, counted=False)) == ["concept_agreement", "non_common_similarity"]
-    with pytest.raises(DataError, match="dog comes with no instances"):
+    with pytest.raises(DataError, match="dog has no instances"):
         measure_failures(uncounted, identity)
 
 
@@ -44,7 +44,7 @@ def test_the_informed_variant_sees_what_the_query_mentions():
     values = measure_failures(cut, identity)
     assert values["concept_agreement"].tolist() == [0.0, 1.0]
     assert values["concept_enumeration"].tolist() == [0.0, 1.0]
-    with pytest.raises(DataError, match="2 queries say what they mention, of 3 failures"):
+    with pytest.raises(DataError, match="2 sets of mentions for 3 failures"):
         keep_mentioned(PAIRS, [{"dog"}, {"dog"}])
 
 

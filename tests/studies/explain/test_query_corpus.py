@@ -33,7 +33,7 @@ def table(owners, texts=None):
     return pa.table({"caption_id": pa.array(ids, pa.int64()), "image_id": pa.array(owners, pa.int64()), "text": texts})
 
 
-def rank_by_loops(owners, vectors, position, normalise=False):
+def rank_by_loops(owners, vectors, position, normalize=False):
     """Rank of each image's own mean, image by image."""
     means, queries = [], []
     for image in dict.fromkeys(owners):
@@ -42,7 +42,7 @@ def rank_by_loops(owners, vectors, position, normalise=False):
             continue
         queries.append(vectors[rows[position]].astype(float))
         others = [vectors[row].astype(float) for row in rows if row != rows[position]]
-        if normalise:
+        if normalize:
             others = [vector / np.sqrt((vector**2).sum()) for vector in others]
         means.append(sum(others) / len(others))
     return [slow_rank(query, means, place) for place, query in enumerate(queries)]
@@ -53,17 +53,17 @@ def check(report, position, ranks):
         assert report.scores[f"coco/query_{position}/{label}"] == pytest.approx(value, abs=1e-12), label
 
 
-@pytest.mark.parametrize("normalise", [False, True])
-def test_a_plain_loop_agrees(sample_library, normalise):
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_plain_loop_agrees(sample_library, normalize):
     random = np.random.default_rng(3)
     owners = random.permutation(np.repeat(np.arange(40), random.integers(1, 8, 40))).tolist()
     vectors = random.standard_normal((len(owners), 6)).astype(np.float32) * random.uniform(0.1, 9, (len(owners), 1))
     vectors = vectors.astype(np.float32)
-    options = {"collection": "coco", "query_position": "all", "normalise": normalise}
+    options = {"collection": "coco", "query_position": "all", "normalize": normalize}
     report = evaluate_query_corpus(table(owners), vectors, sample_library, **options)
     most, every = max(owners.count(image) for image in owners), []
     for position in range(most):
-        ranks = rank_by_loops(owners, vectors, position, normalise)
+        ranks = rank_by_loops(owners, vectors, position, normalize)
         check(report, position, ranks)
         every += ranks
         assert report.rows[position].queries == len(ranks)
@@ -122,7 +122,7 @@ def test_the_paper_averages_what_the_model_gives():
     pairing = pair_up(np.array([7, 7, 7]), 0)
     vectors = np.array([[1, 1], [3, 0], [0, 1]], dtype=np.float32)
     assert mean_corpus(vectors)(pairing).vectors.tolist() == [[1.5, 0.5]]
-    assert mean_corpus(vectors, normalise=True)(pairing).vectors.tolist() == [[0.5, 0.5]]
+    assert mean_corpus(vectors, normalize=True)(pairing).vectors.tolist() == [[0.5, 0.5]]
 
 
 def test_summaries_stand_for_images(sample_library):
@@ -145,7 +145,7 @@ def test_summaries_stand_for_images(sample_library):
 @pytest.mark.parametrize(
     ("columns", "positions", "message"),
     [
-        ({"summary": ["a", "b"]}, [0, 1], "no column query_position, and 2 positions"),
+        ({"summary": ["a", "b"]}, [0, 1], "no column query_position, which 2 positions need"),
         ({"summary": ["a", " "]}, [0], "row 1: the summary of image 8 is ' '"),
         ({"summary": ["a", None]}, [0], "row 1: the summary of image 8 is None"),
         ({"summary": ["a", "b"], "image_id": [7, 7]}, [0], "row 1: a second summary of image 7"),
@@ -169,7 +169,7 @@ def test_what_cannot_be_ranked(sample_library):
     for position in ("first", -1, "-1", True):
         with pytest.raises(InvalidOption, match="query position"):
             evaluate_query_corpus(captions, vectors, sample_library, collection="coco", query_position=position)
-    with pytest.raises(InvalidOption, match=r"no image has a caption at position 5 .* its positions are 0 to 4"):
+    with pytest.raises(InvalidOption, match=r"no image has a caption at position 5 .* positions are 0 to 4"):
         evaluate_query_corpus(captions, vectors, sample_library, collection="coco", query_position="5")
     turned = np.array([[1, 0], [1, 0], [-1, 0]], dtype=np.float32)
     with pytest.raises(MalformedRun, match=r"captions of 1 images average to the zero vector.*the first: 4"):

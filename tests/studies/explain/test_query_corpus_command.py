@@ -103,15 +103,14 @@ def test_rankings_of_query_corpus_are_of_one_direction_and_corpus(tmp_path):
     [
         ((), "nothing to rank: name a file with embeddings of the captions, or a model with --model"),
         (("FILE", "--model", "bert"), "is encoded already: give one of the two"),
-        (("FILE", "--pooling", "cls"), "--pooling: for --model alone"),
-        (("FILE", "--summarizer", "t5"), "--summarizer: for --model alone, as .* holds vectors of captions"),
+        (("FILE", "--summarizer", "t5"), "--summarizer: only for --model, and .* holds vectors of captions"),
         (("FILE", "--collection", "flickr9k"), "UnknownName: .*did you mean 'flickr8k'"),
         (("FILE", "--collection", "flickr8k"), "flickr8k"),
         (("FILE", "--query-position", "7"), "no image has a caption at position 7"),
         (("FILE", "--query-position", "first"), "query position 'first': give a number from 0, or all"),
         (("FILE", "--split", "val"), "lacks 300 of 300 captions"),
         (("IMAGES",), "holds no captions; a query and what it searches are captions"),
-        (("--model", "bert", "--summarizer", "t5", "--normalise"), "--normalise is for the mean of vectors"),
+        (("--model", "bert", "--summarizer", "t5", "--normalize"), "--normalize is for the mean of vectors"),
     ],
 )
 def test_what_does_not_fit_is_one_message(words, message, search, file, tmp_path):

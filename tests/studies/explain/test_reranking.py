@@ -153,14 +153,14 @@ IDS, VECTORS = "adversarial_size_ids", "adversarial_size_embeddings"
 @pytest.mark.parametrize(
     ("spoil", "error", "message"),
     [
-        (lambda good, own: {}, MalformedRun, "holds no altered queries"),
+        (lambda good, own: {}, MalformedRun, "has no altered queries"),
         (lambda good, own: {IDS: good[IDS]}, MalformedRun, "has 'adversarial_size_ids' but not"),
         (lambda good, own: good | {IDS: good[IDS][:-1]}, MalformedRun, "has 4 rows, .* has 5"),
         (lambda good, own: good | {IDS: good[IDS][[0, 0, 1, 2, 3]]}, MalformedRun, "is in rows 0 and 1"),
         (lambda good, own: alter(own, "sise", np.arange(5)), UnknownName, "did you mean 'size'"),
         (lambda good, own: good | {IDS: good[IDS] + 10**9}, UnknownIds, "5 of 5 captions are not in"),
-        (lambda good, own: good | {VECTORS: good[VECTORS][:, :-1]}, MalformedRun, "15 dimensions.* model 16"),
-        (lambda good, own: good | {VECTORS: own.vectors[:5]}, InvalidOption, "none of 5"),
+        (lambda good, own: good | {VECTORS: good[VECTORS][:, :-1]}, MalformedRun, "15 dimensions.* model's have 16"),
+        (lambda good, own: good | {VECTORS: own.vectors[:5]}, InvalidOption, "all 5 altered queries have"),
     ],
 )
 def test_bad_altered_queries_give_no_number(spoil, error, message, sample_library, make_run):
@@ -179,11 +179,11 @@ def test_runs_that_cannot_be_asked(sample_library, make_run):
     fewer = EmbeddingsRun(None, Embeddings(run.captions.ids[1:], run.captions.vectors[1:]))
     other = EmbeddingsRun(None, None, further=arrays, model="another")
     for asked, queries, directions, error, message in (
-        (scores, altered, None, InvalidOption, "by vectors"),
-        (EmbeddingsRun(run.images, None), altered, None, InvalidOption, "by vectors"),
-        (text, other, None, InvalidOption, "their model is another, and that of the run is one"),
+        (scores, altered, None, InvalidOption, "need vectors"),
+        (EmbeddingsRun(run.images, None), altered, None, InvalidOption, "need vectors"),
+        (text, other, None, InvalidOption, "their model is another, but that of the run is one"),
         (text, altered, ["t2i"], InvalidOption, "cannot be ranked in t2i: the run has no images"),
-        (run, altered, ["i2t"], InvalidOption, "captions, which search in t2i and t2t alone"),
+        (run, altered, ["i2t"], InvalidOption, "choose among the directions t2i and t2t"),
         (fewer, altered, None, MissingIds, "lacks 1 of 300 captions"),
     ):
         with pytest.raises(error, match=message):
@@ -197,7 +197,7 @@ def test_the_command_writes_keys_of_its_own(command, sample_library, make_run, t
     run = make_run(sample_library)
     save_embeddings(tmp_path / "clip.npz", run)
     save_embeddings(tmp_path / "altered.npz", altered_run(**alter(run.captions, "size", np.arange(40))))
-    words = ("explain", tmp_path / "clip.npz", "--directions", "t2i", "--output", tmp_path / "out")
+    words = ("explain", tmp_path / "clip.npz", "--direction", "t2i", "--output", tmp_path / "out")
     assert command(*words)[0] == 0
     plain = json.loads((tmp_path / "out" / "explain.json").read_text())
     status, out, err = command(*words, "--adversarial", tmp_path / "altered.npz")

@@ -80,8 +80,9 @@ def test_a_killed_call_goes_on_where_it_was(saved, tmp_path, monkeypatch):
     file = tmp_path / "cut.jsonl"
     with monkeypatch.context() as patch:
         patch.setattr(Summarizer, "write", write_once)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as died:
             summarize(summarizer, TEXTS, file, batch_size=1)
+    assert f"are kept in {file}; the same command continues" in died.value.__notes__[0]
     with file.open("a") as cut:
         cut.write('{"image_id": 8, "summ')  # the process died within a line
     asked.clear()
@@ -113,7 +114,7 @@ def test_a_cache_that_cannot_keep_summaries_is_not_needed(saved, tmp_path, monke
 
 
 def test_what_cannot_be_summarised_or_kept(saved, tmp_path):
-    with pytest.raises(ModelError, match="is a BertModel, which writes no summary; name a sequence-to-sequence model"):
+    with pytest.raises(ModelError, match="is a BertModel, which writes no summaries; choose a sequence"):
         load_summarizer(str(saved / "bert"), device="cpu")
     with pytest.raises(ModelError, match="no model found"):
         load_summarizer(str(tmp_path / "absent"), device="cpu")
@@ -124,7 +125,7 @@ def test_what_cannot_be_summarised_or_kept(saved, tmp_path):
     with pytest.raises(InvalidOption, match=r"summaries of other captions, or by another model than .*pegasus"):
         summarize(load_summarizer(str(saved / "pegasus"), device="cpu"), TEXTS, file)
     file.write_text('{"summary": "a dog"}\n')
-    with pytest.raises(MalformedRun, match="line 1 is no summary that was kept here"):
+    with pytest.raises(MalformedRun, match="line 1 has no source and summary"):
         summarize(load_summarizer(str(saved / "t5"), device="cpu"), TEXTS, file)
 
 
@@ -143,4 +144,4 @@ def test_the_command_summarises_or_reads_summaries(command, saved, tmp_path):
     assert read["provenance"]["summaries"]["file"] == "t5.jsonl"
     status, _, said = command(*words, tmp_path / "all", "--query-position", 1)
     assert status == 2
-    assert "60 of 60 images have no summary of their captions other than that at position 1" in said
+    assert "60 of 60 images have no summary for the query at position 1" in said

@@ -1,4 +1,4 @@
-"""``cxc-eccv labels``: what sets of labels are worth, and what the models that proposed them made of them."""
+"""``cxc-eccv labels``: the quality of sets of labels, and the bias of the models that proposed them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, Labels, names, split_name
+from cxc_eccv.cli.choices import Confidence, Labels, Names, Similarity, names, open_library, split_name
 from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.terminal import print_shown, say
@@ -22,56 +22,47 @@ FILES = ("labels.json", "labels.md", "labels.html")
 def labels(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="Embeddings, scores or rankings as of evaluate, a file per model: for bias and diversity."),
+        typer.Argument(help="Embeddings, scores or rankings, one file per model: for bias and diversity."),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Folder for labels.json, labels.md and labels.html.")] = None,
-    sources: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A set of labels: sources, comma-separated; repeat for further sets. plausible_0 are plausible "
-            "matches, 0 the categories that may differ. Default: each source alone, and what they say together."
-        ),
-    ] = None,
+    name: Names = None,
+    similarity: Similarity = None,
     labels: Labels = None,
     project: Annotated[
-        Path | None, typer.Option(help="An annotation project: its labels, and whose proposals they are.")
-    ] = None,
-    verified: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Sources whose verdicts count as people's, comma-separated. Default: your own labels, else cxc and "
-            "eccv."
-        ),
-    ] = None,
-    queries: Annotated[
-        str | None,
-        typer.Option(help="The source whose queries are counted, or all. Default: eccv where it has any, else all."),
+        Path | None, typer.Option(help="Annotation project: its labels, and the models that proposed them.")
     ] = None,
     preferences: Annotated[
         Path | None,
         typer.Option(help="CSV of choices between systems: columns winner and loser, or a table of counts."),
     ] = None,
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
-    name: Annotated[
+    sources: Annotated[
         list[str] | None,
-        typer.Option(help="What the models are called, one per file. Default: what the file says, else its name."),
+        typer.Option(
+            help="Set of labels: sources, comma-separated. Repeat for further sets. plausible_K are plausible matches "
+            "that differ in up to K categories. Default: each source, and all of them together."
+        ),
     ] = None,
-    direction: Annotated[str | None, typer.Option(help="Of a rankings file that does not say it: i2t or t2i.")] = None,
-    similarity: Annotated[
-        str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
+    verified: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Sources whose labels count as verified by people, comma-separated. Default: your own labels, else "
+            "cxc and eccv."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind intervals.")] = 0,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
+    queries: Annotated[
+        str | None,
+        typer.Option(help="Source whose queries are counted, or all. Default: eccv if it has any, else all."),
+    ] = None,
+    confidence: Confidence = 0.95,
+    output: Annotated[Path | None, typer.Option(help="Folder for labels.json, labels.md and labels.html.")] = None,
 ) -> None:
-    """Say what sets of labels are worth: how many positives they have, how right and how complete they are.
+    """Measure label quality: how many positives a set of labels has, how correct and how complete they are.
 
-    Precision and recall are against pairs that people were asked about: your own labels, or CxC's ratings. Of ECCV
-    Caption only what was verified is published, not what people turned down, so that it gives recall alone.
+    Precision and recall are measured on pairs that people were asked about: your own labels, or CxC's ratings. ECCV
+    Caption publishes only the pairs that people confirmed, so it gives recall only.
 
-    With the files of two models or more it says how alike these rank; with a project beside them also what each model
-    gains where people verify its own proposals. Choices between systems become strengths of the Bradley-Terry model.
+    With the files of two or more models it shows how alike they rank; with a project also what each model gains when
+    people verify its own proposals. Choices between systems become strengths of the Bradley-Terry model.
 
     Examples:
       cxc-eccv labels --output worth
@@ -80,7 +71,6 @@ def labels(
       cxc-eccv labels clip.npz vilt.npz pcme.npz --project doubts --output worth
       cxc-eccv labels --preferences choices.csv
     """
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.annotation.project import Project
     from cxc_eccv.studies.annotation.worth.appraisal import appraise
     from cxc_eccv.studies.annotation.worth.preferences import rate_preferences, read_preferences
@@ -88,17 +78,17 @@ def labels(
     from cxc_eccv.tables import tables_to_console
 
     check_output(output, FILES)
-    options: dict[str, Any] = {"seed": seed, "confidence": confidence}
+    options: dict[str, Any] = {"confidence": confidence}
     rated = () if preferences is None else rate_preferences(*read_preferences(preferences), **options)
     files_of_labels = [*(labels or ()), *([] if project is None else [project])]
-    library = Library(data_dir, allow_modified=allow_modified, labels=files_of_labels)
+    library = open_library(labels=files_of_labels)
     found = appraise(
         library,
         split_name(split),
         sets=None if not sources else [[name for name in text.split(",") if name] for text in sources],
         verified=names(verified),
         queries=queries,
-        runs=load_runs(files or [], direction, name),
+        runs=load_runs(files or [], name),
         project=None if project is None else Project.open(project, library),
         similarity=similarity,
         preferences=rated,

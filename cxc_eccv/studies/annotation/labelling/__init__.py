@@ -1,1 +1,1 @@
-"""From answers to a set of labels: settled, described, and what changes with them."""
+"""Labels from answers: their card, and how they change the scores of models."""

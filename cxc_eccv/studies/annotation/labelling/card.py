@@ -1,4 +1,4 @@
-"""The card of a set of labels: what they are, who gave them, by which rule, and how to use them."""
+"""The card of a set of labels: their origin, rule, fields and use."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ FIELDS = {
     "image_id": "the image's COCO id",
     "caption_id": "the caption's COCO id",
     "gain": "how well they match, from 0 to 1",
-    "positive": "whether they match at all: exactly where the gain is above 0",
-    "answers": "people who answered and count",
-    "rating": "the mean of the ratings that count, on the scale that people saw",
+    "positive": "whether they match: true if the gain is above 0",
+    "answers": "number of people with an accepted answer",
+    "rating": "the mean of the accepted ratings, on the scale that people saw",
     "said": "each person's answer: an anonymous name, the answer as JSON, and its gain",
-    "proposals": "the models that proposed the pair, in which direction and at which rank; empty where it was drawn",
+    "proposals": "the models that proposed the pair, with direction and rank; empty for a randomly drawn pair",
 }
 
 COUNTS = {
     "answers": "answers about candidates",
-    "answers_not_accepted": "of sheets that were not accepted",
-    "answers_given_again": "of a person who answered anew",
+    "answers_not_accepted": "answers on sheets that were not accepted",
+    "answers_given_again": "answers replaced by a later answer of the same person",
     "pairs": "pairs asked about",
     "pairs_without_accepted_answer": "pairs without an accepted answer",
     "pairs_with_too_few_answers": "pairs with too few answers",
     "labels": "labelled pairs",
     "positives": "positives",
 }
-"""What ``describe_labels`` counts, as the card calls it."""
+"""The counts of ``describe_labels``, in words."""
 
 
 AGREE = """\
@@ -55,18 +55,18 @@ AGREE = """\
 agree = total = 0
 proposed = {{}}
 for row in dataset:
-    number, yes = len(row["said"]), sum(own["gain"] >= {positive:g} for own in row["said"])
+    number, yes = len(row["said"]), sum(answer["gain"] >= {positive:g} for answer in row["said"])
     total += number * (number - 1) // 2
     agree += (yes * (yes - 1) + (number - yes) * (number - yes - 1)) // 2
-    for own in row["proposals"]:
-        proposed.setdefault(own["model"], []).append(row["positive"])
+    for proposal in row["proposals"]:
+        proposed.setdefault(proposal["model"], []).append(row["positive"])
 print(f"{{agree}} of {{total}} pairs of answers agree")
-print({{model: f"{{sum(found)}} of {{len(found)}} positive" for model, found in proposed.items()}})\
+print({{model: f"{{sum(flags)}} of {{len(flags)}} positive" for model, flags in proposed.items()}})\
 """
-"""How to compute agreement and who proposed what, from the dataset alone."""
+"""Code that computes agreement and the positives of each model's proposals from the dataset."""
 
 LICENCES = (CARD.parent / "licences.txt").read_text(encoding="utf-8").split()
-"""Ids that the Hub knows, without those of single models, and ``other``, which needs a text beside the card."""
+"""The Hub's ids, without those of single models and without ``other``, which needs a separate text."""
 
 LICENCES_PAGE = "https://huggingface.co/docs/hub/repositories-licenses"
 
@@ -77,22 +77,22 @@ SEAL = "<!-- made by cxc-eccv annotate merge, which replaces it unless it was ch
 
 
 def check_terms(licence: str | None, citation: str | None) -> dict[str, str]:
-    """Facts for the card, of those that are given: a licence that the Hub knows, and BibTeX."""
+    """Check a licence and a citation, and return the given ones as facts for the card."""
     if licence is not None and licence not in LICENCES:
         raise InvalidOption(
-            f"licence {licence!r}: the Hub knows none of this name; give one of its ids, as cc-by-4.0, cc0-1.0 or "
-            f"odc-by (all of them: {LICENCES_PAGE})"
+            f"licence {licence!r} is unknown to the Hub; give one of its ids, such as cc-by-4.0, cc0-1.0 or odc-by "
+            f"(all of them: {LICENCES_PAGE})"
         )
     if citation is not None and not BIBTEX.fullmatch(citation):
         raise InvalidOption(
-            f"citation {citation.strip()!r:.60}: give BibTeX, as @misc{{key, title={{...}}, year=2026}}"
+            f"citation {citation.strip()!r:.60}: give BibTeX, such as @misc{{key, title={{...}}, year=2026}}"
         )
     terms = {"licence": licence, "citation": citation}
     return {name: term for name, term in terms.items() if term is not None}
 
 
 def is_unchanged(card: str) -> bool:
-    """Whether a text is a card as :func:`label_card` made it."""
+    """Whether a text is an unchanged card of :func:`label_card`."""
     text, _, last = card.rstrip("\n").rpartition("\n")
     return f"{last}\n" == _seal(f"{text}\n")
 
@@ -102,7 +102,7 @@ def _seal(text: str) -> str:
 
 
 def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
-    """The text of ``README.md`` for a folder with ``labels.parquet``: what the facts of the file and its labels say."""
+    """The text of ``README.md`` for a folder with ``labels.parquet``."""
     from huggingface_hub import DatasetCard
 
     from cxc_eccv import __version__
@@ -110,29 +110,18 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
     from cxc_eccv.shown import code_span, markdown_text
     from cxc_eccv.sources.catalog import load_catalog
 
-    scheme, counts, agreement = schemes()[facts["scheme"]], facts.get("counts"), facts.get("agreement")
+    scheme, agreement = schemes()[facts["scheme"]], facts.get("agreement")
     models = [str(model["name"] if isinstance(model, Mapping) else model) for model in facts["models"]]
-    positive = int(pc.sum(table["positive"]).as_py())
-    overview = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
     card = DatasetCard.from_template(
         _card_data(facts, table),
         str(CARD),
         facts=facts,
-        overview=markdown.table(
-            ["name", "split", "labelled pairs", "positives", "people who answered", "version"],
-            [[markdown_text(cell) if isinstance(cell, str) else cell for cell in overview]],
-        ),
-        fields=markdown.table(
-            ["field", "type", "meaning"],
-            [(f"`{field.name}`", _name_type(field.type), FIELDS[field.name]) for field in table.schema],
-        ),
+        **_card_tables(facts, table),
         question=markdown_text(scheme.question),
         citation=markdown_text(scheme.citation),
         rule=RULES[facts["rule"]],
-        counts=counts
-        and markdown.table(["answers and pairs", "number"], [(COUNTS[name], n) for name, n in counts.items()]),
         agreement=agreement and _describe_agreement(agreement),
-        models=", ".join(map(code_span, models)) or "No model: the pairs were drawn at random.",
+        models=", ".join(map(code_span, models)) or "No model; the pairs were drawn at random.",
         edition=code_span(facts["data"].get("edition", "unknown")),
         version=markdown_text(facts["version"]),
         package=__version__,
@@ -153,6 +142,30 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
     return text + _seal(text)
 
 
+def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str | None]:
+    """The tables of the card, by their name in its template."""
+    from cxc_eccv.builders import markdown
+    from cxc_eccv.shown import markdown_text
+
+    positive, counts = int(pc.sum(table["positive"]).as_py()), facts.get("counts")
+    overview = [facts["name"], facts["split"], table.num_rows, positive, facts["people"], str(facts["version"])]
+    return {
+        "overview": markdown.table(
+            ["name", "split", "labelled pairs", "positives", "people who answered", "version"],
+            [[markdown_text(cell) if isinstance(cell, str) else cell for cell in overview]],
+        ),
+        "fields": markdown.table(
+            ["field", "type", "meaning"],
+            [
+                (f"`{field.name}`", "list" if pa.types.is_list(field.type) else str(field.type), FIELDS[field.name])
+                for field in table.schema
+            ],
+        ),
+        "counts": counts
+        and markdown.table(["answers and pairs", "number"], [(COUNTS[name], n) for name, n in counts.items()]),
+    }
+
+
 def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
     """The front matter."""
     import datasets
@@ -161,7 +174,7 @@ def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
     from cxc_eccv.builders import cards
 
     split, features = str(facts["split"]), datasets.Features.from_arrow_schema(table.schema)
-    # datasets finds its cache of a local folder by the front matter alone, see builders/cards.py.
+    # datasets identifies its cache of a local folder by the front matter, see builders/cards.py.
     content = hashlib.sha256(json.dumps(table.to_pydict()).encode()).hexdigest()
     sizes = {split: (table.num_rows, table.nbytes)}
     return DatasetCardData(
@@ -176,40 +189,36 @@ def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
     )
 
 
-def _name_type(kind: pa.DataType) -> str:
-    return "list" if pa.types.is_list(kind) else str(kind)
-
-
 def _describe_agreement(agreement: Mapping[str, Any]) -> str:
     if not agreement["pairs"]:
-        return "No pair was judged by several people, so that nothing tells how well they agree."
+        return "No pair was judged by several people, so their agreement is unknown."
     return (
-        f"Of {agreement['pairs']:,} pairs that several people judged, all agree about {agreement['unanimous']:,} "
-        "whether they are positive. Falotico and Quatto's kappa, agreement above that of answers by the toss of a "
-        f"coin, is {agreement['falotico_quatto_kappa']:.2f}."
+        f"Several people judged {agreement['pairs']:,} pairs, and agree on {agreement['unanimous']:,} of them whether "
+        "they are positive. Falotico and Quatto's kappa, the agreement beyond that of random answers, is "
+        f"{agreement['falotico_quatto_kappa']:.2f}."
     )
 
 
 SAID = pa.list_(pa.struct([("person", pa.string()), ("answer", pa.string()), ("gain", pa.float64())]))
-"""Of a label: what each person who counts answered, as JSON, and what that is worth."""
+"""The type of the column ``said``: each person's answer as JSON, and its gain."""
 
 
 def join_answers(
     labels: pa.Table, accepted: pa.Table, stored: Sequence[Mapping[str, Any]], candidates: pa.Table
 ) -> pa.Table:
-    """The labels with ``said`` and ``proposals``; people are p1, p2 ... in the order in which their answers came."""
+    """Add ``said`` and ``proposals`` to labels; people are called p1, p2 ... in the order of their answers."""
     names: dict[str, str] = {}
     for row in sorted(stored, key=lambda row: (row["import"], row["sheet"], row["pair_id"], row["worker"])):
         names.setdefault(identify_worker(row["worker"]), f"p{len(names) + 1}")
-    said: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    answers_by_pair: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
     for row in keep_last(accepted.filter(pc.field("role") == CANDIDATE)).to_pylist():
-        told = {"person": names[row["worker"]], "answer": row["answer"], "gain": row["gain"]}
-        said[row["image_id"], row["caption_id"]].append(told)
+        entry = {"person": names[row["worker"]], "answer": row["answer"], "gain": row["gain"]}
+        answers_by_pair[row["image_id"], row["caption_id"]].append(entry)
     proposals: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
     for row in candidates.to_pylist():
         proposals[row["image_id"], row["caption_id"]] += row["proposals"]
     pairs = list(zip(labels["image_id"].to_pylist(), labels["caption_id"].to_pylist(), strict=True))
-    every = [sorted(said[pair], key=lambda own: int(own["person"][1:])) for pair in pairs]
+    every = [sorted(answers_by_pair[pair], key=lambda answer: int(answer["person"][1:])) for pair in pairs]
     labels = labels.append_column(pa.field("said", SAID, nullable=False), pa.array(every, SAID))
     kind = candidates.schema.field("proposals").type
     return labels.append_column(

@@ -1,4 +1,4 @@
-"""What new labels change: every model's metrics on the labels before and after, in pairs, with intervals."""
+"""The effect of new labels: every model's metrics on the labels before and after, with paired intervals."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ SAMPLES = 1_000
 
 TASKS = ("coco_5k",)
 METRICS = ("recall_at_1", "r_precision", "map_at_r")
-"""Every query of the split in its whole gallery, by what a new label can only raise, and by what it may lower."""
+"""Default metrics: new positives can only raise R@1, but may lower the others."""
 
 MAY_FALL = (
-    "A new positive makes R, the number of a query's positives, larger: R-Precision and mAP@R look at as many items "
-    "and may fall, although nothing was retrieved worse. R@K and the rank of the first positive cannot get worse by it."
+    "A new positive increases R, the number of a query's positives, so R-Precision and mAP@R look at more items and "
+    "may fall although the ranking is the same. R@K and the rank of the first positive cannot get worse."
 )
 
 
@@ -48,16 +48,16 @@ class LabelChange:
     difference: float
     low: float  # percentile interval of the difference
     high: float
-    place_before: int  # among all models; equal values share the better one
+    place_before: int  # among all models; equal values share the better place
     place_after: int
-    better: int  # queries that the new labels give a better value; 0 for a whole task
+    better: int  # queries with a better value on the new labels; 0 for a whole task
     worse: int
     n_queries: int
-    n_images: int  # what was resampled
+    n_images: int  # resampled images
 
     @property
     def key(self) -> str:
-        """``task/direction/metric``, as in report.json."""
+        """The key in report.json: ``task/direction/metric``."""
         return "/".join(filter(None, (self.task, self.direction, self.metric)))
 
 
@@ -68,17 +68,17 @@ class Turn:
     key: str  # task/direction/metric
     ahead: str
     behind: str
-    before: float  # by how much the first is better on the labels before
+    before: float  # lead of the first on the labels before
     before_low: float
     before_high: float
-    after: float  # the same on those after, below 0
+    after: float  # its lead on the labels after, below 0
     after_low: float
     after_high: float
 
 
 @dataclass(frozen=True, slots=True)
 class LabelChanges:
-    """What new labels change for models."""
+    """The effect of new labels on models."""
 
     before: tuple[str, ...]  # names of the sources of labels
     after: tuple[str, ...]
@@ -89,11 +89,11 @@ class LabelChanges:
     confidence: float
     changes: tuple[LabelChange, ...]  # a row per model and metric
     turns: tuple[Turn, ...]
-    not_compared: Mapping[str, Mapping[str, str]]  # model to key to the reason why a metric is left out
+    not_compared: Mapping[str, Mapping[str, str]]  # model to key to the reason that a metric is left out
 
 
 Moved = Mapping[str, tuple[Pair, FloatArray]]
-"""Of one metric: model to its pair of values, and (2, S) drawn scores of both."""
+"""Model to its pair of values of one metric, and (2, S) bootstrap scores of both."""
 
 
 def measure_changes(
@@ -112,31 +112,31 @@ def measure_changes(
 ) -> LabelChanges:
     """Evaluate every model on both sets of labels, and resample the differences.
 
-    Queries, galleries and similarities are the same, the positives those that the sources name together. Each bootstrap
-    sample draws images with replacement, takes all their queries, and scores both on them; the interval is the
-    percentile interval of the differences.
+    Queries, galleries and similarities are the same; the positives are those of all sources of a set together. Each
+    bootstrap sample draws images with replacement and scores both sets on all their queries; intervals are percentiles
+    of the differences.
 
     Args:
         runs: name of each model to its run.
-        library: the raw sources, with the label files that are among the sources.
+        library: the raw sources, with the label files among the sources.
         split: ``validation`` or ``test``.
-        before: sources of labels, as those of :func:`cxc_eccv.evaluate`.
-        after: the same, with the new ones.
-        tasks: as those of :func:`cxc_eccv.evaluate`; each gives its queries and its gallery.
-        metrics: as those of :func:`cxc_eccv.evaluate`.
-        seed: of the draws.
+        before: sources of labels, as for :func:`cxc_eccv.evaluate`.
+        after: these sources with the new ones.
+        tasks: as for :func:`cxc_eccv.evaluate`; each gives its queries and its gallery.
+        metrics: as for :func:`cxc_eccv.evaluate`.
+        seed: seed of the bootstrap.
         samples: bootstrap samples.
-        confidence: of the intervals.
+        confidence: level of the intervals.
         progress: show a bar when standard error is a terminal.
 
     Raises:
         InvalidOption: no model, or the same sources before and after.
-        CxcEccvError: as of :func:`cxc_eccv.evaluate`.
+        CxcEccvError: as for :func:`cxc_eccv.evaluate`.
     """
     if not runs:
-        raise InvalidOption("no model to see a change of: name files of embeddings, scores or rankings")
+        raise InvalidOption("give at least one file of embeddings, scores or rankings, to measure changes of models")
     if set(before) == set(after):
-        raise InvalidOption(f"the labels before and after are both {list_names(before)}: nothing can have changed")
+        raise InvalidOption(f"the labels before and after are both {list_names(before)}; give different sources")
     ComparisonSettings(seed, samples, confidence)
     options: dict[str, Any] = {"split": split, "metrics": metrics, "confidence": None, "progress": progress}
     moved: dict[str, dict[str, tuple[Pair, FloatArray]]] = {}
@@ -158,7 +158,7 @@ def measure_changes(
 
 
 def _list_changes(moved: Moved, confidence: float) -> Iterator[LabelChange]:
-    """A row per model that has the metric."""
+    """Yield a row per model that has the metric."""
     goods = [{name: _sign(pair) * pair.results[side].value for name, (pair, _) in moved.items()} for side in (0, 1)]
     for name, (pair, drawn) in moved.items():
         old, new = pair.results
@@ -185,46 +185,46 @@ def _list_changes(moved: Moved, confidence: float) -> Iterator[LabelChange]:
 
 
 def _sign(pair: Pair) -> int:
-    """1 where a higher value is better, else -1."""
+    """1 if a higher value is better, else -1."""
     return 1 if pair.spec.higher_is_better else -1
 
 
 def _find_turns(key: str, moved: Moved, confidence: float) -> Iterator[Turn]:
-    """Models of which one was better before, and the other is after; drawn over the same images."""
+    """Yield pairs of models that change places; both are resampled over the same images."""
     for names in combinations(moved, 2):
-        (one, of_one), (other, of_other) = (moved[name] for name in names)
-        if not np.array_equal(one.images, other.images):
+        (first, of_one), (other, of_other) = (moved[name] for name in names)
+        if not np.array_equal(first.images, other.images):
             continue
-        leads = [_sign(one) * (one.results[side].value - other.results[side].value) for side in (0, 1)]
+        leads = [_sign(first) * (first.results[side].value - other.results[side].value) for side in (0, 1)]
         if leads[0] * leads[1] >= 0:
             continue
         sign = 1 if leads[0] > 0 else -1
-        bounds = [interval(lead, confidence) for lead in sign * _sign(one) * (of_one - of_other)]
+        bounds = [interval(lead, confidence) for lead in sign * _sign(first) * (of_one - of_other)]
         ahead, behind = names[::sign]
         yield Turn(key, ahead, behind, sign * leads[0], *bounds[0], sign * leads[1], *bounds[1])
 
 
-def change_tables(found: LabelChanges) -> list[Table]:
+def change_tables(changes: LabelChanges) -> list[Table]:
     """A table per task and direction with all metrics and models; then who changes places, and what is left out."""
-    several = len(found.models) > 1
+    several = len(changes.models) > 1
     header = [(text,) for text in ("", "before", "after", "difference", "better:worse", *["place"] * several)]
     tables = []
-    for task, direction in dict.fromkeys((row.task, row.direction) for row in found.changes):
-        rows = [row for row in found.changes if (row.task, row.direction) == (task, direction)]
+    for task, direction in dict.fromkeys((row.task, row.direction) for row in changes.changes):
+        rows = [row for row in changes.changes if (row.task, row.direction) == (task, direction)]
         lines: list[Sequence[str | Cell]] = []
         for metric, of_metric in groupby(rows, key=lambda row: row.metric):
             lines += [[metric_name(metric)], *(_show_row(row, several=several) for row in of_metric)]
         title = ", ".join(filter(None, (f"What changed: {task_name(task)}", direction)))
         tables.append(Table(header, lines, title))
     notes = [
-        f"Before: positives of {list_names(found.before)}; after: of {list_names(found.after)}; both for the queries "
-        f"and the gallery of the task. Differences with {100 * found.confidence:g}% intervals of a paired bootstrap "
-        f"over images ({found.samples:,} samples, seed {found.seed}), in bold where 0 is outside; better:worse "
-        "counts queries.",
+        f"Before: positives of {list_names(changes.before)}; after: of {list_names(changes.after)}; both for the "
+        f"queries and the gallery of the task. Differences with {100 * changes.confidence:g}% intervals from a paired "
+        f"bootstrap over images ({changes.samples:,} samples, seed {changes.seed}), in bold if 0 is outside; "
+        "better:worse counts queries.",
         MAY_FALL,
-        *(_describe_turn(turn) for turn in found.turns),
+        *(_describe_turn(turn) for turn in changes.turns),
     ]
-    for model, reasons in found.not_compared.items():
+    for model, reasons in changes.not_compared.items():
         notes += [f"{model}, {', '.join(keys)}: {reason}." for reason, keys in group_by_reason(reasons).items()]
     *most, last = tables or [Table([], [], "What changed")]
     return [*most, replace(last, notes=notes)]
@@ -250,4 +250,4 @@ def _describe_turn(turn: Turn) -> str:
     before = show(turn.before, turn.before_low, turn.before_high)
     after = show(turn.after, turn.after_low, turn.after_high)
     place = ", ".join(filter(None, heading_of(turn.key)))
-    return f"{place}: {turn.ahead} was ahead of {turn.behind} by {before}, and is behind it now: {after}."
+    return f"{place}: {turn.ahead} led {turn.behind} by {before} before, and trails it now: {after}."

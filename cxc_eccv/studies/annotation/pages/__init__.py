@@ -1,1 +1,1 @@
-"""Pages of the rounds of new labels and of what sets of labels are worth."""
+"""The pages of annotation reports and of label quality."""

@@ -1,4 +1,4 @@
-"""The page of an annotation: sheets and workers, where people agree, what they said of models, what it changed."""
+"""The page of an annotation report: sheets, workers, agreement, answers by model, and changes of scores."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ KINDS = {ACCEPTED: "near", BY_HAND: "partly", REJECTED: "far"}
 """Verdict to the class of its colour."""
 
 SHADES = 8
-"""Of answers: from the one that says yes to the one that says no."""
 
 
 def render_annotated(report: AnnotationReport, images: Path | None = None) -> str:
-    """The page's text: one self-contained HTML file without a script; what people typed is escaped."""
-    names = {name for own in report.to_check for name in (own.file_name, own.other) if name}
-    verdicts = [own.verdict for own in report.sheets]
+    """The page: one self-contained HTML file without a script; what people typed is escaped."""
+    names = {name for answer in report.to_check for name in (answer.file_name, answer.other) if name}
+    verdicts = [sheet.verdict for sheet in report.sheets]
     return template("annotated.html.jinja", STUDY, keep_trailing_newline=True).render(
         report=report,
         css=page_style("explained", "annotated", package=STUDY),
@@ -43,11 +42,11 @@ def render_annotated(report: AnnotationReport, images: Path | None = None) -> st
         checked=list(_sheets_to_check(report)),
         ranks=[
             (
-                own.model,
-                OTHERS.get(own.model, f"rank {own.rank}" if own.rank else "below" if own.rank == 0 else "all"),
-                own,
+                line.model,
+                OTHERS.get(line.model, f"rank {line.rank}" if line.rank else "below" if line.rank == 0 else "all"),
+                line,
             )
-            for own in report.by_rank
+            for line in report.by_rank
         ],
         shades=_shade(report),
         bar=lambda counts: segments(counts, _shade(report), report.classes),
@@ -60,7 +59,7 @@ def render_annotated(report: AnnotationReport, images: Path | None = None) -> st
 
 
 def _sheets_to_check(report: AnnotationReport) -> Iterator[dict[str, Any]]:
-    """Sheets that somebody has to look at, with their answers."""
+    """Yield the sheets to be checked by hand, with their answers."""
     quality = {(sheet.sheet, sheet.worker): sheet for sheet in report.sheets}
     for (sheet, worker), answers in groupby(report.to_check, key=lambda answer: (answer.sheet, answer.worker)):
         command = report.command_for(sheet, worker)
@@ -68,14 +67,14 @@ def _sheets_to_check(report: AnnotationReport) -> Iterator[dict[str, Any]]:
 
 
 def _shade(report: AnnotationReport) -> list[str]:
-    """Classes of colours of the answers, dark for yes."""
+    """CSS classes of the colours of the answers, dark for yes."""
     most = max(1, len(report.classes) - 1)
     shades = [f"bin{round(SHADES * place / most)}" for place in range(len(report.classes))]
     return shades if report.scheme.answers else shades[::-1]
 
 
 def _panels(report: AnnotationReport) -> Iterator[dict[str, Any]]:
-    """All changes of a task and direction, and how far their axis reaches to both sides."""
+    """Yield the changes of each task and direction, with the half-width of their axis."""
     changes = () if isinstance(report.changes, str) else report.changes.changes
     for task, direction in dict.fromkeys((row.task, row.direction) for row in changes):
         rows = [row for row in changes if (row.task, row.direction) == (task, direction)]
@@ -92,7 +91,7 @@ def _panels(report: AnnotationReport) -> Iterator[dict[str, Any]]:
 
 
 def _line(row: LabelChange, reach: float) -> dict[str, Any]:
-    """A change, and where its difference stands on the axis, in percent of the width."""
+    """A change, with the position of its difference on the axis in percent of the width."""
     numbers = (row.low, row.difference, row.high)
     low, difference, high = (show_value(row.metric, number, sign=True) for number in numbers)
     return {
@@ -110,7 +109,7 @@ def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:
     data = provenance.get("data") or {}
     facts = {
         "Command": provenance.get("command"),
-        "Rule of settling": report.rule.replace("_", " "),
+        "Rule for labels": report.rule.replace("_", " "),
         "Scheme": report.scheme.citation,
         "Data edition": data.get("edition"),
         "Data fingerprint": data.get("fingerprint"),
@@ -120,7 +119,7 @@ def _list_facts(report: AnnotationReport) -> list[tuple[str, str]]:
 
 
 def write_annotated(folder: Path, report: AnnotationReport, images: Path | None = None) -> list[Path]:
-    """Write the numbers, the tables and the page, all or nothing; other files of the folder are kept."""
+    """Write the numbers, the tables and the page atomically; keep other files of the folder."""
     texts = {
         JSON: json.dumps(report.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n",
         MARKDOWN: tables_to_markdown(report.tables(None)),

@@ -1,4 +1,4 @@
-"""The page of what labels are worth: all tables of an appraisal in one self-contained HTML file."""
+"""The page of label quality: all tables of an appraisal in one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from cxc_eccv.studies.annotation.worth.tables import METRICS, PARTS, SECTIONS, a
 
 LEADS = {
     "counts": (
-        "A query has several matches, and most sets of labels know few of them. Counted are the items that each set "
-        "calls positive for a query."
+        "A query has several matches, and most sets of labels have few of them. The tables count the items that each "
+        "set calls positive for a query."
     ),
     "worth": (
-        "Precision: how much of what a set calls positive people confirmed. Recall: how much of what people confirmed "
-        "the set has. Both are means over queries."
+        "Precision is the share of a set's positives that people confirmed. Recall is the share of confirmed positives "
+        "that the set has. Both are means over queries."
     ),
     "bias": (
-        "People verify what models propose, so that labels favour those models. Scores on the labels of some models' "
-        "proposals are held against scores on the labels of all."
+        "People verify what models propose, so labels favour these models. The tables compare scores on the labels of "
+        "some models' proposals with scores on the labels of all."
     ),
     "diversity": (
-        "Models that rank alike propose alike: how far the orders of their first items agree, and where one has what "
-        "another has first."
+        "Models that rank alike propose the same pairs. The tables compare the order of their top items, and the rank "
+        "that one model gives to another's first item."
     ),
-    "preferences": "Strengths under which the choices that people made are likeliest.",
+    "preferences": "Strengths that make people's choices most likely.",
 }
 
 
 def render_labels(appraisal: Appraisal, command: str | None = None) -> str:
-    """The page's text; everything out of data is escaped."""
+    """The page's HTML; everything from data is escaped."""
     provenance = appraisal.provenance
     facts = {
         "Command": command,
         "Labels": "; ".join(
-            f"{name} {own['version']}: {own['rule']}, {own['people']:,} people"
-            for name, own in provenance["labels"].items()
+            f"{name} {facts['version']}: {facts['rule']}, {facts['people']:,} people"
+            for name, facts in provenance["labels"].items()
         ),
         "Models": ", ".join(provenance["models"]),
-        "Intervals": f"{100 * provenance['confidence']:g}%, of a bootstrap over images, seed {provenance['seed']}",
+        "Intervals": f"{100 * provenance['confidence']:g}%, from a bootstrap over images, seed {provenance['seed']}",
         "Data edition": provenance["data"]["edition"],
         "Package version": provenance["package"]["version"],
     }
@@ -56,20 +56,20 @@ def render_labels(appraisal: Appraisal, command: str | None = None) -> str:
 
 
 def _draw_biases(appraisal: Appraisal) -> list[LineChart]:
-    """A chart per direction and metric, all on one axis, as Figure E.2 of the ECCV Caption paper."""
-    shown = [own for own in appraisal.bias if len(own.by_size) > 1]  # of one number of annotators the table says all
-    every = [own for found in shown for bias in found.by_size.values() for own in bias.values()]
-    largest = max((own.high for own in every if own is not None), default=0.0)
+    """A chart per direction and metric, all with the same axis, like Figure E.2 of the ECCV Caption paper."""
+    shown = [biases for biases in appraisal.bias if len(biases.by_size) > 1]  # a single size is in the table
+    every = [estimate for biases in shown for bias in biases.by_size.values() for estimate in bias.values()]
+    largest = max((estimate.high for estimate in every if estimate is not None), default=0.0)
     return [
         step_chart(
-            f"bias-{found.direction}-{found.metric}",
-            f"{METRICS[found.metric]}, {direction_name(found.direction)}",
-            [str(size) for size in found.by_size],
+            f"bias-{biases.direction}-{biases.metric}",
+            f"{METRICS[biases.metric]}, {direction_name(biases.direction)}",
+            [str(size) for size in biases.by_size],
             {
-                part: (name, [(own.value, own.low, own.high) for bias in found.by_size.values() if (own := bias[part])])
+                part: (name, [(it.value, it.low, it.high) for bias in biases.by_size.values() if (it := bias[part])])
                 for part, name in PARTS.items()
             },
             largest,
         )
-        for found in shown
+        for biases in shown
     ]

@@ -1,10 +1,9 @@
-"""Which pairs people are asked about.
+"""Choose the pairs that people are asked about.
 
-- ``candidates`` is the front door: models and the name of a strategy, to candidates.
-- ``pool`` is what a strategy chooses from: the pairs of a split, the models' lists of
-  them, and which of them are still open.
-- ``strategies`` has one file for each: the papers' three, which ask about what models retrieve, and those that choose
-  what is worth asking: where models disagree, a classifier is in doubt, or a label would move a number; and chance.
+- ``candidates`` has the main call, from models and the name of a strategy to candidates.
+- ``pool`` is what a strategy chooses from: the pairs of a split, the models' ranked lists, and which pairs are open.
+- ``strategies`` has a file for each strategy: the three of the papers, which ask about retrieved pairs; those that
+  choose informative pairs, by disagreement of models, doubt of a classifier or effect on a metric; and random pairs.
 """
 
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, Proposal, propose

@@ -1,4 +1,4 @@
-"""Crisscrossed Captions' sampling by the other modality: images described alike, captions of images that look alike."""
+"""Crisscrossed Captions' sampling by the other modality: images with similar captions, captions of similar images."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from cxc_eccv.studies.annotation.proposing.pool import find_similarity, judge_no
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, positions_of
 
 NEIGHBOURS = 5
-"""So many most similar items of each."""
+"""Nearest neighbours of each item."""
 
 
 def choose_image_pairs(runs: Mapping[str, Run], content: KarpathySplit, *, neighbours: int = NEIGHBOURS) -> pa.Table:
-    """Image pairs for SIS: images whose captions are alike (other-modality sampling)."""
+    """Image pairs for SIS: images with similar captions (other-modality sampling)."""
     described = {name: _average_captions(name, run, content) for name, run in _with_side(runs, "captions").items()}
-    found = [_find_neighbours(name, run, content.image_ids, neighbours) for name, run in described.items()]
-    return _order(found, "i2i_csim")
+    tables = [_find_neighbours(name, run, content.image_ids, neighbours) for name, run in described.items()]
+    return _order(tables, "i2i_csim")
 
 
 def choose_caption_pairs(
     runs: Mapping[str, Run], content: KarpathySplit, *, neighbours: int = NEIGHBOURS, seed: int = 0
 ) -> pa.Table:
-    """Caption pairs for STS: of images that look alike (other-modality sampling), then as many co-captions."""
+    """Caption pairs for STS: captions of similar images (other-modality sampling), then as many co-captions."""
     random = np.random.default_rng(seed)
     seeing = _with_side(runs, "images")
-    found = [_find_neighbours(name, run, content.image_ids, neighbours) for name, run in seeing.items()]
-    alike = once(_order(found, "c2c_isim"))
+    tables = [_find_neighbours(name, run, content.image_ids, neighbours) for name, run in seeing.items()]
+    alike = once(_order(tables, "c2c_isim"))
     sides = [draw_captions(content, np.asarray(alike[name]), random) for name in ("left_id", "right_id")]
     left, right = co_captions(content.caption_image_ids)
     ascending = np.flatnonzero(left < right)
@@ -53,23 +53,24 @@ def _with_side(runs: Mapping[str, Run], side: str) -> dict[str, EmbeddingsRun]:
     for name, run in runs.items():
         if not isinstance(run, EmbeddingsRun):
             raise InvalidOption(
-                f"{name} has {run.kind}, which do not compare images with images or captions with captions: give "
+                f"{name} has {run.kind}, which cannot compare images with images or captions with captions: give "
                 "embeddings"
             )
         if getattr(run, side) is not None:
             able[name] = run
     if not able:
-        raise InvalidOption(f"no model has vectors of {side}, by which pairs are chosen: give one that has")
+        raise InvalidOption(f"no model has vectors of {side}, which the choice of pairs needs: give one that has")
     return able
 
 
 def _average_captions(name: str, run: EmbeddingsRun, content: KarpathySplit) -> EmbeddingsRun:
-    """The mean of the vectors of each image's captions in the place of its own."""
+    """A run with the mean vector of each image's captions as the image's vector."""
     places, known = positions_of(content.caption_ids, run.ids("captions"))
     if not known.all():
         lacking = content.caption_ids[~known]
         raise MissingIds(
-            f"{name} lacks {lacking.size} of {known.size} captions of the split, the first: {lacking[0]}. Encode all"
+            f"{name} lacks {lacking.size} of {known.size} captions of the split, the first: {lacking[0]}. Encode all "
+            "captions"
         )
     owners = positions_of(content.caption_image_ids, content.image_ids)[0]
     vectors = cast("Embeddings", run.captions).vectors[places]
@@ -80,10 +81,10 @@ def _average_captions(name: str, run: EmbeddingsRun, content: KarpathySplit) -> 
 
 
 def _find_neighbours(name: str, run: EmbeddingsRun, image_ids: IntArray, neighbours: int) -> pa.Table:
-    """The nearest images of each, the most similar pair first; equal ones in Karpathy order."""
+    """The nearest images of each image, the most similar pairs first, ties in Karpathy order."""
     judged = judge_nothing(image_ids, image_ids, without_self=True)
     top = top_k(run, judged, "i2i", neighbours, similarity=find_similarity(run))
-    scores = cast("FloatArray", top.scores).ravel()  # vectors have them
+    scores = cast("FloatArray", top.scores).ravel()  # runs of vectors have scores
     order = np.argsort(-scores, kind="stable")
     columns = {
         "left_id": np.repeat(image_ids, top.depth)[order],
@@ -95,22 +96,22 @@ def _find_neighbours(name: str, run: EmbeddingsRun, image_ids: IntArray, neighbo
     return pa.table(columns)
 
 
-def _order(found: list[pa.Table], method: str) -> pa.Table:
-    """The pairs of several models in turn: similarities of two models are no more comparable than their spaces."""
-    table = pa.concat_tables(found)
-    order = np.argsort(np.concatenate([np.arange(own.num_rows) for own in found]), kind="stable")
+def _order(tables: list[pa.Table], method: str) -> pa.Table:
+    """The pairs of several models in turn, since similarities of different models are not comparable."""
+    table = pa.concat_tables(tables)
+    order = np.argsort(np.concatenate([np.arange(each.num_rows) for each in tables]), kind="stable")
     return table.take(pa.array(order)).append_column("sampling_method", pa.array([method] * order.size))
 
 
 def once(pairs: pa.Table) -> pa.Table:
-    """The first row of every pair, whichever way round."""
+    """The first row of every unordered pair."""
     both = np.sort(np.stack([np.asarray(pairs[name]) for name in ("left_id", "right_id")], axis=1), axis=1)
     first = np.unique(both, axis=0, return_index=True)[1]
     return pairs.take(pa.array(np.sort(first)))
 
 
 def draw_captions(content: KarpathySplit, image_ids: IntArray, random: np.random.Generator) -> IntArray:
-    """(P,) ids: of each image one of its captions."""
+    """(P,) ids of one random caption of each image."""
     owners = positions_of(content.caption_image_ids, content.image_ids)[0]
     order, counts = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=content.image_ids.size)
     rows = positions_of(image_ids, content.image_ids)[0]

@@ -1,4 +1,4 @@
-"""Candidates: the pairs that people are asked about, with who proposed them; the front door of the strategies."""
+"""Choose candidates, the pairs that people are asked about, by a strategy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -35,11 +34,12 @@ from cxc_eccv.studies.annotation.proposing.pool import (
 )
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
+from cxc_eccv.studies.entailment.measures import check_threshold
 from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, SIDES, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.types.ids import distinct_of
 
 Queries = tuple[int | ArrayLike | None, int | ArrayLike | None]
-"""Of images and of captions how many, or which ids."""
+"""Number or ids of the images and of the captions that are queries."""
 
 PAIR, SIDE_IDS = ("image_id", "caption_id"), ("left_id", "right_id")
 
@@ -54,23 +54,23 @@ CANDIDATES = pa.schema(
         pa.field("known", pa.list_(pa.string()), nullable=False),
     ]
 )
-"""A pair: who has it at which rank of which list (nobody where it was drawn), what it was chosen by, its priority (none
-where the strategy has none), and the sources that call it positive."""
+"""A pair: the lists that propose it with their ranks (none for a drawn pair), its strategy, its priority (null if the
+strategy has none), and the sources that call it positive."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """What a strategy proposes.
+    """The pairs that a strategy proposes.
 
-    Of the counts in ``facts``, ``proposed`` is over all lists, and pairs that were drawn or given beside these;
-    ``distinct`` counts each pair once. These are known positives, judged negatives, asked about before, or open, and
-    the candidates are those of the open ones that the budget allows.
+    Of the counts in ``facts``, ``proposed`` is over all lists, and drawn or given pairs; ``distinct`` counts each pair
+    once. Distinct pairs are known positives, judged negatives, asked before, or open; the candidates are the open pairs
+    within the budget.
     """
 
-    candidates: pa.Table  # pairs to ask about, first those to be asked first; as CANDIDATES
-    known: pa.Table  # pairs that a source calls positive already, and that are not asked about; as CANDIDATES
+    candidates: pa.Table  # pairs to ask about, most urgent first; as CANDIDATES
+    known: pa.Table  # pairs that a source calls positive, which are not asked about; as CANDIDATES
     facts: dict[str, Any]  # strategy, options, models with hashes, and counts, for a file
-    # (P,) whether any model has each pair of (P,) image ids and caption ids among the top 25 of a list.
+    # Function of (P,) image ids and caption ids: whether any model has the pair among the top 25 of a list.
     is_near: Callable[[IntArray, IntArray], NDArray[np.bool_]]
 
 
@@ -95,28 +95,28 @@ def propose(
 ) -> Proposal:
     """Choose the pairs that people are asked about.
 
-    A pair is proposed once, whichever lists have it. What a source calls positive stands apart; what a source turned
-    down, as a low rating of CxC does, and what was asked before are not proposed. Of the others those of the highest
-    priority fill the budget; equal ones are drawn. Equal scores of a model are ordered by id.
+    Each pair is proposed once. Pairs that a source calls positive are listed separately; pairs that a source judged
+    negative, for example by a low rating of CxC, and pairs that were asked before are not proposed. The other pairs
+    with the highest priority fill the budget, ties at random. Equal scores of a model are ordered by id.
 
     Args:
         runs: name of each model to its run, on all images and captions of the split.
         library: the raw sources.
-        split: of COCO.
+        split: a split of COCO.
         strategy: a name of :func:`cxc_eccv.studies.annotation.proposing.strategies.strategies`.
-        budget: how many candidates at most; None for all that the strategy proposes.
-        depth: how many items of a list are looked at; None for as many as the strategy says.
-        queries: how many images and how many captions are drawn to be queries, or the ids of those that are; None for
-            all of a side, or in the place of both for all that any model ranks.
-        seed: of all draws. Queries depend on it alone, so that further rounds have the same ones.
-        classifier: of entailment, for ``uncertainty``.
-        probabilities: in its place, a table with ``image_id``, ``caption_id`` and ``probability``.
-        threshold: of these probabilities; None for the classifier's own, and 0.5 for a table.
-        metric: for ``bounds``, the metric that a label shall move; None for ``map_at_r``.
-        sources: whose labels are known; None for all official ones.
-        ask_known: ask about what a source calls positive, too, so that the precision of the sources can be told.
-        asked: pairs that were asked about before, with ``image_id`` and ``caption_id``.
-        sides: what pairs are of; of two images or two captions only ``cxc`` chooses some.
+        budget: the most candidates; None for all that the strategy proposes.
+        depth: items to read from each list; None for the default of the strategy.
+        queries: numbers of images and of captions to draw as queries, or their ids; None for all of a side, or as a
+            whole for all that any model ranks.
+        seed: seed of all draws. Queries depend only on it, so further rounds have the same queries.
+        classifier: a classifier of entailment, for ``uncertainty``.
+        probabilities: a table with ``image_id``, ``caption_id`` and ``probability`` in place of the classifier.
+        threshold: threshold of these probabilities; None for the classifier's, or 0.5 for a table.
+        metric: the metric that ``bounds`` wants a label to change; None for ``map_at_r``.
+        sources: sources of known labels; None for all official ones.
+        ask_known: also ask about pairs that a source calls positive, to measure the precision of sources.
+        asked: a table of pairs that were asked before, with ``image_id`` and ``caption_id``.
+        sides: kinds of the items of a pair; only ``cxc`` chooses pairs of two images or two captions.
 
     Example:
         >>> from cxc_eccv.runs import EmbeddingsRun
@@ -125,8 +125,8 @@ def propose(
         >>> content = library.karpathy("test")
         >>> sides = [Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids,
         ...     content.caption_ids)]
-        >>> found = propose({"model": EmbeddingsRun(*sides)}, library, budget=20)
-        >>> found.candidates.num_rows, found.candidates["proposals"][0].as_py()[0]["model"]
+        >>> proposal = propose({"model": EmbeddingsRun(*sides)}, library, budget=20)
+        >>> proposal.candidates.num_rows, proposal.candidates["proposals"][0].as_py()[0]["model"]
         (20, 'model')
     """
     options = {"depth": depth, "queries": queries, "classifier": classifier, "probabilities": probabilities}
@@ -136,15 +136,14 @@ def propose(
             check_whole(name, value, least)
     if sides != ("image", "caption"):
         if strategy != "cxc":
-            raise InvalidOption(f"strategy {strategy} chooses no pairs of two {sides[0]}s; cxc does (--strategy cxc)")
+            raise InvalidOption(f"strategy {strategy} cannot choose pairs of two {sides[0]}s; give --strategy cxc")
         return _propose_alike(runs, library, split, sides[0], budget, depth or chosen_by.depth or NEAR, seed, asked)
     pairs = Pairs(library.karpathy(split))
     rows = _choose_queries(queries, pairs, chosen_by, seed, runs.values())
     _check_models(chosen_by, runs, rows, needs_lists=probabilities is None)
     if threshold is None:
         threshold = 0.5 if classifier is None else float(classifier.threshold)
-    elif not 0 <= threshold <= 1:
-        raise InvalidOption(f"threshold {threshold:g}: probabilities run from 0 to 1")
+    check_threshold(threshold)
     known = _find_known(library, split, pairs, sources)
     before = np.empty(0, np.int64) if asked is None else distinct_of(_read_pairs(asked, pairs, "pairs asked before"))
     judged = known.judged[~known.flag(known.judged).any(axis=1)] if ask_known else known.judged
@@ -164,27 +163,28 @@ def propose(
         threshold=float(threshold),
         metric=metric or "map_at_r",
     )
-    chosen = chosen_by.choose(pool)
+    chosen, facts = chosen_by.choose(pool), _describe(pool, chosen_by, seed)
+    if ask_known:
+        facts["options"]["ask_known"] = True
+    return _make_proposal(chosen, pool, known, before, facts)
+
+
+def _make_proposal(chosen: Chosen, pool: Pool, known: _Known, before: IntArray, facts: dict[str, Any]) -> Proposal:
+    """Cut the chosen pairs to the budget, and tabulate them with the known positives."""
     every = distinct_of(np.append(chosen.pairs, chosen.entries.pairs))
     candidates, priority = _cut(chosen, pool)
     apart = every[known.flag(every).any(axis=1) & ~np.isin(every, candidates)]
     counts = _count(every, chosen.entries, known, before, pool) | {"candidates": candidates.size}
-    # Whatever the query, the pairs that a model has near the top of a list.
-    near = [lists[:, :NEAR].ravel() for ranked in pool.lists.values() for lists in ranked.values()]
-    facts = _describe(pool, chosen_by, seed) | {"counts": counts}
-    if ask_known:
-        facts["options"]["ask_known"] = True
+    strategy = facts["strategy"]
+    # Of all images and captions, not only of the queries.
+    tops = [lists[:, :NEAR].ravel() for ranked in pool.lists.values() for lists in ranked.values()]
+    near = distinct_of(np.concatenate([NONE.pairs, *tops]))
     return Proposal(
         candidates=_tabulate(candidates, priority, chosen.entries, pool, strategy, known),
         known=_tabulate(apart, None, chosen.entries, pool, strategy, known),
-        facts=facts,
-        is_near=partial(_is_near, pairs, distinct_of(np.concatenate([NONE.pairs, *near]))),
+        facts=facts | {"counts": counts},
+        is_near=lambda image_ids, caption_ids: holds(near, pool.pairs.of_ids(image_ids, caption_ids, "is_near")),
     )
-
-
-def _is_near(pairs: Pairs, near: IntArray, image_ids: IntArray, caption_ids: IntArray) -> NDArray[np.bool_]:
-    """(P,) whether any model has a pair of an image and a caption among the top 25 of a list."""
-    return holds(near, pairs.of_ids(image_ids, caption_ids, "is_near"))
 
 
 def _propose_alike(
@@ -197,19 +197,19 @@ def _propose_alike(
     seed: int,
     asked: pa.Table | None,
 ) -> Proposal:
-    """Pairs of two images or two captions that CxC has not rated, each in one order."""
+    """Choose pairs of two images or two captions that CxC has not rated, each in one order."""
     content = library.karpathy(split)
     if side == "image":
         table = once(choose_image_pairs(runs, content, neighbours=depth))
     else:
         table = choose_caption_pairs(runs, content, neighbours=depth, seed=seed)
-        half = table["model"].is_valid().to_pylist().count(True)  # co-captions stand behind; they take turns
+        half = table["model"].is_valid().to_pylist().count(True)  # alternate with the co-captions after these
         turns = np.argsort(np.concatenate([np.arange(half), np.arange(table.num_rows - half)]), kind="stable")
         table = table.take(pa.array(turns))
     rated = {}
     if split in ("validation", "test"):
-        own = library.cxc("sis" if side == "image" else "sts", split)
-        rated = dict.fromkeys(map(frozenset, zip(*(own[name].to_pylist() for name in SIDE_IDS), strict=True)))
+        ratings = library.cxc("sis" if side == "image" else "sts", split)
+        rated = dict.fromkeys(map(frozenset, zip(*(ratings[name].to_pylist() for name in SIDE_IDS), strict=True)))
     before = set() if asked is None else {frozenset(row.values()) for row in asked.select(PAIR).to_pylist()}
     direction, counts, rows = "i2i" if side == "image" else "t2t", Counter[str](), list[dict[str, Any]]()
     for row in table.to_pylist():
@@ -228,12 +228,12 @@ def _propose_alike(
         "models": {name: {"run": dict(run.facts()), "similarity": find_similarity(run)} for name, run in runs.items()},
         "counts": total | {name: counts[name] for name in named},
     }
-    found = pa.Table.from_pylist(rows, schema=CANDIDATES)
-    return Proposal(found, CANDIDATES.empty_table(), facts, lambda ids, _: np.zeros(ids.size, dtype=bool))
+    table_of_rows = pa.Table.from_pylist(rows, schema=CANDIDATES)
+    return Proposal(table_of_rows, CANDIDATES.empty_table(), facts, lambda ids, _: np.zeros(ids.size, dtype=bool))
 
 
 def _find_strategy(name: str, **options: object) -> Strategy:
-    """The strategy of this name, which takes all the options that are given."""
+    """The strategy of this name; InvalidOption if it does not take a given option."""
     known = strategies()
     if name not in known:
         raise UnknownName("strategy", name, known)
@@ -241,45 +241,46 @@ def _find_strategy(name: str, **options: object) -> Strategy:
     for option, value in options.items():
         if value is not None and option not in (*strategy.takes, "depth" if strategy.depth else ""):
             able = [other.name for other in known.values() if option in other.takes]
-            raise InvalidOption(f"strategy {name} takes no {option}" + (f"; {able[0]} does" if len(able) == 1 else ""))
+            advice = f"; {able[0]} takes it" if len(able) == 1 else ""
+            raise InvalidOption(f"strategy {name} does not take {option}{advice}")
     return strategy
 
 
 def _choose_queries(
-    queries: Queries | None, pairs: Pairs, own: Strategy, seed: int, runs: Iterable[Run]
+    queries: Queries | None, pairs: Pairs, strategy: Strategy, seed: int, runs: Iterable[Run]
 ) -> tuple[IntArray, IntArray]:
-    """Rows of the images and of the captions that are queries, ascending."""
+    """Ascending rows of the images and of the captions that are queries."""
     sides = tuple(zip(SIDES, (pairs.image_ids, pairs.caption_ids), strict=True))
     if queries is None:
-        able = [way for way in own.directions if any(run.why_not(way) is None for run in runs)]
+        able = [way for way in strategy.directions if any(run.why_not(way) is None for run in runs)]
         i2t, t2i = (None if not able or way in able else 0 for way in CROSS_MODAL)
         queries = i2t, t2i
     if not isinstance(queries, tuple | list) or len(queries) != len(sides):
-        raise InvalidOption(f"queries {queries!r:.60}: give two, of images and of captions, as (1261, 1333)")
-    found = []
+        raise InvalidOption(f"queries {queries!r:.60}: give images and captions, such as (1261, 1333)")
+    chosen = []
     for side, (given, (name, ids)) in enumerate(zip(queries, sides, strict=True)):
         if given is None:
-            found.append(np.arange(ids.size))
+            chosen.append(np.arange(ids.size))
         elif isinstance(given, int):
             check_whole(f"queries: number of {name}", given, least=0)
             if given > ids.size:
-                raise InvalidOption(f"queries: {given:,} {name} of {ids.size:,}; draw at most as many as there are")
+                raise InvalidOption(f"queries: the split has {ids.size:,} {name}, fewer than {given:,}; draw fewer")
             random = np.random.default_rng([seed, side])
-            found.append(np.sort(random.choice(ids.size, given, replace=False)))
+            chosen.append(np.sort(random.choice(ids.size, given, replace=False)))
         else:
             wanted = whole_ids(given, f"queries: {name}").astype(np.int64)
             rows, there = positions_of(wanted, ids)
             if not there.all():
-                raise InvalidOption(f"queries: {wanted[~there][0]} is none of the split's {name}")
-            found.append(np.unique(rows))
-    if own.directions == ("i2t",) and found[1].size:
+                raise InvalidOption(f"queries: {wanted[~there][0]} is not among the {name} of the split")
+            chosen.append(np.unique(rows))
+    if strategy.directions == ("i2t",) and chosen[1].size:
         raise InvalidOption(
-            f"strategy {own.name} asks for captions of images alone; give no caption as a query: queries=(500, 0), "
+            f"strategy {strategy.name} takes only images as queries; give no captions: queries=(500, 0), "
             "--queries 500,0"
         )
-    if not found[0].size + found[1].size:
-        raise InvalidOption("queries: neither an image nor a caption; draw at least one")
-    return found[0], found[1]
+    if not chosen[0].size + chosen[1].size:
+        raise InvalidOption("queries: give at least one image or caption")
+    return chosen[0], chosen[1]
 
 
 def _check_models(
@@ -288,13 +289,13 @@ def _check_models(
     fewest, most = strategy.models
     if len(runs) < fewest or (most is not None and len(runs) > most):
         wanted = f"at least {fewest}" if len(runs) < fewest else f"at most {most}"
-        raise InvalidOption(f"models given: {len(runs)}; strategy {strategy.name} takes {wanted}")
+        raise InvalidOption(f"strategy {strategy.name} takes {wanted} models; there are {len(runs)}")
     wanted_ways = {way for way, rows in zip(CROSS_MODAL, queries, strict=True) if rows.size and needs_lists}
     for (name, run), direction in product(runs.items(), strategy.directions):
         reason = run.why_not(direction)
         if direction in wanted_ways and reason is not None:
             raise InvalidOption(
-                f"{name} does not rank {direction}: {reason}. Leave it out, or have queries of the other side alone: "
+                f"{name} does not rank {direction}: {reason}. Leave it out, or use queries of the other side only: "
                 "queries=(500, 0), --queries 500,0 for images"
             )
 
@@ -302,24 +303,24 @@ def _check_models(
 def _read_pairs(table: pa.Table, pairs: Pairs, what: str) -> IntArray:
     lacking = [name for name in PAIR if name not in table.column_names]
     if lacking:
-        raise DataError(f"{what}: no column {lacking[0]} among {', '.join(table.column_names)}")
+        raise DataError(f"{what}: the column {lacking[0]} is missing; there are {', '.join(table.column_names)}")
     images, captions = (np.asarray(table[name]) for name in PAIR)
     if table.num_rows and any(ids.dtype.kind not in "iu" for ids in (images, captions)):
-        raise DataError(f"{what}: image_id and caption_id must be whole numbers without gaps")
+        raise DataError(f"{what}: image_id and caption_id must be whole numbers without missing values")
     return pairs.of_ids(images.astype(np.int64), captions.astype(np.int64), what)
 
 
 def _read_probabilities(table: pa.Table, pairs: Pairs) -> tuple[IntArray, FloatArray]:
-    """Numbers of the pairs of a table and their probabilities, checked."""
-    PairValues(table, "probability", "probabilities")  # columns, types and values, every pair once
+    """Numbers of the pairs of a table, and their probabilities."""
+    PairValues(table, "probability", "probabilities")  # checks columns, types, values and repeated pairs
     return _read_pairs(table, pairs, "probabilities"), np.asarray(table["probability"], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What sources say of pairs."""
+    """The judgments of sources."""
 
-    judged: IntArray  # ascending pairs that any of them judged, whatever it said
+    judged: IntArray  # ascending pairs that any source judged
     positive: Mapping[str, IntArray]  # name of each source to the ascending pairs that it calls positive
 
     def flag(self, pairs: IntArray) -> NDArray[np.bool_]:
@@ -328,9 +329,9 @@ class _Known:
 
 
 def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[str] | None) -> _Known:
-    """What sources say of a pair in either direction."""
+    """The judgments of sources in both directions."""
     every = sources_of(library)
-    names = [name for name, own in every.items() if own.official] if sources is None else list(sources)
+    names = [name for name, source in every.items() if source.official] if sources is None else list(sources)
     judged, positive = [], {name: [np.empty(0, np.int64)] for name in names}
     for direction in CROSS_MODAL:
         merged = merge(library, split, direction, sources=names)
@@ -340,12 +341,12 @@ def _find_known(library: Library, split: str, pairs: Pairs, sources: Sequence[st
             positive[name].append(numbers[merged.said_positive[:, column]])
     return _Known(
         distinct_of(np.concatenate(judged)),
-        {name: distinct_of(np.concatenate(found)) for name, found in positive.items()},
+        {name: distinct_of(np.concatenate(parts)) for name, parts in positive.items()},
     )
 
 
 def _count(every: IntArray, entries: Entries, known: _Known, before: IntArray, pool: Pool) -> dict[str, int]:
-    """What became of all pairs that were chosen, each of which is in one of the last four."""
+    """Counts of the chosen pairs; each distinct pair is in one of the last four."""
     judged = holds(known.judged, every)
     n_positive = int(known.flag(every).any(axis=1).sum())
     return {
@@ -359,7 +360,7 @@ def _count(every: IntArray, entries: Entries, known: _Known, before: IntArray, p
 
 
 def _cut(chosen: Chosen, pool: Pool) -> tuple[IntArray, FloatArray | None]:
-    """The open pairs that fill the budget, in the order in which they are asked about, and their priorities."""
+    """The open pairs within the budget, in the order of asking, and their priorities."""
     rows = np.flatnonzero(pool.is_open(chosen.pairs))
     if chosen.priority is None:
         return chosen.pairs[rows[: pool.budget]], None
@@ -372,14 +373,14 @@ def _tabulate(
     pairs: IntArray, priority: FloatArray | None, entries: Entries, pool: Pool, strategy: str, known: _Known
 ) -> pa.Table:
     order = np.argsort(pairs)
-    own = entries.only(holds(pairs[order], entries.pairs))
-    rows = order[np.searchsorted(pairs[order], own.pairs)]
-    sequence = np.lexsort((own.ranks, own.directions, own.models, rows))
-    said = pa.StructArray.from_arrays(
+    listed = entries.only(holds(pairs[order], entries.pairs))
+    rows = order[np.searchsorted(pairs[order], listed.pairs)]
+    sequence = np.lexsort((listed.ranks, listed.directions, listed.models, rows))
+    proposals = pa.StructArray.from_arrays(
         [
-            pa.array(list(pool.runs), pa.string()).take(pa.array(own.models[sequence])),
-            pa.array(DIRECTIONS, pa.string()).take(pa.array(own.directions[sequence])),
-            pa.array(own.ranks[sequence], pa.int32()),
+            pa.array(list(pool.runs), pa.string()).take(pa.array(listed.models[sequence])),
+            pa.array(DIRECTIONS, pa.string()).take(pa.array(listed.directions[sequence])),
+            pa.array(listed.ranks[sequence], pa.int32()),
         ],
         fields=list(PROPOSAL),
     )
@@ -389,7 +390,7 @@ def _tabulate(
     columns = [
         pa.array(image_ids),
         pa.array(caption_ids),
-        _make_lists(np.bincount(rows, minlength=pairs.size), said),
+        _make_lists(np.bincount(rows, minlength=pairs.size), proposals),
         pa.array([strategy] * pairs.size, pa.string()),
         pa.nulls(pairs.size, pa.float64()) if priority is None else pa.array(priority),
         _make_lists(flags.sum(axis=1), named),
@@ -402,7 +403,7 @@ def _make_lists(lengths: IntArray, values: pa.Array) -> pa.ListArray:
 
 
 def _describe(pool: Pool, strategy: Strategy, seed: int) -> dict[str, Any]:
-    """What was chosen from, and how; a model is known by what it retrieved, from whatever file."""
+    """The facts of a proposal; hashes of the lists identify a model, whatever its file."""
     options: dict[str, Any] = {"budget": pool.budget, "depth": pool.depth if strategy.depth else None, "seed": seed}
     options["sources"] = list(pool.sources)
     if "queries" in strategy.takes:

@@ -1,4 +1,4 @@
-"""Strategies: the pool of open pairs that they choose from, with the models' lists of them, and what they choose."""
+"""Strategy, the pool of open pairs and ranked lists that it chooses from, and the result of its choice."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from cxc_eccv.types import CROSS_MODAL, DIRECTIONS, FloatArray, IntArray, Judgme
 from cxc_eccv.types.ids import distinct_of
 
 NEAR = 25
-"""A pair that a model has among so many of a list is no sure negative."""
+"""Pairs within this rank of any list are not used as known negatives."""
 
 
 def holds(ascending: IntArray, numbers: IntArray) -> NDArray[np.bool_]:
-    """(P,) whether ascending numbers hold each of P others."""
+    """(P,) whether each of P numbers is among ascending numbers."""
     if not ascending.size:
         return np.zeros(numbers.shape, dtype=bool)
     places = np.minimum(np.searchsorted(ascending, numbers), ascending.size - 1)
@@ -41,7 +41,7 @@ class Pairs:
         self.image_ids, self.caption_ids = content.image_ids, content.caption_ids
 
     def number(self, images: IntArray, captions: IntArray) -> IntArray:
-        """Numbers of pairs, by rows of images and captions."""
+        """Numbers of pairs from rows of images and captions."""
         return np.asarray(images * self.caption_ids.size + captions)
 
     def rows(self, pairs: IntArray) -> tuple[IntArray, IntArray]:
@@ -55,24 +55,24 @@ class Pairs:
         return self.image_ids[images], self.caption_ids[captions]
 
     def of_ids(self, image_ids: IntArray, caption_ids: IntArray, what: str) -> IntArray:
-        """Numbers of pairs, by ids; ``what`` they are is told of one that is not of the split."""
+        """Numbers of pairs from ids; DataError, which begins with ``what``, if one is not in the split."""
         rows = []
         for name, ids, known in (("image", image_ids, self.image_ids), ("caption", caption_ids, self.caption_ids)):
             places, there = positions_of(ids, known)
             if not there.all():
-                raise DataError(f"{what}: {name} {ids[~there][0]} is not of this split; give pairs of it alone")
+                raise DataError(f"{what}: {name} {ids[~there][0]} is not in this split; give pairs of the split only")
             rows.append(places)
         return self.number(*rows)
 
     def of_lists(self, direction: str, items: IntArray) -> IntArray:
-        """(Q, D) numbers of the pairs of every query, in Karpathy order, with the (Q, D) item ids of its list."""
+        """(Q, D) numbers of pairs from the (Q, D) item ids of the lists of all queries, in Karpathy order."""
         if direction == "i2t":
             return self.number(np.arange(len(items))[:, None], positions_of(items, self.caption_ids)[0])
         return self.number(positions_of(items, self.image_ids)[0], np.arange(len(items))[:, None])
 
 
 class Entries(NamedTuple):
-    """Places of models' lists: (E,) the pair there, its model and direction of ``DIRECTIONS``, and rank."""
+    """Entries of models' lists: (E,) pairs, models, indices of directions in ``DIRECTIONS``, and ranks."""
 
     pairs: IntArray
     models: IntArray
@@ -80,7 +80,7 @@ class Entries(NamedTuple):
     ranks: IntArray
 
     def only(self, chosen: NDArray[Any]) -> Entries:
-        """Some of them, by place or by flag."""
+        """A selection of entries, by index or by mask."""
         return Entries(*(column[chosen] for column in self))
 
 
@@ -89,17 +89,17 @@ NONE = Entries(*(np.empty(0, dtype=np.int64) for _ in Entries._fields))
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """What a strategy chooses from."""
+    """The data that a strategy chooses from."""
 
     library: Library
     split: str
     pairs: Pairs
     runs: Mapping[str, Run]
-    depth: int  # how many items of a list are looked at
+    depth: int  # items to read from each list
     queries: tuple[IntArray, IntArray]  # (Q,) rows of the images that are queries, and of captions
-    closed: IntArray  # ascending numbers of the pairs that somebody judged, or that were asked about
-    sources: Sequence[str]  # those whose labels are known
-    budget: int | None  # how many open pairs are wanted; None for all
+    closed: IntArray  # ascending numbers of the pairs that were judged or asked before
+    sources: Sequence[str]  # sources of known labels
+    budget: int | None  # the most open pairs; None for all
     random: np.random.Generator
     classifier: ClassifierJudge | None
     probabilities: tuple[IntArray, NDArray[np.float64]] | None
@@ -107,23 +107,23 @@ class Pool:
     metric: str
 
     def is_open(self, pairs: IntArray) -> NDArray[np.bool_]:
-        """(P,) whether nobody judged a pair or was asked about it."""
+        """(P,) whether a pair was neither judged nor asked before."""
         return ~holds(self.closed, pairs)
 
     @cached_property
     def lists(self) -> dict[str, dict[str, IntArray]]:
-        """Name of each model to direction to (Q, D) pairs, best first, a row for each image or caption."""
+        """Model to direction to (Q, D) pairs, best first, a row per image or caption."""
         depth = max(self.depth, NEAR)
         ranked = {name: rank_lists(run, self.pairs, depth, find_similarity(run)) for name, run in self.runs.items()}
-        for (one, first), (other, second) in itertools.combinations(ranked.items(), 2):
+        for (name, first), (other, second) in itertools.combinations(ranked.items(), 2):
             alike = first.keys() == second.keys() and all(np.array_equal(first[way], second[way]) for way in first)
             if first and alike:
-                raise InvalidOption(f"{one} and {other} have the same lists: give each model once")
+                raise InvalidOption(f"{name} and {other} have the same ranked lists: give each model once")
         return ranked
 
     @cached_property
     def entries(self) -> Entries:
-        """The top of every query's list, of all models and directions."""
+        """The top entries of every query's list, of all models and directions."""
         parts = []
         for model, ranked in enumerate(self.lists.values()):
             for direction, queries in zip(CROSS_MODAL, self.queries, strict=True):
@@ -136,29 +136,29 @@ class Pool:
 
     @cached_property
     def retrieved(self) -> tuple[IntArray, IntArray]:
-        """(P,) pairs of the entries, ascending, and for each entry the place of its pair among them."""
+        """(P,) ascending distinct pairs of the entries, and the index of each entry's pair among them."""
         pairs = distinct_of(self.entries.pairs)
         return pairs, np.searchsorted(pairs, self.entries.pairs)
 
 
 def join_entries(parts: Sequence[Entries]) -> Entries:
-    """All entries of several."""
+    """Concatenate entries."""
     return Entries(*(np.concatenate(columns) for columns in zip(NONE, *parts, strict=True)))
 
 
 def judge_nothing(query_ids: IntArray, gallery_ids: IntArray, *, without_self: bool = False) -> Judgments:
-    """Judgments that know no pair of these, so that ties are ordered by id alone."""
+    """Judgments without any pair, under which ties are ordered by id."""
     nothing = np.zeros(query_ids.size + 1, dtype=np.int64), np.empty(0, dtype=np.int64)
     return Judgments(query_ids, gallery_ids, *nothing, np.ones(query_ids.size, dtype=np.int64), without_self)
 
 
 def find_similarity(run: Run) -> str | None:
-    """By which similarity a model's vectors are compared; None where it has none."""
+    """The similarity of a model's vectors; None if it has no vectors."""
     return choose_similarity(run, similarity=None)["similarity"]
 
 
 def rank_lists(run: Run, pairs: Pairs, depth: int, similarity: str | None) -> dict[str, IntArray]:
-    """Direction to (Q, D) pairs of every image or caption of the split with its best items, exact."""
+    """Direction to (Q, D) pairs of every image or caption of the split with its top items."""
     ids = {"images": pairs.image_ids, "captions": pairs.caption_ids}
     readers = {
         direction: [TopRows(judge_nothing(*(ids[side] for side in sides_of(direction))), depth)]
@@ -166,24 +166,24 @@ def rank_lists(run: Run, pairs: Pairs, depth: int, similarity: str | None) -> di
         if run.why_not(direction) is None
     }
     ranks_of_run(run, {}, readers=readers, similarity=similarity)
-    return {direction: pairs.of_lists(direction, own.result.ids) for direction, (own,) in readers.items()}
+    return {direction: pairs.of_lists(direction, reader.result.ids) for direction, (reader,) in readers.items()}
 
 
 class Chosen(NamedTuple):
-    """What a strategy chose."""
+    """The pairs that a strategy chose."""
 
-    pairs: IntArray  # (P,) numbers of pairs, each once; those that are closed are not asked about
-    priority: FloatArray | None  # (P,) higher ones are asked first; None where the pairs stand in that order
-    entries: Entries = NONE  # places of models' lists that propose some of these pairs
+    pairs: IntArray  # (P,) numbers of distinct pairs; closed pairs are not asked about
+    priority: FloatArray | None  # (P,) higher ones are asked first; None if the pairs are in that order
+    entries: Entries = NONE  # entries of models' lists that propose some of these pairs
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One way to choose. A new one is one file in ``proposing/strategies`` that defines ``STRATEGY``."""
+    """A way to choose pairs. To add one, define ``STRATEGY`` in a file of ``proposing/strategies``."""
 
     name: str  # equal to the file's name
     choose: Callable[[Pool], Chosen]
-    depth: int | None = None  # how many items of a list are looked at by default; None where it looks at no lists
+    depth: int | None = None  # default number of items to read from each list; None if it reads no lists
     models: tuple[int, int | None] = (1, None)  # the fewest and the most; None for no limit
-    directions: tuple[str, ...] = ("i2t", "t2i")  # those that every model must rank
-    takes: tuple[str, ...] = ("queries",)  # of queries, classifier, probabilities, threshold and metric
+    directions: tuple[str, ...] = ("i2t", "t2i")  # directions that every model must rank
+    takes: tuple[str, ...] = ("queries",)  # options that it takes

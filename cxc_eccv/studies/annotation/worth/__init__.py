@@ -1,1 +1,1 @@
-"""What labels are worth: precision and recall, multiplicity, the bias and the diversity of who proposed them."""
+"""Label quality: precision and recall, multiplicity, and the bias and diversity of the models that proposed pairs."""

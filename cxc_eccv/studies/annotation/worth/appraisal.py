@@ -1,4 +1,4 @@
-"""Everything that labels are worth: counts, precision and recall, bias and diversity of models, preferences."""
+"""Appraise sets of labels: counts, precision and recall, bias and diversity of models, preferences."""
 
 from __future__ import annotations
 
@@ -46,50 +46,48 @@ if TYPE_CHECKING:
 
 
 DIRECTIONS = ("t2i", "i2t")
-"""As the paper has them: captions look for images first."""
-
 PLAUSIBLE = ("plausible_0",)
 
 DEPTH = 25
-"""Items of a list that are compared, as in Table A.1."""
+"""Items of a list to compare, as in Table A.1."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetWorth:
-    """A row of Table 2: a set of labels beside verified pairs."""
+    """A row of Table 2: a set of labels compared with verified pairs."""
 
-    verified: str  # whose verdicts count
+    verified: str  # the source of verdicts
     labels: str  # the set
     direction: str
-    precision: Estimate | None  # as of measure_labels; None where no query has one
+    precision: Estimate | None  # of measure_labels; None if no query has one
     recall: Estimate | None
-    n_precision: int  # queries that precision is the mean of
+    n_precision: int  # queries with a precision
     n_recall: int
     n_unlabelled: int  # queries left out of both
-    n_unverified: int  # queries left out of recall alone
-    asked: bool  # whether it is known what people were asked about, without which there is no precision
-    n_known: int  # verified pairs that nobody was asked about, as they were known to match
+    n_unverified: int  # queries left out of recall only
+    asked: bool  # whether the pairs that people were asked about are known, which precision needs
+    n_known: int  # verified pairs that were known to match and not asked about
 
 
 @dataclass(frozen=True, slots=True)
 class SetCounts:
-    """A row of Table 3: the positives that a set of labels has."""
+    """A row of Table 3: the positives of a set of labels."""
 
     labels: str  # the set
     direction: str  # i2t counts positive captions, t2i positive images
     counts: Multiplicity
     mean: Estimate  # R of the queries with a positive
-    times_original: float  # positives for each one among COCO's links
+    times_original: float  # positives per link of COCO
 
 
 @dataclass(frozen=True, slots=True)
 class BiasOfSet:
-    """Scores of all models on the labels of a set of annotators, and how far these are from those on all labels."""
+    """Scores of all models on the labels of a set of annotators, and their distance from those on all labels."""
 
     annotators: tuple[str, ...]
-    n_without: int  # queries for which the set verified nothing
+    n_without: int  # queries without a label of the set
     scores: Mapping[str, Estimate]  # of every model
-    # Over all models, over the annotators and over the others; None where nobody is left.
+    # Over all models, over the annotators and over the others; None without any model.
     bias: Mapping[str, Estimate | None]
 
 
@@ -99,41 +97,41 @@ class Biases:
 
     direction: str
     metric: str  # recall_at_1 or r_precision, graded
-    n_queries: int  # with a positive in the labels of all annotators
-    n_positives: int  # these labels
-    n_unproposed: int  # as of ProposedLabels
+    n_queries: int  # queries with a positive in the labels of all annotators
+    n_positives: int  # number of these labels
+    n_unproposed: int  # as in ProposedLabels
     n_unanswered: int
-    sets: tuple[BiasOfSet, ...]  # smaller ones first
-    by_size: Mapping[int, Mapping[str, Estimate | None]]  # number of annotators to the mean bias of sets of so many
-    gains: Mapping[str, Mapping[str, Estimate | None]]  # annotator to what its joining does to scores
+    sets: tuple[BiasOfSet, ...]  # smaller sets first
+    by_size: Mapping[int, Mapping[str, Estimate | None]]  # number of annotators to the mean bias of sets of this size
+    gains: Mapping[str, Mapping[str, Estimate | None]]  # annotator to the change of scores when it joins
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """A cell of both parts of Table A.1: how one model ranks what another has at its top."""
+    """A cell of both parts of Table A.1: how one model ranks the top items of another."""
 
     direction: str
     one: str
     other: str
-    correlation: Estimate | None  # Kendall's tau-b of the items that both have among their first
+    correlation: Estimate | None  # Kendall's tau-b of the items that both have in their tops
     n_correlated: int  # queries with two such items
-    place: Estimate | None  # mean rank that the other gives to what the one has first
-    n_placed: int  # queries where that is among the other's first
+    place: Estimate | None  # mean rank in the other's list of the one's first item
+    n_placed: int  # queries where that item is in the other's top
     n_queries: int
 
 
 @dataclass(frozen=True, slots=True)
 class Appraisal:
-    """All numbers about labels."""
+    """All numbers of an appraisal of labels."""
 
     split: str
-    queries: str | None  # the source whose queries were counted, or None for all
+    queries: str | None  # the source of the counted queries, or None for all
     counts: tuple[SetCounts, ...]
     worth: tuple[SetWorth, ...]
     bias: tuple[Biases, ...]  # by direction and metric
     diversity: tuple[Likeness, ...]  # every ordered pair of models
     preferences: tuple[Strength, ...]  # between systems, the strongest first
-    not_computed: Mapping[str, str]  # what is lacking, to the reason
+    not_computed: Mapping[str, str]  # missing part to the reason
     provenance: Mapping[str, Any]  # data, labels, models and settings
 
 
@@ -151,25 +149,25 @@ def appraise(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Appraisal:
-    """What sets of labels are worth, and what the models that proposed them made of them.
+    """Measure the quality of sets of labels, and the bias of the models that proposed them.
 
     Args:
-        library: the raw files, with label files of one's own where it was opened with some.
+        library: the raw files, with the label files it was opened with.
         split: ``validation`` or ``test``.
-        sets: of labels, each of one source or several, ``plausible_0`` among them or another number of categories.
-            None for each source alone and what they say together, in the order of their age.
-        verified: sources whose verdicts count as people's; None for label files, and without one for CxC's ratings and
+        sets: sets of labels, each of one or more sources, which may include ``plausible_N``. None for each source
+            alone, and for the union of the oldest two, three and so on.
+        verified: sources whose verdicts count as people's; None for label files, or without them CxC's ratings and
             ECCV Caption's positives.
-        queries: the source whose queries are counted, or ``all``; None for ECCV Caption's where it has any, else all.
+        queries: the source whose queries are counted, or ``all``; None for ECCV Caption if it has any, else all.
         runs: name of each model to its run, for bias and diversity.
-        project: an annotation project whose labels the library was opened with; says who proposed what.
-        similarity: of embeddings.
-        preferences: of :func:`cxc_eccv.studies.annotation.worth.preferences.rate_preferences`.
-        seed: of the bootstrap over images behind every interval.
-        confidence: of the intervals.
+        project: the annotation project of labels in the library, which knows the models that proposed the pairs.
+        similarity: similarity of embeddings.
+        preferences: result of :func:`cxc_eccv.studies.annotation.worth.preferences.rate_preferences`.
+        seed: seed of the bootstrap over images.
+        confidence: level of the intervals.
     """
     check_split(split)
-    Settings(seed=seed, confidence=confidence)  # refuses what is none
+    Settings(seed=seed, confidence=confidence)  # checks both
     for names in sets or ():
         check_sets(names, library)
     for name in (*(verified or ()), *(() if queries in (None, "all") else (queries,))):
@@ -187,7 +185,7 @@ def appraise(
     worth = study.compare(chosen, judged_by)
     biases, likenesses = study.look_at_models(runs or {}, project, proposals, similarity)
     if not preferences:
-        study.reasons["preferences"] = "no file of choices was named"
+        study.reasons["preferences"] = "no file of choices was given"
     facts = provenance_of(
         library,
         split=split,
@@ -200,16 +198,16 @@ def appraise(
 
 
 def _join_rounds(project: Project, library: Library, split: str) -> pa.Table:
-    """All that models proposed, asked about or known."""
+    """All pairs that models proposed, both candidates and known ones."""
     if project.split != split:
-        raise DataError(f"{project.folder} is about the {project.split} split: ask for that one (--split)")
+        raise DataError(f"{project.folder} is about the {project.split} split: give --split {project.split}")
     if project.name not in library.label_names:
-        raise DataError(f"{project.folder} has no labels named {project.name}; merge its answers first: annotate merge")
+        raise DataError(f"{project.folder} has no labels named {project.name}; make them with annotate merge")
     return pa.concat_tables([table for round_ in project.rounds for table in (round_.candidates, round_.known)])
 
 
 def _identify(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run says of itself, without its names."""
+    """The facts of a run without file and model names."""
     return {
         key: _identify(value) if isinstance(value, Mapping) else value
         for key, value in facts.items()
@@ -219,7 +217,7 @@ def _identify(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Study:
-    """What every part of an appraisal is made with, and the reasons why parts are lacking."""
+    """The data and settings of an appraisal, and the reasons for missing parts."""
 
     library: Library
     split: str
@@ -228,7 +226,7 @@ class _Study:
     reasons: dict[str, str] = field(default_factory=dict)
 
     def find_sources(self) -> list[str]:
-        """The sources that say something of pairs of the split; a file that is missing is a reason."""
+        """The sources with labels of the split; a missing file becomes a reason."""
         there = []
         for name in sources_of(self.library):
             try:
@@ -239,7 +237,7 @@ class _Study:
         return there
 
     def all_sets(self, there: Sequence[str]) -> list[tuple[str, ...]]:
-        """Each source alone, plausible matches, and what the sources say together, from the oldest on."""
+        """Each source alone, plausible matches, and unions of the oldest sources."""
         sets: list[tuple[str, ...]] = [(name,) for name in there]
         try:
             self.library.categories(self.split)
@@ -254,13 +252,12 @@ class _Study:
             return "eccv" if queries is None and "eccv" in there else None
         if queries not in there:
             raise InvalidOption(
-                f"queries of {queries}: it has no labels of the {self.split} split; choose all or one of "
-                f"{', '.join(there)}"
+                f"queries: {queries} has no labels of the {self.split} split; choose all or one of {', '.join(there)}"
             )
         return queries
 
     def count(self, sets: Sequence[Sequence[str]], queries: str | None) -> tuple[SetCounts, ...]:
-        """Rows of Table 3, of every set that has a positive."""
+        """The rows of Table 3, for every set with a positive."""
         rows = []
         for direction in DIRECTIONS:
             query_ids, _ = item_ids(self.library, self.split, direction)
@@ -283,7 +280,7 @@ class _Study:
         return tuple(rows)
 
     def compare(self, sets: Sequence[Sequence[str]], judged_by: Mapping[str, pa.Table | None]) -> tuple[SetWorth, ...]:
-        """Rows of Table 2, of every set beside every source of verdicts that is not in it."""
+        """The rows of Table 2, for every set and every source of verdicts that is not in it."""
         rows = []
         for name, direction in product(judged_by, DIRECTIONS):
             verified = find_verified(self.library, self.split, direction, name, judged_by[name])
@@ -313,28 +310,28 @@ class _Study:
                     )
                 )
         if not judged_by:
-            self.reasons["worth"] = f"no source says which pairs of the {self.split} split people turned down"
+            self.reasons["worth"] = f"no source has negative verdicts for the {self.split} split"
         return tuple(rows)
 
     def estimate(self, ids: IntArray, values: FloatArray, direction: str) -> Estimate | None:
-        """The mean of queries, with the interval of a bootstrap over the images behind them; None of no query."""
+        """The mean over queries, with a bootstrap interval over their images; None without queries."""
         if not ids.size:
             return None
         samples = self.bootstrap(ids, direction).means(values[:, None])[0]
         return Estimate(float(values.mean()), *interval(samples, self.confidence))
 
     def bootstrap(self, ids: IntArray, direction: str) -> ClusterBootstrap:
-        """Draws the images behind queries."""
+        """The bootstrap over the images of queries."""
         return ClusterBootstrap(images_behind(ids, self.library, self.split, direction), self.draws)
 
     def look_at_models(
         self, runs: Mapping[str, Run], project: Project | None, proposals: pa.Table | None, similarity: str | None
     ) -> tuple[tuple[Biases, ...], tuple[Likeness, ...]]:
-        """Bias of the annotators, and the rows of Table A.1, from one pass over each model's scores and direction."""
+        """Bias of the annotators, and the rows of Table A.1, from one pass over each model and direction."""
         biases: list[Biases] = []
         likenesses: list[Likeness] = []
         if len(runs) < 2:
-            self.reasons["diversity"] = "name the files of two models or more"
+            self.reasons["diversity"] = "it needs the files of at least two models"
         for direction in DIRECTIONS:
             able = {name: run for name, run in runs.items() if run.why_not(direction) is None}
             for name in [name for name in runs if name not in able]:
@@ -364,14 +361,14 @@ class _Study:
         direction: str,
         similarity: str | None,
     ) -> ProposedLabels | None:
-        """The labels of a project with their proposers; None where bias cannot be measured, and the reason."""
+        """The labels of a project with their proposers; None, with a reason, if bias cannot be measured."""
         key = f"bias/{direction}"
         if project is None or proposals is None:
-            self.reasons["bias"] = "no annotation project was named, which says whose proposals people verified"
+            self.reasons["bias"] = "no annotation project was given, which knows the models that proposed the pairs"
             return None
         verified = find_verified(self.library, self.split, direction, project.name, proposals)
         if verified is None:
-            raise DataError(f"{project.folder} has no labels of the {self.split} split; merge its answers anew")
+            raise DataError(f"{project.folder} has no labels of the {self.split} split; merge its answers again")
         try:
             labels = join_proposals(verified, proposals, item_ids(self.library, self.split, direction)[1], direction)
         except DataError as error:
@@ -383,7 +380,7 @@ class _Study:
         return labels if why is None else None
 
     def _measure_biases(self, tops: Mapping[str, TopK], labels: ProposedLabels, direction: str) -> list[Biases]:
-        """The bias by each metric, from the values of every query, model and set of annotators."""
+        """The biases by each metric, from the values of every query, model and set of annotators."""
         of_models = [score_sets(top, labels) for top in tops.values()]
         bootstrap, rows = self.bootstrap(labels.judgments.query_ids, direction), []
         for metric in of_models[0]:
@@ -397,7 +394,7 @@ class _Study:
     def _measure_bias(
         self, scores: FloatArray, models: Sequence[str], labels: ProposedLabels, direction: str, metric: str
     ) -> Biases:
-        """Of (M, T, 1 + S) scores of models on the labels of the sets of bits 1 to T, and S samples of them."""
+        """The biases from (M, T, 1 + S) scores of models on the labels of the sets of bits 1 to T, with S samples."""
         annotators, everybody = labels.annotators, frozenset(labels.annotators)
 
         def score(members: frozenset[str]) -> dict[str, FloatArray]:
@@ -431,22 +428,22 @@ class _Study:
         return {part: None if values is None else self._join(values) for part, values in measured.items()}
 
     def _join(self, values: FloatArray) -> Estimate:
-        """Of a number and samples of it."""
+        """The estimate from a value and its samples."""
         return Estimate(float(values[0]), *interval(values[1:], self.confidence))
 
     def _compare_lists(self, tops: Mapping[str, TopK], direction: str) -> list[Likeness]:
         rows = []
         correlations: dict[frozenset[str], FloatArray] = {}
-        for one, other in permutations(tops, 2):
-            pair = frozenset((one, other))
+        for first, other in permutations(tops, 2):
+            pair = frozenset((first, other))
             if pair not in correlations:
-                correlations[pair] = correlate_tops(tops[one], tops[other])
-            correlation, place = correlations[pair], place_first(tops[one], tops[other])
-            ids, (both, placed) = tops[one].query_ids, (~np.isnan(correlation), ~np.isnan(place))
+                correlations[pair] = correlate_tops(tops[first], tops[other])
+            correlation, place = correlations[pair], place_first(tops[first], tops[other])
+            ids, (both, placed) = tops[first].query_ids, (~np.isnan(correlation), ~np.isnan(place))
             rows.append(
                 Likeness(
                     direction,
-                    one,
+                    first,
                     other,
                     self.estimate(ids[both], correlation[both], direction),
                     int(both.sum()),
@@ -461,25 +458,25 @@ class _Study:
 def _explain_no_bias(
     annotators: Sequence[str], project: Project, runs: Mapping[str, Run], similarity: str | None
 ) -> str | None:
-    """Why the runs are not those of the annotators of a project; None where they are."""
+    """The reason that the runs are not those of the annotators of a project; None if they are."""
     absent = [name for name in annotators if name not in runs]
     if absent:
         named = ", ".join(annotators)
-        return f"{named} proposed the pairs: name the files of all of them; lacking: {', '.join(absent)}"
+        return f"{named} proposed the pairs: give the files of all of them; missing: {', '.join(absent)}"
     if len(annotators) < 2:
-        return f"{annotators[0]} alone proposed the pairs, so that there is no other set of annotators"
+        return f"only {annotators[0]} proposed pairs, so there is no other set of annotators"
     for round_ in project.rounds:
         for name, proposer in round_.facts["proposal"]["models"].items():
             if name not in annotators:
                 continue
             if _identify(proposer["run"]) != _identify(runs[name].facts()):
                 return (
-                    f"the {name} that proposed the pairs of round {round_.number} is another than the file of this "
-                    "name: name the file that proposed them"
+                    f"the file of {name} differs from the one that proposed the pairs of round {round_.number}: give "
+                    "that file"
                 )
             if proposer["similarity"] != choose_similarity(runs[name], similarity=similarity)["similarity"]:
                 return (
                     f"{name} proposed the pairs of round {round_.number} by the similarity {proposer['similarity']}: "
-                    "name that one, or none"
+                    "give that similarity, or none"
                 )
     return None

@@ -1,4 +1,4 @@
-"""Annotator bias: what a model gains from being among those whose proposals people verified."""
+"""Annotator bias: how much a model gains if people verified its proposals."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched, list
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, positions_of
 
 MOST = 8
-"""Annotators: N have 2 to the power of N sets, each with scores of its own for every query and model."""
+"""The most annotators: N annotators have 2^N sets, each with scores for every query and model."""
 
 Scores = Mapping[str, "float | FloatArray"]
 """Model to its score, or to (S,) samples of it."""
 
 
 Parts = Mapping[str, Any]
-"""What is measured over all models (``all``), over the annotators (``own``) and over the ``others``, None of none."""
+"""Means over all models (``all``), over the annotators (``own``) and over the ``others``; None without any model."""
 
 
 def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> Parts:
-    r"""The bias that the choice of annotators brings into scores.
+    r"""The bias of scores by the choice of annotators.
 
     .. math:: B_\Theta = \frac{1}{|\mathrm{All}|} \sum_{\phi \in \mathrm{All}} |s_\Theta(\phi) - s_{\mathrm{All}}(\phi)|
 
-    of the scores of every model on the labels from the annotators' proposals and from those of all; and the same mean
-    over :math:`\phi \in \Theta` alone (self-bias) and over the others (non-self-bias).
+    with the scores of every model on the labels from the annotators' proposals and from those of all; and the same mean
+    over :math:`\phi \in \Theta` (self-bias) and over the others (non-self-bias).
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, appendix E.3, equations E.5 and E.6.
@@ -41,29 +41,29 @@ def measure_bias(scores: Scores, full: Scores, annotators: Collection[str]) -> P
         {'all': 0.25, 'own': 0.0, 'others': 0.5}
     """
     gaps: dict[str, Any] = {model: abs(scores[model] - full[model]) for model in full}
-    own = [gap for model, gap in gaps.items() if model in annotators]
+    own_gaps = [gap for model, gap in gaps.items() if model in annotators]
     others = [gap for model, gap in gaps.items() if model not in annotators]
-    return {"all": _mean([*own, *others]), "own": _mean(own), "others": _mean(others)}
+    return {"all": _mean([*own_gaps, *others]), "own": _mean(own_gaps), "others": _mean(others)}
 
 
 def bias_by_size(models: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[int, Parts]:
-    """Number of annotators to the mean bias over all sets of so many, without that of all models."""
+    """Number of annotators to the mean bias over all sets of this size, except the set of all models."""
     full, sizes = score(frozenset(models)), dict[int, Parts]()
     for size in range(1, len(models)):
-        found = [measure_bias(score(frozenset(own)), full, own) for own in combinations(sorted(models), size)]
-        sizes[size] = {part: _mean([bias[part] for bias in found if bias[part] is not None]) for part in found[0]}
+        biases = [measure_bias(score(frozenset(subset)), full, subset) for subset in combinations(sorted(models), size)]
+        sizes[size] = {part: _mean([bias[part] for bias in biases if bias[part] is not None]) for part in biases[0]}
     return sizes
 
 
 def measure_gains(annotators: Collection[str], score: Callable[[frozenset[str]], Scores]) -> dict[str, Parts]:
-    """Annotator to what its joining the annotators does to scores, with its sign."""
+    """Annotator to the mean signed change of scores when it joins the annotators."""
     names, gains = sorted(annotators), dict[str, Parts]()
     for model in names:
         rest = [other for other in names if other != model]
-        sets = [frozenset(own) for size in range(1, len(names)) for own in combinations(rest, size)]
+        sets = [frozenset(subset) for size in range(1, len(names)) for subset in combinations(rest, size)]
         changes: dict[str, list[float | FloatArray]] = {}
-        for own in sets:
-            before, after = score(own), score(own | {model})
+        for subset in sets:
+            before, after = score(subset), score(subset | {model})
             for other in before:
                 changes.setdefault(other, []).append(after[other] - before[other])
         others = [_mean(change) for other, change in changes.items() if other != model]
@@ -77,21 +77,21 @@ def _mean(values: Collection[Any]) -> Any:  # noqa: ANN401 - numbers or arrays o
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProposedLabels:
-    """The verified positives of one direction, and whose proposals they are."""
+    """The verified positives of one direction, and the annotators that proposed them."""
 
     judgments: Judgments  # with gains, none of them 0
     proposers: IntArray  # (P,) annotators of each of judgments.indices, as bits: 1 for the first, 2 for the second
     annotators: tuple[str, ...]
-    n_unproposed: int  # verified positives that no model proposed, which are in no set's labels
-    n_unanswered: int  # proposals of which nobody knows whether they match; they count as no match
+    n_unproposed: int  # verified positives that no model proposed; they are in no set's labels
+    n_unanswered: int  # proposals without an answer; they count as no match
 
     def members(self, number: int) -> frozenset[str]:
-        """The annotators of a set, by the number that its bits make."""
+        """The annotators of a set, given by its bits."""
         return frozenset(name for bit, name in enumerate(self.annotators) if number >> bit & 1)
 
     @property
     def sizes(self) -> IntArray:
-        """(T, Q) R of every query under the labels of each set of annotators, the set of bits t + 1."""
+        """(T, Q) R of every query under the labels of each set of annotators; row t is the set of bits t + 1."""
         numbers = np.arange(1, 2 ** len(self.annotators))
         rows = self.judgments.rows
         return np.stack(
@@ -100,43 +100,42 @@ class ProposedLabels:
 
 
 def join_proposals(verified: Verified, proposals: pa.Table, gallery_ids: IntArray, direction: str) -> ProposedLabels:
-    """Verified positives with the annotators whose proposals they are, whichever direction these looked in."""
+    """The verified positives with the annotators that proposed them in either direction."""
     annotators, pairs, bits = _list_proposers(proposals, direction)
     every = np.concatenate([pairs, np.stack([verified.queries, verified.items])], axis=1)
     pairs, place = np.unique(every, axis=1, return_inverse=True)
-    proposed, said = np.split(place.ravel(), [bits.size])
+    proposed, labelled = np.split(place.ravel(), [bits.size])
     proposers, gain = np.zeros(pairs.shape[1], np.int64), np.zeros(pairs.shape[1])
     np.bitwise_or.at(proposers, proposed, bits)
-    gain[said] = verified.gains
+    gain[labelled] = verified.gains
     kept = (gain > 0) & (proposers > 0)
     if not kept.any():
-        raise DataError(
-            "no pair that a model proposed was verified: there are no labels that models could be scored on"
-        )
-    found = np.unique(pairs[0, kept])
-    judgments = Judgments.from_pairs(found, gallery_ids, *pairs[:, kept], gains=gain[kept])
+        raise DataError("none of the models' proposals was verified, so there are no labels to score models on")
+    query_ids = np.unique(pairs[0, kept])
+    judgments = Judgments.from_pairs(query_ids, gallery_ids, *pairs[:, kept], gains=gain[kept])
     if judgments.unreachable.any():
-        raise DataError(f"query {found[judgments.unreachable.argmax()]} has a verified item outside the gallery")
-    ordered = np.lexsort((positions_of(pairs[1, kept], gallery_ids)[0], positions_of(pairs[0, kept], found)[0]))
+        raise DataError(f"query {query_ids[judgments.unreachable.argmax()]} has a verified item outside the gallery")
+    ordered = np.lexsort((positions_of(pairs[1, kept], gallery_ids)[0], positions_of(pairs[0, kept], query_ids)[0]))
     return ProposedLabels(
         judgments,
         proposers[kept][ordered],
         annotators,
         int(((gain > 0) & (proposers == 0)).sum()),
-        int((~np.isin(np.arange(proposers.size), said)).sum()),
+        int((~np.isin(np.arange(proposers.size), labelled)).sum()),
     )
 
 
 def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...], IntArray, IntArray]:
-    """Names of all who proposed; (2, P) searched queries and their items; (P,) who proposed each pair, as bits."""
+    """Names of the annotators; (2, P) searched queries and their items; (P,) the annotators of each pair, as bits."""
     rows, models, _ = list_proposals(proposals)
     annotators, numbers = np.unique(models, return_inverse=True)
     if annotators.size > MOST:
         raise InvalidOption(
-            f"{annotators.size} annotators have {2**annotators.size - 1:,} sets: {MOST} can be told apart"
+            f"{annotators.size} annotators have {2**annotators.size - 1:,} sets, which are too many; at most {MOST} "
+            "annotators are supported"
         )
     if not annotators.size:
-        raise DataError("no model proposed a pair: nobody can be biased")
+        raise DataError("no model proposed a pair, so there are no annotators")
     bits = np.zeros(proposals.num_rows, np.int64)
     np.bitwise_or.at(bits, rows, 1 << numbers)
     names = ("image_id", "caption_id") if direction == "i2t" else ("caption_id", "image_id")
@@ -151,7 +150,7 @@ def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
     deepest = int(judgments.n_positives.max())
     if not np.array_equal(top.query_ids, judgments.query_ids) or top.depth < min(deepest, judgments.gallery_ids.size):
         raise DataError(
-            f"a top of {top.depth} items of {top.query_ids.size} queries: need {deepest}, of the labels' queries"
+            f"the top has {top.depth} items of {top.query_ids.size} queries: give {deepest} items of the labelled ones"
         )
     columns = positions_of(top.ids, judgments.gallery_ids)[0]
     size = judgments.gallery_ids.size
@@ -164,8 +163,8 @@ def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
     sizes = labels.sizes
     first, precision = np.zeros(sizes.shape), np.zeros(sizes.shape)
     for row, counts in enumerate(sizes):
-        own = np.where(proposers & (row + 1), gains, 0.0)
-        first[row] = own[:, 0]
-        found = np.where(np.arange(top.depth) < counts[:, None], own, 0.0).sum(axis=1)
-        np.divide(found, counts, out=precision[row], where=counts > 0)
+        set_gains = np.where(proposers & (row + 1), gains, 0.0)
+        first[row] = set_gains[:, 0]
+        hits = np.where(np.arange(top.depth) < counts[:, None], set_gains, 0.0).sum(axis=1)
+        np.divide(hits, counts, out=precision[row], where=counts > 0)
     return {"recall_at_1": first, "r_precision": precision}

@@ -34,17 +34,17 @@ class Strength:
 
 
 def fit_strengths(wins: ArrayLike) -> FloatArray:
-    r"""Strengths p with :math:`P(i > j) = p_i / (p_i + p_j)` that make the choices likeliest; they sum to 1.
+    r"""Maximum-likelihood strengths p with :math:`P(i > j) = p_i / (p_i + p_j)`, which sum to 1.
 
     The zero of the likelihood's gradient is a fixed point, :math:`p_i = W_i / \sum_j n_{ij} / (p_i + p_j)` with the
     :math:`W_i` choices that i won and the :math:`n_{ij}` between i and j; iterating it converges.
 
     Args:
-        wins: (S, S) how often the system of a row was preferred to that of a column; the diagonal is not looked at.
+        wins: (S, S) counts of choices of the row's system over the column's; the diagonal is ignored.
 
     Raises:
-        DataError: no square table of whole counts; or some systems never lost to the others, so that no finite
-            strengths exist.
+        DataError: no square table of whole counts; or some systems never lost to the others, so no finite strengths
+            exist.
 
     References:
         Bradley and Terry, Biometrika 1952; Hunter, MM Algorithms for Generalized Bradley-Terry Models, 2004.
@@ -69,13 +69,13 @@ def _iterate(counts: FloatArray) -> FloatArray:
 def rate_preferences(
     wins: ArrayLike, names: Sequence[str], *, confidence: float = 0.95, seed: int = 0
 ) -> tuple[Strength, ...]:
-    """Strengths in percent, strongest first, with bootstrap intervals; ``wins`` are those of :func:`fit_strengths`."""
-    Settings(seed=seed, confidence=confidence)  # refuses what is none
+    """Strengths in percent, strongest first, with bootstrap intervals; ``wins`` is as for :func:`fit_strengths`."""
+    Settings(seed=seed, confidence=confidence)  # checks both
     counts = _check_wins(wins)
     if len(names) != len(counts) or len(set(names)) < len(names):
-        raise DataError(f"{len(counts)} systems and the names {', '.join(names)}: give each system one of its own")
+        raise DataError(f"there are {len(counts)} systems and the names {', '.join(names)}: give each a unique name")
     _check_connected(counts, names)
-    found, random = 100 * fit_strengths(counts), np.random.default_rng(seed)
+    strengths, random = 100 * fit_strengths(counts), np.random.default_rng(seed)
     upper = np.triu_indices(len(counts), 1)
     played, won = (counts + counts.T)[upper].astype(np.int64), counts[upper]
     shares = np.divide(won, played, out=np.zeros_like(won), where=played > 0)
@@ -84,12 +84,12 @@ def rate_preferences(
     samples[:, upper[1], upper[0]] = played - samples[:, upper[0], upper[1]]
     drawn = 100 * _fit_limits(samples)
     low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    order = np.argsort(-found, kind="stable").tolist()
-    return tuple(Strength(names[own], float(found[own]), float(low[own]), float(high[own])) for own in order)
+    order = np.argsort(-strengths, kind="stable").tolist()
+    return tuple(Strength(names[row], float(strengths[row]), float(low[row]), float(high[row])) for row in order)
 
 
 def read_preferences(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
-    """(S, S) counts as of :func:`fit_strengths` and the S names in the order of a CSV file of choices or of counts."""
+    """(S, S) counts for :func:`fit_strengths` and the S names, from a CSV file of choices or of counts."""
     table = read_csv(path)
     columns = {name: table[name].to_pylist() for name in table.column_names}
     return _read_choices(path, columns) if columns.keys() >= {*CHOICE} else _read_counts(path, columns)
@@ -112,7 +112,7 @@ def _read_counts(path: Path, columns: dict[str, list[str]]) -> tuple[FloatArray,
     (_, rows), *cells = columns.items()
     names = tuple(name for name, _ in cells)
     if sorted(rows) != sorted(names):
-        expected = "columns winner and loser, or a table whose rows and columns are of the same systems"
+        expected = "columns winner and loser, or a table with the same systems as rows and columns"
         raise MalformedSource(path, "", f"rows {shown(rows)} and columns {shown([*names])}", expected)
     wins = np.zeros((len(names), len(names)))
     for (loser, column), (place, winner) in product(cells, enumerate(rows)):
@@ -123,7 +123,7 @@ def _read_counts(path: Path, columns: dict[str, list[str]]) -> tuple[FloatArray,
 
 def _read_count(path: Path, place: str, cell: str) -> int:
     if not COUNT.fullmatch(cell.strip()):
-        raise MalformedSource(path, place, shown(cell), "how often one was preferred, a whole number")
+        raise MalformedSource(path, place, shown(cell), "a count of choices, a whole number")
     return int(cell)
 
 
@@ -132,23 +132,22 @@ def _check_wins(wins: ArrayLike) -> FloatArray:
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or len(counts) < 2:
         raise DataError(f"preferences of shape {counts.shape}: give a row and a column for each of two or more systems")
     if not (np.isfinite(counts) & (counts >= 0) & (counts == np.round(counts))).all():
-        raise DataError("preferences are counts: whole numbers of at least 0")
+        raise DataError("preferences must be counts: whole numbers of at least 0")
     return counts * (1 - np.eye(len(counts)))
 
 
 def _fit_limits(samples: FloatArray) -> FloatArray:
-    """(B, S) strengths of the samples that have some, be it in the limit."""
+    """(B, S) strengths of the samples that have any, if only in the limit."""
     groups = [_find_unbeaten(sample) for sample in samples]
     strengths = np.zeros(samples.shape[:2])
     for unbeaten in {group for group in groups if group is not None}:
         rows, group = np.flatnonzero([other == unbeaten for other in groups]), np.array(unbeaten)
-        alone = group.size == 1  # and has the whole
-        strengths[np.ix_(rows, group)] = 1.0 if alone else _iterate(samples[np.ix_(rows, group, group)])
+        strengths[np.ix_(rows, group)] = 1.0 if group.size == 1 else _iterate(samples[np.ix_(rows, group, group)])
     return strengths[[group is not None for group in groups]]
 
 
 def _find_unbeaten(counts: FloatArray) -> tuple[int, ...] | None:
-    """The systems of the group that never lost to another one; None where there are several such groups."""
+    """The systems of the only group that never lost to another; None if there are several such groups."""
     parts, labels = connected_components(counts > 0, connection="strong")
     groups = [labels == part for part in range(parts)]
     unbeaten = [group for group in groups if not counts[np.ix_(~group, group)].any()]
@@ -160,6 +159,6 @@ def _check_connected(counts: FloatArray, names: Sequence[str]) -> None:
     if parts > 1:
         groups = [", ".join(names[row] for row in np.flatnonzero(labels == part).tolist()) for part in range(parts)]
         raise DataError(
-            f"preferences fall into {parts} groups ({'; '.join(groups)}) of which one never lost to another: no finite "
-            "strengths fit; collect more choices between them, or leave a group out"
+            f"preferences fall into {parts} groups ({'; '.join(groups)}), and one never lost to another, so there are "
+            "no finite strengths; collect more choices between them, or leave a group out"
         )

@@ -1,7 +1,7 @@
-"""Sets of labels by name: what each calls positive, and how right and complete it is beside what people said.
+"""Sets of labels by name: their positives, and their precision and recall against people's judgments.
 
-A set is one source or several together, as ``coco,cxc``: positive is what any of them says. Among them may be plausible
-matches, ``plausible_0`` with the number of categories in which two images may differ.
+A set is one or more sources, such as ``coco,cxc``; a pair is positive if any of them says so. ``plausible_N`` are
+plausible matches, of images that differ in at most N categories.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ PLAUSIBLE = re.compile(r"plausible_(0|[1-9][0-9]?)")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Positives:
-    """What a set of labels calls positive in one direction."""
+    """The positives of a set of labels in one direction."""
 
-    query_ids: IntArray  # (Q,) all of the direction
-    gallery_ids: IntArray  # (N,) all of the direction
-    listed: IntArray  # ascending numbers of pairs: place of the query * N + place of the item
-    outside: IntArray  # (Q,) listed positives outside the gallery, which count towards R
-    classes: tuple[IntArray, IntArray]  # (Q,) and (N,) class of categories, -1 without one
+    query_ids: IntArray  # (Q,) all queries of the direction
+    gallery_ids: IntArray  # (N,) all items of the direction
+    listed: IntArray  # ascending numbers of pairs: index of the query * N + index of the item
+    outside: IntArray  # (Q,) number of listed positives outside the gallery, which count towards R
+    classes: tuple[IntArray, IntArray]  # (Q,) and (N,) class of categories, -1 for none
     alike: BoolArray  # (C, C) whether two classes are a plausible match
 
     def holds(self, queries: IntArray, items: IntArray) -> BoolArray:
         """(P,) whether pairs of ids are positive; an item outside the gallery is not."""
         rows, asked = positions_of(queries, self.query_ids)
         columns, there = positions_of(items, self.gallery_ids)
-        found = np.isin(rows * self.gallery_ids.size + columns, self.listed) | self._match(rows, columns)
-        return np.asarray(found & asked & there)
+        inside = np.isin(rows * self.gallery_ids.size + columns, self.listed) | self._match(rows, columns)
+        return np.asarray(inside & asked & there)
 
     def sizes(self) -> IntArray:
         """(Q,) R of every query."""
@@ -55,24 +55,24 @@ class Positives:
         return np.asarray(listed + matches + self.outside)
 
     def _match(self, rows: IntArray, columns: IntArray) -> BoolArray:
-        one, other = self.classes[0][rows], self.classes[1][columns]
-        return np.asarray((one >= 0) & (other >= 0) & self.alike[one, other])
+        left, other = self.classes[0][rows], self.classes[1][columns]
+        return np.asarray((left >= 0) & (other >= 0) & self.alike[left, other])
 
 
 def check_sets(names: Sequence[str], library: Library) -> None:
-    """Refuse names that are neither a source of labels nor plausible matches, and those named twice."""
+    """Raise for names that are neither a source of labels nor plausible matches, and for repeated names."""
     known = sources_of(library)
     if not names:
-        raise InvalidOption(f"a set of labels without a source: choose among {', '.join(known)}, plausible_0")
+        raise InvalidOption(f"a set of labels has no source: choose among {', '.join(known)}, plausible_0")
     for name in names:
         if list(names).count(name) > 1:
-            raise InvalidOption(f"a set of labels, {','.join(names)}, names {name} twice")
+            raise InvalidOption(f"the set of labels {','.join(names)} has {name} twice: give it once")
         if name not in known and not PLAUSIBLE.fullmatch(name):
             raise UnknownName("source of labels", name, [*known, "plausible_0"])
 
 
 def find_positives(library: Library, split: str, direction: str, names: Sequence[str]) -> Positives | None:
-    """The positives of a set of labels; None where none of its sources says anything of the split."""
+    """The positives of a set of labels; None if none of its sources has labels of the split."""
     check_sets(names, library)
     sources = [name for name in names if not PLAUSIBLE.fullmatch(name)]
     zetas = [int(name.removeprefix("plausible_")) for name in names if name not in sources]
@@ -100,27 +100,27 @@ def find_positives(library: Library, split: str, direction: str, names: Sequence
 
 
 def _spread(ids: IntArray, of_ids: IntArray, values: IntArray) -> IntArray:
-    """Values by id; -1 for those that have none."""
+    """Values of ids; -1 for ids without a value."""
     places, known = positions_of(ids, of_ids)
     return np.where(known, values[places], -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verified:
-    """What is known of P pairs in one direction."""
+    """Verified labels of P pairs in one direction."""
 
-    name: str  # who says so
+    name: str  # the source
     queries: IntArray
     items: IntArray
     positive: BoolArray
-    gains: FloatArray  # graded, where the labels are, and 0 where the pair is no match
-    asked: BoolArray  # whether people were asked about it; a pair that is taken to match counts for recall alone
+    gains: FloatArray  # graded if the labels are; 0 for negatives
+    asked: BoolArray  # whether people were asked about it; other pairs count for recall only
 
 
 def find_verified(
     library: Library, split: str, direction: str, source: str, proposals: pa.Table | None = None
 ) -> Verified | None:
-    """What a source of labels knows of pairs, as people's judgment; None where it says nothing of the split."""
+    """The labels of a source, as people's judgments; None if it has none of the split."""
     file = library.labels(source, split) if source in library.label_names else None
     if file is not None:
         queries, items = _sides(file.table, direction)
@@ -141,7 +141,7 @@ def _add_known(verified: Verified, proposals: pa.Table, direction: str) -> Verif
     known = np.asarray(pc.greater(pc.list_value_length(proposals["known"]), 0))
     pairs = np.unique(np.stack([queries[known], items[known]]), axis=1)
     every = np.concatenate([np.stack([verified.queries, verified.items]), pairs], axis=1)
-    first = np.sort(np.unique(every, axis=1, return_index=True)[1])  # what people said goes before what was known
+    first = np.sort(np.unique(every, axis=1, return_index=True)[1])  # people's answers take precedence
     kept = first[np.isin(every[0, first], find_searched(proposals, direction))]
     n_known = pairs.shape[1]
     positive = np.append(verified.positive, np.ones(n_known, bool))[kept]
@@ -175,14 +175,14 @@ def _sides(pairs: pa.Table, direction: str) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Worth:
-    """Precision and recall of labels, query by query."""
+    """Precision and recall of labels by query."""
 
     precision_ids: IntArray  # queries with a labelled positive that people were asked about
     precision: FloatArray  # share of these that people verified
-    recall_ids: IntArray  # queries with a labelled positive among what is known, and a verified one
+    recall_ids: IntArray  # queries with a labelled positive among the judged pairs, and a verified one
     recall: FloatArray  # share of the verified positives that are labelled
-    n_unlabelled: int  # queries left out of both, as nothing is known of any of their labelled positives
-    n_unverified: int  # queries left out of recall alone, as nothing is verified for them
+    n_unlabelled: int  # queries left out of both: none of their labelled positives was judged
+    n_unverified: int  # queries left out of recall only: they have no verified positive
 
 
 def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike, asked: ArrayLike) -> Worth:
@@ -195,15 +195,14 @@ def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike,
               \mathrm{Recall} = \frac{1}{N} \sum_i 1 - \frac{|t_i \setminus r'_i|}{|t_i|}
 
     As in the paper, a query without :math:`r'_i` has no precision and is left out of both. One without :math:`t_i` has
-    no recall and is left out of that; it stays in precision, where all of its labels are wrong. The paper has one N, as
-    each of its queries has a verified positive.
+    no recall; it stays in precision, where all of its labels are wrong. The paper has one N, since each of its queries
+    has a verified positive.
 
     Args:
-        queries: (P,) query of each pair of which something is known; every pair once.
+        queries: (P,) query of each judged pair; every pair once.
         labelled: (P,) whether the labels call it positive.
         verified: (P,) whether it is positive.
-        asked: (P,) whether people were asked about it. A pair that is taken for positive without having been asked
-            about counts for recall alone.
+        asked: (P,) whether people were asked about it. A positive pair that was not asked about counts for recall only.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 3.3, Table 2.
@@ -217,20 +216,20 @@ def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike,
     labels, truth, seen = (np.asarray(values) for values in (labelled, verified, asked))
     if (~seen & ~truth).any():
         raise DataError(
-            f"query {ids[~seen & ~truth][0]}: a pair that nobody was asked about is called no match; leave out pairs "
-            "of which nothing is known"
+            f"query {ids[~seen & ~truth][0]}: a pair that nobody was asked about is marked as negative; leave out "
+            "pairs without a judgment"
         )
-    own, rows = np.unique(ids, return_inverse=True)
+    distinct, rows = np.unique(ids, return_inverse=True)
 
     def count(which: BoolArray) -> FloatArray:
-        return np.bincount(rows[which], minlength=own.size).astype(np.float64)
+        return np.bincount(rows[which], minlength=distinct.size).astype(np.float64)
 
     judged, known, true = count(labels & seen), count(labels), count(truth)
     precise, complete = judged > 0, (known > 0) & (true > 0)
     return Worth(
-        own[precise],
+        distinct[precise],
         count(labels & truth & seen)[precise] / judged[precise],
-        own[complete],
+        distinct[complete],
         count(labels & truth)[complete] / true[complete],
         int((known == 0).sum()),
         int(((known > 0) & (true == 0)).sum()),
@@ -239,18 +238,18 @@ def measure_labels(queries: ArrayLike, labelled: ArrayLike, verified: ArrayLike,
 
 @dataclass(frozen=True, slots=True)
 class Multiplicity:
-    """How many positives labels have."""
+    """The number of positives of labels."""
 
-    n_queries: int  # with a positive
-    n_without: int  # queries that were counted and have none
-    n_positives: int  # R of all queries together
+    n_queries: int  # queries with a positive
+    n_without: int  # counted queries without a positive
+    n_positives: int  # sum of R over all queries
     mean: float  # of R over the queries with a positive
-    quartiles: tuple[float, float, float]  # of R over them: three quarters of the queries have at least the first
+    quartiles: tuple[float, float, float]  # of R over the queries with a positive
     largest: int
 
 
 def count_positives(sizes: ArrayLike) -> Multiplicity:
-    """The positives that labels have (Table 3), from R of each query that counts, 0 where it has no positive."""
+    """Statistics of the number of positives (Table 3), from R of each counted query, 0 for no positive."""
     given = np.asarray(sizes)
     counts = given[given > 0]
     low, middle, high = np.quantile(counts, [0.25, 0.5, 0.75]).tolist()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TypeVar
 
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.statistics import Estimate
 from cxc_eccv.studies.annotation.worth.appraisal import (
     DEPTH,
@@ -30,63 +31,63 @@ SECTIONS = {
     "diversity": "Diversity of the models",
     "preferences": "Preferences",
 }
-"""Anchor to title, in their order."""
+"""Anchor of each section to its title, in order."""
 
 METRICS = {"recall_at_1": "R@1", "r_precision": "R-Precision"}
 ITEMS = {"t2i": "images", "i2t": "captions"}
 
 SEEN = (
     "Over the pairs that {name} judged. Precision: over queries with a labelled positive among them. Recall: over "
-    "those that also have a verified positive. Left out: queries without such a label; nothing is known of what else "
-    "is labelled for them. Sets with {name} in them are not shown."
+    "those that also have a verified positive. Left out: queries without such a labelled positive. Sets that include "
+    "{name} are not shown."
 )
 UNSEEN = (
-    "{name} lists positives alone: what people were asked about and turned down was not published, so that precision "
-    "cannot be computed, and recall is the share of what {name} lists. Sets with {name} in them are not shown."
+    "{name} lists only positives; the pairs that people rejected were not published. So precision is unknown, and "
+    "recall is the share of {name}'s positives. Sets that include {name} are not shown."
 )
 KNOWN = (
-    "{n:,} proposed pairs that were known to match count as verified for recall, and not at all for precision: nobody "
-    "was asked about them. Queries are those for which a model looked for items."
+    "{n:,} proposed pairs that were known to match count as verified for recall, but not for precision, since nobody "
+    "was asked about them. Queries are those that a model proposed items for."
 )
 PARTS = {"all": "bias", "own": "self-bias", "others": "non-self-bias"}
 LIKE = {
     "correlation": (
         "Kendall's tau-b",
-        "Of the items that both have among their first {depth}; queries with fewer than two such items are left out.",
+        "Of the items in the top {depth} of both; queries with fewer than two such items are left out.",
     ),
     "place": (
         "Mean rank of the row's first item in the column's list",
-        "Over the queries where it is among the column's first {depth}; the table below has their share.",
+        "Over the queries where it is in the column's top {depth}; the next table has their share.",
     ),
-    "found": ("Queries where the column has the row's first item among its first {depth}", ""),
+    "found": ("Queries where the row's first item is in the column's top {depth}", ""),
 }
 
 
-def appraisal_to_tables(found: Appraisal) -> dict[str, list[Table]]:
-    """Section to its tables, without sections that have none."""
+def appraisal_to_tables(appraisal: Appraisal) -> dict[str, list[Table]]:
+    """Section to its tables, without empty sections."""
     tables = {
-        "counts": [*_count_tables(found)],
-        "worth": [*_worth_tables(found.worth)],
-        "bias": [table for own in _by(found.bias, "direction").values() for table in _bias_tables(own)],
-        "diversity": [*_diversity_tables(found.diversity)],
-        "preferences": _preference_tables(found),
+        "counts": [*_count_tables(appraisal)],
+        "worth": [*_worth_tables(appraisal.worth)],
+        "bias": [table for rows in _by(appraisal.bias, "direction").values() for table in _bias_tables(rows)],
+        "diversity": [*_diversity_tables(appraisal.diversity)],
+        "preferences": _preference_tables(appraisal),
     }
-    return {name: own for name, own in tables.items() if own}
+    data = describe_data({**appraisal.provenance, "split": appraisal.split})
+    return {name: [replace(table, data=data) for table in rows] for name, rows in tables.items() if rows}
 
 
-def appraisal_to_json(found: Appraisal, *, command: str | None = None) -> str:
-    """The text of ``labels.json``: every number that the tables show, and those of all sets of annotators."""
-    content = {"schema": SCHEMA, **asdict(found)}
+def appraisal_to_json(appraisal: Appraisal, *, command: str | None = None) -> str:
+    """The text of ``labels.json``: the numbers of the tables, and those of all sets of annotators."""
+    content = {"schema": SCHEMA, **asdict(appraisal)}
     if command is not None:
         content["provenance"]["command"] = command
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def say_lacking(found: Appraisal) -> list[str]:
-    """What could not be computed, a sentence for each reason."""
-    return [
-        f"Not computed: {', '.join(names)}: {reason}." for reason, names in group_by_reason(found.not_computed).items()
-    ]
+def say_lacking(appraisal: Appraisal) -> list[str]:
+    """The parts that could not be computed, a sentence for each reason."""
+    reasons = group_by_reason(appraisal.not_computed)
+    return [f"Not computed: {', '.join(names)}: {reason}." for reason, names in reasons.items()]
 
 
 Row = TypeVar("Row", SetCounts, SetWorth, Biases, Likeness)
@@ -94,15 +95,15 @@ Line = Sequence[str | Cell]
 
 
 def _by(rows: Sequence[Row], *names: str) -> dict[tuple[str, ...], list[Row]]:
-    found: dict[tuple[str, ...], list[Row]] = {}
+    groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        found.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
-    return found
+        groups.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
+    return groups
 
 
-def _count_tables(found: Appraisal) -> Iterator[Table]:
+def _count_tables(appraisal: Appraisal) -> Iterator[Table]:
     header = [("labels",), ("positives",), ("times COCO's",), ("queries",), ("mean R",), ("quartiles",), ("largest",)]
-    for (direction,), rows in _by(found.counts, "direction").items():
+    for (direction,), rows in _by(appraisal.counts, "direction").items():
         cells = [
             (
                 row.labels,
@@ -115,13 +116,13 @@ def _count_tables(found: Appraisal) -> Iterator[Table]:
             )
             for row in rows
         ]
-        counted = f"queries of {found.queries}" if found.queries else "all queries"
-        notes = ["R: positives of a query; its mean, quartiles and largest value are over the queries with a positive."]
+        counted = f"queries of {appraisal.queries}" if appraisal.queries else "all queries"
+        notes = ["R is the number of positives of a query; mean, quartiles and largest are over queries with any."]
         yield Table(
             header,
             cells,
             f"Positive {ITEMS[direction]}, {direction}",
-            f"{found.split} split, {counted}",
+            f"{appraisal.split} split, {counted}",
             notes,
             stacked=([(0,), (1, 2), (3, 4), (5, 6)],),
         )
@@ -145,41 +146,38 @@ def _worth_tables(worth: Sequence[SetWorth]) -> Iterator[Table]:
         notes = [(SEEN if seen else UNSEEN).format(name=name)]
         notes += [KNOWN.format(n=rows[0].n_known)] if rows[0].n_known else []
         stacked = ([(0,), (1, 2), (3, 4), (5,)],) if seen else ()
-        yield Table(header, cells, f"Precision and recall beside {name}, {direction}", notes=notes, stacked=stacked)
+        yield Table(header, cells, f"Precision and recall against {name}, {direction}", notes=notes, stacked=stacked)
 
 
 def _bias_tables(both: Sequence[Biases]) -> list[Table]:
-    """Of one direction, with a section for each metric."""
+    """The tables of one direction, with a section for each metric."""
     first = both[0]
-
-    def ends(biases: Biases) -> list[BiasOfSet]:
-        """Each annotator alone, and all of them."""
-        return [row for row in biases.sets if len(row.annotators) in (1, len(biases.sets[-1].annotators))]
 
     def sections(lines_of: Callable[[Biases], Iterable[Line]]) -> list[Line]:
         return [line for biases in both for line in ((METRICS[biases.metric],), *lines_of(biases))]
 
     def score_lines(biases: Biases) -> Iterator[Line]:
         for model in biases.sets[0].scores:
-            yield (model, *(_cell(row.scores[model], "{:.1f}", 100) for row in ends(biases)))
+            yield (model, *(_cell(row.scores[model], "{:.1f}", 100) for row in _singles_and_all(biases)))
 
     def bias_lines(biases: Biases) -> Iterator[Line]:
-        yield from ((row.annotators[0], *_points(row.bias, PARTS)) for row in ends(biases)[:-1])
+        yield from ((row.annotators[0], *_points(row.bias, PARTS)) for row in _singles_and_all(biases)[:-1])
         sizes = [(size, bias) for size, bias in biases.by_size.items() if size > 1]
         yield from ((f"mean over sets of {size}", *_points(bias, PARTS)) for size, bias in sizes)
 
     def gain_lines(biases: Biases) -> Iterator[Line]:
         yield from ((name, *_points(gain, ("own", "others"), "{:+.2f}")) for name, gain in biases.gains.items())
 
-    without = ("without a label", *(f"{row.n_without:,}" for row in ends(first)))
+    columns = _singles_and_all(first)
+    without = ("without a label", *(f"{row.n_without:,}" for row in columns))
     return [
         Table(
-            [("model",), *((row.annotators[0],) for row in ends(first)[:-1]), ("all",)],
+            [("model",), *((row.annotators[0],) for row in columns[:-1]), ("all",)],
             [without, *sections(score_lines)],
             f"Graded scores on the labels of one annotator's proposals, {first.direction}",
             f"{first.n_positives:,} labels of {first.n_queries:,} queries",
             [
-                "Queries without a label among an annotator's proposals count 0, as no item matches. "
+                "Queries without a label among an annotator's proposals count 0. "
                 f"{first.n_unanswered:,} proposals without an answer count as no match; {first.n_unproposed:,} "
                 "verified pairs that no model proposed are in no set."
             ],
@@ -188,7 +186,7 @@ def _bias_tables(both: Sequence[Biases]) -> list[Table]:
             [("annotators",), *((title,) for title in PARTS.values())],
             sections(bias_lines),
             f"Bias of the annotators, {first.direction}",
-            notes=["Mean distance of scores from those on the labels of all annotators, in points (equation E.5)."],
+            notes=["Mean absolute difference from the scores on the labels of all annotators, in points (eq. E.5)."],
         ),
         Table(
             [("joining annotator",), ("its own score",), ("others' scores",)],
@@ -197,6 +195,11 @@ def _bias_tables(both: Sequence[Biases]) -> list[Table]:
             notes=["Mean over all sets of annotators that it can join, in points."],
         ),
     ]
+
+
+def _singles_and_all(biases: Biases) -> list[BiasOfSet]:
+    """The sets of a single annotator, and of all."""
+    return [row for row in biases.sets if len(row.annotators) in (1, len(biases.sets[-1].annotators))]
 
 
 def _points(parts: Mapping[str, Estimate | None], names: Iterable[str], form: str = "{:.2f}") -> list[str | Cell]:
@@ -208,7 +211,7 @@ def _diversity_tables(likenesses: Sequence[Likeness]) -> Iterator[Table]:
         cells = {(row.one, row.other): row for row in rows}
         models = list(dict.fromkeys(row.one for row in rows))
         for part, (title, note) in LIKE.items():
-            lines = [(one, *(_like(cells.get((one, other)), part) for other in models)) for one in models]
+            lines = [(model, *(_like(cells.get((model, other)), part) for other in models)) for model in models]
             notes = [note.format(depth=DEPTH)] if note else []
             header = [("",), *((name,) for name in models)]
             yield Table(header, lines, f"{title.format(depth=DEPTH)}, {direction}", notes=notes)
@@ -222,11 +225,11 @@ def _like(row: Likeness | None, part: str) -> str | Cell:
     return _cell(row.correlation, "{:.3f}") if part == "correlation" else _cell(row.place, "{:.2f}")
 
 
-def _preference_tables(found: Appraisal) -> list[Table]:
-    if not found.preferences:
+def _preference_tables(appraisal: Appraisal) -> list[Table]:
+    if not appraisal.preferences:
         return []
-    rows = [(row.name, _cell(row, "{:.2f}")) for row in found.preferences]
-    note = "Strengths of the Bradley-Terry model, which sum to 100; intervals over drawn choices."
+    rows = [(row.name, _cell(row, "{:.2f}")) for row in appraisal.preferences]
+    note = "Strengths of the Bradley-Terry model, which sum to 100; intervals from a bootstrap over choices."
     return [Table([("",), ("strength, %",)], rows, "Preferences", notes=[note])]
 
 

@@ -1,4 +1,4 @@
-"""Questions out, answers back: one ``FORMAT`` per file."""
+"""Formats for questions and answers: one ``FORMAT`` per file."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["COCO", "Format", "find_format", "find_images", "formats"]
 
 @cache
 def formats() -> Mapping[str, Format]:
-    """All that are declared, by name."""
+    """All formats by name."""
     return find_declared(sys.modules[__name__], "FORMAT", Format)
 
 
 def find_format(name: str | None, path: Path | None = None) -> Format:
-    """The format of a name; without one, that of a file's ending."""
+    """The format of this name; without a name, the format of a file's suffix."""
     if name is not None and name not in formats():
         raise UnknownName("format", name, formats())
-    of_ending = [own for own in formats().values() if path is not None and path.suffix.lower() == own.ending]
+    of_ending = [form for form in formats().values() if path is not None and path.suffix.lower() == form.ending]
     if name is None and not of_ending:
-        raise InvalidOption(f"{path}: what kind of file is this? Name its format: {', '.join(formats())}")
+        raise InvalidOption(f"{path}: the suffix tells no format; give one with --format: {', '.join(formats())}")
     if name is None or not of_ending or formats()[name] in of_ending:
         return of_ending[0] if name is None else formats()[name]
-    others = " or ".join(own.name for own in of_ending)
-    raise InvalidOption(f"{path} is no file of the format {name}; name {others}")
+    others = " or ".join(form.name for form in of_ending)
+    raise InvalidOption(f"{path} has the suffix of another format than {name}; give --format {others}")

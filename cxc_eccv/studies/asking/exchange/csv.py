@@ -1,4 +1,4 @@
-"""A table for a spreadsheet: a row per question, its last columns to be filled in."""
+"""A table for a spreadsheet: a row per question; people fill in the last columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cxc_eccv.writing import shield, unshield
 
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 SEPARATORS = (",", ";", "\t")
-"""Between cells: where decimals have a comma, spreadsheets put something else there, whatever the file had."""
+"""Separators of cells: spreadsheets change them in languages with decimal commas."""
 
 BETWEEN_TICKS = ";"
 BETWEEN_CAPTIONS = " / "
@@ -28,9 +28,9 @@ WHOLE = ("sheet", "image_id", "caption_id")
 
 
 def render(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
-    """The table, and how to fill it in; a cell of a spreadsheet holds 32,767 characters, too few for an image."""
+    """The table and its instructions; a cell of a spreadsheet has at most 32,767 characters, too few for an image."""
     if any(str(value).startswith("data:") for question in asked for value in question.values()):
-        raise InvalidOption("a table holds no images; give their addresses, such as coco or images/{file_name}")
+        raise InvalidOption("a table cannot embed images; give their addresses, such as coco or images/{file_name}")
     table = io.StringIO()
     writer = csv.DictWriter(table, [*asked[0], *_filled_in(handout.scheme)], lineterminator="\n")
     writer.writeheader()
@@ -50,7 +50,7 @@ def _cell(value: object) -> object:
 
 
 def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
-    """Every row in which anything stands."""
+    """Every row that is not empty."""
     header = read_lines(path)[0]
     separator = max(SEPARATORS, key=header.count)
     names = next(csv.reader([header], delimiter=separator))
@@ -67,12 +67,12 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
         record |= {name: parse_number(row[name]) for name in WHOLE}
         record |= {"worker": row["worker"], "remark": row["remark"], "seconds": _number(row["seconds"], separator)}
         record["answer"] = _answer(path, where, row, scheme, separator)
-        record["details"] = {own.name: _ticks(row[own.name]) for own in scheme.details}
+        record["details"] = {group.name: _ticks(row[group.name]) for group in scheme.details}
         yield where, record
 
 
 def _answer(path: Path, where: str, row: dict[str, str], scheme: Scheme, separator: str) -> object:
-    """What was answered; capitals are a spreadsheet's, which begins cells with them."""
+    """The answer in lower case, since spreadsheets capitalise cells."""
     if scheme.criteria:
         given = {name: row[name].strip().lower() for name in scheme.criteria}
         for name, word in given.items():
@@ -87,14 +87,14 @@ def _ticks(text: str) -> list[str]:
 
 
 def _number(text: str, separator: str) -> float | str | None:
-    """The number, None for nothing, or a text that is none, which is refused later."""
+    """The number, None for an empty cell, or other text, which is refused later."""
     number = text.strip() if separator == "," else text.strip().replace(",", ".")
     return float(number) if NUMBER.fullmatch(number) else text.strip() or None
 
 
 FORMAT = Format(
     name="csv",
-    exported="a row per question for any spreadsheet: fill in the last columns; a copy for each person",
+    exported="a row per question for any spreadsheet; each person fills in the last columns of a copy",
     ending=".csv",
     render=render,
     read=read,

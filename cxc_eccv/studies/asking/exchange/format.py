@@ -1,4 +1,4 @@
-"""Format: how questions leave for a tool or a file, and how the answers come back."""
+"""Format: writes questions for a tool or a file, and reads the answers."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.writing import replaced_folder
 
 Record = dict[str, Any]
-"""One answer: the keys of a question that a person must not change, and worker, answer, details, remark and seconds."""
+"""One answer: the unchanged keys of its question, and worker, answer, details, remark and seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
     """A tool or a kind of file."""
 
-    name: str  # as its file
-    exported: str  # what is written, and what to do with it
-    ending: str  # of the files that are read back
+    name: str  # the name of its module
+    exported: str  # what the files are, and how to use them
+    ending: str  # suffix of the answered files
     render: Callable[[Sequence[Asked], Handout], Mapping[str, str]]
     read: Callable[[Path, Scheme], Iterator[tuple[str, Record]]]
 
@@ -34,10 +34,10 @@ class Format:
         only: Collection[int] | None = None,
         handout: Handout | None = None,
     ) -> list[Path]:
-        """Write the questions, all files or none; nothing in them tells which pairs are known.
+        """Write the questions, all files or none; they do not reveal which pairs are known.
 
         ``images`` are addresses by file name, of :func:`cxc_eccv.studies.asking.exchange.find_images`; ``only`` are
-        numbers of sheets, such as those of one person. Other files of the folder stay.
+        numbers of sheets, such as those of one person. Other files of the folder are kept.
         """
         target = Path(folder)
         handout = handout or Handout(questionnaires[0].scheme)
@@ -49,18 +49,18 @@ class Format:
 
 
 def name_answers(scheme: Scheme) -> tuple[str, ...]:
-    """What is asked for about every pair: criteria or an answer, details, and a remark."""
-    return (*(scheme.criteria or ["answer"]), *(own.name for own in scheme.details), "remark")
+    """Names of what is asked about every pair: criteria or an answer, details, and a remark."""
+    return (*(scheme.criteria or ["answer"]), *(group.name for group in scheme.details), "remark")
 
 
 def join_criteria(given: Mapping[str, object]) -> dict[str, object] | None:
-    """One answer out of a yes or no for each criterion; None where none was answered."""
+    """One answer from a yes or no for each criterion; None if none was answered."""
     yes_no: dict[object, object] = {"yes": True, "no": False}
     return {name: yes_no.get(word, word) if isinstance(word, str) else word for name, word in given.items()} or None
 
 
 def adapt_older(row: Record, scheme: Scheme) -> Record:
-    """A row of an older layout with the keys of today's, None for what it does not say; another one as it is."""
+    """A row of an older layout with today's keys, None for missing ones; other rows unchanged."""
     if scheme.older is None or "questionnaire" in row or not row.keys() >= set(scheme.older[0]):
         return row
     unsaid = dict.fromkeys(("questionnaire", "sheet", "image_id", "caption_id", "seconds"))

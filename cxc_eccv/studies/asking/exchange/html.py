@@ -1,4 +1,4 @@
-"""One page for any browser: no server, no network but for images by address, by keyboard alone."""
+"""One page for any browser, without a server: keyboard only, offline unless images have addresses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def render(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
 
 FORMAT = Format(
     name="html",
-    exported="one page, which works offline where its images are embedded: send it to people, who save their answers",
+    exported="one page, offline if its images are embedded: send it to people, who save their answers",
     ending=".jsonl",
     render=render,
     read=read,

@@ -1,4 +1,4 @@
-"""Where a person's tool finds the images: at COCO, at addresses of a pattern, or within what is exported."""
+"""Addresses of images for people's tools: COCO's, those of a pattern, or embedded images."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from cxc_eccv.errors import InvalidOption, SourceMissing
 from cxc_eccv.sources.library import COCO_IMAGES, Library
 
 COCO = "coco"
-"""Names the official addresses."""
+"""Stands for the official addresses."""
 
 LONGEST_FORM = 4
-"""Characters of a format, as ``012d``: COCO writes ids with twelve digits."""
+"""Most characters of a format such as ``012d``: COCO writes ids with twelve digits."""
 
 FIELDS = ("image_id", "file_name", "folder")
-"""What a pattern of addresses may hold."""
 
 
 def find_images(
@@ -36,15 +35,15 @@ def find_images(
 
     ``given`` is ``coco`` for the official addresses; a pattern such as ``https://example.org/{folder}/{file_name}``,
     ``images/{file_name}`` (relative to the page) or ``/data/local-files/?d=coco/{image_id}.jpg``; or a folder of
-    images, which are embedded as they are. ``rows`` are those of a split other than COCO's, with ``file_name``.
+    images, which are embedded unchanged. ``rows`` are those of a split other than COCO's, with ``file_name``.
     """
     text = str(given)
     if text == COCO:
         if rows is not None:
-            raise InvalidOption("images of Flickr30k are not at COCO; name their folder, or images/{file_name}")
+            raise InvalidOption("COCO does not host the images of Flickr30k; give their folder, or images/{file_name}")
         if library.edition != "official":
             raise InvalidOption(
-                f"the images of the edition {library.edition!r} are not at COCO; name their folder, or a pattern of "
+                f"COCO does not host the images of the edition {library.edition!r}; give their folder, or a pattern of "
                 "addresses such as images/{file_name}"
             )
         text = f"{COCO_IMAGES}/{{folder}}/{{file_name}}"
@@ -59,14 +58,14 @@ def _check_pattern(text: str) -> None:
     try:
         parts = [part for part in Formatter().parse(text) if part[1] is not None]
         fields = {name for _, name, _, _ in parts}
-        # A width of a hundred million digits would be an address of a hundred megabytes.
+        # A huge width would make a huge address.
         is_plain = all(len(form or "") <= LONGEST_FORM and "{" not in (form or "") for _, _, form, _ in parts)
         if is_plain:
             text.format(image_id=1, file_name="a.jpg", folder="b")
     except (ValueError, LookupError, AttributeError):
         fields, is_plain = set(), False
     if not is_plain or not fields <= set(FIELDS) or not fields & {"image_id", "file_name"}:
-        raise InvalidOption(f"pattern {text}: give {{file_name}} or {{image_id}}, and {{folder}} where it matters")
+        raise InvalidOption(f"pattern {text}: use {{file_name}} or {{image_id}}, and {{folder}} if needed")
 
 
 def _embed(folder: ImageFolder, names: Collection[str]) -> dict[str, str]:
@@ -74,7 +73,7 @@ def _embed(folder: ImageFolder, names: Collection[str]) -> dict[str, str]:
     for name in sorted(names):
         content = folder.read(name)
         if content is None:
-            raise SourceMissing(f"{name} is not in {folder.folder}; name a folder with all images that are asked about")
+            raise SourceMissing(f"{folder.folder} has no file {name}; give a folder with the images of all questions")
         with Image.open(BytesIO(content["bytes"])) as image:
             kind = image.get_format_mimetype()
         images[name] = f"data:{kind};base64,{base64.b64encode(content['bytes']).decode()}"

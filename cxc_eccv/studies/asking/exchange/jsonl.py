@@ -16,7 +16,7 @@ EMPTY: Record = {"answer": None, "details": {}, "remark": "", "seconds": None}
 
 
 def render(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
-    """The lines, and how to fill them in."""
+    """The lines and their instructions."""
     empty = {"worker": handout.worker or None, **EMPTY}
     lines = [json.dumps(question | empty, ensure_ascii=False) for question in asked]
     return {"questions.jsonl": "".join(f"{line}\n" for line in lines), "instructions.md": describe_answers(handout)}
@@ -30,7 +30,7 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
 
 FORMAT = Format(
     name="jsonl",
-    exported="a line per question: fill in worker, answer and details; a copy for each person",
+    exported="a line per question; each person fills in worker, answer and details of a copy",
     ending=".jsonl",
     render=render,
     read=read,

@@ -1,7 +1,7 @@
-"""Label Studio: tasks to import and the configuration of their interface, and both of its JSON exports read back.
+"""Label Studio: write tasks and the configuration of their interface, and read both of its JSON exports.
 
-In the export "JSON" a task has a list of annotations, in "JSON-MIN" every annotation is one flat object. What an
-annotator skipped is in the first alone, and no answer.
+In the export "JSON" a task has a list of annotations, in "JSON-MIN" every annotation is one flat object. Skipped tasks
+are only in the first, and are not answers.
 
 References:
     Label Studio, task format and tags, https://labelstud.io/guide/task_format and https://labelstud.io/tags.
@@ -22,11 +22,11 @@ from cxc_eccv.studies.asking.questionnaire import ADDRESSES, Asked, Handout
 from cxc_eccv.studies.asking.schemes import Details, Scheme
 
 STEP = 1 / 8
-"""Of the slider. Label Studio takes a value only where the rest of its division by the step is exactly 0."""
+"""Step of the slider; Label Studio accepts only values that are exact multiples of it."""
 
 QUESTION = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "caption")
 VALUES = ("choices", "number", "text")
-"""What the value of a control stands under, by its type."""
+"""Keys of a control's value, by its type."""
 
 
 def render(asked: Sequence[Asked], handout: Handout) -> Mapping[str, str]:
@@ -61,15 +61,15 @@ def _configuration(handout: Handout) -> str:
     elif scheme.scale:
         _slider(view, to, scheme)
     else:
-        _choices(view, "answer", to, {own.name: own.label for own in scheme.answers})
+        _choices(view, "answer", to, {answer.name: answer.label for answer in scheme.answers})
     parts = {"answer": view}
-    for own in scheme.details:
-        condition = {} if own.always else _condition(own, scheme)
-        parts[own.name] = group = ET.SubElement(parts[condition.get("whenTagName", "answer")], "View", condition)
-        ET.SubElement(group, "Header", value=own.label, size="5")
-        # On the choices as well: what is ticked in a view that is hidden again would be sent.
-        _choices(group, own.name, to, own.choices, choice="multiple", **condition)
-    ET.SubElement(view, "Header", value="Remark (not needed)", size="5")
+    for details in scheme.details:
+        condition = {} if details.always else _condition(details, scheme)
+        parts[details.name] = group = ET.SubElement(parts[condition.get("whenTagName", "answer")], "View", condition)
+        ET.SubElement(group, "Header", value=details.label, size="5")
+        # Also on the choices: ticks in a view that is hidden again would be sent.
+        _choices(group, details.name, to, details.choices, choice="multiple", **condition)
+    ET.SubElement(view, "Header", value="Remark (optional)", size="5")
     ET.SubElement(view, "TextArea", name="remark", toName=to, maxSubmissions="1", editable="true")
     ET.indent(view)
     return ET.tostring(view, encoding="unicode") + "\n"
@@ -78,7 +78,7 @@ def _configuration(handout: Handout) -> str:
 def _choices(
     part: ET.Element, name: str, to: str, labels: Mapping[str, str], choice: str = "single-radio", **more: str
 ) -> None:
-    """Radio buttons or boxes that say the labels and export the names."""
+    """Add radio buttons or boxes that show the labels and export the names."""
     attributes = {"name": name, "toName": to, "choice": choice, "required": "true", **more}
     choices = ET.SubElement(part, "Choices", attributes, showInline="false", requiredMessage="Answer every question.")
     for alias, label in labels.items():
@@ -94,7 +94,7 @@ def _slider(view: ET.Element, to: str, scheme: Scheme) -> None:
 
 
 def _condition(own: Details, scheme: Scheme) -> dict[str, str]:
-    """When a group is shown. The values are parted by commas, which the names lack and the labels may have."""
+    """The attributes that show a group on condition; names separated by commas, which labels may contain."""
     if own.after:
         tag, values = next(other.name for other in scheme.details if own.after in other.choices), own.after
     else:
@@ -123,18 +123,18 @@ def read(path: Path, scheme: Scheme) -> Iterator[tuple[str, Record]]:
         if not isinstance(task["annotations"], list):
             raise MalformedSource(path, f"{where}, annotations", shown(task["annotations"]), "a list")
         for annotation in task["annotations"]:
-            own = require_keys(path, f"{where}, annotations", annotation, ("id", "completed_by", "result"))
-            if not own.get("was_cancelled"):
-                place = f"{where}, annotation {shown(own['id'])}"
-                values = _results(path, place, own["result"], scheme)
-                yield place, _record(data, values, own["completed_by"], own.get("lead_time"), scheme)
+            fields = require_keys(path, f"{where}, annotations", annotation, ("id", "completed_by", "result"))
+            if not fields.get("was_cancelled"):
+                place = f"{where}, annotation {shown(fields['id'])}"
+                values = _results(path, place, fields["result"], scheme)
+                yield place, _record(data, values, fields["completed_by"], fields.get("lead_time"), scheme)
 
 
 def _of_flat(path: Path, where: str, task: dict[str, Any], scheme: Scheme) -> Record:
     """The record of an object of JSON-MIN."""
-    own = require_keys(path, where, task, (*QUESTION, "annotator", "lead_time"))
-    values = {name: _values(own[name]) for name in name_answers(scheme) if name in own}
-    return _record(own, values, own["annotator"], own["lead_time"], scheme)
+    fields = require_keys(path, where, task, (*QUESTION, "annotator", "lead_time"))
+    values = {name: _values(fields[name]) for name in name_answers(scheme) if name in fields}
+    return _record(fields, values, fields["annotator"], fields["lead_time"], scheme)
 
 
 def _results(path: Path, where: str, results: object, scheme: Scheme) -> dict[str, list[Any]]:
@@ -143,38 +143,36 @@ def _results(path: Path, where: str, results: object, scheme: Scheme) -> dict[st
         raise MalformedSource(path, f"{where}, result", shown(results), "a list")
     values: dict[str, list[Any]] = {}
     for result in results:
-        own = require_keys(path, f"{where}, result", result, ("from_name", "value"))
-        name = own["from_name"]
+        fields = require_keys(path, f"{where}, result", result, ("from_name", "value"))
+        name = fields["from_name"]
         if name not in name_answers(scheme):
-            expected = f"one of {', '.join(name_answers(scheme))}: label with the configuration that was exported"
+            expected = f"one of {', '.join(name_answers(scheme))}: label with the exported configuration"
             raise MalformedSource(path, f"{where}, from_name", shown(name), expected)
-        values.setdefault(name, []).extend(_values(own["value"]))
+        values.setdefault(name, []).extend(_values(fields["value"]))
     return values
 
 
 def _values(value: object) -> list[Any]:
-    """What was chosen or typed, as both exports have it: in a list, under the name of its type, or alone."""
-    if isinstance(value, list):
-        return [one for part in value for one in _values(part)]
+    """The chosen or typed values of either export: a list, an object keyed by type, or a single value."""
     if isinstance(value, dict):
-        return [one for name in VALUES if name in value for one in _values(value[name])]
-    return [value]
+        value = [value[name] for name in VALUES if name in value]
+    return [leaf for part in value for leaf in _values(part)] if isinstance(value, list) else [value]
 
 
 def _record(
     data: Mapping[str, Any], values: Mapping[str, list[Any]], worker: object, seconds: object, scheme: Scheme
 ) -> Record:
     if isinstance(worker, dict):
-        worker = worker.get("email")  # As JSON-MIN has it: a person is one in both.
+        worker = worker.get("email")  # as in JSON-MIN, so that a person has one name in both
     given = {name: _single(values[name]) for name in scheme.criteria or () if values.get(name)}
     answer = join_criteria(given) if scheme.criteria else _single(values.get("answer", []))
-    # What is ticked in a group that was hidden again may be sent, and is not what anybody sees.
+    # Ticks in a group that was hidden again may be sent; drop them.
     shown_groups = scheme.wanted_details(answer, values)
     return {
         **{name: data[name] for name in QUESTION},
         "worker": str(worker) if type(worker) is int else worker,
         "answer": answer,
-        "details": {own.name: values.get(own.name, []) for own in shown_groups},
+        "details": {group.name: values.get(group.name, []) for group in shown_groups},
         "remark": "\n".join(map(str, values.get("remark", []))),
         "seconds": seconds,
     }

@@ -1,1 +1,1 @@
-"""Who took care, and how far people agree."""
+"""Quality of answers and agreement between people."""

@@ -1,4 +1,4 @@
-"""What the coefficients of agreement say of a table of answers."""
+"""Agreement between workers: coefficients of a table of answers."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from cxc_eccv.types import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far people agree about something."""
+    """The agreement of people on one kind of answer."""
 
-    about: str  # what they answered
-    pairs: int  # (image, caption) pairs that two people or more judged
-    values: Mapping[str, float]  # name to the share of pairs of answers that agree, and to the coefficients
-    not_computed: Mapping[str, str]  # name to the reason why there is no value
+    about: str  # the kind of answer
+    pairs: int  # (image, caption) pairs with two or more judges
+    values: Mapping[str, float]  # name to the share of agreeing pairs of answers, and to the coefficients
+    not_computed: Mapping[str, str]  # name to the reason of a missing value
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Two workers who judged the same pairs, on what is positive."""
+    """The agreement of two workers about which pairs are positive."""
 
     first: str
-    second: str  # empty where the first is compared with the settled labels
-    pairs: int  # that both judged
-    share: float  # of these on which both say the same
-    kappa: float | None  # Cohen's; None where all answers of both are the same, so that chance alone gives them
+    second: str  # empty if the first is compared with the labels
+    pairs: int  # judged by both
+    share: float  # of these with equal answers
+    kappa: float | None  # Cohen's; None if all answers of both are equal
 
 
 def classify(answers: pa.Table, scheme: Scheme) -> tuple[tuple[str, ...], IntArray]:
-    """What can be answered, and (A,) which of it each answer is; a number is the nearest mark of its scale."""
+    """The possible answers, and (A,) the index of each answer in them; a number goes to the nearest mark."""
     given = [json.loads(answer) for answer in answers["answer"].to_pylist()]
     if scheme.answers:
         choices = [choice.name for choice in scheme.answers]
@@ -71,11 +71,11 @@ STATISTICS = {
     "falotico_quatto_kappa": "Falotico and Quatto's kappa",
     "krippendorff_alpha": "Krippendorff's alpha",
 }
-"""Name in files to what people read."""
+"""Name in files to the title."""
 
 
 def measure_agreement(answers: pa.Table, scheme: Scheme) -> tuple[Agreement, ...]:
-    """About what was answered, and about what is positive, over the pairs that several people judged."""
+    """Agreement about answers, and about positives, over the pairs that several people judged."""
     items = number_pairs(answers)[1]
     several = np.bincount(items)[items] > 1 if items.size else np.zeros(0, dtype=bool)
     if not several.any():
@@ -91,7 +91,7 @@ def measure_agreement(answers: pa.Table, scheme: Scheme) -> tuple[Agreement, ...
 
 
 def _agree(about: str, items: IntArray, values: IntArray | FloatArray, n_classes: int | None = None) -> Agreement:
-    """All coefficients of classes; of numbers, which have none, Krippendorff's on the interval level."""
+    """All coefficients of classes; without classes, Krippendorff's alpha of numbers on the interval level."""
     calls: dict[str, Callable[[], float]]
     if n_classes is None:
         calls = {"krippendorff_alpha": lambda: krippendorff_alpha(items, values, "interval")}
@@ -103,7 +103,7 @@ def _agree(about: str, items: IntArray, values: IntArray | FloatArray, n_classes
             "falotico_quatto_kappa": lambda: uniform_kappa(counts),
             "krippendorff_alpha": lambda: krippendorff_alpha(items, values),
         }
-    computed, reasons = {}, {name: "it is of classes" for name in STATISTICS if name not in calls}
+    computed, reasons = {}, {name: "it needs classes" for name in STATISTICS if name not in calls}
     for name, call in calls.items():
         try:
             computed[name] = call()
@@ -113,21 +113,21 @@ def _agree(about: str, items: IntArray, values: IntArray | FloatArray, n_classes
 
 
 def compare_workers(answers: pa.Table) -> list[Together]:
-    """All who judged the same pairs, two by two, those with the most pairs in common first."""
+    """Every two workers who judged the same pairs, by descending number of common pairs."""
     by_pair: defaultdict[tuple[int, int], list[tuple[str, bool]]] = defaultdict(list)
     columns = (answers[name].to_pylist() for name in ("image_id", "caption_id", "worker", "positive"))
     for image, caption, worker, positive in zip(*columns, strict=True):
         by_pair[image, caption].append((worker, positive))
     both: defaultdict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
-    for own in by_pair.values():
-        for (first, of_first), (second, of_second) in combinations(sorted(own), 2):
+    for judged in by_pair.values():
+        for (first, of_first), (second, of_second) in combinations(sorted(judged), 2):
             both[first, second].append((of_first, of_second))
     pairs = [_compare(*names, *np.array(rows, dtype=np.int64).T) for names, rows in both.items()]
     return sorted(pairs, key=lambda pair: (-pair.pairs, pair.first, pair.second))
 
 
 def compare_with_labels(answers: pa.Table, labels: pa.Table) -> list[Together]:
-    """Every worker with the labels, which they have a part in, of pairs that others judged, too; most pairs first."""
+    """Every worker compared with the labels of pairs that others judged too, by descending number of pairs."""
     settled = {
         (row["image_id"], row["caption_id"]): row["positive"] for row in labels.to_pylist() if row["answers"] > 1
     }
@@ -143,7 +143,7 @@ def compare_with_labels(answers: pa.Table, labels: pa.Table) -> list[Together]:
 def _compare(first: str, second: str, of_first: IntArray, of_second: IntArray) -> Together:
     try:
         kappa = cohen_kappa(of_first, of_second, 2)
-    except DataError:  # both gave one answer throughout
+    except DataError:  # all answers of both are equal
         kappa = None
     return Together(first, second, of_first.size, float((of_first == of_second).mean()), kappa)
 

@@ -1,4 +1,4 @@
-"""Quality of answers: known pairs answered wrongly, haste, one answer throughout; by sheet and by worker."""
+"""Quality of answers by sheet and by worker: wrong answers to known pairs, haste, the same answer to all pairs."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ from cxc_eccv.writing import write_json
 ACCEPTED, BY_HAND, REJECTED = "accepted", "to be checked by hand", "rejected"
 
 CHECKS = "checks.json"
-"""File of a project with what people decided about sheets."""
 
 GROUPS = (1, 5, 10, 15, 25)
-"""Sheets of a worker up to which the groups of Table B.1 reach; the last has no end."""
+"""Most sheets of a worker in each group of Table B.1; the last group has no limit."""
 
 FEWEST_STRAIGHT = 3
-"""Candidates from which on the same answer for all of a sheet tells something."""
+"""Least candidates of a sheet for a warning that all answers are equal."""
 
 CONFIDENCE = 0.95
-"""Of the interval of a person's share of known pairs that were answered rightly."""
+"""Level of the interval of a person's share of right answers to known pairs."""
 
 SCHEMA = 1
 
@@ -46,24 +45,24 @@ CONTENT = {
     "straight": FLAG,
     "rejected_workers": [TEXT],
 }
-"""Of the file of decisions."""
+"""The structure of the file of decisions."""
 
 LATER = {"least_accuracy": 0.5, "straight": False, "rejected_workers": []}
-"""Entries that files of older versions do not have."""
+"""Defaults of entries that files of older versions lack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What decides about sheets beside their answers."""
+    """The settings and decisions by which sheets are judged."""
 
-    least_seconds: float = 0.0  # time below which a sheet is too hasty; 0 for no limit
-    # Sheet and worker to whether somebody who looked found the answers good.
+    least_seconds: float = 0.0  # a faster sheet is too hasty; 0 for no limit
+    # Sheet and worker to whether a check by hand accepted the answers.
     by_hand: Mapping[tuple[int, str], bool] = field(default_factory=dict)
-    rejected_workers: frozenset[str] = frozenset()  # nothing of theirs counts
-    # A person's share of known pairs answered rightly must be above it, with its whole interval; 0 for no limit. Half
-    # is what the toss of a coin gives.
+    rejected_workers: frozenset[str] = frozenset()  # workers whose answers do not count
+    # The whole interval of a person's share of right answers to known pairs must be above it; 0 for no limit. Chance
+    # gives one half.
     least_accuracy: float = 0.5
-    straight: bool = False  # whether the same answer to all candidates of a sheet speaks against it
+    straight: bool = False  # whether a sheet with the same answer to all candidates is doubted
 
     def __post_init__(self) -> None:
         if not 0 <= self.least_seconds < np.inf:
@@ -74,28 +73,28 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class SheetQuality:
-    """One worker's answers to one sheet."""
+    """The quality of one worker's answers to one sheet."""
 
     sheet: int
     worker: str
-    seconds: float | None  # the answers took together; None where that is not known of all of them
-    missed_positive: bool  # a known positive was answered as none
+    seconds: float | None  # for all answers; None if any time is unknown
+    missed_positive: bool  # a known positive was answered as a negative
     missed_negative: bool  # a known negative was answered as a positive
-    straight: bool  # all candidates got the same answer, and there are three or more
+    straight: bool  # three or more candidates, all with the same answer
     verdict: str  # ACCEPTED, BY_HAND or REJECTED
-    hasty: bool = False  # less than the least time; never where it is not known
-    checked: bool = False  # somebody decided it by hand
-    unsure: str = ""  # why the person is not trusted, from all known pairs of theirs; empty where they are
+    hasty: bool = False  # less than the least time
+    checked: bool = False  # decided by hand
+    unsure: str = ""  # the reason not to trust the person, from all their known pairs; empty if trusted
     rejected_worker: bool = False
 
     @property
     def doubts(self) -> list[str]:
-        """What speaks against it, in words."""
+        """The reasons to doubt the sheet, in words."""
         doubts = {
-            "the known positive was answered as none": self.missed_positive,
+            "the known positive was answered as a negative": self.missed_positive,
             "the known negative was answered as a positive": self.missed_negative,
             "the same answer to all candidates": self.straight,
-            "less than the least time": self.hasty,
+            "answered in less than the least time": self.hasty,
             "the worker is rejected": self.rejected_worker,
             self.unsure: bool(self.unsure),
         }
@@ -104,14 +103,14 @@ class SheetQuality:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """How many known pairs a person answered, and how many rightly."""
+    """The known pairs that a person answered, and the right answers among them."""
 
     right: int = 0
     answered: int = 0
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Wilson's interval of the share; from 0 to 1 where nothing was answered."""
+        """Wilson's interval of the share; 0 to 1 without answers."""
         if not self.answered:
             return 0.0, 1.0
         z, n, share = NormalDist().inv_cdf((1 + CONFIDENCE) / 2), self.answered, self.right / self.answered
@@ -127,9 +126,9 @@ class Known:
 def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQuality]:
     """A verdict on every worker's sheet, in the order of sheets and workers.
 
-    A known pair answered wrongly, less time than the least, or a person of whom all known pairs together do not show
-    more care than the toss of a coin: to be checked by hand, as the paper did with every failed sheet; the outcome is
-    in ``checks``. The same answer to all candidates is a warning, unless ``checks`` asks for more.
+    A sheet is to be checked by hand, as in the paper, if a known pair was answered wrongly, if it took less than the
+    least time, or if the person's answers to all known pairs are not significantly better than chance. ``checks`` has
+    the outcomes. The same answer to all candidates is only a warning, unless ``checks`` is stricter.
 
     References:
         Chun et al., ECCV Caption, ECCV 2022, section 3.2 and appendix B.2.
@@ -143,8 +142,8 @@ def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQ
     for (sheet, worker), good in checks.by_hand.items():
         if (sheet, worker) not in judged:
             raise InvalidOption(
-                f"sheet {sheet} of {shown(worker)} is not among the answers: nobody can decide about it. Name one that "
-                f"is, here and in {CHECKS}"
+                f"sheet {sheet} of {shown(worker)} is not among the answers, so it cannot be decided. Give an answered "
+                f"sheet, here and in {CHECKS}"
             )
         if worker not in checks.rejected_workers:
             judged[sheet, worker] = replace(judged[sheet, worker], verdict=ACCEPTED if good else REJECTED, checked=True)
@@ -152,7 +151,7 @@ def judge_sheets(answers: pa.Table, checks: Checks | None = None) -> list[SheetQ
 
 
 def count_known(answers: pa.Table) -> dict[str, Known]:
-    """Of every worker how many known pairs were answered, and how many rightly."""
+    """Worker to the number of answered known pairs, and of right answers."""
     counts = {worker: [0, 0] for worker in answers["worker"].to_pylist()}
     columns = (answers[name].to_pylist() for name in ("worker", "role", "positive"))
     for worker, role, positive in zip(*columns, strict=True):
@@ -172,7 +171,7 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], checks: C
     times = [row["seconds"] for row in rows]
     seconds = None if None in times else float(sum(times))
     hasty = seconds is not None and seconds < checks.least_seconds
-    unsure = f"{known} known pairs right do not tell care from chance" if checks.least_accuracy else ""
+    unsure = f"{known} known pairs right are not better than chance" if checks.least_accuracy else ""
     if known.bounds[0] > checks.least_accuracy:
         unsure = ""
     doubted = (checks.straight and straight) or hasty or unsure or any(missed.values())
@@ -193,7 +192,7 @@ def _judge(sheet: int, worker: str, rows: Sequence[Mapping[str, Any]], checks: C
 
 
 def _answer_value(answer: str) -> object:
-    """What a column ``answer`` says, as something that can be counted: 3 and 3.0 are one answer."""
+    """The hashable value of a column ``answer``; 3 and 3.0 are equal."""
     value = json.loads(answer)
     return tuple(sorted(value.items())) if isinstance(value, dict) else value
 
@@ -211,7 +210,7 @@ def keep_sheets(answers: pa.Table, judged: Iterable[SheetQuality], verdict: str)
 
 
 def read_checks(folder: Path) -> Checks:
-    """What was decided about the sheets of a project; nothing where no file says it."""
+    """The settings and decisions of a project; the defaults if it has no file of them."""
     path = folder / CHECKS
     if not path.is_file():
         return Checks()
@@ -222,8 +221,8 @@ def read_checks(folder: Path) -> Checks:
     for number, row in enumerate(content["by_hand"]):
         key = row["sheet"], identify_worker(row["worker"])
         if key in by_hand:
-            found = f"sheet {key[0]} of {shown(key[1])} again"
-            raise MalformedSource(path, f"by_hand[{number}]", found, "one decision about a sheet")
+            repeated = f"sheet {key[0]} of {shown(key[1])} again"
+            raise MalformedSource(path, f"by_hand[{number}]", repeated, "one decision for each sheet")
         by_hand[key] = row["accepted"]
     rejected = frozenset(map(identify_worker, content["rejected_workers"]))
     least_seconds, least_accuracy = float(content["least_seconds"]), float(content["least_accuracy"])
@@ -231,7 +230,7 @@ def read_checks(folder: Path) -> Checks:
 
 
 def write_checks(folder: Path, checks: Checks) -> Path:
-    """Write what was decided, whole or not at all."""
+    """Write settings and decisions atomically."""
     rows = [
         {"sheet": sheet, "worker": worker, "accepted": good} for (sheet, worker), good in sorted(checks.by_hand.items())
     ]
@@ -250,13 +249,13 @@ class WorkerQuality:
     rejected: int  # sheets that are neither accepted nor rejected are to be checked by hand
     missed_positives: int
     missed_negatives: int
-    straight: int  # sheets with one answer throughout
+    straight: int  # sheets with the same answer to all candidates
     hasty: int
-    median_seconds: float | None  # of the sheets whose time is known; None of none
+    median_seconds: float | None  # of the sheets with known times; None without any
 
 
 def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
-    """Sums over the sheets of each worker, those with the most sheets first."""
+    """Sums over the sheets of each worker, by descending number of sheets."""
     by_worker: defaultdict[str, list[SheetQuality]] = defaultdict(list)
     for sheet in judged:
         by_worker[sheet.worker].append(sheet)
@@ -264,8 +263,8 @@ def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
     for worker, sheets in sorted(by_worker.items(), key=lambda item: (-len(item[1]), item[0])):
         seconds = [sheet.seconds for sheet in sheets if sheet.seconds is not None]
         sums = {
-            name: sum(getattr(sheet, own) for sheet in sheets)
-            for name, own in (
+            name: sum(getattr(sheet, field_name) for sheet in sheets)
+            for name, field_name in (
                 ("missed_positives", "missed_positive"),
                 ("missed_negatives", "missed_negative"),
                 ("straight", "straight"),
@@ -288,22 +287,22 @@ def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The workers who did about as many sheets, as a row of Table B.1."""
+    """The workers with a similar number of sheets: a row of Table B.1."""
 
-    least: int  # sheets of a worker of this group
-    most: int | None  # None for no end
+    least: int  # fewest sheets of a worker of this group
+    most: int | None  # None for no limit
     workers: int
     submitted: int
     approved: int
 
     @property
     def ratio(self) -> float | None:
-        """Share of sheets that were accepted; None without a sheet."""
+        """Share of accepted sheets; None without sheets."""
         return self.approved / self.submitted if self.submitted else None
 
 
 def group_workers(judged: Sequence[SheetQuality]) -> list[Activity]:
-    """Workers, sheets and accepted sheets by how many sheets a worker did: Table B.1 of ECCV Caption."""
+    """Workers, sheets and accepted sheets, grouped by the sheets of a worker: Table B.1 of ECCV Caption."""
     submitted = Counter(sheet.worker for sheet in judged)
     approved = Counter(sheet.worker for sheet in judged if sheet.verdict == ACCEPTED)
     rows = []

@@ -1,4 +1,4 @@
-"""How people are asked about a pair: one ``SCHEME`` per file."""
+"""The schemes by which people are asked about pairs: one ``SCHEME`` per file."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ __all__ = ["Answer", "Details", "Part", "Scheme", "schemes"]
 
 @cache
 def schemes() -> Mapping[str, Scheme]:
-    """All that are declared, by name."""
+    """All schemes by name."""
     return find_declared(sys.modules[__name__], "SCHEME", Scheme)

@@ -1,4 +1,4 @@
-"""ECCV Caption's: four answers, and why a match is not whole."""
+"""ECCV Caption's scheme: four answers, and reasons for the two in between."""
 
 from cxc_eccv.studies.asking.schemes.scheme import Answer, Details, Scheme
 

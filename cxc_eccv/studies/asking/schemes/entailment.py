@@ -1,4 +1,4 @@
-"""The multi-modal entailment paper's: two criteria, both of which must hold."""
+"""The multi-modal entailment paper's scheme: two criteria, both of which must hold."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ JUDGED = {"": None, "0": dict.fromkeys(BOTH, False), "1": dict.fromkeys(BOTH, Tr
 
 
 def read_older(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with a ``label`` of 0 or 1, as ``cxc-eccv entailment export`` wrote it before there were schemes."""
+    """Convert a row with a ``label`` of 0 or 1, which older versions of ``cxc-eccv entailment export`` wrote."""
     label = "" if row["label"] is None else str(row["label"]).strip()
     return {"worker": "1", "answer": JUDGED.get(label, label), "caption": row["hypothesis"]}
 

@@ -1,4 +1,4 @@
-"""Explainable evaluation's: what a retrieved image gets wrong of a query, and how well it serves as the right one."""
+"""The scheme of explainable evaluation: what a retrieved image gets wrong, and how well it replaces the right one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ CLASSES = (ALTERNATIVES, "object class", "colour", "enumeration", "size", "actio
 
 
 def read_older(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with ``rater``, ``classes`` and ``rating``, as ``cxc-eccv failures export`` wrote it before."""
+    """Convert a row with ``rater``, ``classes`` and ``rating``, which older versions of ``cxc-eccv failures`` wrote."""
     classes, rating = row["classes"], row["rating"]
     if isinstance(classes, str):
         classes = [name.strip() for name in classes.split(";") if name.strip()]

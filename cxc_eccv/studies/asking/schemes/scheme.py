@@ -1,4 +1,4 @@
-"""Scheme: what a person is shown and asked, what may be answered, and what an answer says."""
+"""Scheme: what a person sees and is asked, the possible answers, and their gains."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class Answer:
 
     name: str  # in files
     label: str  # what a person reads
-    gain: float  # what a pair with it is worth, from 0 to 1
+    gain: float  # gain of a pair with this answer, from 0 to 1
     asks: bool = False  # whether the details are asked for
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Further choices, of which any number may be ticked."""
+    """A group of further choices, of which any number may be ticked."""
 
     name: str  # in files
     label: str  # the question
     choices: dict[str, str]  # name in files to what a person reads
-    after: str = ""  # a choice of an earlier group that this one belongs to; empty where it is asked with the others
+    after: str = ""  # the choice of an earlier group that this group belongs to; empty for none
     always: bool = False  # asked for with every answer
     alone: str = ""  # a choice that excludes the others
 
@@ -49,39 +49,39 @@ CAPTIONS = Part("texts", "captions", "Captions of the image")
 class Scheme:
     """How people are asked."""
 
-    name: str  # as its file
+    name: str  # the name of its file
     title: str  # of the questionnaire
-    question: str  # what is asked about every pair
+    question: str  # asked about every pair
     instructions: tuple[str, ...]  # paragraphs above the questions
-    citation: str  # where it comes from
+    citation: str  # the source of the scheme
     answers: tuple[Answer, ...] = ()  # to choose one from, best first
-    scale: tuple[float, float] | None = None  # lowest and highest number, where one is given
+    scale: tuple[float, float] | None = None  # lowest and highest number of a scale
     step: float | None = None  # between the numbers of a scale; None for any number
     marks: tuple[str, ...] = ()  # texts along the scale, from its lowest number on
-    details: tuple[Details, ...] = ()  # what is asked where an answer asks for it
-    # In the place of answers: questions answered with yes or no; all must be yes.
+    details: tuple[Details, ...] = ()  # asked if an answer asks for them
+    # In place of answers: questions answered with yes or no; all must be yes.
     criteria: dict[str, str] | None = None
-    positive: float = 0.5  # gain from which on a pair counts as positive
-    rule: str = "majority"  # by which several people's answers become a label unless another is asked for
+    positive: float = 0.5  # lowest gain of a positive pair
+    rule: str = "majority"  # default rule that turns several answers into a label
     shows: tuple[Part, ...] = (IMAGE, SENTENCE)
-    sides: tuple[str, str] = ("image", "caption")  # what a pair is of
-    rated_gold: tuple[float, float] | None = None  # known pairs: CxC's ratings from the first, and up to the second
-    in_projects: bool = True  # whether rounds of labels can be asked by it
-    # Columns of files of older versions, and what makes the keys of an answer of such a row.
+    sides: tuple[str, str] = ("image", "caption")  # kinds of the two items of a pair
+    rated_gold: tuple[float, float] | None = None  # CxC ratings of known positives (at least) and negatives (at most)
+    in_projects: bool = True  # whether annotation projects can use it
+    # Columns of files of older versions, and a function that turns such a row into the keys of an answer.
     older: tuple[tuple[str, ...], Callable[[Mapping[str, Any]], dict[str, Any]]] | None = None
 
     def __post_init__(self) -> None:
         if sum(map(bool, (self.answers, self.scale, self.criteria))) != 1:
-            raise InvalidOption(f"scheme {self.name}: declare answers, a scale or criteria, one of the three")
+            raise InvalidOption(f"scheme {self.name}: declare exactly one of answers, a scale and criteria")
 
     def without_reasons(self) -> Scheme:
-        """The same without asking why, as in ECCV Caption's second stage."""
-        return replace(self, details=(), answers=tuple(replace(own, asks=False) for own in self.answers))
+        """The same scheme without asking for reasons, as in ECCV Caption's second stage."""
+        return replace(self, details=(), answers=tuple(replace(answer, asks=False) for answer in self.answers))
 
     def widgets(self) -> list[dict[str, Any]]:
-        """What the page draws, in order; ``asked_with`` names the answers that ask for ticks, None for any."""
+        """The widgets of the page, in order; ``asked_with`` names the answers that ask for ticks, None for any."""
         if self.answers:
-            choices = {own.name: own.label for own in self.answers}
+            choices = {answer.name: answer.label for answer in self.answers}
             drawn: list[dict[str, Any]] = [
                 {"name": "answer", "kind": "choice", "label": self.question, "choices": choices}
             ]
@@ -91,15 +91,15 @@ class Scheme:
             drawn = [{"name": "answer", "kind": "slider", "label": self.question, **slider}]
         else:
             drawn = [{"name": name, "kind": "yes_no", "label": text} for name, text in (self.criteria or {}).items()]
-        asking = [own.name for own in self.answers if own.asks]
-        for own in self.details:
-            ticks = {"choices": own.choices, "after": own.after, "alone": own.alone}
-            asked_with = None if own.always else asking
-            drawn.append({"name": own.name, "kind": "ticks", "label": own.label, "asked_with": asked_with, **ticks})
+        asking = [answer.name for answer in self.answers if answer.asks]
+        for group in self.details:
+            ticks = {"choices": group.choices, "after": group.after, "alone": group.alone}
+            asked_with = None if group.always else asking
+            drawn.append({"name": group.name, "kind": "ticks", "label": group.label, "asked_with": asked_with, **ticks})
         return drawn
 
     def gain_of(self, answer: object) -> float:
-        """What an answer is worth, from 0 to 1: by its name, its number on the scale, or criterion to yes or no.
+        """The gain of an answer, from 0 to 1; an answer is a name, a number on the scale, or criteria to true or false.
 
         Example:
             >>> from cxc_eccv.studies.asking.schemes.eccv import SCHEME
@@ -107,7 +107,7 @@ class Scheme:
             0.5
         """
         if self.answers:
-            gains = {own.name: own.gain for own in self.answers}
+            gains = {choice.name: choice.gain for choice in self.answers}
             if not isinstance(answer, str) or answer not in gains:
                 raise InvalidOption(f"answer {answer!r:.60}: give one of {', '.join(gains)}")
             return gains[answer]
@@ -130,31 +130,33 @@ class Scheme:
         return float(all(answer.values()))
 
     def check_details(self, answer: object, details: object) -> dict[str, list[str]]:
-        """The ticks of an answer, by group, in the order of the choices; InvalidOption where they are not as asked."""
+        """The ticks of an answer by group, in the order of the choices; InvalidOption if they do not fit the answer."""
         groups = details.values() if isinstance(details, dict) else [details]
         if not all(isinstance(ticks, list) and all(isinstance(tick, str) for tick in ticks) for ticks in groups):
             raise InvalidOption(f"details {details!r:.60}: give the ticks of each group as a list of texts")
         assert isinstance(details, dict)  # noqa: S101 - for mypy: a list of texts is no details
         ticked = {name: ticks for name, ticks in details.items() if ticks}
         wanted = self.wanted_details(answer, ticked)
-        for name in ticked.keys() - {own.name for own in wanted}:
-            raise InvalidOption(f"details {name!r:.60}: answer {answer!r:.60} asks for no such thing")
-        for own in wanted:
-            ticks = ticked.get(own.name, [])
-            unknown = [tick for tick in ticks if tick not in own.choices]
+        for name in ticked.keys() - {group.name for group in wanted}:
+            raise InvalidOption(f"details {name!r:.60}: answer {answer!r:.60} does not ask for them; remove them")
+        for group in wanted:
+            ticks = ticked.get(group.name, [])
+            unknown = [tick for tick in ticks if tick not in group.choices]
             if unknown or not ticks:
                 found = f"{unknown[0]!r:.60}" if unknown else "none"
-                raise InvalidOption(f"details {own.name}: {found}; tick one or more of {', '.join(own.choices)}")
-            if len(ticks) > 1 and own.alone in ticks:
-                other = next(tick for tick in ticks if tick != own.alone)
-                raise InvalidOption(f"details {own.name}: {own.alone} together with {other}; tick {own.alone} alone")
-        return {own.name: [tick for tick in own.choices if tick in ticked[own.name]] for own in wanted}
+                raise InvalidOption(f"details {group.name}: {found}; tick one or more of {', '.join(group.choices)}")
+            if len(ticks) > 1 and group.alone in ticks:
+                other = next(tick for tick in ticks if tick != group.alone)
+                raise InvalidOption(
+                    f"details {group.name}: {group.alone} together with {other}; tick {group.alone} alone"
+                )
+        return {group.name: [tick for tick in group.choices if tick in ticked[group.name]] for group in wanted}
 
     def wanted_details(self, answer: object, ticked: Mapping[str, Sequence[object]]) -> list[Details]:
-        """The groups that are asked for with an answer and what is ticked already."""
-        asks = any(own.asks for own in self.answers if own.name == answer)
+        """The groups that an answer, with these ticks, asks for."""
+        asks = any(choice.asks for choice in self.answers if choice.name == answer)
         every = [tick for ticks in ticked.values() for tick in ticks]
-        return [own for own in self.details if (asks or own.always) and (not own.after or own.after in every)]
+        return [group for group in self.details if (asks or group.always) and (not group.after or group.after in every)]
 
     def is_positive(self, gain: float) -> bool:
         """Whether a pair of this gain counts as positive."""

@@ -1,1 +1,1 @@
-"""The character GRU: sentence embeddings from captions alone, without words known beforehand."""
+"""The character GRU: sentence embeddings from captions, without a vocabulary of words."""

@@ -1,4 +1,4 @@
-"""Training rows: several captions of one image as characters, its features where there are some, in batches."""
+"""Training rows of the character GRU: several captions of an image as characters, and its features if any."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from cxc_eccv.types import Embeddings, IntArray, positions_of
 Row = dict[str, Any]
 
 Draw = tuple[int, int, int]
-"""Epoch, image, and which of the image's rows."""
+"""Epoch, image, and index of the image's row."""
 
 PADDING, UNKNOWN = "<pad>", "<unk>"
 
@@ -35,9 +35,9 @@ WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class CoCaptions(Dataset[Row]):
-    """Rows of several captions of an image, each caption once an epoch; an index is epoch, image and row.
+    """Rows of several captions of an image, each caption once per epoch; an index is epoch, image and row.
 
-    The order of an image's captions depends on seed, epoch and image alone; the last row is filled up with the first.
+    The order of an image's captions depends only on seed, epoch and image; captions of the first row fill up the last.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class CoCaptions(Dataset[Row]):
         seed: int = 0,
     ) -> None:
         if views < 1:
-            raise InvalidOption(f"a row takes {views} captions of an image; ask for at least one")
+            raise InvalidOption(f"a row has {views} captions of an image; give at least 1")
         few = [group for group in groups if len(group.texts) < views]
         if few or not groups:
-            found = f"{len(few)} images have fewer, the first: {few[0].image_id}" if few else "there is no image"
-            raise InvalidOption(f"a row takes {views} captions of an image, but {found}. Ask for fewer per row")
+            reason = f"{len(few)} images have fewer, the first: {few[0].image_id}" if few else "there is no image"
+            raise InvalidOption(f"a row needs {views} captions of an image, but {reason}. Use fewer captions per row")
         if image_features is not None and len(image_features) != len(groups):
-            raise InvalidOption(f"{len(image_features)} image features for {len(groups)} images")
+            raise InvalidOption(f"{len(image_features)} image features for {len(groups)} images: give one for each")
         self.views, self.image_features, self.seed = views, image_features, seed
         ids = iter(token_ids(tokenizer, [text for group in groups for text in group.texts]))
         self.ids = [list(islice(ids, len(group.texts))) for group in groups]
@@ -68,7 +68,7 @@ class CoCaptions(Dataset[Row]):
         epoch, image, number = draw
         ids = self.ids[image]
         order = np.random.default_rng([self.seed, epoch, image]).permutation(len(ids)).tolist()
-        # Past the end the captions of the first row follow, which are others: there are as many as a row takes.
+        # The first row's captions follow past the end; an image has enough captions that none repeats in a row.
         places = (order + order)[number * self.views : (number + 1) * self.views]
         row: Row = {"input_ids": [ids[place] for place in places]}
         return row if self.image_features is None else row | {"image_features": self.image_features[image]}
@@ -90,10 +90,10 @@ def collate(rows: Sequence[Row]) -> dict[str, torch.Tensor]:
 
 
 def hold_out(groups: Sequence[CaptionGroup], count: int) -> tuple[list[CaptionGroup], list[CaptionGroup]]:
-    """Groups to train on, and ``count`` others spread evenly over all, to select snapshots by."""
+    """Groups to train on, and ``count`` evenly spaced others to select snapshots by."""
     if not 0 < count < len(groups):
         raise InvalidOption(
-            f"{count} of {len(groups)} images held out; hold out at least one, and keep one to train on"
+            f"cannot hold out {count} of {len(groups)} images; hold out at least one, and keep one to train on"
         )
     places = {place * len(groups) // count for place in range(count)}
     train = [group for place, group in enumerate(groups) if place not in places]
@@ -101,17 +101,17 @@ def hold_out(groups: Sequence[CaptionGroup], count: int) -> tuple[list[CaptionGr
 
 
 class SharedBatches(Sampler[list[Draw]]):
-    """The batches of an epoch, of which this process yields its part: every row of every image once.
+    """The batches of an epoch, with every row of every image once; each process yields its part.
 
-    As in the paper's own code, each round takes one row of every image that has it, so that no batch holds an image
-    twice. An image that a round leaves over joins the batch before it, as it has no negative alone. Batches depend on
-    seed and epoch alone, but the last one of a round is cut to a multiple of the processes.
+    As in the paper's code, each round has one row of every image, so no batch has an image twice. A single last image
+    of a round joins the previous batch, since it would have no negative. Batches depend only on seed and epoch, except
+    that the last one of a round is cut to a multiple of the processes.
     """
 
     def __init__(self, rows: Sequence[int], size: int, seed: int = 0, *, rank: int = 0, processes: int = 1) -> None:
         if size < 2 or size % processes:
             raise InvalidOption(
-                f"a batch of {size} images for {processes} processes; take at least two images, and a multiple of the "
+                f"a batch has {size} images for {processes} processes; give at least two images, and a multiple of the "
                 "processes"
             )
         counts = torch.tensor(rows, dtype=torch.int64)
@@ -119,7 +119,7 @@ class SharedBatches(Sampler[list[Draw]]):
         self.size, self.seed, self.epoch = size, seed, 0
         self.rank, self.processes = rank, processes
         if not len(self):
-            raise InvalidOption(f"{len(rows)} images make no batch for {processes} processes; train on more")
+            raise InvalidOption(f"{len(rows)} images are too few for a batch on {processes} processes; train on more")
 
     def __len__(self) -> int:
         return sum(self._share(count) > 0 for images in self._rounds for count in self._sizes(len(images)))
@@ -141,16 +141,16 @@ class SharedBatches(Sampler[list[Draw]]):
         return [*sizes[:-2], sizes[-2] + 1] if left == 1 and full else sizes
 
     def _share(self, images: int) -> int:
-        """Images of a batch that each process takes; 0 where a batch of two cannot be made of it."""
+        """Images of a batch for each process; 0 if the batch would have fewer than two."""
         share = images // self.processes
         return share if share * self.processes > 1 else 0
 
 
 def character_tokenizer(texts: Iterable[str], max_length: int = 512) -> PreTrainedTokenizerFast:
-    """A tokenizer of all characters that occur in the texts, capitals and punctuation included."""
+    """A tokenizer of all characters in the texts, including capitals and punctuation."""
     known = sorted(set().union(*map(set, texts)))
     if not known:
-        raise InvalidOption("character_tokenizer needs at least one text that is not empty")
+        raise InvalidOption("all texts are empty; a tokenizer of characters needs at least one that is not")
     vocabulary = {token: place for place, token in enumerate([PADDING, UNKNOWN, *known])}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
@@ -165,7 +165,7 @@ def character_tokenizer(texts: Iterable[str], max_length: int = 512) -> PreTrain
 
 
 def coco_text(text: str) -> str:
-    """A COCO caption as the paper enters it: words in lower case without ASCII punctuation, and a full stop."""
+    """A COCO caption in the paper's form: lower case without ASCII punctuation, with a full stop."""
     return f"{' '.join(text.lower().translate(WITHOUT_PUNCTUATION).split())}."
 
 
@@ -177,10 +177,10 @@ class ImageFeatures:
 
     @classmethod
     def read(cls, path: str | Path) -> ImageFeatures:
-        """From an embeddings file with ``image_ids`` and ``image_embeddings``; MalformedRun where it holds none."""
+        """Read an embeddings file with ``image_ids`` and ``image_embeddings``; MalformedRun without them."""
         images = load_embeddings(Path(path)).images
         if images is None:
-            raise MalformedRun(f"{path} holds no image_ids and image_embeddings; features of images are needed")
+            raise MalformedRun(f"{path} has no image_ids and image_embeddings; give a file with features of images")
         return cls(images)
 
     @property
@@ -189,29 +189,29 @@ class ImageFeatures:
         return int(self.embeddings.vectors.shape[1])
 
     def of(self, groups: Sequence[CaptionGroup]) -> NDArray[np.float32]:
-        """(groups, F) features of the groups' images; InvalidOption where two collections have the same image id."""
+        """(groups, F) features of the groups' images; InvalidOption if two collections have the same image id."""
         image_ids = np.array([group.image_id for group in groups], dtype=np.int64)
         twice = first_duplicate(image_ids)
         if twice is not None:
             raise InvalidOption(
-                f"image id {image_ids[twice]} is one of COCO and one of Flickr, and features are looked up by id; "
-                "train on one of the two"
+                f"image id {image_ids[twice]} exists in COCO and in Flickr, and features are found by id; train on one "
+                "of the two"
             )
         return self.of_ids(image_ids)
 
     def of_ids(self, image_ids: IntArray) -> NDArray[np.float32]:
-        """(N, F) features; MissingIds names the first image that has none."""
+        """(N, F) features; MissingIds if an image has none."""
         places, known = positions_of(image_ids, self.embeddings.ids)
         if not known.all():
             missing = image_ids[~known]
             raise MissingIds(
-                f"the features lack {missing.size} of {image_ids.size} images, the first: {missing[0]}; add them to "
-                "the file, which cxc-eccv features makes of all parts that are named"
+                f"the features lack {missing.size} of {image_ids.size} images, the first: {missing[0]}; make the file "
+                "with cxc-eccv features for all parts that you train on"
             )
         return self.embeddings.vectors[places]
 
     def encode(self, model: AnyModel, image_ids: IntArray) -> NDArray[np.float32]:
-        """(N, D) vectors that a model makes of the features."""
+        """(N, D) vectors of a model for the features."""
         with torch.inference_mode():
             vectors = model.get_image_features(torch.from_numpy(self.of_ids(image_ids)).to(model.device)).pooler_output
         return np.asarray(vectors.float().cpu().numpy())

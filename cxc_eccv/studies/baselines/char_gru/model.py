@@ -1,4 +1,4 @@
-"""The character GRU, its loss, and an ensemble: captions and precomputed image features to vectors of one space."""
+"""The character GRU, its loss and its ensemble, which embed captions and precomputed image features."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SIZES = {"vocab_size": 1, "character_size": 1, "hidden_size": 1, "attention_size
 """Option to its least value."""
 
 ROWS = 128
-"""Captions that are encoded at once."""
+"""Captions per batch of encoding."""
 
 
 class CharGruConfig(PreTrainedConfig):
-    """Sizes of the model; the defaults are the paper's. Without ``image_feature_size`` it is of captions alone."""
+    """Sizes of the model, by default the paper's; ``image_feature_size`` 0 makes a model of captions only."""
 
     model_type = "cxc_eccv_char_gru"
 
@@ -78,7 +78,7 @@ class CharGruOutput(ModelOutput):
 
     @property
     def views(self) -> list[Tensor]:
-        """(N, D) unit vectors of every caption of an image, and of the image where it is given."""
+        """(N, D) unit vectors of every caption of an image, and of the image if given."""
         captions = [] if self.text_embeds is None else [*self.text_embeds.unbind(dim=1)]
         return captions if self.image_embeds is None else [*captions, self.image_embeds]
 
@@ -115,19 +115,19 @@ class CharGruModel(PreTrainedModel):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, image_features: Tensor | None = None
     ) -> CharGruOutput:
-        """Embeddings of (N, V, T) or (N, T) captions and (N, F) features; with two views of two images the loss."""
+        """Embeddings of (N, V, T) or (N, T) captions and (N, F) features; the loss if N and the views are above 1."""
         captions = input_ids if input_ids.dim() == 3 else input_ids[:, None]
         ids = captions.flatten(0, 1)
         mask = torch.ones_like(ids) if attention_mask is None else attention_mask.reshape(ids.shape)
         texts = encode_by_length(self._text_vectors, ids, mask, ROWS).reshape(*captions.shape[:2], -1)
         images = None if image_features is None else self.get_image_features(image_features).pooler_output
-        found = CharGruOutput(text_embeds=texts, image_embeds=images)
-        if len(found.views) > 1 and len(captions) > 1:
-            found.loss = hinge_loss_of_views(found.views, self.config.margin)
-        return found
+        output = CharGruOutput(text_embeds=texts, image_embeds=images)
+        if len(output.views) > 1 and len(captions) > 1:
+            output.loss = hinge_loss_of_views(output.views, self.config.margin)
+        return output
 
     def get_text_features(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> BaseModelOutputWithPooling:
-        """Captions, (N, T) int64 padded on the right, to unit vectors, ``pooler_output`` (N, D) float32."""
+        """Unit vectors of captions, (N, T) int64 padded on the right: ``pooler_output`` (N, D) float32."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         return BaseModelOutputWithPooling(pooler_output=self._text_vectors(input_ids, mask))
 
@@ -139,12 +139,12 @@ class CharGruModel(PreTrainedModel):
         return normalize(self.pooling(states, present).float(), dim=-1)
 
     def get_image_features(self, image_features: Tensor) -> BaseModelOutputWithPooling:
-        """Precomputed (N, F) features to unit vectors, ``pooler_output`` (N, D)."""
+        """Unit vectors of precomputed (N, F) features: ``pooler_output`` (N, D)."""
         width = self.config.image_feature_size
         if self.image_projection is None:
-            raise InvalidOption("this character GRU was made without an image side (image_feature_size is 0)")
+            raise InvalidOption("this character GRU has no image side (image_feature_size is 0)")
         if image_features.shape[-1] != width:
-            raise InvalidOption(f"image features of width {image_features.shape[-1]}; the model takes {width}")
+            raise InvalidOption(f"image features have width {image_features.shape[-1]}; the model needs {width}")
         return BaseModelOutputWithPooling(
             pooler_output=normalize(self.image_projection(image_features).float(), dim=-1)
         )
@@ -156,7 +156,7 @@ class CharGruModel(PreTrainedModel):
 
 
 class BidirectionalLayer(nn.Module):
-    """One recurrent layer read in both directions; backwards it starts at a sequence's own end, as if packed."""
+    """A bidirectional recurrent layer; the backward pass starts at the end of each sequence, as if packed."""
 
     def __init__(self, unit: str, input_size: int, hidden_size: int) -> None:
         super().__init__()
@@ -164,14 +164,14 @@ class BidirectionalLayer(nn.Module):
         self.right_to_left = UNITS[unit](input_size, hidden_size, batch_first=True)
 
     def forward(self, steps: Tensor, lengths: Tensor) -> Tensor:
-        """(N, T, input size) steps to (N, T, 2 x hidden size) states; those past a length mean nothing."""
+        """(N, T, 2 x hidden size) states of (N, T, input size) steps; those past a length are undefined."""
         onward = self.left_to_right(steps)[0]
         back = self.right_to_left(_reverse_within(steps, lengths))[0]
         return torch.cat([onward, _reverse_within(back, lengths)], dim=-1)
 
 
 def _reverse_within(states: Tensor, lengths: Tensor) -> Tensor:
-    """(N, T, D) states, every sequence turned round within its own length; what follows stays where it is."""
+    """(N, T, D) states with every sequence reversed within its length; padding stays in place."""
     places = torch.arange(states.shape[1], device=states.device).expand(states.shape[:2])
     last = lengths[:, None] - 1
     source = torch.where(places <= last, last - places, places)
@@ -193,7 +193,7 @@ class AttentionPooling(nn.Module):
         self.weights = nn.Linear(attention_size, state_size)
 
     def forward(self, states: Tensor, present: Tensor) -> Tensor:
-        """(N, T, D) states and their (N, T) mask to (N, D) vectors."""
+        """(N, D) vectors of (N, T, D) states with an (N, T) mask."""
         weights = self.weights(torch.tanh(self.hidden(states))).float()
         attention = weights.masked_fill(~present[:, :, None], -torch.inf).softmax(dim=1)
         pooled: Tensor = (attention * states).sum(dim=1)
@@ -204,7 +204,7 @@ class MaxPooling(nn.Module):
     """The largest value of every feature over the steps."""
 
     def forward(self, states: Tensor, present: Tensor) -> Tensor:
-        """(N, T, D) states and their (N, T) mask to (N, D) vectors."""
+        """(N, D) vectors of (N, T, D) states with an (N, T) mask."""
         return states.masked_fill(~present[:, :, None], -torch.inf).amax(dim=1)
 
 
@@ -213,7 +213,7 @@ def hinge_loss(left: Tensor, right: Tensor, margin: float = 0.2) -> Tensor:
 
     ``max(0, cos(l_i, r_j) - cos(l_i, r_i) + margin) + max(0, cos(r_i, l_j) - cos(r_i, l_i) + margin)`` for ``i != j``,
     where row i of one side, (N, D) unit vectors, belongs to row i of the other. The paper prints the sum; the mean
-    differs by a factor that Adam's steps do not feel, and does not grow with the batch.
+    differs by a factor that does not change Adam's steps, and does not grow with the batch.
 
     References:
         Merkx and Frank 2019, arXiv:1903.11393, section 3.1.2.
@@ -238,7 +238,7 @@ def hinge_loss_of_views(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
 
 
 class CharGruEnsembleConfig(PreTrainedConfig):
-    """The number of members, and the configuration that they share, as a dictionary."""
+    """The number of members, and their common configuration as a dictionary."""
 
     model_type = "cxc_eccv_char_gru_ensemble"
 
@@ -253,7 +253,7 @@ class CharGruEnsembleConfig(PreTrainedConfig):
 
 
 class CharGruEnsemble(PreTrainedModel):
-    """Members of one configuration; a vector is the mean of their unit vectors, at unit length again.
+    """An ensemble of models of one configuration; a vector is the normalised mean of their unit vectors.
 
     References:
         Merkx and Frank 2019, arXiv:1903.11393, section 3.3; after Huang et al., Snapshot ensembles, ICLR 2017.
@@ -270,10 +270,10 @@ class CharGruEnsemble(PreTrainedModel):
 
     @classmethod
     def of(cls, models: Sequence[CharGruModel]) -> CharGruEnsemble:
-        """An ensemble of copies of trained models, which must be of one configuration."""
+        """An ensemble of copies of trained models of one configuration."""
         shapes = [{name: tensor.shape for name, tensor in model.state_dict().items()} for model in models]
         if not models or any(shape != shapes[0] for shape in shapes):
-            raise InvalidOption("an ensemble needs at least one model, and models of one configuration")
+            raise InvalidOption("an ensemble needs at least one model, and all models of the same configuration")
         ensemble = cls(CharGruEnsembleConfig(len(models), models[0].config.to_dict()))
         for member, model in zip(ensemble.members, models, strict=True):
             member.load_state_dict(model.state_dict())
@@ -281,11 +281,11 @@ class CharGruEnsemble(PreTrainedModel):
         return ensemble
 
     def get_text_features(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> BaseModelOutputWithPooling:
-        """As of a member."""
+        """Unit vectors of captions, as :class:`CharGruModel` gives them."""
         return self._mean("get_text_features", input_ids, attention_mask)
 
     def get_image_features(self, image_features: Tensor) -> BaseModelOutputWithPooling:
-        """As of a member."""
+        """Unit vectors of image features, as :class:`CharGruModel` gives them."""
         return self._mean("get_image_features", image_features)
 
     def _mean(self, method: str, *inputs: Tensor | None) -> BaseModelOutputWithPooling:
@@ -294,7 +294,7 @@ class CharGruEnsemble(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Members initialise themselves."""
+        """Do nothing: members initialise themselves."""
 
 
 AutoConfig.register(CharGruConfig.model_type, CharGruConfig, exist_ok=True)

@@ -42,6 +42,7 @@ from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnse
 from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
 from cxc_eccv.studies.baselines.command_line import option, read_arguments
 from cxc_eccv.studies.baselines.training import (
+    CHECKPOINTS,
     EpochCallback,
     FiniteTrainer,
     Trained,
@@ -54,7 +55,7 @@ from cxc_eccv.studies.baselines.training import (
 )
 from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report
-from cxc_eccv.writing import explained
+from cxc_eccv.writing import explained, resumable
 
 ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 
@@ -75,75 +76,73 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         **PAPER,
     },
 }
-"""Name to the options of the paper's runs, as far as they differ from the defaults: its Table 2 and its Table 3."""
+"""Preset to the options of the paper's runs (Tables 2 and 3) that differ from the defaults."""
 
 OF_NO_WEIGHT = ("preset", "output_dir", "data_dir", "report_on", "intervals", "curve_sts", "resume")
-"""Options that do not shape the ensemble."""
+"""Options that do not change the ensemble."""
 
 ELSEWHERE = (*OF_NO_WEIGHT, "image_features", "ensemble", "epochs")
-"""Options that the weights at a given step do not depend on, nor the choice among the snapshots."""
+"""Options that change neither the weights at a given step nor the choice among the snapshots."""
 
 
 @dataclass
 class CharGruArguments:
-    """How to train the character GRU; what is not given is the paper's, but for the data."""
+    """Options of the character GRU's training; the defaults are the paper's, except for the data."""
 
     output_dir: str = option(MISSING, "Folder for checkpoints, snapshots, ensemble, curves and report.")
-    preset: str | None = option(
-        None, "flickr8k or coco: data, splits and learning rate of the paper, where not given otherwise."
-    )
+    preset: str | None = option(None, "flickr8k or coco: use the paper's data, splits and learning rate as defaults.")
     data_dir: str | None = option(None, "Mirror folder with the raw files, or 'sample'.")
     train_on: list[str] = option(
         ["flickr8k/all", "coco/val"],
         "Parts of the data: flickr8k/train, flickr8k/all, flickr30k/val, coco/train, coco/restval.",
     )
     select_on: list[str] | None = option(None, "Parts whose images select the snapshots: flickr8k/dev, coco/val.")
-    held_out: int = option(500, "Without --select-on: training images kept back to select snapshots by.")
+    held_out: int = option(500, "Without --select-on: training images held out to select snapshots by.")
     report_on: str | None = option(
         None,
         "val or test of COCO, flickr8k/dev or flickr8k/test: score the ensemble there, and write OUTPUT-DIR/report.",
     )
-    intervals: str = option("bootstrap", "Of the report: bootstrap, binomial, binomial_images or none.")
-    curve_sts: list[str] = option([], "Tasks of cxc-eccv sts measured after every epoch, as sts2012 sick.")
-    image_features: str | None = option(None, "Embeddings file with a vector per image; without it, captions alone.")
-    coco_tokens: bool = option(True, "Enter COCO captions as tokens with a full stop; else as they are.")
+    intervals: str = option("bootstrap", "Intervals of the report: bootstrap, binomial, binomial_images or none.")
+    curve_sts: list[str] = option([], "Tasks of cxc-eccv sts to measure after every epoch, such as sts2012 sick.")
+    image_features: str | None = option(None, "Embeddings file with a vector per image; default: captions only.")
+    coco_tokens: bool = option(True, "Use COCO captions as lower-case tokens with a full stop; else unchanged.")
     recurrent_unit: str = option("gru", "gru or lstm.")
     hidden_size: int = option(1024, "Units per direction.")
     pooling: str = option("attention", "attention or max.")
-    margin: float = option(0.2, "Of the hinge loss.")
+    margin: float = option(0.2, "Margin of the hinge loss.")
     highest_rate: float = option(1e-3, "Upper bound of the learning rate; the paper's is 1e-4 for COCO.")
     lowest_rate: float = option(1e-6, "Lower bound of the learning rate.")
     epochs: int = option(32, "Passes over every caption of every image.")
-    cycle_epochs: int = option(4, "Epochs of a cycle; a snapshot ends each.")
+    cycle_epochs: int = option(4, "Epochs of a cycle, which ends with a snapshot.")
     images: int = option(32, "Images of a batch, over all processes.")
     captions: int = option(5, "Captions of each image in a batch.")
-    ensemble: int = option(2, "Snapshots of the ensemble, the best on the selection images.")
-    bf16: bool = option(False, "Multiply in bfloat16.")
-    seed: int = option(0, "Of the weights and the order of the images.")
+    ensemble: int = option(2, "Number of snapshots in the ensemble: the best on the selection images.")
+    bf16: bool = option(False, "Train in bfloat16.")
+    seed: int = option(0, "Seed of the weights and of the order of the images.")
     resume: bool | None = option(
-        None, "Demand a checkpoint to go on from, or refuse one; by default a run goes on if it can."
+        None, "Require a checkpoint to resume from, or refuse one; by default a run resumes if it can."
     )
 
     def __post_init__(self) -> None:
         cycles = self.epochs // self.cycle_epochs if self.cycle_epochs > 0 else 0
         if cycles < max(self.ensemble, 1) or self.ensemble < 1:
             raise InvalidOption(
-                f"{self.epochs} epochs hold {cycles} cycles of {self.cycle_epochs}, the ensemble takes {self.ensemble} "
-                "snapshots; train longer or ask for fewer, at least one of each"
+                f"{self.epochs} epochs have {cycles} cycles of {self.cycle_epochs}, but the ensemble needs "
+                f"{self.ensemble} snapshots; train longer or use fewer snapshots, at least one of each"
             )
         if self.preset is not None and self.image_features is None:
             raise InvalidOption(
-                f"--preset {self.preset} is the paper's run on images and captions and needs --image-features FILE; "
-                "make the file with cxc-eccv features"
+                f"--preset {self.preset} trains on images and captions, so it needs --image-features FILE; make the "
+                "file with cxc-eccv features"
             )
         if self.captions == 1 and self.image_features is None:
             raise InvalidOption(
-                "one caption of an image and no features of it make no pair; give --image-features, or --captions 2"
+                "one caption of an image without image features makes no pair; give --image-features, or --captions 2"
             )
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What weights and choice depend on: a run goes on only from checkpoints of the same."""
+        """The options that change the weights or the choice; a run resumes only from checkpoints with the same."""
         return {name: value for name, value in asdict(self).items() if name not in ELSEWHERE}
 
 
@@ -154,20 +153,20 @@ REPORTS: Mapping[str, tuple[Collection, str]] = {
     "flickr8k/dev": (FLICKR8K, "validation"),
     "flickr8k/test": (FLICKR8K, "test"),
 }
-"""What ``--report-on`` may name."""
+"""Choices of ``--report-on``."""
 
 
 def parse_arguments(command: Sequence[str]) -> CharGruArguments:
-    """The arguments of a command line; a preset's options stand where the command does not name them."""
+    """Parse the command line; a preset changes the defaults."""
     arguments: CharGruArguments
     (arguments,) = read_arguments("char-gru", ABOUT, [CharGruArguments], command, presets=PRESETS)
     return arguments
 
 
 def train(command: Sequence[str]) -> Trained:
-    """Train, save the ensemble of the best snapshots, and score the split that ``--report-on`` names.
+    """Train, save the ensemble of the best snapshots, and score the split of ``--report-on``.
 
-    Under torchrun the processes train as one would; the first one writes, and all return the same, report included.
+    Under torchrun the result is that of one process; the first process writes files, and all return the same.
     """
     arguments = parse_arguments(command)
     _check_report(arguments)
@@ -183,7 +182,8 @@ def train(command: Sequence[str]) -> Trained:
         is_first = trainer.is_world_process_zero()
         options: dict[str, Any] = {"resume": arguments.resume, "is_first": is_first}
         checkpoint = last_checkpoint(folder / "checkpoints", arguments.identity, **options)
-        trainer.train(resume_from_checkpoint=checkpoint)
+        with resumable(CHECKPOINTS.format(trainer.args.output_dir)):
+            trainer.train(resume_from_checkpoint=checkpoint)
         processes = Processes(process_rank(), process_count())
         if processes.rank == 0:
             _save_ensemble(folder, arguments.ensemble)
@@ -213,7 +213,7 @@ def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Tr
     settings = {name: value for name, value in asdict(arguments).items() if name not in OF_NO_WEIGHT}
     return Trained(
         kind="char-gru",
-        about=f"A character GRU trained on {pairs}, as of Merkx and Frank (arXiv 1903.11393).",
+        about=f"A character GRU trained on {pairs}, after Merkx and Frank (arXiv 1903.11393).",
         output=folder,
         model=folder / "ensemble",
         has_images=has_images,
@@ -221,7 +221,7 @@ def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Tr
         parts=arguments.train_on if library.edition == OFFICIAL else (),
         settings=without_places({**settings, "processes": process_count()}),
         loading=LOADING,
-        # Captions of COCO are entered as tokens, which cxc-eccv encode does not know of.
+        # cxc-eccv encode does not convert COCO captions to the tokens that the model needs.
         scoring=(),
         library=library,
     )
@@ -235,8 +235,8 @@ def _check_report(arguments: CharGruArguments) -> None:
         raise UnknownName("split", arguments.report_on, REPORTS)
     if REPORTS[arguments.report_on][0] is FLICKR8K and arguments.image_features is None:
         raise InvalidOption(
-            f"--report-on {arguments.report_on} is retrieval between images and captions: give --image-features, or "
-            "report on COCO, whose captions are ranked by themselves too"
+            f"--report-on {arguments.report_on} measures retrieval between images and captions: give --image-features, "
+            "or report on COCO, which also has tasks of captions only"
         )
 
 
@@ -268,12 +268,13 @@ def _refuse_seen(groups: Sequence[CaptionGroup], others: Set[tuple[str, int]], o
     both = [group.image_id for group in groups if (group.collection, group.image_id) in others]
     if both:
         raise InvalidOption(
-            f"{len(both)} images are in --train-on and in {option}, the first: {both[0]}; name parts that share none"
+            f"{len(both)} images are in --train-on and in {option}, the first: {both[0]}; give parts without common "
+            "images"
         )
 
 
 class CharGruTrainer(FiniteTrainer):
-    """Trainer with the hinge loss over the images of all processes, which is a mean over the batch."""
+    """A Trainer with the hinge loss over the images of all processes, a mean over the batch."""
 
     loss_is_scaled_for_ga = False
 
@@ -283,7 +284,7 @@ class CharGruTrainer(FiniteTrainer):
         self.add_callback(EpochCallback(batches))
 
     def get_train_dataloader(self) -> DataLoader[Row]:
-        """The batches as they are: they are shared already."""
+        """The batches of :class:`SharedBatches`, which are already split among the processes."""
         rows: Any = self.train_dataset
         return DataLoader(rows, batch_sampler=self.batches, collate_fn=collate)
 
@@ -301,7 +302,7 @@ class CharGruTrainer(FiniteTrainer):
 
 
 def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
-    """The loss of the batch that all processes share, computed whole on each: their gradients are averaged."""
+    """The loss of the batch of all processes, computed on each of them, since gradients are averaged."""
     return hinge_loss_of_views(gather(torch.stack(list(views), dim=1)).unbind(dim=1), margin)
 
 
@@ -317,14 +318,14 @@ def _trainer(
     options = TrainingArguments(  # joins the processes
         output_dir=str(folder / "checkpoints"),
         num_train_epochs=arguments.epochs,
-        per_device_train_batch_size=arguments.images,  # of all processes: SharedBatches shares it
+        per_device_train_batch_size=arguments.images,  # for all processes: SharedBatches splits it
         bf16=arguments.bf16,
         use_cpu=not torch.cuda.is_available(),
         seed=arguments.seed,
         save_strategy="epoch",
         save_total_limit=1,
         ddp_find_unused_parameters=False,
-        max_grad_norm=0.0,  # the paper clips nothing
+        max_grad_norm=0.0,  # the paper does not clip
         remove_unused_columns=False,
         report_to=[],
     )
@@ -351,12 +352,12 @@ def _trainer(
 
 
 def cyclic_cosine(optimizer: Optimizer, cycle: int, lowest: float) -> LambdaLR:
-    """The schedule for an optimiser whose learning rate is the upper bound, with cycles of so many steps."""
+    """The cyclic schedule of an optimiser whose learning rate is the upper bound; ``cycle`` is in steps."""
     highest = float(optimizer.defaults["lr"])
     if cycle < 1 or not 0 <= lowest <= highest or highest == 0:
         raise InvalidOption(
-            f"a learning rate between {lowest} and {highest} in cycles of {cycle} steps: the lower bound must not "
-            "exceed the upper one, the upper one must be positive, and a cycle has at least one step"
+            f"learning rate from {lowest} to {highest} in cycles of {cycle} steps: the lower bound must not exceed the "
+            "upper one, the upper one must be positive, and a cycle needs at least one step"
         )
     return LambdaLR(optimizer, lambda step: cyclic_cosine_rate(step, cycle, highest, lowest) / highest)
 
@@ -387,8 +388,8 @@ def _save_ensemble(folder: Path, count: int) -> None:
 def _score(
     model: Path, library: Library, arguments: CharGruArguments, features: ImageFeatures | None
 ) -> tuple[Report, Run]:
-    """Retrieval on a split, and on COCO's all that captions and images allow, similarity among it."""
-    assert arguments.report_on is not None  # noqa: S101 - asked by train
+    """Score a split: all possible tasks of COCO, or retrieval on Flickr8k."""
+    assert arguments.report_on is not None  # noqa: S101 - checked by train
     collection, split = REPORTS[arguments.report_on]
     ensemble = load_part(CharGruEnsemble, model)
     content = collection.content(library, split)

@@ -1,4 +1,4 @@
-"""Snapshots of a run: the model is measured after every epoch, saved after every cycle, and the best are chosen."""
+"""Snapshots of a run: measure the model after every epoch, save it after every cycle, and choose the best."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ from cxc_eccv.writing import replaced_file
 SCORES = "snapshots.json"
 CURVES = "curves.csv"
 SELECTION = "selection"
-"""Name of the measure that snapshots are selected by."""
-
 DEPTHS = (1, 5, 10)
 
 
 class HeldOut:
-    """Measures R@1, R@5 and R@10 on held-out images, and the mean of R@10 over the directions, which selects."""
+    """Measures R@1, R@5 and R@10 on held-out images; the mean of R@10 over the directions selects snapshots."""
 
     def __init__(
         self,
@@ -60,25 +58,25 @@ class HeldOut:
         if self.features is not None:
             images = Embeddings(np.arange(self.image_ids.size), self.features.encode(model, self.image_ids))
         run = EmbeddingsRun(images, Embeddings(np.arange(len(self.texts)), encoder(self.texts)))
-        found: dict[str, float] = {}
+        recalls: dict[str, float] = {}
         for direction, judgments in self.judgments.items():
             ranks = positive_ranks(run, judgments, direction)
-            found |= {f"{direction}/recall_at_{k}": float(recall_at_k(ranks, k=k).mean()) for k in DEPTHS}
-        selection = float(np.mean([found[f"{direction}/recall_at_10"] for direction in self.judgments]))
+            recalls |= {f"{direction}/recall_at_{k}": float(recall_at_k(ranks, k=k).mean()) for k in DEPTHS}
+        selection = float(np.mean([recalls[f"{direction}/recall_at_10"] for direction in self.judgments]))
         further = {} if self.similarity is None else self.similarity(encoder)
         model.train(was_training)
-        return {SELECTION: selection, **found, **further}
+        return {SELECTION: selection, **recalls, **further}
 
 
 def sts_correlations(encoder: Encoder, *, library: Library, tasks: Sequence[str]) -> dict[str, float]:
-    """Task to Pearson's r: of the cosine for the STS Benchmark and SICK, the mean over the subtasks for a year."""
+    """Task to Pearson's r of the cosine; for a year of STS, the mean over its subtasks."""
     report = evaluate_sts(encoder, library, tasks, classifier=False)
     kinds = {task: "cosine" if task in SPLITS else "mean" for task in report.tasks}
     return {f"{task}/pearson": report.row(task, kind).pearson for task, kind in kinds.items()}
 
 
 class EpochRecord(TrainerCallback):
-    """Measures the model after every epoch into ``curves.csv``, and saves a snapshot at the end of every cycle."""
+    """Writes measures after every epoch to ``curves.csv``, and saves a snapshot at the end of every cycle."""
 
     def __init__(
         self,
@@ -97,24 +95,24 @@ class EpochRecord(TrainerCallback):
             self._note(0, 0, self.measure(model))
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **others: Any) -> None:  # noqa: ANN401
-        """Where an epoch ends, measure; where a cycle ends, save as well."""
+        """Measure at the end of an epoch; save at the end of a cycle."""
         epoch, within = divmod(state.global_step, self.epoch_steps)
         if within or not state.is_world_process_zero:
             return
-        found = self.measure(model)
-        self._note(epoch, state.global_step, found)
+        measures = self.measure(model)
+        self._note(epoch, state.global_step, measures)
         if epoch % self.cycle_epochs == 0:
-            self._save(f"step-{state.global_step:06d}", model, found[SELECTION])
+            self._save(f"step-{state.global_step:06d}", model, measures[SELECTION])
 
-    def _note(self, epoch: int, step: int, found: Mapping[str, float]) -> None:
-        row = {"epoch": str(epoch), "step": str(step), **{name: f"{value:.6f}" for name, value in found.items()}}
+    def _note(self, epoch: int, step: int, measures: Mapping[str, float]) -> None:
+        row = {"epoch": str(epoch), "step": str(step), **{name: f"{value:.6f}" for name, value in measures.items()}}
         rows = [*(known for known in read_curves(self.folder) if int(known["epoch"]) < epoch), row]
         columns = dict.fromkeys(name for line in rows for name in line)
         with replaced_file(self.folder / CURVES) as part, part.open("w", encoding="utf-8", newline="") as lines:
             writer = csv.DictWriter(lines, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-        Progress.tell(f"epoch {epoch}: R@10 {100 * found[SELECTION]:.1f} on the selection images")
+        Progress.tell(f"epoch {epoch}: R@10 {100 * measures[SELECTION]:.1f} on the selection images")
 
     def _save(self, name: str, model: AnyModel, score: float) -> None:
         folder = self.folder / "snapshots"
@@ -140,9 +138,9 @@ def _read_scores(folder: Path) -> dict[str, float]:
 
 
 def best_snapshots(folder: Path, count: int = 2) -> list[Path]:
-    """Folders of the snapshots with the highest scores, the best first; of equal ones the later."""
+    """Folders of the snapshots with the highest scores, the best first; of equal ones the latest."""
     scores = _read_scores(folder)
     if len(scores) < count:
-        raise DataError(f"{folder} holds {len(scores)} scored snapshots, {count} are asked for; train for more cycles")
+        raise DataError(f"{folder} has {len(scores)} scored snapshots, fewer than {count}; train for more cycles")
     ranked = sorted(scores, key=lambda name: (scores[name], name), reverse=True)
     return [folder / name for name in ranked[:count]]

@@ -7,23 +7,25 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, split_name
+from cxc_eccv.cli.choices import open_library, split_name
 from cxc_eccv.cli.output import check_output, deliver
 
 
 def baseline(
     name: Annotated[str, typer.Argument(help="bow, random, word_vectors or image_features.")],
-    split: Annotated[str, typer.Option(help="Split to score: val or test.")] = "test",
-    vectors: Annotated[Path | None, typer.Option(help="word_vectors: text file as GloVe's, a word per line.")] = None,
-    features: Annotated[Path | None, typer.Option(help="image_features: file with image_embeddings.")] = None,
-    model: Annotated[str | None, typer.Option(help="image_features: Hub id or folder of an image model.")] = None,
-    images: Annotated[Path | None, typer.Option(help="image_features: folder with the images, for --model.")] = None,
-    central_crop: Annotated[
-        float | None, typer.Option(help="image_features: share of an image's area to keep; the CxC paper's is 0.875.")
+    vectors: Annotated[
+        Path | None, typer.Option(help="Text file of word vectors, one word per line as in GloVe, for word_vectors.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="random: seed of the vectors. Default: 0.")] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
+    features: Annotated[
+        Path | None, typer.Option(help="File with image_ids and image_embeddings, for image_features.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Image model, for image_features: Hub id or folder.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Folder with the images, at any depth, for --model.")] = None,
+    central_crop: Annotated[
+        float | None, typer.Option(help="Share of an image's area to keep, for --model (0.875 in the CxC paper).")
+    ] = None,
+    split: Annotated[str, typer.Option(help="val or test.")] = "test",
+    seed: Annotated[int | None, typer.Option(help="Seed of the vectors, for random. Default: 0.")] = None,
     output: Annotated[Path | None, typer.Option(help="Folder for report.json and its pages.")] = None,
 ) -> None:
     """Score a baseline that needs no training.
@@ -40,12 +42,11 @@ def baseline(
       cxc-eccv baseline image_features --model google/vit-base-patch16-224 --images val2014
     """
     from cxc_eccv.report.folder import FILES
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
 
     check_output(output, FILES)
     score = baseline_named(name)
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     inputs = Inputs(vectors, features, model, images, central_crop, seed)
     report, run = score(library, split_name(split), inputs)
     deliver(report, output, run, library)

@@ -7,46 +7,47 @@ from typing import Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, SkipBadImages, names
+from cxc_eccv.cli.choices import Device, SkipBadImages, names, open_library
 from cxc_eccv.cli.encode import say_once
-from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.extras import check_model, load_named_model, needs_train_extra
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.writing import check_output
 
 
 def features(
     model: Annotated[str, typer.Option(help="Hugging Face id, or folder of a saved image model.")],
-    images: Annotated[Path, typer.Option(help="Folder with the image files, at any depth.")],
+    images: Annotated[Path, typer.Option(help="Folder with the images, at any depth.")],
     parts: Annotated[
         list[str],
-        typer.Option(help="flickr8k/train, coco/val, flickr30k/test and their like; comma-separated or repeated."),
+        typer.Option(help="Parts such as flickr8k/train, coco/val, flickr30k/test; comma-separated or repeated."),
     ],
     output: Annotated[Path, typer.Option(help="Embeddings file to write: .npz or .safetensors.")],
-    shorter_side: Annotated[int, typer.Option(help="Pixels that the shorter side of an image is scaled to.")] = 256,
-    crop_size: Annotated[int, typer.Option(help="Pixels of a crop's side.")] = 224,
-    batch_size: Annotated[int, typer.Option(help="Images at once, of ten crops each.")] = 8,
-    device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16. Default: float32.")] = None,
+    shorter_side: Annotated[int, typer.Option(help="Pixels of the shorter side of the scaled image.")] = 256,
+    crop_size: Annotated[int, typer.Option(help="Pixels of the side of a crop.")] = 224,
+    batch_size: Annotated[int, typer.Option(help="Images per batch, ten crops each.")] = 8,
+    device: Device = None,
     skip_bad_images: SkipBadImages = False,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
-    """Extract image features for the character GRU: the mean over ten crops of what an image model pools last.
+    """Extract image features for the character GRU: the mean of a model's pooled features over ten crops.
 
-    The crops are the four corners and the middle of the scaled image, and the same of its mirror. Killed, the same
-    command goes on where it was. Under torchrun the processes share the work.
+    The crops are the four corners and the centre of the scaled image and of its mirror image. An interrupted command
+    continues where it stopped when you run it again. Under torchrun the processes share the work.
 
     Examples:
       cxc-eccv features --model microsoft/resnet-152 --images Flicker8k_Dataset \
 --parts flickr8k/train,flickr8k/dev,flickr8k/test --output resnet152.npz
     """
-    with needs_train_extra():
-        from cxc_eccv.encoding import TenCrops, encode, load_model
+    from cxc_eccv.runs.embeddings import FORMATS
 
-    register_models()
+    check_model(model, images, batch_size=batch_size)
+    check_output(output, FORMATS)
+    files = _find_files(names(parts) or [], images)
+    with needs_train_extra():
+        from cxc_eccv.encoding import TenCrops, encode
+
     crops = TenCrops(shorter_side, crop_size)
-    files = _find_files(names(parts) or [], images, data_dir, allow_modified)
     run = encode(
-        load_model(model, device=device, dtype=dtype),
+        load_named_model(model, device=device),
         images=files,
         batch_size=batch_size,
         output=output,
@@ -56,13 +57,12 @@ def features(
     say_once(f"wrote {output}: {0 if run.images is None else len(run.images.ids)} images")
 
 
-def _find_files(parts: list[str], folder: Path, data_dir: str | None, allow_modified: bool) -> list[tuple[int, Path]]:
+def _find_files(parts: list[str], folder: Path) -> list[tuple[int, Path]]:
     """A file that is not there keeps its name, for the message."""
     from cxc_eccv.builders.images import ImageFolder
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.baselines.caption_groups import part_images
 
-    library, found, files = Library(data_dir, allow_modified=allow_modified), ImageFolder(folder), {}
+    library, found, files = open_library(), ImageFolder(folder), {}
     for (collection, number), name in part_images(library, parts).items():
         if number in files:
             raise InvalidOption(

@@ -6,6 +6,7 @@ import os
 import shlex
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import typer
@@ -35,6 +36,7 @@ def dual_encoder(context: typer.Context) -> None:
     Example: cxc-eccv train dual-encoder --no-pretraining --data-dir sample --images sample --text-model sample
     --image-model sample --train-text-model --extra-layers 0 --per-device-train-batch-size 30 --report-on test
     """
+    _check_folders(context.args)
     with needs_train_extra():
         from cxc_eccv.studies.baselines.dual_encoder.script import train as run
 
@@ -50,6 +52,7 @@ def char_gru(context: typer.Context) -> None:
     Example: cxc-eccv train char-gru --data-dir sample --train-on coco/train coco/val --held-out 10 --hidden-size 8
     --epochs 2 --cycle-epochs 1 --output-dir char_gru --report-on test
     """
+    _check_folders(context.args)
     with needs_train_extra():
         from cxc_eccv.studies.baselines.char_gru.script import train as run
 
@@ -65,14 +68,26 @@ def entailment_classifier(context: typer.Context) -> None:
     Example: cxc-eccv train entailment-classifier --data-dir sample --images sample --train-on cxc/val coco/val
     --text-model sample --visual-text-model sample --image-model sample --learning-rate 1e-3 --report-on cxc/test
     """
+    _check_folders(context.args)
     with needs_train_extra():
         from cxc_eccv.studies.baselines.entailment_classifier.script import train as run
 
     _finish(_quietly(run, context.args))
 
 
+def _check_folders(arguments: Sequence[str]) -> None:
+    """Refuse folders that are not there, before torch is imported; the script's parser checks all else."""
+    from cxc_eccv.sources.download import image_folder, mirror_folder
+
+    for option, value in pairwise(word for argument in arguments for word in argument.split("=", 1)):
+        if option in ("--data-dir", "--data_dir"):
+            mirror_folder(value)
+        elif option == "--images":
+            image_folder(value)
+
+
 def _quietly(run: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> Trained:
-    """Without the bars of transformers for each file that it writes or reads."""
+    """Run without the progress bars of transformers for each file."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -80,7 +95,7 @@ def _quietly(run: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) 
 
 
 def _finish(trained: Trained) -> None:
-    """Every process has what was trained; the first one writes its report and its card, and prints the scores."""
+    """Write the report and the card, and print the scores, on the first process."""
     if os.environ.get("RANK", "0") != "0":
         return
     from cxc_eccv.evaluation.report_files import REPORT_FOLDER
@@ -92,7 +107,7 @@ def _finish(trained: Trained) -> None:
     elif trained.pairs is not None:
         _deliver_pairs(trained.pairs, output)
     elif output.exists():
-        warnings.warn(f"{output} is of an earlier run; --report-on scores the model anew", stacklevel=2)
+        warnings.warn(f"{output} belongs to an earlier run; --report-on test scores this model", stacklevel=2)
     again = f"{command} --report-on test" if trained.report is None and trained.pairs is None else command
     scoring = "\n".join(map(show_command, trained.scoring)) or again
     say_written([trained.model, write_model_card(trained, command, scoring)])
@@ -113,7 +128,7 @@ def _deliver_pairs(scored: ScoredPairs, output: Path) -> None:
 
 
 def _training_command(kind: str) -> str:
-    """The command line, as torchrun has it where there are several processes."""
+    """The command line, with torchrun if there are several processes."""
     plain, processes = f"cxc-eccv train {kind}", os.environ.get("WORLD_SIZE", "1")
     command = COMMAND.get() or plain
     module = f"-m cxc_eccv.studies.baselines.{kind.replace('-', '_')}"

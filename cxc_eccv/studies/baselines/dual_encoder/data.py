@@ -24,13 +24,13 @@ from cxc_eccv.studies.baselines.training import Processing, process_count, proce
 from cxc_eccv.studies.entailment.training_data import count_images
 
 PHOTOGRAPHS = {"coco": "coco", "flickr": "flickr30k"}
-"""Collection of a group to the one that numbers its images."""
+"""Collection of a group to the collection that numbers its images."""
 
 
 def training_pairs(
     library: Library, names: Sequence[str], processing: Processing, *, mode: str, images: str | None, seed: int
 ) -> TrainingPairs:
-    """Pairs of parts of the data, named as for :func:`caption_groups`; ``images`` is needed unless the mode is t2t."""
+    """Pairs of parts named as for :func:`caption_groups`; all modes except t2t need ``images``."""
     groups = caption_groups(library, names)
     paths = None
     if mode != "t2t":
@@ -40,16 +40,16 @@ def training_pairs(
 
 
 def pairs_from_file(path: Path, processing: Processing, *, mode: str, images: str | None, seed: int) -> TrainingPairs:
-    """Pairs of lines of image file, tab, caption, as of Conceptual Captions; lines of one file become one group."""
-    found: dict[str, list[str]] = {}
+    """Pairs from lines of image file, tab, caption, as in Conceptual Captions; captions are grouped by image file."""
+    by_file: dict[str, list[str]] = {}
     for number, line in enumerate(read_lines(path), start=1):
         name, tab, text = line.partition("\t")
         if not (name and tab and text.strip()):
             raise MalformedSource(path, f"line {number}", repr(line[:60]), "an image file, a tab, a caption")
-        found.setdefault(name, []).append(text)
-    rows = enumerate(found.values())
+        by_file.setdefault(name, []).append(text)
+    rows = enumerate(by_file.values())
     groups = [CaptionGroup("pairs", row, tuple(range(len(texts))), tuple(texts)) for row, texts in rows]
-    return _pairs(groups, image_paths(list(found), images) if mode != "t2t" else None, processing, mode, seed)
+    return _pairs(groups, image_paths(list(by_file), images) if mode != "t2t" else None, processing, mode, seed)
 
 
 def _pairs(
@@ -62,11 +62,11 @@ def _pairs(
 
 
 def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
-    """The image files of these names below a folder; ``sample`` is that of the embedded sample."""
+    """Paths of image files below a folder; ``sample`` is the folder of the embedded sample."""
     if folder == "sample":
         folder = str(sample_images())
     if folder is None:
-        raise InvalidOption("training on images needs their folder: name it with --images")
+        raise InvalidOption("training on images needs their folder: give it with --images")
     files = ImageFolder(folder)
     paths = [files.find(name) for name in file_names]
     missing = [name for name, path in zip(file_names, paths, strict=True) if path is None]
@@ -76,7 +76,7 @@ def image_paths(file_names: Sequence[str], folder: str | None) -> list[Path]:
 
 
 def warn_of_conversion(paths: Sequence[Path]) -> None:
-    """Warn once, before training, how many images are of which other modes than RGB; processes share the files."""
+    """Warn once, before training, of images in other modes than RGB; processes share the work."""
     processes = Processes(process_rank(), process_count())
     counts = Counter(picture_mode(path) for path in paths[processes.rank :: processes.count])
     modes = sum(processes.gather(counts), Counter[str]())
@@ -89,23 +89,23 @@ def warn_of_conversion(paths: Sequence[Path]) -> None:
 
 
 def tokenizer_of(processing: Any) -> Any:  # noqa: ANN401 - tokenizers share no type
-    """The tokenizer, alone or in a processor; TowerMissing where there is none."""
+    """A tokenizer, or that of a processor; TowerMissing without one."""
     tokenizer = getattr(processing, "tokenizer", processing)
     if not hasattr(tokenizer, "pad"):
-        raise TowerMissing(f"{type(processing).__name__} holds no tokenizer: the model has no text side")
+        raise TowerMissing(f"{type(processing).__name__} has no tokenizer: the model has no text side")
     return tokenizer
 
 
 def image_processor_of(processing: Any) -> Any:  # noqa: ANN401 - image processors share no type
-    """The image processor in a processor; TowerMissing where there is none."""
+    """The image processor of a processor; TowerMissing without one."""
     processor = getattr(processing, "image_processor", None)
     if processor is None:
-        raise TowerMissing(f"{type(processing).__name__} holds no image processor: the model has no image side")
+        raise TowerMissing(f"{type(processing).__name__} has no image processor: the model has no image side")
     return processor
 
 
 class LoadedItems(NamedTuple):
-    """Items, and the pixels of their images where they have any."""
+    """Items, and the pixels of their images if any."""
 
     items: Sequence[dict[str, Any]]
     pixel_values: torch.Tensor | None
@@ -113,14 +113,14 @@ class LoadedItems(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PairCollator:
-    """Pads captions, left ones of text pairs first, to ``length`` or the longest of the batch, and loads images."""
+    """Pads captions, with the left ones of text pairs first, to ``length`` or to the longest, and loads images."""
 
     tokenizer: Any
     image_processor: Any = None
     length: int | None = None
 
     def __call__(self, items: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """The batch; an image that is missing, broken, or of 16 bits a channel is named by the error."""
+        """The batch; the error for a missing, broken or 16-bit image names its file."""
         return self.collate([self.load(items)])
 
     def load(self, items: Sequence[dict[str, Any]]) -> LoadedItems:
@@ -132,7 +132,7 @@ class PairCollator:
         return LoadedItems(bare, self.image_processor(images, return_tensors="pt")["pixel_values"])
 
     def collate(self, parts: Sequence[LoadedItems]) -> dict[str, torch.Tensor]:
-        """The batch of items that were loaded in parts."""
+        """Make the batch of items that were loaded in parts."""
         items = [item for part in parts for item in part.items]
         sides = range(len(items[0]["texts"]))
         captions = [{"input_ids": item["texts"][side]} for side in sides for item in items]
@@ -147,14 +147,14 @@ class PairCollator:
 
 
 def record_seen(library: Library, groups: Sequence[CaptionGroup], before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """``holds``: split to the number of its images among those trained on; ``before``: of what the run went on from."""
+    """``holds``: split to the number of its images in the training data; ``before``: record of the starting model."""
     keys = [f"{PHOTOGRAPHS[group.collection]}/{group.image_id}" for group in groups if group.collection in PHOTOGRAPHS]
     record: dict[str, Any] = {"holds": count_images(library, keys)}
     return record if before is None else {**record, "before": before}
 
 
 def splits_seen(record: Mapping[str, Any]) -> set[str]:
-    """The splits of which a model has seen images, in whatever run.
+    """The splits with images in the training data of a model and of its starting models.
 
     Example:
         >>> sorted(splits_seen({"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}))

@@ -1,4 +1,4 @@
-"""The model a run starts from, with what prepares its inputs; small backbones for the sample."""
+"""Load the starting model of a run and its processor; small backbones for the sample."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
 RESNET = "microsoft/resnet-152"
 SAMPLE = "sample"
 LONGEST = 512
-"""Tokens of a caption where a tokenizer names no limit."""
+"""Tokens of a caption if the tokenizer has no limit."""
 
 OPTIONS = (
     "extra_layers",
@@ -46,13 +46,13 @@ OPTIONS = (
     "scale",
     "learned_scale",
 )
-"""Model arguments that are options of the config by the same name."""
+"""Model arguments with options of the same name in the config."""
 
 
 def starting_model(arguments: ModelArguments, mode: str) -> tuple[Any, Any]:
-    """The model, and its tokenizer (texts alone) or processor, for a mode of ``Objective``."""
+    """The model, and its tokenizer (for texts only) or processor, for a mode of ``Objective``."""
     if (arguments.pretrained is None) != arguments.no_pretraining:
-        raise InvalidOption("give either --pretrained, a dual encoder to go on from, or --no-pretraining")
+        raise InvalidOption("give either --pretrained with a dual encoder to start from, or --no-pretraining")
     if arguments.pretrained is not None:
         return _pretrained(arguments.pretrained, mode)
     text, tokenizer = text_backbone(arguments.text_model)
@@ -66,10 +66,10 @@ def starting_model(arguments: ModelArguments, mode: str) -> tuple[Any, Any]:
 
 
 def _backbone(source: str, takes: str, side: str) -> Any:  # noqa: ANN401 - any model
-    model, found = load_part(AutoModel, source, output_loading_info=True)
+    model, info = load_part(AutoModel, source, output_loading_info=True)
     if model.main_input_name != takes:
-        raise TowerMissing(f"{source} ({type(model).__name__}) has no {side} side: it takes {model.main_input_name}")
-    missing = sorted(key for key in found["missing_keys"] if not key.startswith("pooler."))
+        raise TowerMissing(f"{source} ({type(model).__name__}) has no {side} side: it reads {model.main_input_name}")
+    missing = sorted(key for key in info["missing_keys"] if not key.startswith("pooler."))
     if missing:
         raise CheckpointMismatch(
             f"{source}: the checkpoint lacks {len(missing)} weights of {type(model).__name__}, the first: {missing[0]}"
@@ -85,7 +85,7 @@ def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
     if mode != "t2t" and not has_images:
         raise TowerMissing(f"{source} has no image tower, which mode {mode} needs; choose --mode t2t")
     if mode == "t2t" and has_images:
-        raise InvalidOption(f"{source} has an image tower, which mode t2t would leave as it is; choose another mode")
+        raise InvalidOption(f"{source} has an image tower, which mode t2t does not train; choose another mode")
     processing = load_part(AutoProcessor if has_images else AutoTokenizer, source)
     if has_images and never_saw_capitals(tokenizer_of(processing), model):
         processing.tokenizer = in_lower_case(processing.tokenizer)
@@ -93,7 +93,7 @@ def _pretrained(source: str, mode: str) -> tuple[Any, Any]:
 
 
 def _with_limit(processing: Any, model: Any) -> Any:  # noqa: ANN401 - processors and dual encoders share no type
-    """The tokenizer or processor with the model's context, padded on the right, so that first tokens stay first."""
+    """Limit the tokenizer to the model's context, and pad on the right, so that first tokens stay first."""
     tokenizer = tokenizer_of(processing)
     tokenizer.model_max_length = context_length(tokenizer, model) or LONGEST
     if padded_length(tokenizer, model) is None:
@@ -105,7 +105,7 @@ SPECIAL = ("[PAD]", "[UNK]")
 
 
 def text_backbone(source: str) -> tuple[Any, Any]:
-    """The backbone and its tokenizer; the sample's is a BERT of one layer, of the words of its train split."""
+    """The text backbone and its tokenizer; for the sample a BERT of one layer with the words of its train split."""
     if source != SAMPLE:
         return _backbone(source, "input_ids", "text"), load_part(AutoTokenizer, source)
     tokenizer = word_tokenizer(Library(SAMPLE).captions("train")["text"].to_pylist())
@@ -113,7 +113,7 @@ def text_backbone(source: str) -> tuple[Any, Any]:
 
 
 def small_bert(tokenizer: PreTrainedTokenizerFast, *, hidden_size: int, layers: int) -> BertModel:
-    """A BERT without dropout, of new weights."""
+    """A BERT without dropout, with new weights."""
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=hidden_size,
@@ -128,7 +128,7 @@ def small_bert(tokenizer: PreTrainedTokenizerFast, *, hidden_size: int, layers: 
 
 
 def image_backbone(source: str) -> tuple[Any, Any]:
-    """The backbone and its image processor; the sample's is a ResNet of three stages with group normalisation."""
+    """The image backbone and its processor; for the sample a ResNet of three stages with group normalisation."""
     if source != SAMPLE:
         return _backbone(source, "pixel_values", "image"), load_part(AutoImageProcessor, source)
     config = BitConfig(embedding_size=32, hidden_sizes=[96, 192, 256], depths=[1, 1, 1], num_groups=8)

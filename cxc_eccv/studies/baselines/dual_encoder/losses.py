@@ -1,4 +1,4 @@
-"""In-batch losses of dual encoders: over a similarity matrix, by who matches whom, over all processes."""
+"""In-batch losses of dual encoders over a similarity matrix with masks of positives, across processes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cxc_eccv.studies.baselines.training import gather, process_rank
 
 
 def softmax_without_positive(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
-    r"""The CxC paper's loss as printed (arXiv 2004.15020, eq. 1): the denominator leaves out what is positive.
+    r"""The CxC paper's loss as printed (arXiv 2004.15020, eq. 1), without positives in the denominator.
 
     :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} S_{ip} + \log \sum_{j \notin P_i} e^{S_{ij}}`. It has no lower bound.
-    Shapes as of :func:`in_batch_softmax`; what is ignored has a similarity of minus infinity, and a row that has
-    nothing else left a loss of 0. InvalidOption where a row has no negative, as in a batch of one pair.
+    Shapes are those of :func:`in_batch_softmax`; ignored items have a similarity of minus infinity, and a row with
+    only these as negatives has a loss of 0. InvalidOption if a row has no negative, as in a batch of one pair.
     """
     if positives.all(1).any():
-        raise InvalidOption("a row of the batch has no negative; take batches of at least two pairs")
+        raise InvalidOption("a row of the batch has no negative; use batches of at least two pairs")
     negatives = similarities.masked_fill(positives, float("-inf"))
     lonely = negatives.isneginf().all(1)
     losses = negatives.masked_fill(lonely[:, None], 0).logsumexp(1) - mean_of_positives(similarities, positives)
@@ -29,13 +29,12 @@ def softmax_without_positive(similarities: torch.Tensor, positives: torch.Tensor
 
 
 def triplet_loss(similarities: torch.Tensor, positives: torch.Tensor, *, margin: float, negatives: str) -> torch.Tensor:
-    r"""The hinge losses that the models of ECCV Caption's appendix D.2 were trained with.
+    r"""The hinge losses of the models in ECCV Caption's appendix D.2: (K,) means over the positives of each row.
 
-    A positive p and a negative n of row i cost :math:`[m - S_{ip} + S_{in}]_+`; a positive's loss is their sum over
-    ``all`` negatives (VSE0), the cost of the ``hardest``, the most similar one (VSE++, arXiv 1707.05612, eq. 6), or
-    that of the most similar one among those less similar than the positive, the ``semi_hard`` ones (arXiv
-    1503.03832, section 3.2), and 0 where there are none. (K,) means over the positives of each row, of (K, N)
-    similarities; what is ignored has one of minus infinity.
+    A positive p and a negative n of row i cost :math:`[m - S_{ip} + S_{in}]_+`. A positive's loss is the sum over
+    ``all`` negatives (VSE0), the cost of the ``hardest``, the most similar one (VSE++, arXiv 1707.05612, eq. 6), or the
+    cost of the most similar ``semi_hard`` one, which is less similar than the positive (arXiv 1503.03832, section 3.2),
+    and 0 without any. Ignored items of the (K, N) similarities have minus infinity.
     """
     rows, columns = positives.nonzero(as_tuple=True)
     matched = similarities[rows, columns, None]
@@ -43,17 +42,17 @@ def triplet_loss(similarities: torch.Tensor, positives: torch.Tensor, *, margin:
     if negatives == "semi_hard":
         others = others.masked_fill(others >= matched, float("-inf"))
     costs = (margin - matched + others).clamp(min=0)
-    found = costs.sum(1) if negatives == "all" else costs.amax(1)
-    return torch.zeros_like(similarities[:, 0]).index_add(0, rows, found) / positives.sum(1)
+    sums = costs.sum(1) if negatives == "all" else costs.amax(1)
+    return torch.zeros_like(similarities[:, 0]).index_add(0, rows, sums) / positives.sum(1)
 
 
 SOFTMAXES = {"softmax": in_batch_softmax, "paper": softmax_without_positive}
 TRIPLETS = {"triplet_all": "all", "triplet_semi_hard": "semi_hard", "triplet_hardest": "hardest"}
-"""Name on the command line to the loss of each row, and to the negatives of a triplet loss."""
+"""Name on the command line to the loss of each row, or to the negatives of a triplet loss."""
 
 
 Match = Callable[..., torch.Tensor]
-"""A method of BatchPositives, not yet bound to one."""
+"""An unbound method of BatchPositives."""
 
 MODES = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2t")}
 """DE_T2T, DE_I2T and DE_T2T+I2T of the CxC paper, to the directions whose mean R@10 selects the best checkpoint."""
@@ -61,10 +60,10 @@ MODES = {"t2t": ("t2t",), "i2t": ("i2t", "t2i"), "t2t+i2t": ("i2t", "t2i", "t2t"
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What is minimised (arXiv 2004.15020, eq. 2): ``i2t + t2i + c * t2t``, with ``text_weight`` c.
+    """The loss to minimise (arXiv 2004.15020, eq. 2): ``i2t + t2i + c * t2t``, with ``text_weight`` c.
 
-    The ``margin`` is in units of the dot product, which the scale does not multiply there. Items that are ``ignored``
-    are no negatives of each other, though they may not match.
+    The ``margin`` is in units of the unscaled dot product. ``ignored`` items are not used as negatives of each other,
+    though they may not match.
     """
 
     mode: str = "t2t+i2t"
@@ -81,19 +80,19 @@ class Objective:
             raise UnknownName("loss", self.loss, {**SOFTMAXES, **TRIPLETS})
         if not self.text_weight > 0:
             raise InvalidOption(
-                f"text_weight={self.text_weight}: need a weight above 0; mode i2t has no text-text loss"
+                f"text_weight={self.text_weight}: give a weight above 0; mode i2t has no text-text loss"
             )
         if not self.margin > 0:
-            raise InvalidOption(f"margin={self.margin}: need a margin above 0")
+            raise InvalidOption(f"margin={self.margin}: give a margin above 0")
 
     @property
     def has_images(self) -> bool:
-        """Whether pairs of images and captions are trained."""
+        """Whether it trains on pairs of images and captions."""
         return "i2t" in self.mode
 
     @property
     def has_text_pairs(self) -> bool:
-        """Whether pairs of captions are trained."""
+        """Whether it trains on pairs of captions."""
         return "t2t" in self.mode
 
     def __call__(
@@ -104,9 +103,9 @@ class Objective:
         text_index: torch.Tensor,
         image_index: torch.Tensor,
     ) -> torch.Tensor:
-        """Loss of this process's rows against the items of all processes; its mean over these is the whole batch's.
+        """Loss of this process's rows against the items of all processes; the mean over processes is the batch's loss.
 
-        ``texts`` are (K, D) features, or (2 K, D), left ones first, of pairs of captions; ``images`` (K, D), or None.
+        ``texts`` are (K, D) features, or (2 K, D) of pairs of captions, left ones first; ``images`` (K, D), or None.
         """
         count, total = len(image_index), texts.new_zeros((), dtype=torch.float32)
         left, left_index = texts[:count], text_index[:count]
@@ -129,7 +128,7 @@ class Objective:
         scale: torch.Tensor,
         matches: tuple[Match, Match],
     ) -> torch.Tensor:
-        """Left ones as queries and right ones of all processes as items, and the other way round."""
+        """The loss of left queries against right items of all processes, plus that of the other way round."""
         offset = process_rank() * len(left)
         forth = self._masks(matches[0], left_index, gather(right_index), offset)
         back = self._masks(matches[1], right_index, gather(left_index), offset)
@@ -150,7 +149,7 @@ class Objective:
         ignored: torch.Tensor,
     ) -> torch.Tensor:
         """Mean loss of one direction: (K, D) queries against (N, D) items of all processes, with (K, N) masks."""
-        # Logits and their sums of exponentials need single precision also where features are bf16.
+        # Logits and their sums of exponentials need float32 even if features are bf16.
         similarities = queries.float() @ items.float().T
         if self.loss in SOFTMAXES:
             similarities = scale.float() * similarities

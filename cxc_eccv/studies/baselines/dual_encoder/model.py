@@ -22,11 +22,11 @@ POOLINGS = ("first_token", "mean")
 IMAGE_POOLINGS = ("backbone", "max")
 
 ROWS = 64
-"""Captions that a processor encodes at once."""
+"""Captions per batch of encoding on a CPU."""
 
 
 class DualEncoderConfig(PreTrainedConfig):
-    """A text tower and, but for text-text models, an image tower; the defaults are those of the CxC paper."""
+    """Config of a text tower and, except for text-text models, an image tower; the CxC paper's by default."""
 
     model_type = "cxc_eccv_dual_encoder"
     sub_configs = {"text_config": AutoConfig, "image_config": AutoConfig}  # noqa: RUF012 - transformers' own form
@@ -46,9 +46,9 @@ class DualEncoderConfig(PreTrainedConfig):
         normalize: bool = False,
         scale: float = 1.0,
         learned_scale: bool = False,
-        **options: Any,  # noqa: ANN401 - what every config takes
+        **options: Any,  # noqa: ANN401 - those of every config
     ) -> None:
-        # A config without arguments is what transformers compares with when it writes one.
+        # transformers creates a config without arguments, to write only what differs from it.
         self.text_config: Any = as_config({"model_type": "bert"} if text_config is None else text_config)
         self.image_config = as_config(image_config)
         self.freeze_text, self.extra_layers = freeze_text, extra_layers
@@ -61,7 +61,7 @@ class DualEncoderConfig(PreTrainedConfig):
 
     @property
     def has_images(self) -> bool:
-        """Whether there is an image tower."""
+        """Whether the model has an image tower."""
         return self.image_config is not None
 
     @property
@@ -80,7 +80,7 @@ class DualEncoderConfig(PreTrainedConfig):
         if self.image_pooling not in IMAGE_POOLINGS:
             raise UnknownName("image pooling", self.image_pooling, IMAGE_POOLINGS)
         if self.extra_layers < 0 or not self.scale > 0:
-            raise InvalidOption(f"extra_layers={self.extra_layers}, scale={self.scale}: need at least 0 and above 0")
+            raise InvalidOption(f"extra_layers={self.extra_layers} must be at least 0, and scale={self.scale} above 0")
         if self.extra_layers and self.text_width % self.extra_heads:
             raise InvalidOption(
                 f"extra_heads={self.extra_heads} does not divide the text width {self.text_width}. "
@@ -90,7 +90,7 @@ class DualEncoderConfig(PreTrainedConfig):
 
 @dataclass
 class DualEncoderOutput(ModelOutput):
-    """(T, D) caption and (I, D) image features, or None, and what similarities are multiplied by in the loss."""
+    """(T, D) caption and (I, D) image features, or None, and the factor of similarities in the loss."""
 
     text_embeds: torch.Tensor | None = None
     image_embeds: torch.Tensor | None = None
@@ -98,10 +98,10 @@ class DualEncoderOutput(ModelOutput):
 
 
 class DualEncoderModel(PreTrainedModel):
-    """A text tower, shared by both sides of text pairs, and, but for text-text models, an image tower.
+    """A text tower, shared by both sides of text pairs, and, except for text-text models, an image tower.
 
-    The text tower is a backbone, trainable transformer layers on top, pooling, and, beside an image tower, a linear
-    layer to the image features' width (section 5.2 of arXiv 2004.15020).
+    The text tower is a backbone with trainable transformer layers on top, pooling, and, if there is an image tower, a
+    linear layer to the width of the image features (section 5.2 of arXiv 2004.15020).
     """
 
     config_class = DualEncoderConfig
@@ -122,15 +122,15 @@ class DualEncoderModel(PreTrainedModel):
 
     @classmethod
     def from_pretrained(cls, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - transformers' own
-        """As every model does; what the config freezes is frozen."""
-        found = super().from_pretrained(*arguments, **options)
-        # Loading makes new parameters, which are all trainable.
-        (found[0] if isinstance(found, tuple) else found)._freeze()
-        return found
+        """Load a model, and freeze what its config freezes."""
+        loaded = super().from_pretrained(*arguments, **options)
+        # Loading makes all parameters trainable.
+        (loaded[0] if isinstance(loaded, tuple) else loaded)._freeze()
+        return loaded
 
     @classmethod
     def from_backbones(cls, text: PreTrainedModel, image: PreTrainedModel | None = None, **options: Any) -> Self:  # noqa: ANN401 - config's
-        """A model whose backbones hold the given weights, and whose other layers are new."""
+        """A model with pretrained backbones and new other layers."""
         if image is not None:
             check_image_encoder(image)
         model = cls(DualEncoderConfig(text.config, None if image is None else image.config, **options))
@@ -143,7 +143,7 @@ class DualEncoderModel(PreTrainedModel):
         self,
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor | None = None,
-        **_others: Any,  # noqa: ANN401 - tokenizers differ in what else they give
+        **_others: Any,  # noqa: ANN401 - other outputs of tokenizers
     ) -> BaseModelOutputWithPooling:
         """Features of (T, L) tokens: ``last_hidden_state`` (T, L, text width), ``pooler_output`` (T, D)."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
@@ -154,14 +154,14 @@ class DualEncoderModel(PreTrainedModel):
     def get_image_features(
         self,
         pixel_values: torch.Tensor,
-        **_others: Any,  # noqa: ANN401 - image processors differ in what else they give
+        **_others: Any,  # noqa: ANN401 - other outputs of image processors
     ) -> BaseModelOutputWithPooling:
         """Features of (I, 3, H, W) images: ``last_hidden_state``, and ``pooler_output`` (I, D)."""
         if self.image_model is None:
-            raise TowerMissing("this dual encoder has no image tower (DE_T2T); train one with an image backbone")
-        found = self.image_model(pixel_values=pixel_values)
-        features = self._finish(_pool_image(found, self.config.image_pooling))
-        return BaseModelOutputWithPooling(last_hidden_state=found.last_hidden_state, pooler_output=features)
+            raise TowerMissing("this dual encoder has no image tower (DE_T2T); use one with an image backbone")
+        outputs = self.image_model(pixel_values=pixel_values)
+        features = self._finish(_pool_image(outputs, self.config.image_pooling))
+        return BaseModelOutputWithPooling(last_hidden_state=outputs.last_hidden_state, pooler_output=features)
 
     def forward(
         self,
@@ -186,7 +186,7 @@ class DualEncoderModel(PreTrainedModel):
         self.log_scale.requires_grad_(self.config.learned_scale)
 
     def _encode_in_parts(self, input_ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """(T, L, W) states; a processor gains by parts of like length, 0 where they have no token, a GPU does not."""
+        """(T, L, W) states; on a CPU, in batches of similar length, with 0 in place of padding."""
         if input_ids.device.type != "cpu" or len(input_ids) <= ROWS:
             return self._encode_tokens(input_ids, mask)
 
@@ -210,7 +210,7 @@ class DualEncoderModel(PreTrainedModel):
         if module is self:
             nn.init.constant_(self.log_scale, torch.tensor(self.config.scale).log().item())
         elif isinstance(module, nn.MultiheadAttention):
-            # TransformerEncoder copies one layer; without this all of them would start with the same attention.
+            # TransformerEncoder copies one layer; without this all layers would start with the same attention.
             nn.init.normal_(module.in_proj_weight, std=0.02)
         elif isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=0.02)
@@ -239,20 +239,20 @@ def _pool(tokens: torch.Tensor, mask: torch.Tensor, pooling: str) -> torch.Tenso
     return (tokens * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
-def _pool_image(found: Any, pooling: str) -> torch.Tensor:  # noqa: ANN401 - backbones share no type
-    states: torch.Tensor = found.last_hidden_state
+def _pool_image(outputs: Any, pooling: str) -> torch.Tensor:  # noqa: ANN401 - backbones share no type
+    states: torch.Tensor = outputs.last_hidden_state
     if pooling == "max":
         # Transformers give (I, positions, D), convolutional networks (I, D, H, W).
         return states.amax(1) if states.dim() == 3 else states.flatten(2).amax(2)
     # ResNet keeps its pooled features as (I, D, 1, 1).
-    pooled: torch.Tensor = found.pooler_output.flatten(1)
+    pooled: torch.Tensor = outputs.pooler_output.flatten(1)
     return pooled
 
 
 def encode_by_length(
     encode: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], input_ids: torch.Tensor, mask: torch.Tensor, rows: int
 ) -> torch.Tensor:
-    """(N, ...) what ``encode`` makes of (N, T) ids and mask, in parts of like length without surplus padding."""
+    """(N, ...) outputs of ``encode`` for (N, T) ids and mask, in batches of similar length without surplus padding."""
     ends = (mask.bool() * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(1)
     order = ends.argsort()
     parts = []

@@ -1,4 +1,4 @@
-"""Training pairs, drawn anew every epoch: per image a caption, and another caption or the image; who matches whom."""
+"""Training pairs, which each epoch draws anew, and the positives within a batch."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from cxc_eccv.types import IntArray, Judgments, positions_of
 
 
 class TrainingPairs(Dataset[dict[str, Any]]):
-    """One item per image and epoch, so that no batch holds two captions of an image as negatives of each other.
+    """One item per image and epoch, so that two captions of an image are never negatives of each other.
 
-    An index is epoch and image; what is drawn depends on it and the seed alone. A third number is the position of a
-    caption of another image, which takes the place of the first caption.
+    An index is epoch and image; the draw depends only on it and the seed. An optional third number is the position of a
+    caption of another image, which replaces the first caption.
     """
 
     def __init__(
@@ -43,16 +43,16 @@ class TrainingPairs(Dataset[dict[str, Any]]):
 
     def _check(self) -> None:
         if not self.groups or len(self.tokens) != self.starts[-1]:
-            raise InvalidOption(f"{len(self.tokens)} tokenised captions for {self.starts[-1]} captions of the groups")
+            raise InvalidOption(f"{len(self.tokens)} tokenised captions for {self.starts[-1]} captions: give all")
         if self.image_paths is not None and len(self.image_paths) != len(self.groups):
-            raise InvalidOption(f"{len(self.image_paths)} image files for {len(self.groups)} groups of captions")
+            raise InvalidOption(f"{len(self.image_paths)} image files for {len(self.groups)} images: give all")
         few = [group for group in self.groups if len(group.texts) < self.draws]
         if few:
             first = f"image {few[0].image_id} of {few[0].collection} has {len(few[0].texts)} caption(s)"
-            raise InvalidOption(f"{first}; text-text pairs need two. {len(few)} such images; leave them out")
+            raise InvalidOption(f"{first}; text-text pairs need two. Leave out these {len(few)} images")
 
     def hold_out(self, count: int) -> tuple[Self, Self]:
-        """Pairs to train on, and those of ``count`` other images, drawn by the seed."""
+        """Pairs to train on, and those of ``count`` other random images."""
         if not 0 < count < len(self):
             raise InvalidOption(
                 f"held_out={count} of {len(self)} images: hold out at least one, and keep one to train on"
@@ -87,7 +87,7 @@ class TrainingPairs(Dataset[dict[str, Any]]):
 
 
 class EpochSampler(Sampler[tuple[int, int]]):
-    """All images in the order of an epoch; what it yields depends on seed and epoch alone, so that a run can go on."""
+    """All images in the order of an epoch, which depends only on seed and epoch, so that a run can resume."""
 
     def __init__(self, count: int, seed: int = 0) -> None:
         self.count, self.seed, self.epoch = count, seed, 0
@@ -103,10 +103,10 @@ class EpochSampler(Sampler[tuple[int, int]]):
 
 @dataclass(frozen=True, slots=True)
 class BatchPositives:
-    """Which items of a batch match: those of a pair, and those that judgments say.
+    """The positives of a batch: the items of a pair, and those of judgments.
 
-    Each method gives (K, N) bool from the items' positions among all training captions or images; ``offset`` is the
-    column of the first row's own pair.
+    Each method gives (K, N) bool from positions among all training captions or images; ``offset`` is the column of the
+    first row's pair.
     """
 
     text_text: csr_matrix | None = None
@@ -114,7 +114,7 @@ class BatchPositives:
 
     @classmethod
     def judged(cls, library: Library, split: str, groups: Sequence[CaptionGroup]) -> BatchPositives:
-        """Positives of task ``cxc`` in a split; groups of other collections and splits match only themselves."""
+        """Positives of the task ``cxc`` in a split; groups of other collections and splits match only themselves."""
         of_coco = [(group, group.collection == "coco") for group in groups]
         images = np.array([group.image_id if is_coco else -1 for group, is_coco in of_coco])
         texts = np.array([number if is_coco else -1 for group, is_coco in of_coco for number in group.caption_ids])
@@ -123,7 +123,7 @@ class BatchPositives:
 
     @classmethod
     def described(cls, groups: Sequence[CaptionGroup], weak: csr_matrix) -> BatchPositives:
-        """Captions that each image has, or may have by an (I, T) matrix, and captions that share an image so."""
+        """Captions of each image, by origin or an (I, T) matrix of weak positives, and captions that share an image."""
         sizes = [len(group.texts) for group in groups]
         count, owners = sum(sizes), np.repeat(np.arange(len(groups)), sizes)
         written = csr_matrix((np.ones(count, dtype=bool), (owners, np.arange(count))), shape=weak.shape)
@@ -132,7 +132,7 @@ class BatchPositives:
         return cls(text_text.maximum(text_text.T), image_text)
 
     def united(self, other: BatchPositives) -> BatchPositives:
-        """What matches by either of two, which both have matrices."""
+        """The positives of either of two."""
         return BatchPositives(
             *(
                 mine if theirs is None else theirs if mine is None else mine.maximum(theirs)
@@ -141,22 +141,22 @@ class BatchPositives:
         )
 
     def texts(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
-        """Which captions match which."""
+        """(K, N) whether captions match."""
         return _block(self.text_text, rows, columns, offset)
 
     def images_texts(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
-        """Which captions match which images; rows are images."""
+        """(K, N) whether images (rows) and captions match."""
         return _block(self.image_text, rows, columns, offset)
 
     def texts_images(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
-        """Which images match which captions; columns are images."""
-        # Few images are picked first: to transpose all of the matrix takes long.
+        """(K, N) whether captions and images (columns) match."""
+        # Selects images first, since transposing the whole matrix is slow.
         matrix = None if self.image_text is None else self.image_text[columns.cpu().numpy()].T.tocsr()
         return _block(matrix, rows, torch.arange(len(columns)), offset)
 
 
 def _matrix(judgments: Judgments, rows: IntArray, columns: IntArray) -> csr_matrix:
-    """The judgments between training items; what is judged outside these is left out."""
+    """The judgments between training items."""
     matrix = csr_matrix(
         (np.ones(judgments.indices.size, dtype=bool), judgments.indices, judgments.indptr),
         shape=(judgments.query_ids.size, judgments.gallery_ids.size),
@@ -166,15 +166,15 @@ def _matrix(judgments: Judgments, rows: IntArray, columns: IntArray) -> csr_matr
 
 
 def _picks(ids: IntArray, known_ids: IntArray) -> csr_matrix:
-    """(ids, known ids) True where they are the same."""
+    """(ids, known ids) whether they are equal."""
     places, known = positions_of(ids, known_ids)
-    found = np.flatnonzero(known)
-    ones = np.ones(found.size, dtype=bool)
-    return csr_matrix((ones, (found, places[found])), shape=(ids.size, known_ids.size))
+    rows = np.flatnonzero(known)
+    ones = np.ones(rows.size, dtype=bool)
+    return csr_matrix((ones, (rows, places[rows])), shape=(ids.size, known_ids.size))
 
 
 def _block(matrix: csr_matrix | None, rows: torch.Tensor, columns: torch.Tensor, offset: int) -> torch.Tensor:
-    """(rows, columns) bool of the matrix, with what belongs to the pairs of the batch; rows of the matrix are rows."""
+    """(rows, columns) block of the matrix, with True for the pairs of the batch."""
     block = torch.zeros(len(rows), len(columns), dtype=torch.bool)
     if matrix is not None:
         block |= torch.from_numpy(matrix[rows.cpu().numpy()][:, columns.cpu().numpy()].toarray())

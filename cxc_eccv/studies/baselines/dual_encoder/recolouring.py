@@ -1,7 +1,7 @@
-"""Augmentation for the embedded sample: scenes and captions whose colours change together, mirrored and moved.
+"""Augmentation for the embedded sample: change colours in pictures and captions together, mirror and shift.
 
-A scene stays true to its caption when a colour is exchanged in both, and when the picture is mirrored and left is
-exchanged with right in the caption. So a hundred drawings teach shapes apart from colours.
+A picture still matches its caption if a colour is exchanged in both, or if the picture is mirrored and left and right
+are exchanged in the caption. So the model learns shapes and colours independently from a hundred drawings.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ COLOURS = {
 """Colours of the sample's shapes, then of its backgrounds."""
 
 SHAPES = 8
-"""How many of them are colours of shapes; these change among each other, and so do those of backgrounds."""
+"""The number of colours of shapes; colours of shapes and of backgrounds are exchanged separately."""
 
 NEAR = 43
-"""Pixels further than this from all colours, such as edges, stay as they are."""
+"""Pixels farther than this from all colours, such as edges, are not changed."""
 
 FARTHEST = 5
-"""Pixels by which a picture is moved in each direction."""
+"""The largest shift of a picture in pixels."""
 
 MIRRORED = {"left": "right", "right": "left"}
 VALUES = np.array(list(COLOURS.values()), dtype=np.int64)
 
 
 class RecolouredPairs(Dataset[dict[str, Any]]):
-    """Training pairs of the embedded sample, augmented; what is drawn depends on the seed, epoch and image alone."""
+    """Augmented training pairs of the embedded sample; the draw depends only on seed, epoch and image."""
 
     def __init__(self, pairs: TrainingPairs, tokenizer: AnyTokenizer) -> None:
         self.pairs, self.groups, self._tokenizer = pairs, pairs.groups, tokenizer
@@ -80,23 +80,23 @@ class RecolouredPairs(Dataset[dict[str, Any]]):
 
 
 def nearest_colours(pixels: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """(H, W) position in :data:`COLOURS` of the colour of each of (H, W, 3) RGB pixels; -1 where it is none of them."""
+    """(H, W) index in :data:`COLOURS` of each of (H, W, 3) RGB pixels; -1 for other colours."""
     distances = np.linalg.norm(pixels[:, :, None].astype(np.float64) - VALUES, axis=-1)
     return np.where(distances.min(axis=-1) < NEAR, distances.argmin(axis=-1), -1)
 
 
 def recolour(pixels: NDArray[np.uint8], colours: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """(H, W, 3) the picture with colour ``i`` of :data:`COLOURS` exchanged for colour ``order[i]``, a permutation."""
+    """(H, W, 3) the picture with colour ``i`` of :data:`COLOURS` replaced by colour ``order[i]``."""
     changes = np.concatenate([VALUES[order] - VALUES, [[0, 0, 0]]])
     return np.asarray(np.clip(pixels + changes[colours], 0, 255).astype(np.uint8))
 
 
 def reword(text: str, words: Mapping[str, str]) -> str:
-    """The text with words exchanged, capitals kept, and ``a`` or ``an`` as the next word needs."""
+    """The text with words replaced, capitals kept, and the right ``a`` or ``an``."""
 
-    def exchange(found: re.Match[str]) -> str:
-        word = words.get(found[0].lower(), found[0].lower())
-        return word.capitalize() if found[0][0].isupper() else word
+    def exchange(match: re.Match[str]) -> str:
+        word = words.get(match[0].lower(), match[0].lower())
+        return word.capitalize() if match[0][0].isupper() else word
 
     text = re.sub(r"[A-Za-z]+", exchange, text)
     text = re.sub(r"\b([Aa])n (?=[^aeiou])", r"\1 ", text)

@@ -1,4 +1,4 @@
-"""Train a dual encoder: arguments, data, model, Trainer, report; and what selects its checkpoint."""
+"""Train a dual encoder: arguments, data, model, Trainer, selection of the checkpoint, report."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer
 from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
 from cxc_eccv.studies.baselines.training import (
+    CHECKPOINTS,
     AnyModel,
     Processing,
     Trained,
@@ -61,12 +62,12 @@ from cxc_eccv.studies.baselines.training import (
     without_places,
 )
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
-from cxc_eccv.writing import explained
+from cxc_eccv.writing import explained, resumable
 
 SPLITS = {name: split for name, split in SPLIT_NAMES.items() if split in ("validation", "test")}
-ABOUT = "Train a dual encoder of the CxC paper, or fine-tune CLIP and its kin."
+ABOUT = "Train a dual encoder of the CxC paper, or fine-tune a model such as CLIP."
 HELD_OUT = 5000
-"""Images of a file of pairs that select the checkpoint, as many as COCO's validation split has; at most a tenth."""
+"""Images of a file of pairs that select the checkpoint, as many as in COCO's validation split; at most a tenth."""
 KINDS = (ModelArguments, ObjectiveArguments, DataArguments, DualEncoderTrainingArguments)
 
 DESCRIBED = {
@@ -77,12 +78,12 @@ DESCRIBED = {
 
 
 def train(command: Sequence[str]) -> Trained:
-    """Train, save model and processor, and score the split that ``--report-on`` names."""
+    """Train, save model and processor, and score the split of ``--report-on``."""
     model_arguments, objective_arguments, data, training = read_arguments("dual-encoder", ABOUT, KINDS, command)
     library = Library(data.data_dir, mined=data.weak_positives)
     # The paper pre-trains on images with one caption each.
     mode = objective_arguments.mode or ("i2t" if training.stage == "pretrain" else "t2t+i2t")
-    # A wrong name is told before anything is loaded.
+    # Checks the options before anything is loaded.
     objective = Objective(mode, objective_arguments.loss, objective_arguments.text_weight, objective_arguments.margin)
     check_weak_positives(objective_arguments, data)
     split = None if data.report_on is None else _split_named(data.report_on)
@@ -97,7 +98,7 @@ def train(command: Sequence[str]) -> Trained:
     batch = training.train_batch_size * training.world_size
     if len(pairs) < batch:
         raise InvalidOption(
-            f"{len(pairs)} images make no batch of {batch}; take a smaller --per-device-train-batch-size"
+            f"{len(pairs)} images are too few for a batch of {batch}; use a smaller --per-device-train-batch-size"
         )
     objective, weak = _match(objective, library, pairs, data, objective_arguments)
     trainer = _trainer(model, processing, pairs, objective, weak, score, data, training)
@@ -107,7 +108,8 @@ def train(command: Sequence[str]) -> Trained:
     folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
     with explained(folder):
         checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
-        trainer.train(resume_from_checkpoint=checkpoint)
+        with resumable(CHECKPOINTS.format(trainer.args.output_dir)):
+            trainer.train(resume_from_checkpoint=checkpoint)
         trainer.save_model()
         trainer.save_state()
     trained = _describe(folder, library, model_arguments, data, identity, trainer.model)
@@ -128,13 +130,13 @@ def _split_pairs(
     mode: str,
     encode_it: Callable[..., EmbeddingsRun],
 ) -> tuple[TrainingPairs, Callable[[Any], dict[str, float]]]:
-    """What is trained on, and what scores a checkpoint: COCO's validation split, or images that are held out."""
+    """The pairs to train on, and a function that scores a checkpoint on COCO's validation split or held-out images."""
     if data.pairs_file is not None:
         pairs = pairs_from_file(Path(data.pairs_file), processing, mode=mode, images=data.images, seed=training.seed)
     else:
         pairs = training_pairs(library, data.train_on, processing, mode=mode, images=data.images, seed=training.seed)
     if data.held_out is None:
-        # Pairs of a file have no validation split beside them.
+        # A file of pairs has no validation split.
         selects = data.pairs_file and training.eval_strategy != "no"
         data.held_out = min(HELD_OUT, len(pairs) // 10) if selects else 0
     if not data.held_out:
@@ -194,7 +196,7 @@ inputs = processor(text=["A dog runs."], return_tensors="pt")
 vectors = model.get_text_features(inputs["input_ids"], inputs["attention_mask"]).pooler_output
 """
 ABOUT_MODEL = "A dual encoder trained on {}, as in Crisscrossed Captions (arXiv 2004.15020)."
-IMPORT_MODELS = "\nimport cxc_eccv.studies.baselines.models  # AutoModel knows the model by it\n"
+IMPORT_MODELS = "\nimport cxc_eccv.studies.baselines.models  # registers the model with AutoModel\n"
 
 
 def _describe(
@@ -245,9 +247,9 @@ def _pipeline_of(model: AnyModel) -> str | None:
 
 
 def _tell(model: AnyModel, library: Library, data: DataArguments) -> list[str]:
-    """What it has seen of val and test, by itself and through the classifier of its weak positives."""
+    """Warnings of val and test data in its training, and in that of the classifier of its weak positives."""
     mined = [library.mined(split, name) for name, split in parts_of(data.train_on)] if data.weak_positives else []
-    records = [found.facts["classifier"].get("training_data") for found in mined if found is not None]
+    records = [pairs.facts["classifier"].get("training_data") for pairs in mined if pairs is not None]
     cautions = [caution for record in records for caution in warn_of_training_data(record)]
     seen = warn_of_training_data(model.config.training_data, "{:,} images of {}")
     return [*seen, *(f"The classifier of its weak positives: {caution}" for caution in cautions)]
@@ -262,25 +264,25 @@ def _split_named(name: str) -> str:
 def _refuse_to_recolour(data: DataArguments, mode: str) -> None:
     is_sample = data.images == SAMPLE and mirror_folder(data.data_dir) == mirror_folder(SAMPLE)
     if data.recolour and (mode == "t2t" or not is_sample):
-        raise InvalidOption("--recolour knows the embedded sample's drawings alone: --data-dir sample --images sample")
+        raise InvalidOption("--recolour works only with the embedded sample: give --data-dir sample --images sample")
 
 
 def _warn_of_leaks(data: DataArguments, training: DualEncoderTrainingArguments, seen: Set[str]) -> None:
-    """Say where a split that the model has seen, in this run or before it, selects it or is reported."""
+    """Warn if a split that the model was trained on, in this run or before, selects its checkpoint or is reported."""
     if "coco/val" in seen and training.load_best_model_at_end and not data.held_out:
         message = (
-            "coco/val is trained on and selects the checkpoint; hold images out (--held-out 1000), or add "
+            "coco/val is in the training data and selects the checkpoint; hold images out (--held-out 1000), or add "
             "--eval-strategy no --no-load-best-model-at-end"
         )
         warnings.warn(message, stacklevel=3)
     if data.report_on is not None and f"coco/{data.report_on}".replace("validation", "val") in seen:
-        warnings.warn(f"coco/{data.report_on} is trained on and reported", stacklevel=3)
+        warnings.warn(f"coco/{data.report_on} is in the training data and reported", stacklevel=3)
 
 
 def _encode_split(
     model: AnyModel, split: str, *, library: Library, mode: str, processing: Processing, images: str | None
 ) -> EmbeddingsRun:
-    """Every caption of the split, and every image unless the model is of texts alone."""
+    """Encode all captions of a split, and all images unless the model has no image side."""
     content, files = library.karpathy(split), None
     if mode != "t2t":
         paths = image_paths(content.images["file_name"].to_pylist(), images)
@@ -291,7 +293,7 @@ def _encode_split(
 def _score_validation(
     model: AnyModel, *, encode_it: Callable[..., EmbeddingsRun], library: Library, mode: str
 ) -> dict[str, float]:
-    """Report keys to values, and ``recall_at_10``, the mean over the directions that are trained."""
+    """Report keys to values on the validation split, and ``recall_at_10``, the mean over the trained directions."""
     parts = ("t2t", "sts") if mode == "t2t" else ("i2t", "t2i", "t2t", "sts", "sits")
     options: dict[str, Any] = {"split": "validation", "data_dir": library, "confidence": None, "progress": False}
     scores = evaluate(encode_it(model, "validation"), [f"cxc/{part}" for part in parts], **options).scores
@@ -300,14 +302,14 @@ def _score_validation(
 
 
 def _score_held_out(model: AnyModel, *, held: TrainingPairs, mode: str, processing: Processing) -> dict[str, float]:
-    """R@10 of every direction that is trained, and ``recall_at_10``, their mean."""
+    """R@10 on held-out images of every trained direction, and ``recall_at_10``, their mean."""
     texts = [text for group in held.groups for text in group.texts]
     owners = np.repeat(np.arange(len(held)), np.diff(held.starts))
     images = None if held.image_paths is None else enumerate(held.image_paths)
     captions = list(enumerate(texts))
     run = encode(model, images=images, captions=captions, processor=processing, batch_size=128, progress=False)
-    found = {}
+    recalls = {}
     for direction in MODES[mode]:
         ranks = positive_ranks(run, link_judgments(owners, direction), direction)
-        found[f"held_out/{direction}/recall_at_10"] = float(recall_at_k(ranks, k=10).mean())
-    return {**found, "recall_at_10": sum(found.values()) / len(found)}
+        recalls[f"held_out/{direction}/recall_at_10"] = float(recall_at_k(ranks, k=10).mean())
+    return {**recalls, "recall_at_10": sum(recalls.values()) / len(recalls)}

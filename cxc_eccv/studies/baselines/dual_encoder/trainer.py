@@ -23,12 +23,12 @@ def staircase(step: int) -> float:
 
 
 class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
-    """Trains a model with ``text_embeds`` and ``image_embeds``; ``score`` gives the metrics of a model.
+    """Trains a model with ``text_embeds`` and ``image_embeds``; ``score`` computes the metrics of a model.
 
-    ``added_batches`` are of weak positives whose loss, times the batch's ``weight``, is added to that of each batch.
+    The loss of ``added_batches`` of weak positives, times their ``weight``, is added to that of each batch.
     """
 
-    # The loss is a mean over the batch: Trainer divides it where it accumulates gradients.
+    # The loss is a mean over the batch: Trainer divides it when it accumulates gradients.
     loss_is_scaled_for_ga = False
 
     objective: Objective
@@ -45,18 +45,18 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         **options: Any,  # noqa: ANN401 - Trainer's own
     ) -> None:
         self.objective, self.score, self.paper_schedule = objective, score, paper_schedule
-        # Trainer asks for data to evaluate on; evaluate scores a split of the library instead.
+        # Trainer requires an eval_dataset, which our evaluate does not use.
         super().__init__(**{"eval_dataset": options.get("train_dataset"), **options})
         self._adds_batches = added_batches is not None
         self.weak_batches = added_batches or self.weak_batches
 
     def images_of(self, inputs: dict[str, Any]) -> list[int]:
         """The positions of the batch's images."""
-        found: list[int] = inputs["image_index"].tolist()
-        return found
+        positions: list[int] = inputs["image_index"].tolist()
+        return positions
 
     def step_of_extra_batch(self) -> int | None:
-        """As EnhancedTrainer's; weak positives that are added to each batch are drawn for it."""
+        """The step of EnhancedTrainer's extra batch, or the current step for batches whose loss is added."""
         return self.state.global_step if self._adds_batches else super().step_of_extra_batch()
 
     def training_step(
@@ -65,7 +65,7 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         inputs: dict[str, Any],
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
-        """The gradient of one batch, and of the weak positives that are added to it; the loss is that of the batch."""
+        """Add the gradients of a batch and of its added weak positives; return the loss of the batch."""
         loss = super().training_step(model, inputs, num_items_in_batch)
         if self._adds_batches:
             self.train_on_weak_positives()
@@ -87,7 +87,7 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         return (loss, outputs) if return_outputs else loss
 
     def create_scheduler(self, num_training_steps: int, optimizer: Optimizer | None = None) -> LRScheduler:
-        """The paper's staircase, or what the arguments name."""
+        """The paper's staircase, or the schedule of the arguments."""
         if not self.paper_schedule:
             return super().create_scheduler(num_training_steps, optimizer)
         if self.lr_scheduler is None:
@@ -105,7 +105,7 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         return EpochSampler(len(dataset), seed)
 
     def _scale(self, outputs: Any) -> torch.Tensor:  # noqa: ANN401 - our output or a CLIP-like one
-        # CLIP and its kin hold the logarithm of the factor, and return features of unit length.
+        # Models like CLIP have the logarithm of the factor, and return features of unit length.
         model = self.accelerator.unwrap_model(self.model)
-        found: torch.Tensor = outputs.scale if "scale" in outputs else model.logit_scale.exp()
-        return found
+        scale: torch.Tensor = outputs.scale if "scale" in outputs else model.logit_scale.exp()
+        return scale

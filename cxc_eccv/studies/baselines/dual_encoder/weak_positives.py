@@ -1,4 +1,4 @@
-"""What a run makes of a file of weak positives: batches of their own, or positives, and no negatives in any case."""
+"""Weak positives in training: extra batches or additional positives, and never negatives."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ USES = ("extra_batch", "weight", "multi_positive")
 
 
 def check_weak_positives(objective: ObjectiveArguments, data: DataArguments) -> None:
-    """Refuse what cannot be meant, before anything is loaded."""
+    """Raise InvalidOption for options that do not go together, before anything is loaded."""
     if objective.weak_positives_as not in USES:
         raise UnknownName("use of weak positives", objective.weak_positives_as, USES)
     if not 0 <= objective.alpha <= 1:
-        raise InvalidOption(f"--alpha {objective.alpha}: the weight of weak positives is from 0 to 1")
+        raise InvalidOption(f"--alpha {objective.alpha}: give a weight from 0 to 1")
     if not data.weak_positives:
         plain = ObjectiveArguments()
         if (objective.weak_positives_as, objective.alpha) != (plain.weak_positives_as, plain.alpha):
-            raise InvalidOption("--weak-positives-as and --alpha say how --weak-positives are used; name their files")
+            raise InvalidOption("--weak-positives-as and --alpha need --weak-positives: give files of weak positives")
         return
     if data.pairs_file is not None:
-        raise InvalidOption("--weak-positives names captions by id, and --pairs-file has none; use --train-on")
+        raise InvalidOption("--weak-positives needs ids of captions, which --pairs-file lacks; use --train-on")
     if data.recolour and objective.weak_positives_as == "multi_positive":
         raise InvalidOption(
-            "--recolour changes the colours of each pair by itself: a caption no longer describes another picture of "
-            "its batch. Take --weak-positives-as extra_batch or weight"
+            "--recolour changes the colours of each pair independently, so a caption no longer describes another "
+            "picture of its batch. Use --weak-positives-as extra_batch or weight"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class WeakPositives:
-    """Weak positives among training images and captions: an (I, T) bool matrix over the groups, and their use."""
+    """Weak positives among training images and captions, as an (I, T) bool matrix over the groups, and their use."""
 
     matrix: csr_matrix
     groups: Sequence[CaptionGroup]
@@ -58,35 +58,35 @@ class WeakPositives:
     def read(
         cls, library: Library, data: DataArguments, groups: Sequence[CaptionGroup], arguments: ObjectiveArguments
     ) -> WeakPositives:
-        """Those of the files that the library was opened with; a warning counts what is not trained on."""
+        """Read the files that the library was opened with; a warning counts pairs outside the training data."""
         parts = parts_of(data.train_on)
-        found = [mined for name, split in parts if (mined := library.mined(split, name)) is not None]
-        if len(found) < len(data.weak_positives):
+        files = [mined for name, split in parts if (mined := library.mined(split, name)) is not None]
+        if len(files) < len(data.weak_positives):
             raise InvalidOption(
-                f"--train-on {' '.join(data.train_on)}: {len(found)} of {len(data.weak_positives)} files of weak "
-                "positives are of what is trained on. Mine that, or leave out the others"
+                f"--train-on {' '.join(data.train_on)}: only {len(files)} of {len(data.weak_positives)} files of weak "
+                "positives are of these parts. Mine these parts, or leave out the other files"
             )
         sizes = [len(group.texts) for group in groups]
-        places = [_find(mined, groups, sizes) for mined in found]
+        places = [_find(mined, groups, sizes) for mined in files]
         rows, columns, known = (np.concatenate(column) for column in zip(*places, strict=True))
         if not known.all():
             warnings.warn(
-                f"{int((~known).sum())} of {len(known)} weak positives are of an image or a caption that is "
-                "not trained on, and are left out",
+                f"{int((~known).sum())} of {len(known)} weak positives have an image or a caption outside the training "
+                "data and are left out",
                 stacklevel=2,
             )
         is_own = np.repeat(np.arange(len(groups)), sizes)[columns] == rows
         rows, columns = rows[known & ~is_own], columns[known & ~is_own]
         if np.unique(rows).size < 2:
             raise InvalidOption(
-                f"weak positives of {np.unique(rows).size} training images: a batch takes two. Mine with a larger "
-                "--top-k or a lower threshold"
+                f"only {np.unique(rows).size} training images have weak positives, and a batch needs two. Mine with a "
+                "larger --top-k or a lower threshold"
             )
         matrix = csr_matrix((np.ones(rows.size, dtype=bool), (rows, columns)), shape=(len(groups), sum(sizes)))
         return cls(matrix, groups, arguments.weak_positives_as, arguments.alpha)
 
     def spare(self, objective: Objective) -> Objective:
-        """The objective without weak positives as negatives: they match, or they are ignored."""
+        """The objective with weak positives as positives or ignored, so that they are no negatives."""
         described = BatchPositives.described(self.groups, self.matrix)
         if self.use == "multi_positive":
             return replace(objective, positives=objective.positives.united(described))
@@ -100,7 +100,7 @@ class WeakPositives:
         size: int,
         seed: int,
     ) -> dict[str, Any]:
-        """Options of DualEncoderTrainer: batches of weak positives, beside own captions in pairs of texts."""
+        """Options of DualEncoderTrainer with batches of weak positives."""
         if self.use == "multi_positive" or not self.alpha:
             return {}
         has_weight = self.use == "weight"
@@ -112,7 +112,7 @@ class WeakPositives:
 
 @dataclass(frozen=True, slots=True)
 class _BatchMaker:
-    """Batches of weak positives as those of the training are made: items of the dataset, opened and collated."""
+    """Makes batches of weak positives like those of the training, with ``added`` entries."""
 
     dataset: Any
     collator: PairCollator
@@ -130,7 +130,7 @@ class _BatchMaker:
 def _find(
     mined: MinedPairs, groups: Sequence[CaptionGroup], sizes: Sequence[int]
 ) -> tuple[IntArray, IntArray, NDArray[np.bool_]]:
-    """(P,) places of the images and of the captions among those of the groups, and whether both are there."""
+    """(P,) indices of the images and of the captions among those of the groups, and whether both are among them."""
     collection = "coco" if mined.collection == "coco" else "flickr"
     inside = [group.collection == collection for group in groups]
     images = np.where(inside, [group.image_id for group in groups], -1)

@@ -1,1 +1,1 @@
-"""The training script of the entailment classifier: arguments, data, Trainer, report."""
+"""The training script of the classifier of entailment."""

@@ -1,4 +1,4 @@
-"""Labelled pairs as a Trainer takes them: what is held out, items and targets, batches of like lengths."""
+"""Labelled pairs for a Trainer: held-out pairs, items with targets, batches of similar length."""
 
 from __future__ import annotations
 
@@ -21,66 +21,66 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 
 BOUNDARY = 3.0
-"""Rating at which a soft label is one half."""
+"""Rating with a soft label of one half."""
 
 MULTIPLE = 16
-"""Lengths of batches are multiples of it: matrix kernels are made anew for every shape that they have not met."""
+"""Lengths of batches are multiples of this, since matrix kernels are compiled for every new shape."""
 
 BATCHES_SORTED = 50
-"""Batches whose pairs are sorted by length together."""
+"""Number of batches whose pairs are sorted by length together."""
 
 
 def caption_images(library: Library) -> Mapping[str, str]:
-    """Key of every COCO caption at hand to that of the image it was written for."""
-    found = {}
+    """Key of every available COCO caption to the key of its image."""
+    owners = {}
     for split in library.splits:
         content = library.karpathy(split)
         for caption, image in zip(content.caption_ids.tolist(), content.caption_image_ids.tolist(), strict=True):
-            found[f"coco/{caption}"] = f"coco/{image}"
-    return found
+            owners[f"coco/{caption}"] = f"coco/{image}"
+    return owners
 
 
 def hold_out(
     pairs: pa.Table, source: str, count: int | None, owners: Mapping[str, str], seed: int
 ) -> tuple[pa.Table, pa.Table]:
-    """Pairs to train on, and those held out: of ``source``, with an image among ``count`` that the seed draws.
+    """Pairs to train on, and held-out pairs of ``source`` with one of ``count`` random images, by default a tenth.
 
-    An image is of a pair as its premise, or as what its hypothesis was written for, by ``owners``. No pair to train on,
-    of whatever source, has one that is held out. ``count`` None is a tenth of the images.
+    The images of a pair are that of its premise, and by ``owners`` that of its hypothesis. Pairs to train on, of any
+    source, have no held-out image.
     """
-    own = np.array(pc.equal(pairs["source"], source))
-    among = sorted({key for key in pairs["image_key"].filter(pa.array(own)).to_pylist() if key is not None})
+    of_source = np.array(pc.equal(pairs["source"], source))
+    among = sorted({key for key in pairs["image_key"].filter(pa.array(of_source)).to_pylist() if key is not None})
     count = len(among) // 10 if count is None else count
     if count == 0:
         return pairs, pairs.slice(0, 0)
     if count >= len(among):
         raise InvalidOption(
-            f"--held-out {count} of the {len(among)} images of {source}: hold out fewer, and keep some to train on; 0 "
-            "for none"
+            f"--held-out {count}: {source} has only {len(among)} images; hold out fewer, or 0 for none, and keep some "
+            "to train on"
         )
     held = set(np.random.default_rng(seed).choice(among, count, replace=False).tolist())
     touched = np.array([bool(held & images) for images in _images_of(pairs, owners)])
-    return pairs.filter(pa.array(~touched)), pairs.filter(pa.array(touched & own))
+    return pairs.filter(pa.array(~touched)), pairs.filter(pa.array(touched & of_source))
 
 
 def keep_apart(pairs: pa.Table, dev: NDArray[np.bool_], owners: Mapping[str, str]) -> tuple[pa.Table, pa.Table]:
-    """Pairs to train on, none of which has an image of the pairs that ``dev`` marks, and these."""
+    """Pairs to train on, without images of the pairs that ``dev`` marks, and the marked pairs."""
     images = _images_of(pairs, owners)
     held = set().union(*(images[row] for row in np.flatnonzero(dev)))
-    trained = ~np.array([bool(held & found) for found in images]) & ~dev
+    trained = ~np.array([bool(held & keys) for keys in images]) & ~dev
     if not trained.any():
-        raise InvalidOption("every pair to train on has an image of --dev: train on other parts, or choose by another")
+        raise InvalidOption("all pairs to train on have an image of --dev: train on other parts, or give another --dev")
     return pairs.filter(pa.array(trained)), pairs.filter(pa.array(dev))
 
 
 def _images_of(pairs: pa.Table, owners: Mapping[str, str]) -> list[set[str]]:
-    """Of each pair the image of its premise, and the one that its hypothesis was written for, as far as known."""
+    """The known images of each pair: that of its premise, and that of its hypothesis."""
     keys = zip(pairs["image_key"].to_pylist(), pairs["caption_key"].to_pylist(), strict=True)
     return [{key for key in (image, owners.get(str(caption))) if key is not None} for image, caption in keys]
 
 
 def soft_targets(pairs: pa.Table, steepness: float) -> list[float]:
-    """Labels; with a steepness ``1 / (1 + exp(-steepness (rating - 3)))`` of the pairs that have a rating."""
+    """Labels; with a steepness, ``1 / (1 + exp(-steepness (rating - 3)))`` for pairs with a rating."""
     labels = np.asarray(pairs["label"], dtype=np.float64)
     if not steepness:
         return [float(label) for label in labels]
@@ -102,21 +102,21 @@ class PairItems(Dataset[dict[str, Any]]):
         return len(self.premises)
 
     def __getitem__(self, row: int) -> dict[str, Any]:
-        found = {"premise": self.premises[row], "image": self.images[row], "hypothesis": self.hypotheses[row]}
-        return {**found, "target": self.targets[row]}
+        item = {"premise": self.premises[row], "image": self.images[row], "hypothesis": self.hypotheses[row]}
+        return {**item, "target": self.targets[row]}
 
     def sides(self, looks: bool) -> tuple[list[str], list[Path | None] | None, list[str]]:
-        """Premises, images unless nobody looks at them, and hypotheses."""
+        """Premises, images if the model looks at them, and hypotheses."""
         return self.premises, self.images if looks else None, self.hypotheses
 
     @property
     def lengths(self) -> list[int]:
-        """Characters of every pair."""
+        """The number of characters of every pair."""
         return [len(premise) + len(text) for premise, text in zip(self.premises, self.hypotheses, strict=True)]
 
 
 class LengthSampler(Sampler[int]):
-    """All pairs in the order of an epoch, which depends on seed and epoch alone, in batches of like length."""
+    """All pairs in the order of an epoch, which depends only on seed and epoch, in batches of similar length."""
 
     def __init__(self, lengths: Sequence[int], batch: int, seed: int = 0) -> None:
         self.lengths, self.batch, self.seed, self.epoch = np.asarray(lengths), batch, seed, 0
@@ -131,7 +131,7 @@ class LengthSampler(Sampler[int]):
         parts = [order[start : start + span] for start in range(0, len(order), span)]
         ordered = [part[np.argsort(self.lengths[part], kind="stable")] for part in parts]
         batches = [part[start : start + self.batch] for part in ordered for start in range(0, len(part), self.batch)]
-        # A batch that is not full can only be the last one: Trainer cuts the order, not the batches.
+        # An incomplete batch must come last, since Trainer cuts batches from the order.
         full = [batch for batch in batches if len(batch) == self.batch]
         rest = [batch for batch in batches if len(batch) < self.batch]
         for place in drawn.permutation(len(full)):
@@ -142,13 +142,13 @@ class LengthSampler(Sampler[int]):
 
 @dataclass(frozen=True, slots=True)
 class PairCollator:
-    """Opens images where the model ``looks`` at them, and makes the inputs of a batch with its ``labels``."""
+    """Makes the inputs of a batch with its ``labels``; opens images if the model ``looks`` at them."""
 
     processor: EntailmentProcessor
     looks: bool
 
     def __call__(self, items: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        """The batch; an image that is missing or broken is named by the error."""
+        """The batch; the error for a missing or broken image names its file."""
         paths = [item["image"] if self.looks else None for item in items]
         images = [None if path is None else open_picture(path).image for path in paths]
         texts = [[item[side] for item in items] for side in ("premise", "hypothesis")]
@@ -157,7 +157,7 @@ class PairCollator:
 
 
 def _lengthen(name: str, tensor: torch.Tensor, processor: EntailmentProcessor) -> torch.Tensor:
-    """Tokens padded to a multiple of :data:`MULTIPLE`, but not beyond the context; other tensors as they are."""
+    """Tokens padded to a multiple of :data:`MULTIPLE`, at most the context; other tensors unchanged."""
     if not name.endswith(("input_ids", "attention_mask", "token_type_ids")):
         return tensor
     tokenizer = processor.visual_tokenizer if name.startswith("visual_") else processor.tokenizer

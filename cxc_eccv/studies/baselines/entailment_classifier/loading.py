@@ -1,4 +1,4 @@
-"""The classifier a run starts from, with its processor; small encoders for the sample."""
+"""Load the starting classifier of a run and its processor; small encoders for the sample."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.scoring import load_classifier
 
 BLIP = "blip"
-"""``model_type`` of a checkpoint that AutoModel would load as a dual encoder, without its image-grounded encoder."""
+"""``model_type`` of checkpoints that AutoModel loads without their image-grounded encoder."""
 
 LONGEST = 128
-"""Tokens of the sample's premises and hypotheses together, and some more."""
+"""Context for the sample's pairs, which are shorter."""
 
 
 def starting_model(
     arguments: ModelArguments, objective: ObjectiveArguments
 ) -> tuple[EntailmentClassifier, EntailmentProcessor]:
-    """The classifier and its processor; ModelError where a part cannot be loaded."""
+    """The classifier and its processor; ModelError if a part cannot be loaded."""
     masked = objective.mask_share if objective.masking else 0
     if arguments.pretrained is not None:
-        found = load_classifier(arguments.pretrained, device="cpu")
-        found.model.config.mask_ratio = objective.mask_ratio
-        found.model.config.mask_share = masked if found.model.image_model is not None else 0
-        return found.model, found.processor
+        classifier = load_classifier(arguments.pretrained, device="cpu")
+        classifier.model.config.mask_ratio = objective.mask_ratio
+        classifier.model.config.mask_share = masked if classifier.model.image_model is not None else 0
+        return classifier.model, classifier.processor
     has_text = arguments.branches != "visual" and not arguments.shared_text_encoder
     text: Any = None
     tokenizer: Any = None
@@ -70,7 +70,7 @@ def starting_model(
 
 
 def _visual_encoders(arguments: ModelArguments) -> tuple[Any, Any, Any, Any]:
-    """Text encoder, its tokenizer, the image encoder where it is another model, and the image processor."""
+    """The text encoder, its tokenizer, the image encoder if it is another model, and the image processor."""
     source, image = arguments.visual_text_model, arguments.image_model
     if (source == SAMPLE) != (image == SAMPLE):
         raise InvalidOption("--visual-text-model sample and --image-model sample go together")

@@ -40,6 +40,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
 from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
 from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer
 from cxc_eccv.studies.baselines.training import (
+    CHECKPOINTS,
     ScoredPairs,
     Trained,
     last_checkpoint,
@@ -56,14 +57,14 @@ from cxc_eccv.studies.entailment.scoring import Classifier
 from cxc_eccv.studies.entailment.seen import SeenPairs, record_seen
 from cxc_eccv.studies.entailment.training_data import load_training_data, part_of
 from cxc_eccv.types import FloatArray
-from cxc_eccv.writing import explained
+from cxc_eccv.writing import explained, resumable
 
 ABOUT = "Train a classifier of entailment: does an image with its captions entail a sentence?"
 KINDS = (ModelArguments, ObjectiveArguments, DataArguments, EntailmentTrainingArguments)
 
 
 class Pairs(NamedTuple):
-    """What is trained on, what is held out, what is told of both, and the image files by name."""
+    """Pairs to train on, held-out pairs, their provenance, and the image files by name."""
 
     trained: pa.Table
     held: pa.Table
@@ -75,7 +76,7 @@ def train(command: Sequence[str]) -> Trained:
     """Train, choose checkpoint, threshold and calibration on the held-out pairs, save, and score ``--report-on``."""
     model_arguments, objective, data, training = read_arguments("entailment-classifier", ABOUT, KINDS, command)
     library = Library(data.data_dir)
-    # A wrong name is told before anything is loaded.
+    # Checks the name before anything is loaded.
     if data.report_on is not None:
         find_labelled(data.report_on)
     model_arguments = model_arguments.choose_branches(data.images)
@@ -89,15 +90,16 @@ def train(command: Sequence[str]) -> Trained:
         record = _remember(record, getattr(model.config, "training_data", None))
     if not pairs.held.num_rows and training.eval_strategy != "no":
         raise InvalidOption(
-            "no pairs are held out, which are to choose the checkpoint: hold images out (--held-out 500), or add "
-            "--eval-strategy no --no-load-best-model-at-end"
+            "no pairs are held out to choose the checkpoint: hold images out (--held-out 500), or add --eval-strategy "
+            "no --no-load-best-model-at-end"
         )
     trainer = _trainer(model, processor, pairs, objective, data, training)
     identity = run_identity(model_arguments, objective, data, training)
     folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
     with explained(folder):
         checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
-        trainer.train(resume_from_checkpoint=checkpoint)
+        with resumable(CHECKPOINTS.format(trainer.args.output_dir)):
+            trainer.train(resume_from_checkpoint=checkpoint)
         trained_model = _settle_and_save(trainer, data, record)
         seen = record_seen(folder, pairs.trained, pairs.held, model_arguments.pretrained, is_first=is_first)
     trained = _describe(folder, library, model_arguments, data, identity, trained_model.config)
@@ -122,8 +124,7 @@ def _trainer(
     items = PairItems(pairs.trained, soft_targets(pairs.trained, objective.soft_labels), pairs.files)
     if process_rank() == 0 and (cut := processor.count_cut(*items.sides(looks))):
         warnings.warn(
-            f"{cut:,} of {len(items):,} pairs to train on are longer than the context; the ends of their premises are "
-            "cut",
+            f"{cut:,} of {len(items):,} pairs to train on are longer than the context; their premises are truncated",
             stacklevel=2,
         )
     trainer = EntailmentTrainer(
@@ -140,8 +141,8 @@ def _trainer(
 
 
 def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: dict[str, Any]) -> EntailmentClassifier:
-    """The trained model, in whose config stands what was chosen by the held-out pairs, and what it has seen."""
-    # Without the wrapper of --bf16 and --fp16: a report's numbers are those of the saved model.
+    """Write threshold, calibration and training data into the config, save the model, and return it."""
+    # Without the wrapper of --bf16 and --fp16, so that a report's numbers are those of the saved model.
     model: Any = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
     held = trainer.held
     leads, labels = (None, []) if held is None else (trainer.leads(held), held.targets)
@@ -153,7 +154,7 @@ def _settle_and_save(trainer: EntailmentTrainer, data: DataArguments, record: di
 
 
 def _remember(record: dict[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The record with that of the classifier that the run goes on from: what it has seen, this one has, too."""
+    """The record of training data, with that of the starting classifier."""
     seen = before or {}
     flags = {name: record[name] or seen.get(name, False) for name in ("trained_on_test", "trained_on_val")}
     return {**record, **flags, "before": before}
@@ -169,17 +170,15 @@ def _read_pairs(library: Library, data: DataArguments, seed: int, config: Entail
         allow_test_data=data.allow_test_data,
         used_as=data.kinds(),
     )
-    wants = {
-        "text": config.has_text and data.text_data,
-        "visual": config.has_visual and data.visual_data,
-        "multimodal": True,
-    }
-    kept = pc.is_in(loaded.pairs["kind"], value_set=pa.array([kind for kind, wanted in wants.items() if wanted]))
+    kinds = ["multimodal"]
+    kinds += ["text"] if config.has_text and data.text_data else []
+    kinds += ["visual"] if config.has_visual and data.visual_data else []
+    kept = pc.is_in(loaded.pairs["kind"], value_set=pa.array(kinds))
     usable = loaded.pairs.filter(kept)
     owners = caption_images(library)
     if not usable.num_rows:
-        found = ", ".join(loaded.pairs["kind"].unique().to_pylist())
-        raise InvalidOption(f"all pairs are of kind {found}, of which this run wants none: change its branches or data")
+        others = ", ".join(loaded.pairs["kind"].unique().to_pylist())
+        raise InvalidOption(f"all pairs are of kind {others}, which this run does not use: change its branches or data")
     if data.dev is None:
         source = part_of(data.train_on[0])[0].name
         trained, held = hold_out(usable, source, data.held_out, owners, seed)
@@ -189,9 +188,10 @@ def _read_pairs(library: Library, data: DataArguments, seed: int, config: Entail
         is_dev = np.arange(loaded.pairs.num_rows) >= loaded.pairs.num_rows - size
         trained, held = keep_apart(usable, is_dev[np.asarray(kept)], owners)
     _refuse_untrained(config, trained)
-    folder = None if images is None else ImageFolder(images)
-    names = usable["image"].unique().to_pylist()
-    files = {name: folder.find(name) for name in names if name is not None} if folder is not None else {}
+    files = {}
+    if images is not None:
+        find = ImageFolder(images).find
+        files = {name: find(name) for name in usable["image"].unique().to_pylist() if name is not None}
     facts = {
         **loaded.provenance,
         "dev": data.dev,
@@ -204,7 +204,7 @@ def _read_pairs(library: Library, data: DataArguments, seed: int, config: Entail
 
 
 def _refuse_untrained(config: EntailmentConfig, pairs: pa.Table) -> None:
-    """Raise where a branch, or the gate with the joint head, has no pair to learn from."""
+    """Raise InvalidOption if a branch, or the gate with the joint head, has no pair to learn from."""
     kinds = set(pairs["kind"].unique().to_pylist())
     untrained = [
         part
@@ -217,8 +217,8 @@ def _refuse_untrained(config: EntailmentConfig, pairs: pa.Table) -> None:
     ]
     if untrained:
         raise InvalidOption(
-            f"no pair to train on teaches {' and '.join(untrained)}: all pairs are {' or '.join(sorted(kinds))}. Give "
-            "images (--images) and corpora whose pairs have captions and an image, or train one branch (--branches)"
+            f"no pair trains {' and '.join(untrained)}: all pairs are {' or '.join(sorted(kinds))}. Give images "
+            "(--images) and corpora whose pairs have captions and an image, or train one branch (--branches)"
         )
 
 
@@ -227,9 +227,9 @@ def _folder(data: DataArguments) -> Path | None:
 
 
 def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArray, data: DataArguments) -> None:
-    """Write calibration and threshold, from held-out pairs' (N,) leads, into the config; warn where they allow none."""
+    """Write calibration and threshold from held-out pairs' (N,) leads into the config; warn if that is impossible."""
     config.threshold, config.calibration_scale, config.calibration_offset = 0.5, 1.0, 0.0
-    untouched = "the threshold stays 0.5, and nothing is calibrated"
+    untouched = "the threshold stays 0.5, without calibration"
     if leads is None:
         warnings.warn(f"no pairs are held out: {untouched}", stacklevel=3)
         return
@@ -237,7 +237,7 @@ def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArra
         scale, offset = fit_calibration(leads, labels)
         threshold = choose_threshold(leads, labels, for_=data.threshold_for, precision=data.precision)
     except (DataError, InvalidOption) as error:
-        warnings.warn(f"held-out pairs: {error}. So {untouched}", stacklevel=3)
+        warnings.warn(f"held-out pairs: {error}; {untouched}", stacklevel=3)
         return
     config.calibration_scale, config.calibration_offset = scale, offset
     config.threshold = float(1 / (1 + np.exp(-(scale * threshold + offset))))
@@ -246,10 +246,10 @@ def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArra
 def _score(classifier: Classifier, name: str, library: Library, images: Path | None, seen: SeenPairs) -> ScoredPairs:
     config = classifier.model.config
     labelled = read_labelled(name, library, images=images if config.has_visual else None)
-    said = classifier.score(*labelled.ask(classifier, images).part(slice(None)))
+    probabilities = classifier.score(*labelled.ask(classifier, images).part(slice(None)))
     facts = {"fingerprint": classifier.fingerprint, "training_data": config.training_data, "seen": seen}
-    report = report_classifier(labelled, said, library, model=classifier.name, threshold=config.threshold, **facts)
-    return ScoredPairs(report, labelled, said)
+    facts |= {"model": classifier.name, "threshold": config.threshold}
+    return ScoredPairs(report_classifier(labelled, probabilities, library, **facts), labelled, probabilities)
 
 
 LOADING = """\
@@ -264,22 +264,22 @@ INPUTS = {
     False: '[premise], None, ["An animal is outdoors."]',
 }
 ABOUT_MODEL = (
-    "A classifier of entailment: does an image with its captions entail a sentence? As in Revising Image-Text "
+    "A classifier of entailment: does an image with its captions entail a sentence? After Revising Image-Text "
     "Retrieval via Multi-Modal Entailment (2022)."
 )
 
 
 def _scorable(library: Library, data: DataArguments, config: EntailmentConfig) -> tuple[str, str | None]:
-    """Pairs to score the classifier on, and the folder of their images, if any; capitals for what is not known."""
+    """Pairs to score the classifier on, and the folder of their images, if any; capitals stand for unknown values."""
     folder, wanted = _folder(data), data.report_on or "cxc/test"
     if not config.has_visual:
         return wanted, None
     for name in (wanted, *(f"{part_of(name)[0].name}/test" for name in data.train_on)):
         try:
-            found = read_labelled(name, library, images=folder)
+            labelled = read_labelled(name, library, images=folder)
         except (DataError, InvalidOption, UnknownName):
             continue
-        if not found.table["image"].null_count:
+        if not labelled.table["image"].null_count:
             return name, str(folder)
     return "PAIRS", "THEIR_IMAGES"
 

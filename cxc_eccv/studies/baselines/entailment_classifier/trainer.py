@@ -1,4 +1,4 @@
-"""EntailmentTrainer: Trainer with a learning rate of the new layers, batches of like lengths, and held-out measures."""
+"""EntailmentTrainer: a Trainer with a learning rate for new layers, batches of similar length, and its own measures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cxc_eccv.studies.entailment.measures import choose_threshold, measure_class
 from cxc_eccv.types import FloatArray
 
 NEW = ("text_head", "visual_head", "joint_head", "text_gate", "visual_gate", "visual_projection", "image_projection")
-"""Modules that no checkpoint of an encoder has."""
+"""Modules with new weights."""
 
 
 class EntailmentTrainer(WholeTrainer):
@@ -23,20 +23,20 @@ class EntailmentTrainer(WholeTrainer):
 
     def __init__(self, *, held: PairItems | None, threshold_for: str, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
         self.held, self.threshold_for = held, threshold_for
-        # Trainer asks for data to evaluate on; evaluate scores the held-out pairs by its own measures.
+        # Trainer requires an eval_dataset, which our evaluate does not use.
         super().__init__(**{"eval_dataset": held, **options})
 
     def create_optimizer(self, model: Any = None) -> Optimizer:  # noqa: ANN401 - as Trainer says
-        """AdamW with a group of its own for the new layers; biases and norms do not decay, as Trainer has it."""
+        """The optimizer with a separate group for the new layers; biases and norms do not decay, as in Trainer."""
         if self.optimizer is None:
-            own: Any = self.model
+            trained: Any = self.model
             rate = getattr(self.args, "head_learning_rate", None) or self.args.learning_rate
-            decayed = set(self.get_decay_parameter_names(own))
+            decayed = set(self.get_decay_parameter_names(trained))
             groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
-            for name, parameter in own.named_parameters():
+            for name, parameter in trained.named_parameters():
                 if parameter.requires_grad:
                     groups.setdefault((name.startswith(NEW), name in decayed), []).append(parameter)
-            kind, options = self.get_optimizer_cls_and_kwargs(self.args, own)
+            kind, options = self.get_optimizer_cls_and_kwargs(self.args, trained)
             self.optimizer = kind(
                 [
                     {
@@ -51,7 +51,7 @@ class EntailmentTrainer(WholeTrainer):
         return self.optimizer
 
     def measure(self) -> dict[str, float]:
-        """Accuracy, precision, recall and F0.5 on the held-out pairs, at the threshold that is best for them."""
+        """Accuracy, precision, recall and F0.5 on the held-out pairs, at their best threshold."""
         if self.held is None:
             return {}
         leads, labels = self.leads(self.held), np.asarray(self.held.targets)
@@ -59,13 +59,13 @@ class EntailmentTrainer(WholeTrainer):
         return {rate.name: rate.value for rate in measure_classifier(labels, leads, threshold)}
 
     def order(self, dataset: Any, seed: int) -> LengthSampler:  # noqa: ANN401 - as WholeTrainer says
-        """All pairs, in batches of like length."""
+        """All pairs, in batches of similar length."""
         return LengthSampler(dataset.lengths, self.args.train_batch_size * self.args.world_size, seed)
 
     def leads(self, items: PairItems) -> FloatArray:
-        """(N,) the entailed logit minus the other, without calibration, in the precision that scores are given in."""
+        """(N,) the entailed logit minus the other, uncalibrated, in the precision of scoring."""
         model: Any = self.accelerator.unwrap_model(self.model)
-        was_training, found = model.training, np.empty(len(items))
+        was_training, leads = model.training, np.empty(len(items))
         model.eval()
         order = np.argsort(items.lengths, kind="stable").tolist()
         loader = DataLoader(
@@ -82,7 +82,7 @@ class EntailmentTrainer(WholeTrainer):
                 # The class's own forward: --bf16 and --fp16 wrap the instance's.
                 logits = type(model).forward(model, **self._prepare_inputs(batch)).logits
                 rows = order[done : done + len(logits)]
-                found[rows] = (logits[:, 1].double() - logits[:, 0].double()).cpu().numpy()
+                leads[rows] = (logits[:, 1].double() - logits[:, 0].double()).cpu().numpy()
                 done += len(rows)
         model.train(was_training)
-        return found
+        return leads

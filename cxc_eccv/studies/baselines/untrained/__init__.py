@@ -1,4 +1,4 @@
-"""Baselines without training; each file declares itself as BASELINE, under the name of the file."""
+"""Baselines without training: one ``BASELINE`` per file, named after the file."""
 
 from cxc_eccv.studies.baselines.untrained.declared import Inputs, baseline_named
 from cxc_eccv.studies.baselines.untrained.word_vectors import AveragedVectors, read_word_vectors

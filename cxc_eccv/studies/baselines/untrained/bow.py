@@ -28,7 +28,7 @@ BASELINE = Baseline(
 
 
 def evaluate_bow(library: Library, split: str = "test") -> Report:
-    """Rank the captions of a split against each other by TF-IDF cosine; document frequencies are validation's."""
+    """Rank the captions of a split against each other by TF-IDF cosine, fitted on the validation captions."""
     model = TfIdf.fit(library.captions("validation")["text"].to_pylist())
     content = library.karpathy(split)
     vectors = model.encode(content.captions["text"].to_pylist())

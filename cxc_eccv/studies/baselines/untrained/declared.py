@@ -1,4 +1,4 @@
-"""What a baseline declares, and the baselines that are declared."""
+"""Baseline, the declaration of an untrained baseline, and all that are declared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cxc_eccv.types import Report
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a user may hand to a baseline; each is an option of ``cxc-eccv baseline``."""
+    """The inputs of baselines; each is an option of ``cxc-eccv baseline``."""
 
     vectors: Path | None = None
     features: Path | None = None
@@ -29,10 +29,10 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A model that needs no training, named as its file; ``summary`` is a sentence for the command line.
+    """A model that needs no training, named after its file; ``summary`` is a sentence for the command line.
 
-    ``run`` takes library, split and inputs, and gives a report and the run behind it, or None; inputs that are not
-    among ``takes`` are refused.
+    ``run`` takes library, split and inputs, and returns a report and its run, or None; it accepts the inputs in
+    ``takes`` only.
     """
 
     name: str
@@ -44,13 +44,10 @@ class Baseline:
         """Score the baseline; InvalidOption for an input that it does not read."""
         for field in fields(inputs):
             if getattr(inputs, field.name) is not None and field.name not in self.takes:
-                takes = ", ".join(map(_option, self.takes)) or "no option of its own"
-                raise InvalidOption(f"the baseline {self.name} does not read {_option(field.name)}; it takes {takes}")
+                option, *takes = (f"--{name.replace('_', '-')}" for name in (field.name, *self.takes))
+                advice = ", ".join(takes) or "no such options"
+                raise InvalidOption(f"the baseline {self.name} does not take {option}; it takes {advice}")
         return self.run(library, split, inputs)
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Pooled features of an image model, or of a file: image-image retrieval without captions."""
+"""Pooled features of an image model or from a file: image-image retrieval without captions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cxc_eccv.runs import EmbeddingsRun, load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
 from cxc_eccv.types import Report
+from cxc_eccv.types.encoding_options import check_source
 
 
 def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:
@@ -20,12 +21,12 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
             "ID_OR_PATH together with --images DIR"
         )
     if inputs.features is not None and inputs.central_crop is not None:
-        raise InvalidOption("--central-crop is for the images of --model; the features of a file are as they are")
-    found = load_embeddings(inputs.features) if inputs.features else _encode(library, split, inputs)
-    if found.images is None:
-        raise MalformedRun(f"{inputs.features} holds no image_ids and image_embeddings")
-    # A file of yours may say what its features are meant for.
-    images = replace(found, captions=None, similarity=found.similarity or "cosine")
+        raise InvalidOption("--central-crop needs --model; it does not apply to the features of a file")
+    features = load_embeddings(inputs.features) if inputs.features else _encode(library, split, inputs)
+    if features.images is None:
+        raise MalformedRun(f"{inputs.features} has no image_ids and image_embeddings")
+    # A file may name the similarity of its features.
+    images = replace(features, captions=None, similarity=features.similarity or "cosine")
     report = evaluate(images, ["cxc/i2i", "cxc/sis"], split=split, data_dir=library, per_query=True)
     name = f"pooled image features of {inputs.model or inputs.features.name}"  # type: ignore[union-attr] # one is given
     facts = {"model": name} | ({} if inputs.central_crop is None else {"central_crop": inputs.central_crop})
@@ -33,9 +34,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, Embedding
 
 
 def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
-    # Only here: a file of features needs neither torch nor a folder.
     from cxc_eccv.builders.images import ImageFolder
-    from cxc_eccv.encoding import encode
 
     assert inputs.images is not None  # noqa: S101 - checked by run
     folder, table = ImageFolder(inputs.images), library.images(split)
@@ -47,6 +46,9 @@ def _encode(library: Library, split: str, inputs: Inputs) -> EmbeddingsRun:
             f"{len(absent)} of {len(names)} images of the {split} split are not below {inputs.images}, the first: "
             f"{absent[0]}"
         )
+    check_source(str(inputs.model))
+    from cxc_eccv.encoding import encode
+
     pairs = zip(table["image_id"].to_pylist(), places, strict=True)
     return encode(inputs.model, images=pairs, central_crop=inputs.central_crop)
 

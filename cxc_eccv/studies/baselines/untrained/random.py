@@ -1,4 +1,4 @@
-"""Random vectors: what every measure gives to a model that knows nothing."""
+"""Random vectors: the scores of a model that knows nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
 from cxc_eccv.types import Embeddings, Report
 
 WIDTH = 64
-"""Wide enough that hardly any two items are close by chance."""
+"""Wide enough that few items are close by chance."""
 
 
 def random_run(library: Library, split: str, seed: int = 0) -> EmbeddingsRun:

@@ -22,8 +22,8 @@ Vector = NDArray[np.float32]
 
 
 def read_word_vectors(path: Path, keep: Collection[str]) -> dict[str, Vector]:
-    """The vectors of some words of a file as GloVe's or word2vec's, line by line: these are larger than memory."""
-    found: dict[str, Vector] = {}
+    """Read the vectors of some words from a file like GloVe's or word2vec's, line by line to save memory."""
+    vectors: dict[str, Vector] = {}
     width = 0
     if not path.is_file():
         raise MalformedSource(path, "", "no file", "word vectors, a word and its numbers per line")
@@ -33,17 +33,17 @@ def read_word_vectors(path: Path, keep: Collection[str]) -> dict[str, Vector]:
             if number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells):
                 continue
             width = width or len(cells) - 1
-            # A few words of the large files hold blanks themselves; the last D cells are the numbers.
+            # A few words of the large files contain spaces; the last D cells are the numbers.
             word = " ".join(cells[:-width]) if width else ""
             if not word:
                 raise MalformedSource(
                     path, f"line {number}", f"{len(cells)} cells", f"a word and {width or 'its'} numbers"
                 )
             if word in keep:
-                found[word] = _numbers(path, number, cells[-width:])
-    if not found:
+                vectors[word] = _numbers(path, number, cells[-width:])
+    if not vectors:
         raise MalformedSource(path, "", f"none of {len(keep):,} words", "vectors of words of the captions")
-    return found
+    return vectors
 
 
 def _numbers(path: Path, line: int, cells: Sequence[str]) -> Vector:
@@ -58,12 +58,12 @@ def _numbers(path: Path, line: int, cells: Sequence[str]) -> Vector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AveragedVectors:
-    """A text encoder: the mean of the vectors of a text's known words in lower case, each as often as it occurs."""
+    """A text encoder: the mean vector of a text's known words in lower case, with repetitions."""
 
     vectors: dict[str, Vector]
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """(N, D) means; a text of unknown words only has the mean of all words, as GloVe's authors say."""
+        """(N, D) means; a text without known words gets the mean of all words, as GloVe's authors suggest."""
         every = np.mean(list(self.vectors.values()), axis=0)
         result = np.empty((len(texts), every.size), dtype=np.float32)
         empty = 0
@@ -73,14 +73,14 @@ class AveragedVectors:
             empty += not known
         if empty:
             warnings.warn(
-                f"{empty} of {len(texts)} texts hold no word with a vector; theirs is the mean of all words",
+                f"{empty} of {len(texts)} texts have no word with a vector; they get the mean vector of all words",
                 stacklevel=2,
             )
         return result
 
 
 def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, EmbeddingsRun]:
-    """Every task that captions alone allow."""
+    """Every task of captions only."""
     if inputs.vectors is None:
         raise InvalidOption("the baseline word_vectors needs --vectors FILE, for example GloVe's glove.6B.300d.txt")
     captions = library.captions(split)

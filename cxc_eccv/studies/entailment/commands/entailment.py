@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, BatchSize, DataDir, Dtype, names, split_name
-from cxc_eccv.cli.extras import needs_train_extra
-from cxc_eccv.cli.help import Command
+from cxc_eccv.cli.choices import BatchSize, Confidence, Device, Names, open_library, split_name
+from cxc_eccv.cli.extras import check_model, load_runs, needs_train_extra
+from cxc_eccv.cli.help import Command, DataCommand
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
@@ -25,30 +26,29 @@ if TYPE_CHECKING:
 
 entailment = typer.Typer(
     no_args_is_help=True,
-    help="Count a classifier's training data, or measure it. Entail@K by hand, or its mean.",
+    help="Classifiers of entailment: training data and quality. Entail@K by hand, and its mean.",
 )
 
 
-@entailment.command("data", cls=Command)
-def data(data_dir: DataDir = None, allow_modified: AllowModified = False) -> None:
-    """Count the labelled pairs at hand that a classifier can be trained on, beside the paper's Table 2.
+@entailment.command("data", cls=DataCommand)
+def data() -> None:
+    """Count the labelled pairs that a classifier can be trained on, beside the paper's Table 2.
 
-    The last number is of pairs that hold no image, caption or words of a test split: what training takes unless it is
-    told otherwise. Nothing is downloaded.
+    The last number counts the pairs without an image, caption or words of a test split, on which training runs by
+    default. Nothing is downloaded.
 
     Examples:
       cxc-eccv entailment data
       cxc-eccv entailment data --data-dir sample
     """
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.entailment.training_data import count_corpora, table_of_counts
     from cxc_eccv.tables import tables_to_console
 
-    library = Library(data_dir, offline=True, allow_modified=allow_modified)
+    library = open_library(offline=True)
     print_shown(tables_to_console([table_of_counts(library, count_corpora(library))]))
 
 
-@entailment.command("score", cls=Command)
+@entailment.command("score", cls=DataCommand)
 def score(
     pairs: Annotated[
         str, typer.Argument(help="Labelled pairs: a file (.parquet, .csv, .jsonl), or a part such as cxc/test.")
@@ -56,32 +56,28 @@ def score(
     model: Annotated[str | None, typer.Option(help="The classifier: its folder or Hub id.")] = None,
     scores: Annotated[
         Path | None,
-        typer.Option(help="In its place, a table of probabilities (.parquet, .csv, .jsonl) of these pairs."),
+        typer.Option(help="File (.parquet, .csv, .jsonl) with probabilities of these pairs, instead of --model."),
     ] = None,
-    images: Annotated[Path | None, typer.Option(help="Folder with the image files, at any depth.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Folder with the images, at any depth.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the classifier. Default: its id, or its folder's name.")
+    ] = None,
+    batch_size: BatchSize = 64,
+    device: Device = None,
     threshold: Annotated[
-        float | None, typer.Option(help="Lowest probability that counts as entailed. Default: the classifier's own.")
+        float | None, typer.Option(help="Lowest probability that counts as entailed. Default: the classifier's.")
     ] = None,
     precision: Annotated[
-        float | None, typer.Option(help="In its place, the precision (0.9) that a threshold chosen here shall reach.")
+        float | None, typer.Option(help="Choose the threshold that reaches this precision (0.9) on these pairs.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder for report.json, probabilities.parquet and report.html.")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="What the classifier is called. Default: its id, or its folder's name.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
-    batch_size: BatchSize = 64,
-    device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
-    dtype: Dtype = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
-    """Measure a classifier on labelled pairs, and say what it was trained on.
+    """Measure a classifier on labelled pairs, and report what it was trained on.
 
-    Accuracy, precision, recall and F0.5 with intervals that keep the pairs of an image together; what each of some
-    wanted precisions costs; and whether the probabilities mean what they say, as a diagram in the page.
+    Shows accuracy, precision, recall and F0.5, with intervals that keep the pairs of an image together; the recall at
+    several precisions; and a reliability diagram of the probabilities.
 
     Examples:
       cxc-eccv entailment score cxc/test --model classifier --output report
@@ -90,32 +86,30 @@ def score(
       cxc-eccv entailment score cxc/test --scores report/probabilities.parquet
     """
     from cxc_eccv.cli.output import COMMAND, check_output
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.entailment.measures import check_precision, check_threshold
     from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types import check_whole
 
     if (model is None) == (scores is None):
-        raise InvalidOption("name the classifier (--model), or a table of what it said (--scores): one of the two")
+        raise InvalidOption("name the classifier (--model), or a file of its probabilities (--scores): one of the two")
     if threshold is not None and precision is not None:
         raise InvalidOption("--threshold and --precision: give one of them")
     check_output(output)
-    check_whole("seed", seed, 0)
     check_whole("batch_size", batch_size)
     if threshold is not None:
         check_threshold(threshold)
     if precision is not None:
         check_precision(precision)
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     if scores is not None:
         labelled, said, facts = _read_scores(scores, pairs, library, images, name)
     else:
-        loading = {"device": device, "dtype": dtype, "name": name}
+        loading = {"device": device, "name": name}
         labelled, said, facts = _ask(str(model), pairs, library, images, batch_size, loading)
     if threshold is not None:
         facts |= {"threshold": threshold, "threshold_from": "as given"}
-    report = report_classifier(labelled, said, library, seed=seed, precision=precision, **facts)
+    report = report_classifier(labelled, said, library, precision=precision, **facts)
     try:
         written = [] if output is None else write_classifier_folder(output, report, labelled, said, COMMAND.get())
     finally:
@@ -135,9 +129,12 @@ def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None
 def _ask(
     model: str, pairs: str, library: Library, images: Path | None, batch_size: int, loading: dict[str, Any]
 ) -> Said:
+    from cxc_eccv.studies.entailment.labelled import find_images, find_labelled, read_labelled
+
+    check_model(model, images, batch_size=batch_size)
+    find_labelled(pairs)
     with needs_train_extra():
         from cxc_eccv.studies.entailment.scoring import announce, load_classifier
-    from cxc_eccv.studies.entailment.labelled import find_images, read_labelled
     from cxc_eccv.studies.entailment.seen import seen_by
 
     announced = announce(model)
@@ -155,24 +152,24 @@ def _ask(
 def mean(
     reports: Annotated[
         list[Path],
-        typer.Argument(help="Two report.json files, or their folders, for each model: on COCO and on Flickr30k."),
+        typer.Argument(help="Two report.json files, or their folders, of each model: on COCO and on Flickr30k."),
     ],
-    output: Annotated[Path | None, typer.Option(help="File (.json) to keep the numbers in.")] = None,
-    models: Annotated[
-        list[str] | None, typer.Option("--names", help="Models' names. Default: that of each report on COCO.")
+    output: Annotated[Path | None, typer.Option(help="File (.json) for the numbers.")] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a model; repeat for each. Default: that of its report on COCO."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    confidence: Confidence = 0.95,
 ) -> None:
-    """Average Entail@K over COCO and Flickr30k, each counting half, as the multi-modal entailment paper prints it.
+    """Average Entail@K over COCO and Flickr30k, each counting half, as in the multi-modal entailment paper.
 
-    Each report needs the per_query.parquet that evaluate --output writes beside it. Two reports under different
-    policies for pairs without a label, or by different classifiers, are refused.
+    Each report needs the per_query.parquet that evaluate --output writes beside it. The two reports of a model must use
+    the same policy, or the same classifier, for pairs without a label.
 
     Examples:
       cxc-eccv entailment mean coco_report flickr30k_report
       cxc-eccv entailment mean clip_coco clip_f30k albef_coco albef_f30k
-      --names CLIP,ALBEF --output mean.json
+      --name CLIP --name ALBEF --output mean.json
     """
     from cxc_eccv.comparison import load_reports
     from cxc_eccv.studies.entailment.mean import mean_entailment
@@ -181,18 +178,16 @@ def mean(
 
     if output is not None:
         refuse_unwritable(output, file=True)
-    chosen = names(models)
-    if len(reports) % 2 or (chosen is not None and len(chosen) != len(reports) // 2):
-        given = f"reports given: {len(reports)}" + ("" if chosen is None else f", names: {len(chosen)}")
+    if len(reports) % 2 or (name and len(name) != len(reports) // 2):
+        given = f"reports given: {len(reports)}" + (f", names: {len(name)}" if name else "")
         raise InvalidOption(
             f"{given}. Give two reports for each model, on COCO and on Flickr30k, one after the other, and as many "
             "names as models, or none"
         )
     pairs = [load_reports(reports[place : place + 2]) for place in range(0, len(reports), 2)]
-    titles: list[str | None] = [None] * len(pairs) if chosen is None else [*chosen]
+    titles: Sequence[str | None] = name or [None] * len(pairs)
     means = [
-        mean_entailment(pair, name=name, seed=seed, confidence=confidence)
-        for pair, name in zip(pairs, titles, strict=True)
+        mean_entailment(pair, name=title, confidence=confidence) for pair, title in zip(pairs, titles, strict=True)
     ]
     if output is not None:
         write_json(output, {"schema": 1, "models": [{"name": scores.name, **scores.records()} for scores in means]})
@@ -200,49 +195,39 @@ def mean(
     say_written([] if output is None else [output])
 
 
-@entailment.command("export", cls=Command)
+@entailment.command("export", cls=DataCommand)
 def export(
-    runs: Annotated[
-        list[Path], typer.Argument(help="A file of embeddings, scores or rankings (image to text) for each model.")
+    files: Annotated[
+        list[Path], typer.Argument(help="Embeddings, scores or rankings (image to text), one file per model.")
     ],
     output: Annotated[Path, typer.Option(help="Folder to write to, which holds no questions yet.")],
+    name: Names = None,
     form: QuestionForm = "html",
     images: QuestionImages = "coco",
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
-    sample: Annotated[int, typer.Option(help="Images, drawn at random from those that every model has.")] = 50,
-    depth: Annotated[int, typer.Option(help="Captions at the top of each image's ranking.")] = 10,
-    seed: Annotated[int, typer.Option(help="Seed of the draw and of the order.")] = 0,
+    sample: Annotated[int, typer.Option(help="Number of images, drawn at random from those of all models.")] = 50,
+    depth: Annotated[int, typer.Option(help="Top captions of the ranking of each image.")] = 10,
     hide_known: Annotated[
-        bool, typer.Option("--hide-known", help="Ask about all pairs, original captions and labelled ones among them.")
+        bool, typer.Option("--hide-known", help="Also ask about original captions and labelled pairs.")
     ] = False,
-    models: Annotated[
-        list[str] | None, typer.Option("--names", help="Models' names. Default: what the files say, or their names.")
-    ] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
+    seed: Annotated[int, typer.Option(help="Seed of the images and of the order of the questions.")] = 0,
 ) -> None:
-    """Write the top captions of some images for people to judge: the first half of Entail@K judged by hand.
+    """Write the top captions of some images for people to judge: the first step of Entail@K by hand.
 
-    Every pair is there once, in an order that tells neither model nor rank. People say of each whether the caption
-    describes the image, and whether it follows from the image's captions; an image's own captions, and pairs that a
-    file of entailment labels has, are not asked about. asked.json says what was exported: put the answers beside it.
+    Every pair occurs once, in an order that shows neither model nor rank. People judge whether the caption describes
+    the image, and whether it follows from the image's captions. An image's own captions and pairs with an entailment
+    label are not asked. asked.json lists what was exported; put the answers beside it.
 
     Examples:
       cxc-eccv entailment export clip.npz blip.npz --images val2014 --output asked
       cxc-eccv entailment export clip.npz --format csv --images "val2014/{file_name}"
       --sample 20 --hide-known --output all_pairs
     """
-    from cxc_eccv.runs import load_run
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.entailment.manual import export_pairs
 
-    loaded = [load_run(path) for path in runs]
-    titles = names(models) or [run.model or path.name for run, path in zip(loaded, runs, strict=True)]
-    if len(titles) != len(loaded) or len(set(titles)) < len(titles):
-        raise InvalidOption(f"{len(loaded)} runs need as many different names, not {', '.join(titles)}: give --names")
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     written = export_pairs(
-        dict(zip(titles, loaded, strict=True)),
+        load_runs(files, name),
         output,
         form=form,
         images=images,
@@ -254,43 +239,39 @@ def export(
         mark_known=not hide_known,
     )
     say_written(written)
-    say(f"when people have answered, put their files into {output}: cxc-eccv entailment manual {output}/ANSWERS")
+    say(f"after people have answered, put their files into {output}: cxc-eccv entailment manual {output}/ANSWERS")
 
 
-@entailment.command("manual", cls=Command)
+@entailment.command("manual", cls=DataCommand)
 def manual(
     answers: Annotated[list[Path], typer.Argument(help="Answered files, in the folder that entailment export wrote.")],
     form: AnswerForm = None,
-    output: Annotated[Path | None, typer.Option(help="File (.json) to keep the numbers in.")] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="File (.jsonl) to write all answers to, as a file of entailment labels.")
+    output: Annotated[Path | None, typer.Option(help="File (.json) for the numbers.")] = None,
+    save_labels: Annotated[
+        Path | None, typer.Option(help="File (.jsonl) for all answers, as a file of entailment labels.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
+    confidence: Confidence = 0.95,
 ) -> None:
-    """Score the exported models by what people answered: Entail@K judged by hand, the paper's E@M.
+    """Score the exported models by people's answers: Entail@K by hand, the paper's E@M.
 
-    Of several people the majority decides. Rows that are not as they were exported, and pairs without an answer, are
-    refused, with their place and what to do. A table that an older version wrote, with every label 0 or 1, is read too.
+    If several people answered, the majority decides. Rows that were changed and pairs without an answer are refused.
+    Tables of older versions, with every label 0 or 1, can be read.
 
     Examples:
       cxc-eccv entailment manual asked/ann.jsonl asked/ben.jsonl
       cxc-eccv entailment manual asked/ann.csv --output manual.json
-      --labels entailment_test.jsonl
+      --save-labels entailment_test.jsonl
     """
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.entailment.manual import score_answers
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.writing import refuse_unwritable
 
-    for path in (output, labels):
+    for path in (output, save_labels):
         if path is not None:
             refuse_unwritable(path, file=True)
-    library = Library(data_dir, allow_modified=allow_modified)
-    scores = score_answers(answers, form=form, data_dir=library, seed=seed, confidence=confidence)
+    library = open_library()
+    scores = score_answers(answers, form=form, data_dir=library, confidence=confidence)
     written = [scores.save(output)] if output is not None else []
-    written += [scores.save_labels(labels)] if labels is not None else []
+    written += [scores.save_labels(save_labels)] if save_labels is not None else []
     print_shown(tables_to_console([scores.table]))
     say_written(written)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, BatchSize, DataDir, Dtype, split_name
+from cxc_eccv.cli.choices import BatchSize, Device, open_library, split_name
 from cxc_eccv.cli.encode import say_once
-from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.extras import check_model, load_named_model, needs_train_extra
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.shown import upper_first
 from cxc_eccv.terminal import print_shown
+from cxc_eccv.writing import check_output
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import Run
@@ -28,52 +30,45 @@ def mine(
         Path | None, typer.Argument(help="Embeddings, scores or rankings of the split's images and captions.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="In its place, a model to encode first: its id or folder, or open_clip:NAME/TAG.")
+        str | None, typer.Option(help="Model to encode first, instead of a file: its id or folder.")
     ] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Folder with the images, at any depth; text models need none.")
+    ] = None,
+    batch_size: BatchSize = 64,
+    device: Device = None,
     split: Annotated[
-        str, typer.Option(help="train, restval or val; of Flickr30k flickr30k/train or flickr30k/val.")
+        str, typer.Option(help="train, restval or val; for Flickr30k flickr30k/train or flickr30k/val.")
     ] = "train",
     top_k: Annotated[int, typer.Option(help="Captions of other images to score for every image.")] = 30,
     labelled: Annotated[
         str | None,
         typer.Option(
-            help="Labelled pairs of the retriever's lists, which the rule is fitted on: a file, or a part such as "
-            "cxc/val. Without them the classifier decides alone, by --threshold."
+            help="Labelled pairs of the retriever's lists, on which the rule is fitted: a file, or a part such as "
+            "cxc/val. Without them, the classifier decides alone, by --threshold."
         ),
     ] = None,
     labelled_retriever: Annotated[
         Path | None,
-        typer.Option(help="The same retriever's file of the labelled pairs' split, where that is not --split."),
+        typer.Option(help="The retriever's file for the split of the labelled pairs, if that is not --split."),
     ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="Lowest probability to keep. Default with --labelled: 0.5.")
     ] = None,
     precision: Annotated[
-        float | None, typer.Option(help="In its place, the precision (0.9) to reach on the labelled pairs.")
+        float | None, typer.Option(help="Precision (0.9) to reach on the labelled pairs, instead of --threshold.")
     ] = None,
     share: Annotated[
         float | None,
-        typer.Option(help="Share of the lists' pairs that are entailed (0.06). Default: that of the labelled ones."),
+        typer.Option(help="Share of the lists' pairs that are entailed (0.06). Default: that of the labelled pairs."),
     ] = None,
-    images: Annotated[
-        Path | None, typer.Option(help="Folder with the image files, at any depth; not for models of texts alone.")
-    ] = None,
-    similarity: Annotated[
-        str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
-    ] = None,
-    batch_size: BatchSize = 64,
-    device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
-    dtype: Dtype = None,
-    restval_in_train: Annotated[bool, typer.Option("--restval-in-train", help="Fold restval into train.")] = False,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
-    """Find captions of other images that describe an image too: a retriever proposes them, a classifier decides.
+    """Mine weak positives: a retriever proposes captions of other images, a classifier of entailment decides.
 
-    On labelled pairs of the retriever's lists a logistic regression weighs the classifier's probability against the
-    rank; the precision of the rank alone is printed beside it. The file goes into a dataset with build --mined, as a
-    source of labels of its own that no evaluation reads. Killed, the same command goes on where it was. Under torchrun
-    the processes share the work.
+    With labelled pairs, a logistic regression combines the classifier's probability and the rank; the precision of the
+    rank alone is printed beside it. build --mined adds the file to a dataset, as a source of labels that no evaluation
+    reads. An interrupted command continues where it stopped when you run it again. Under torchrun the processes share
+    the work.
 
     Examples:
       cxc-eccv mine clip_train.npz --classifier classifier --images train2014
@@ -85,24 +80,32 @@ def mine(
       --classifier classifier --images train2014 --threshold 0.9
       --output weak.parquet
     """
-    from cxc_eccv.sources.library import Library
+    from cxc_eccv.runs import load_run
+    from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled
+    from cxc_eccv.studies.entailment.rule import check_rule
     from cxc_eccv.types import check_whole
 
     if (retriever is None) == (model is None):
         raise InvalidOption("name the retriever's file, or a model to encode first (--model): one of the two")
-    library = Library(data_dir, allow_modified=allow_modified, restval_in_train=restval_in_train)
+    for source in filter(None, (classifier, model)):
+        check_model(source, images, batch_size=batch_size)
+    check_whole("top_k", top_k)
+    check_rule(threshold, precision, share, labelled=labelled is not None)
+    check_output(output, [".parquet"])
+    part = _part_of(split)
+    if labelled is not None:
+        find_labelled(labelled)
+    run: Run | None = None if retriever is None else load_run(retriever)
+    of_labels: Run | None = None if labelled_retriever is None else load_run(labelled_retriever)
+    library = open_library()
     with needs_train_extra():
         from cxc_eccv.studies.entailment.scoring import announce, load_classifier
-    from cxc_eccv.runs import load_run
-    from cxc_eccv.studies.entailment.labelled import read_labelled
     from cxc_eccv.studies.entailment.mining import MiningOptions, labelled_part, require_labelled_run
     from cxc_eccv.studies.entailment.mining import mine as mine_pairs
 
     announced = announce(classifier)
-    part = _part_of(split)
     looked_at = images if announced.config.has_visual else None
     pairs = None if labelled is None else read_labelled(labelled, library, images=looked_at)
-    check_whole("batch_size", batch_size)
     options = MiningOptions(
         split=part[1],
         collection=part[0],
@@ -115,21 +118,17 @@ def mine(
         output=output,
     )
     options.check(announced, library)
-    loading: dict[str, Any] = {"device": device, "dtype": dtype}
+    loading: dict[str, Any] = {"device": device}
     run_of = partial(_encode, model, library, images, batch_size, loading)
-    run: Run | None = None if retriever is None else load_run(retriever)
     labelled_run: Run | None = None
     of_labelled = part if pairs is None else labelled_part(pairs, library)
     if pairs is not None and of_labelled != part and (labelled_retriever is not None or model is None):
-        known = None if labelled_retriever is None else load_run(labelled_retriever)
-        labelled_run = require_labelled_run(known, pairs, of_labelled)
+        labelled_run = require_labelled_run(of_labels, pairs, of_labelled)
     judge = load_classifier(classifier, **loading)
     run = run_of(part) if run is None else run
     if of_labelled != part and labelled_run is None:
         labelled_run = run_of(of_labelled)
-    mined = mine_pairs(
-        run, judge, library, options, labelled_run=labelled_run, similarity=similarity, batch_size=batch_size
-    )
+    mined = mine_pairs(run, judge, library, options, labelled_run=labelled_run, batch_size=batch_size)
     _tell(mined, output)
 
 
@@ -140,18 +139,21 @@ def _part_of(split: str) -> tuple[str, str]:
 
 
 def _tell(mined: MinedPairs, output: Path) -> None:
+    from cxc_eccv.sources.edition import describe_data
     from cxc_eccv.studies.entailment.quality import warn_of_training_data
     from cxc_eccv.studies.entailment.rule import table_of_rule
     from cxc_eccv.tables import tables_to_console
+    from cxc_eccv.tasks.task import COLLECTIONS
 
     rule = mined.facts["rule"]
+    say_once(upper_first(describe_data(mined.facts, COLLECTIONS[mined.facts["collection"]].name)))
     with_any = len(set(mined.table["image_id"].to_pylist()))
     if "weights" in rule and os.environ.get("RANK", "0") == "0":
         print_shown(tables_to_console([table_of_rule(rule)]))
     for caution in warn_of_training_data(mined.facts["classifier"]["training_data"]):
         say_once(caution)
     if "weights" not in rule:
-        say_once("Without labelled pairs (--labelled) neither this precision nor that of the rank alone is known.")
+        say_once("The precision is unknown without labelled pairs (--labelled).")
     say_once(
         f"{mined.table.num_rows:,} of {rule['pairs_scored']:,} pairs reach the threshold {rule['threshold']!r}, "
         f"of {with_any:,} images\nwrote {output}"
@@ -167,13 +169,11 @@ def _encode(
     part: tuple[str, str],
 ) -> Run:
     """The run of a model, whose encoding is made once and kept."""
-    with needs_train_extra():
-        from cxc_eccv.encoding import encode_once, load_model
+    loaded = load_named_model(str(model), **loading)
+    from cxc_eccv.encoding import encode_once
     from cxc_eccv.from_model import split_items
     from cxc_eccv.studies.entailment.mining import COLLECTIONS
 
-    register_models()
-    loaded = load_model(model, **loading)
     if loaded.is_cross_encoder:
         raise InvalidOption(f"{loaded.name} scores pairs; name a model with embeddings, or lists that it ranked anew")
     if "images" in loaded.sides and images is None:

@@ -1,4 +1,4 @@
-"""Labelled pairs to train a classifier of entailment on: many corpora, one schema, and nothing of a test split."""
+"""Labelled pairs to train a classifier of entailment on: many corpora in one schema, without test data."""
 
 from cxc_eccv.studies.entailment.training_data.corpora import corpora
 from cxc_eccv.studies.entailment.training_data.corpus import SCHEMA, Corpus, Pairs, join_captions, keys, premises_of

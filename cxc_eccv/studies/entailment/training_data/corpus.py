@@ -1,4 +1,4 @@
-"""Corpus: the declaration of where labelled pairs come from; Pairs, what one part of it holds; the schema of all."""
+"""Corpus, the declaration of a source of labelled pairs; Pairs, the pairs of one part; their schema."""
 
 from __future__ import annotations
 
@@ -28,27 +28,26 @@ SCHEMA = pa.schema(
         ("caption_key", pa.string()),
     ]
 )
-"""Of all labelled pairs.
+"""The schema of labelled pairs.
 
-``premise`` has the captions of an image joined by blanks, and is empty where there is none; ``image`` is a file name or
-null; ``label`` 1 (entailed) or 0; ``rating`` the grade from 0 to 5 that the label was made of, or null; ``kind``
-``text``, ``visual`` or ``multimodal``; ``image_key`` keeps the pairs of an image together (``coco/391895``,
-``flickr30k/1000092795``), ``caption_key`` is that of the hypothesis (``coco/770337``); both may be null.
+``premise`` has the captions of an image joined by spaces, or is empty; ``image`` is a file name or null; ``label`` 1
+(entailed) or 0; ``rating`` the grade from 0 to 5 behind the label, or null; ``kind`` ``text``, ``visual`` or
+``multimodal``; ``image_key`` identifies the image (``coco/391895``, ``flickr30k/1000092795``) and ``caption_key`` the
+hypothesis (``coco/770337``); both may be null.
 """
 
 OF_PAIRS = ("image", "hypothesis", "label", "rating", "image_key", "caption_key")
 PAIRS_SCHEMA = pa.schema([("premises", pa.list_(pa.string())), *map(SCHEMA.field, OF_PAIRS)])
 
 SPLITS = {raw: split for raw, split in SPLIT_OF_RAW.items() if raw != "restval"}
-"""Split as the name of a part has it to its name in the library."""
+"""Name of a part to the library's name of the split."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Labelled pairs of one part of a corpus, and rule to the number of rows that it left out.
+    """Labelled pairs of one part of a corpus, and the number of rows that each rule left out.
 
-    The table is as ``SCHEMA``, but a premise's captions stand apart, and the image is named whether or not it is at
-    hand.
+    The table is like ``SCHEMA``, but its premise is a list of captions, and it names images whose files are missing.
     """
 
     table: pa.Table
@@ -57,17 +56,17 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
-    """One source of labelled pairs. A new one is a ``CORPUS`` in a file of ``training_data/corpora``.
+    """One source of labelled pairs. To add one, declare a ``CORPUS`` in a file of ``training_data/corpora``.
 
     Attributes:
-        name: as in the names of its parts, and in ``source``.
-        kinds: of the pairs that it can yield, where images are at hand.
-        rule: what makes a pair positive, in words.
-        groups: of raw files, as in the catalog, for licences and citations; its own first.
-        expected: part (``train``, ``val``, ``test``) to its number of pairs, as far as that is known.
-        pairs: (library, part, lowest rating that is a positive) to its pairs.
-        place: where it is on the Hugging Face Hub; empty for raw files of the catalog.
-        published: the count of the paper's Table 2, as printed, of ``published_parts``; a ``remark`` explains it.
+        name: used in the names of its parts, and in ``source``.
+        kinds: kinds of pairs that it can yield if images are available.
+        rule: the rule for positives, in words.
+        groups: groups of raw files in the catalog, for licences and citations; the corpus's group first.
+        expected: part (``train``, ``val``, ``test``) to its number of pairs, None if unknown.
+        pairs: function of (library, part, lowest positive rating) that gives its pairs.
+        place: its address on the Hugging Face Hub; empty for raw files of the catalog.
+        published: the count of ``published_parts`` printed in the paper's Table 2; a ``remark`` explains it.
     """
 
     name: str
@@ -90,7 +89,7 @@ def make_pairs(
     left_out: Mapping[str, int] | None = None,
     **others: Any,  # noqa: ANN401 - likewise
 ) -> Pairs:
-    """Pairs of which not everything is given: ``image``, ``rating``, ``image_key`` and ``caption_key`` may lack."""
+    """Make Pairs; ``image``, ``rating``, ``image_key`` and ``caption_key`` are optional."""
     given = {"premises": premises, "hypothesis": hypotheses, "label": labels, **others}
     n_rows = len(hypotheses)
     columns = [
@@ -105,12 +104,12 @@ def _column(values: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:  # no
 
 
 def keys(collection: str, ids: IntArray) -> list[str]:
-    """``coco/391895`` and its like."""
+    """Keys such as ``coco/391895``."""
     return [f"{collection}/{number}" for number in ids.tolist()]
 
 
 def captions_of_images(content: KarpathySplit, image_ids: IntArray) -> pa.ListArray:
-    """The captions of each of these images of the split, in the order of the raw file."""
+    """The captions of each image, in the order of the raw file."""
     places = positions_of(content.caption_image_ids, content.image_ids)[0]
     offsets = np.append(0, np.cumsum(np.bincount(places, minlength=content.image_ids.size))).astype(np.int32)
     texts = content.captions["text"].combine_chunks().take(pa.array(np.argsort(places, kind="stable")))
@@ -118,18 +117,18 @@ def captions_of_images(content: KarpathySplit, image_ids: IntArray) -> pa.ListAr
 
 
 def join_captions(captions: pa.ListArray) -> pa.Array:
-    """The premise that each list of captions makes: without blanks at their ends, a blank between two of them."""
+    """The premise of each list of captions: the trimmed captions, joined by spaces."""
     texts = pc.utf8_trim_whitespace(captions.flatten())
     offsets = np.append(0, np.cumsum(pc.list_value_length(captions))).astype(np.int32)
     return pc.binary_join(pa.ListArray.from_arrays(offsets, texts), " ")
 
 
 def premises_of(content: KarpathySplit, image_ids: IntArray) -> list[str]:
-    """The premise of each of these images of the split: all its captions, joined."""
+    """The premise of each image: all its captions, joined."""
     premises: list[str] = join_captions(captions_of_images(content, image_ids)).to_pylist()
     return premises
 
 
 def reaches(ratings: FloatArray, threshold: float) -> pa.Array:
-    """Label 1 where a rating is at least the threshold."""
+    """Labels: 1 if the rating is at least the threshold, else 0."""
     return pa.array((ratings >= threshold).astype(np.int8))

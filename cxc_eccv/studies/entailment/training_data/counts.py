@@ -1,4 +1,4 @@
-"""The corpora counted: the paper's Table 2 with the counts of the files at hand beside its own."""
+"""Count the available corpora beside the paper's Table 2."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TypeVar
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, HashMismatch, MalformedSource
+from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpora import corpora
 from cxc_eccv.studies.entailment.training_data.corpus import Corpus
@@ -22,7 +23,7 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What is at hand of a corpus; ``guarded`` pairs are in no test split, None where that is not at hand."""
+    """The available pairs of a corpus; ``guarded`` pairs hold no test data, None if a test split is missing."""
 
     corpus: Corpus
     parts: tuple[str, ...]
@@ -32,25 +33,25 @@ class Count:
 
 
 def count_corpora(library: Library) -> list[Count]:
-    """Every corpus counted by what the library has; an ``offline`` library downloads nothing."""
-    protected = _at_hand(lambda: evaluation_splits(library, ("test",))[0])
+    """Count every corpus in the library; an ``offline`` library downloads nothing."""
+    protected = _try_read(lambda: evaluation_splits(library, ("test",))[0])
     return [_count(library, corpus, protected) for corpus in corpora().values()]
 
 
 def _count(library: Library, corpus: Corpus, protected: Sequence[EvaluationSplit] | None) -> Count:
     parts, pairs, positives, guarded = [], 0, 0, 0
     for part in corpus.published_parts or corpus.expected:
-        found = _at_hand(partial(corpus.pairs, library, part, THRESHOLD))
-        if found is not None:
+        part_pairs = _try_read(partial(corpus.pairs, library, part, THRESHOLD))
+        if part_pairs is not None:
             parts.append(part)
-            pairs += found.table.num_rows
-            positives += pc.sum(found.table["label"]).as_py() or 0
-            guarded += drop_members(found, protected)[0].num_rows if protected else 0
+            pairs += part_pairs.table.num_rows
+            positives += pc.sum(part_pairs.table["label"]).as_py() or 0
+            guarded += drop_members(part_pairs, protected)[0].num_rows if protected else 0
     return Count(corpus, tuple(parts), pairs, positives, None if protected is None else guarded)
 
 
-def _at_hand(read: Callable[[], Content]) -> Content | None:
-    """What is read; None where a file, or a split of one, is not on this machine."""
+def _try_read(read: Callable[[], Content]) -> Content | None:
+    """The result of ``read``; None if a file, or a split of one, is missing."""
     try:
         return read()
     except (HashMismatch, MalformedSource):
@@ -66,14 +67,15 @@ STACKED = (((0, 1), (2,), (3,), (4,), (5,), (6,)), ((0, 1, 6), (2,), (3,), (4,),
 
 
 def table_of_counts(library: Library, counts: Sequence[Count]) -> Table:
-    """Corpora by the task that the paper has them for, then those that it does not have."""
+    """A table of the corpora, by their task in the paper; those not in the paper come last."""
     rows: list[tuple[str, ...]] = []
     for title, wanted in _sections(counts):
         rows.append((title,))
         rows += [_row(library, count) for count in wanted]
     notes = [f"{count.corpus.title}: {count.corpus.remark}." for count in counts if count.corpus.remark]
     header = [(heading,) for heading in HEADINGS]
-    return Table(header, rows, "Labelled pairs", notes=notes, prose=frozenset({1, 6}), stacked=STACKED)
+    data = describe_data({"data": {"edition": library.edition}}, "")
+    return Table(header, rows, "Labelled pairs", notes=notes, prose=frozenset({1, 6}), stacked=STACKED, data=data)
 
 
 def _sections(counts: Sequence[Count]) -> list[tuple[str, list[Count]]]:
@@ -87,6 +89,6 @@ def _row(library: Library, count: Count) -> tuple[str, ...]:
     corpus = count.corpus
     licence = library.catalog.group(corpus.groups[0]).licence
     numbers = [MISSING if n is None else f"{n:,}" for n in (count.pairs, count.positives, count.guarded)]
-    shown = numbers if count.parts else ["not at hand", MISSING, MISSING]
+    shown = numbers if count.parts else ["not found", MISSING, MISSING]
     parts = " ".join(f"{corpus.name}/{part}" for part in count.parts or corpus.published_parts or corpus.expected)
     return (corpus.title, parts, corpus.published or MISSING, *shown, licence)

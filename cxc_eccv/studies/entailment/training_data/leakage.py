@@ -1,8 +1,7 @@
-"""The leakage guard: which pairs hold an image, a caption or the words of one that models are evaluated on.
+"""The leakage guard: find training pairs with an image, a caption or a caption's words of an evaluation split.
 
-An image or a caption that has an id is what its id says, whatever words two captions share. What has none (a sentence
-of STS-B, a hypothesis of SNLI-VE) is a caption of a split where its words are: in small letters, letters and digits
-alone.
+Images and captions with an id are compared by id, whatever words two captions share. Sentences without one (of STS-B,
+or hypotheses of SNLI-VE) are compared by their words: letters and digits only, in lower case.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Pairs, keys
 from cxc_eccv.tasks.task import COLLECTIONS
 
 PHOTOGRAPHS = {"coco": "coco", "flickr30k": "flickr30k", "flickr8k": "flickr30k"}
-"""Collection with splits that models are evaluated on, to the one that numbers its images: Flickr8k and Flickr30k share
-photographs."""
+"""Collection with evaluation splits to the one that numbers its images: Flickr8k and Flickr30k share photographs."""
 
 EVALUATED = tuple(PHOTOGRAPHS)
 
@@ -33,7 +31,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluationSplit:
-    """What a pair of training data is looked up in: the keys of images and captions, and the words of the captions."""
+    """The keys of images and captions of an evaluation split, and the words of its captions."""
 
     name: str
     image_keys: pa.Array
@@ -42,21 +40,21 @@ class EvaluationSplit:
 
 
 def evaluation_splits(library: Library, parts: Sequence[str]) -> tuple[list[EvaluationSplit], list[str]]:
-    """The splits that models are evaluated on, of these parts (``val``, ``test``); and those that are not at hand."""
-    found, missing = [], []
+    """The evaluation splits of these parts (``val``, ``test``), and the names of missing ones."""
+    splits, missing = [], []
     for name, collection, part in ((f"{each}/{part}", each, part) for part in parts for each in EVALUATED):
         content = _content(library, collection, part)
         if content is None:
             missing.append(name)
         else:
-            found.append(library.once(("evaluation split", name), partial(_index, name, collection, content)))
-    return found, missing
+            splits.append(library.once(("evaluation split", name), partial(_index, name, collection, content)))
+    return splits, missing
 
 
 def count_images(library: Library, image_keys: Sequence[str]) -> dict[str, int]:
-    """Split that models are evaluated on to the number of these images in it, where it is at hand and has any."""
+    """Available evaluation split to the number of these images in it, if any."""
     known = pa.array(image_keys, pa.string())
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     collections = {key.partition("/")[0] for key in image_keys}
     for part in ("test", "val"):
         for collection in EVALUATED:
@@ -66,8 +64,8 @@ def count_images(library: Library, image_keys: Sequence[str]) -> dict[str, int]:
             content = _content(library, collection, part)
             if content is not None:
                 inside = int(_is_in(known, pa.array(keys(photographs, content.image_ids))).sum())
-                found |= {f"{collection}/{part}": inside} if inside else {}
-    return found
+                counts |= {f"{collection}/{part}": inside} if inside else {}
+    return counts
 
 
 def _index(name: str, collection: str, content: KarpathySplit) -> EvaluationSplit:
@@ -82,14 +80,14 @@ def _index(name: str, collection: str, content: KarpathySplit) -> EvaluationSpli
 
 
 def _content(library: Library, name: str, part: str) -> KarpathySplit | None:
-    """A split, or None where it is not at hand; COCO's test split has to be there."""
+    """A split, or None if it is missing; COCO's test split is required."""
     collection, split = COLLECTIONS[name], SPLITS[part]
     known = split in collection.splits(library) if collection.at_hand(library) else False
     return collection.content(library, split) if known or (name, part) == ("coco", "test") else None
 
 
 def plain_texts(texts: pa.Array) -> pa.Array:
-    """Letters and digits in small letters: what two spellings of the same words have in common.
+    """The lower-case letters and digits of each text, to compare texts by their words.
 
     Example:
         >>> plain_texts(pa.array(["A dog, running.", "a dog running"])).to_pylist()
@@ -99,9 +97,9 @@ def plain_texts(texts: pa.Array) -> pa.Array:
 
 
 def find_members(table: pa.Table, splits: Sequence[EvaluationSplit]) -> Iterator[tuple[str, str, Mask]]:
-    """The split, why (``image``, ``caption``, ``words``, ``other``), and (N,) the pairs that this is true of.
+    """Yield a split, a reason (``image``, ``caption``, ``words``, ``other``), and the (N,) mask of its pairs.
 
-    ``words`` are those of a sentence without an id, ``other`` those of one whose id says that it is another caption.
+    ``words``: a sentence without an id has the words of a caption; ``other``: one whose id is another caption's has.
     """
     premises = table["premises"].combine_chunks()
     sentences, owners = plain_texts(premises.flatten()), np.asarray(pc.list_parent_indices(premises))
@@ -122,7 +120,7 @@ def _is_in(values: pa.Array | pa.ChunkedArray, known: pa.Array) -> Mask:
 
 
 def count_named(table: pa.Table, splits: Sequence[EvaluationSplit]) -> dict[str, int]:
-    """Split to the number of pairs whose image or caption it has by id, of a table with both keys; none without any."""
+    """Split to the number of pairs with an image or caption of it, by id; splits without any are left out."""
     named = {
         split.name: _is_in(table["image_key"], split.image_keys) | _is_in(table["caption_key"], split.caption_keys)
         for split in splits
@@ -134,7 +132,7 @@ REASONS = {"image": "image in {}", "caption": "caption in {}", "words": "words o
 
 
 def drop_members(pairs: Pairs, protected: Sequence[EvaluationSplit]) -> tuple[pa.Table, Mapping[str, int]]:
-    """The pairs that are in no protected split; and reason to the number of the others, each counted once."""
+    """The pairs that are in no protected split, and reason to the number of others, each counted once."""
     left_out: dict[str, int] = {}
     inside = np.zeros(pairs.table.num_rows, dtype=bool)
     for name, why, members in find_members(pairs.table, protected):
@@ -148,7 +146,7 @@ def drop_members(pairs: Pairs, protected: Sequence[EvaluationSplit]) -> tuple[pa
 def count_members(
     tables: Sequence[pa.Table], splits: Sequence[EvaluationSplit]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Split to the number of pairs of it; and to that of pairs that only share words with it. None is left out."""
+    """Split to the number of pairs of it, and split to the number of pairs that only share words with it."""
     holds: Counter[str] = Counter()
     shares: Counter[str] = Counter()
     for table in tables:

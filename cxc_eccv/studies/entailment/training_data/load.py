@@ -1,4 +1,4 @@
-"""From names of parts to labelled pairs to train on, and the record of what went in and what was left out."""
+"""Load labelled pairs to train on by the names of parts, with a record of used and left-out pairs."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from cxc_eccv.studies.entailment.training_data.leakage import (
 ALIASES = {"dev": "val", "validation": "val", "trial": "val"}
 
 THRESHOLD = 3.0
-"""Of ratings from 0 to 5, as the paper binarises them."""
+"""The lowest positive rating, of 0 to 5, in the paper."""
 
 
 class TrainingData(NamedTuple):
-    """Labelled pairs, and what a model that is trained on them has to say of them.
+    """Labelled pairs, and their provenance for the model trained on them.
 
     Attributes:
         pairs: a table of :data:`SCHEMA`.
-        provenance: plain values, for JSON. ``sources``: part to its ``pairs``, ``positives``, ``kinds``, ``rule``,
+        provenance: plain values for JSON. ``sources``: part to its ``pairs``, ``positives``, ``kinds``, ``rule``,
             ``licence`` and ``left_out``; ``holds``: evaluation split to the number of pairs with an image, a caption or
             words of it; ``trained_on_test`` and ``trained_on_val``: whether there are any; ``shares_words``: split to
-            the number of pairs of other images with a caption in the words of one of the split; ``protected``: splits
-            of which nothing is in; ``not_at_hand``: those that could not be looked into; ``parts``, ``pairs``,
+            the number of pairs of other images with the words of one of its captions; ``protected``: splits that are
+            kept out; ``not_at_hand``: evaluation splits that could not be checked; ``parts``, ``pairs``,
             ``positives``, ``threshold``, ``edition`` and ``files`` of the whole.
     """
 
@@ -58,29 +58,27 @@ def load_training_data(
 ) -> TrainingData:
     """Labelled pairs of one or more parts of the corpora, in the order of the names and of the raw files.
 
-    What is in a protected split is left out and counted: an image or a caption of it, or a sentence without an id whose
-    words are those of one of its captions. Protected are the test splits of COCO and, where they are at hand, of
-    Flickr30k and Flickr8k.
+    Pairs of a protected split are left out and counted: pairs with its images or captions, and sentences without an id
+    with the words of one of its captions. The test splits of COCO and, if available, of Flickr30k and Flickr8k are
+    protected.
 
-    A pair has the kind of what is at hand for its premise: ``multimodal`` for an image and its captions, ``text``
-    for captions or a sentence, ``visual`` for an image alone. ``used_as`` makes other kinds of them: the paper trains
-    on each pair of SNLI-VE twice, as ``visual`` and as ``multimodal``.
+    The kind of a pair is ``multimodal`` for an image with its captions, ``text`` for captions or a sentence, and
+    ``visual`` for an image alone. ``used_as`` sets other kinds: the paper trains on each pair of SNLI-VE twice, as
+    ``visual`` and as ``multimodal``.
 
     Args:
         library: the raw files.
-        names: ``cxc/val``, ``sick/train``, ``snli_ve/dev`` and their like; :func:`corpora` has them all.
-        images: folder with the photographs, at any depth, or ``sample``; None for premises of text alone.
+        names: names such as ``cxc/val``, ``sick/train``, ``snli_ve/dev``; :func:`corpora` has them all.
+        images: folder with the photographs, at any depth, or ``sample``; None for premises of text only.
         protect: ``test``, or ``val,test`` to keep validation splits out as well.
-        allow_test_data: let test splits in; the provenance then says so.
-        threshold: lowest rating that is a positive, in corpora with ratings from 0 to 5.
-        used_as: corpus to the kinds of pairs that each of its pairs becomes, one after the other; of those that are not
-            named, each has the kind of what is at hand.
+        allow_test_data: allow test splits; the provenance then says so.
+        threshold: lowest positive rating, in corpora with ratings from 0 to 5.
+        used_as: corpus to the kinds that each of its pairs is used as, in turn.
 
     Raises:
-        UnknownName: no such corpus, or no such part of it.
-        InvalidOption: no names, or one twice; an unknown ``protect``; a part of which nothing is left, or no pair of
-            which can be of a kind that it is used as.
-        DataError: a raw file is missing or malformed, or the splits to protect are not at hand.
+        UnknownName: unknown corpus or part.
+        InvalidOption: no names, or a repeated one; an unknown ``protect``; a part without usable pairs.
+        DataError: a raw file is missing or malformed, or the splits to protect are missing.
 
     Example:
         >>> data = load_training_data(Library("sample"), ["entailment/val"], images="sample")
@@ -88,10 +86,10 @@ def load_training_data(
         (38, True, False)
     """
     if not 0 < threshold <= 5:
-        raise InvalidOption(f"threshold {threshold}: ratings run from 0 to 5, choose in (0, 5]")
+        raise InvalidOption(f"threshold {threshold}: ratings run from 0 to 5; give a number in (0, 5]")
     parts = [part_of(name) for name in names]
     if not parts or len(set(parts)) < len(parts):
-        raise InvalidOption(f"training data {list(names)}: name at least one part, each once, for example cxc/val")
+        raise InvalidOption(f"training data {list(names)}: give at least one part such as cxc/val, each once")
     guarded = _protected_parts(protect, allow_test_data)
     splits, missing = evaluation_splits(library, ("val", "test"))
     protected = [split for split in splits if split.name.rpartition("/")[2] in guarded]
@@ -128,7 +126,7 @@ def load_training_data(
 
 
 def part_of(name: str) -> tuple[Corpus, str]:
-    """The corpus and the part that a name such as ``cxc/val`` stands for; ``dev`` and ``validation`` are ``val``."""
+    """The corpus and the part of a name such as ``cxc/val``; ``dev`` and ``validation`` mean ``val``."""
     corpus, _, part = name.partition("/")
     known = corpora()
     if corpus not in known:
@@ -143,41 +141,41 @@ def _protected_parts(protect: str, allow_test_data: bool) -> set[str]:
     parts = {part.strip() for part in protect.split(",")}
     if not {"test"} <= parts <= {"val", "test"}:
         raise InvalidOption(
-            f"protect {protect!r}: give test, or val,test. allow_test_data (--allow-test-data) lets test data in."
+            f"protect {protect!r}: give test, or val,test. To allow test data, give allow_test_data "
+            "(--allow-test-data)."
         )
     return parts - {"test"} if allow_test_data else parts
 
 
 def _check_guarded(name: str, pairs: Pairs, guarded: set[str], missing: Sequence[str]) -> None:
-    """Photographs of Flickr are told apart by the splits of Flickr30k alone."""
+    """Raise DataError if a part has photographs of Flickr and the splits of Flickr30k are missing."""
     lacking = [f"flickr30k/{part}" for part in sorted(guarded) if f"flickr30k/{part}" in missing]
     photos = pc.any(pc.starts_with(pairs.table["image_key"], "flickr30k/")).as_py()
     if lacking and photos:
         raise DataError(
-            f"{name} has photographs of Flickr30k, and the images of {' and '.join(lacking)} are not known here, so "
-            "that they could not be kept out. Put Karpathy's file of Flickr30k into the mirror folder; "
-            "cxc-eccv list names it."
+            f"{name} has photographs of Flickr30k, and {' and '.join(lacking)} is missing, so its images cannot be "
+            "kept out. Put Karpathy's file of Flickr30k into the mirror folder; cxc-eccv list names it."
         )
 
 
 def _keep(
     name: str, corpus: Corpus, pairs: Pairs, protected: Sequence[EvaluationSplit], folder: ImageFolder | None
 ) -> tuple[pa.Table, dict[str, int]]:
-    """The pairs of a part that may be trained on and can be; and reason to the number of the others."""
+    """The pairs of a part to train on, and reason to the number of others."""
     kept, leaks = drop_members(pairs, protected)
     usable, useless = _find_usable(corpus, kept, folder)
     left_out = {reason: number for reason, number in {**pairs.left_out, **leaks, **useless}.items() if number}
     if not usable.num_rows:
         reasons = ", ".join(f"{reason} ({number:,})" for reason, number in left_out.items())
         raise InvalidOption(
-            f"{name}: no pair is left to train on. Left out: {reasons}. Test data enters with allow_test_data "
-            "(--allow-test-data) alone, photographs need their folder (--images)."
+            f"{name}: no pair is left to train on. Left out: {reasons}. To use test data, give allow_test_data "
+            "(--allow-test-data); to use photographs, give their folder (--images)."
         )
     return usable, left_out
 
 
 def _find_usable(corpus: Corpus, kept: pa.Table, folder: ImageFolder | None) -> tuple[pa.Table, dict[str, int]]:
-    """The pairs that can be judged by what is at hand; and reason to the number of the others."""
+    """The pairs with a usable premise and hypothesis, and reason to the number of others."""
     has_premise = np.array(pc.not_equal(_premises(kept), ""))
     has_hypothesis = np.array(pc.not_equal(pc.utf8_trim_whitespace(kept["hypothesis"]), ""))
     if folder is not None:
@@ -186,7 +184,7 @@ def _find_usable(corpus: Corpus, kept: pa.Table, folder: ImageFolder | None) -> 
         if missing:
             raise SourceMissing(
                 f"{corpus.name}: {len(missing)} of {len(wanted)} images are not below {folder.folder}, the first: "
-                f"{missing[0]}. Without a folder of images the captions alone are the premises."
+                f"{missing[0]}. Add the files; without a folder of images the premises are the captions."
             )
         has_premise |= np.array(pc.is_valid(kept["image"]))
     useless = {
@@ -197,13 +195,13 @@ def _find_usable(corpus: Corpus, kept: pa.Table, folder: ImageFolder | None) -> 
 
 
 NEEDS = {"text": "captions", "visual": "an image", "multimodal": "captions and an image"}
-"""Kind of a pair to what its premise is made of."""
+"""Kind of a pair to the content of its premise."""
 
 
 def _use_as(
     name: str, pairs: pa.Table, left_out: Mapping[str, int], kinds: Sequence[str], *, with_images: bool
 ) -> tuple[pa.Table, dict[str, int]]:
-    """The pairs as each of these kinds, whatever else their premise has; and reason to the number of those left out."""
+    """The pairs once as each of these kinds, and reason to the number of those left out."""
     has_text = np.array(pc.not_equal(_premises(pairs), ""))
     has_image = np.array(pc.is_valid(pairs["image"])) & with_images
     fits = {"text": has_text, "visual": has_image, "multimodal": has_text & has_image}
@@ -235,7 +233,7 @@ def _finish(corpus: Corpus, pairs: pa.Table, *, with_images: bool) -> pa.Table:
 
 
 def _premises(pairs: pa.Table) -> pa.Array:
-    """The captions of each premise joined; empty captions at an end leave no blank."""
+    """The captions of each premise, joined by spaces."""
     return pc.utf8_trim_whitespace(join_captions(pairs["premises"].combine_chunks()))
 
 

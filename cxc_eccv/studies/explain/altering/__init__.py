@@ -1,6 +1,6 @@
-"""Sentences whose meaning changes at one place: words are tagged, places found by kind, one of them chosen by seed.
+"""Change the meaning of sentences at one place: tag the words, find places by kind, and choose one by seed.
 
-A kind is one file in ``kinds``, which says where a sentence can be changed, and to what.
+A kind of alteration is a file in ``kinds``, which finds the places of a sentence and their changes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from cxc_eccv.studies.explain.altering.sentences import TAGGER, Kind, Sentence, 
 class Altered:
     """A sentence with one place changed.
 
-    From ``span_start`` to ``span_end``, characters of ``original``, the two differ: the article and the verb that agree
-    with ``replaced`` are included.
+    The characters of ``original`` from ``span_start`` to ``span_end`` differ: ``replaced``, with the article and the
+    verb that agree with it.
     """
 
     query_id: int
@@ -50,26 +50,26 @@ def alter(
     tagger: str = TAGGER,
     num_proc: int = 1,
 ) -> list[Altered]:
-    """Change one place of every sentence that has one for this kind.
+    """Change one place of every sentence that has a place for this kind.
 
-    What is chosen for a sentence depends on the seed, the kind and its id alone: neither on the other sentences nor on
-    the number of processes. One exception is meant: ``colour_in`` chooses among the colours of all sentences.
+    The choice depends only on the seed, the kind and the sentence's id, except that ``colour_in`` chooses among the
+    colours of all sentences.
 
     Args:
         sentences: N texts, each one sentence.
-        kind: as :func:`all_kinds` names them.
-        ids: N whole numbers, each once; None for 0, 1, 2 and so on.
+        kind: a name of :func:`all_kinds`.
+        ids: N distinct whole numbers; None for 0, 1, 2 and so on.
         seed: a whole number.
-        tagger: spaCy pipeline for English, by the name it is installed under.
+        tagger: name of an installed spaCy pipeline for English.
         num_proc: processes that tag. A script needs ``if __name__ == "__main__":`` for several.
 
     Returns:
-        One entry per altered sentence, in their order; those without such a place are left out.
+        One entry per altered sentence, in order; sentences without a place are left out.
 
     Raises:
-        UnknownName: no such kind.
+        UnknownName: unknown kind.
         InvalidOption: a seed that is no whole number, or ids that are not one per sentence.
-        SourceMissing: spaCy, the pipeline, nltk or WordNet is not at hand; says how to get it.
+        SourceMissing: spaCy, the pipeline, nltk or WordNet is missing; says how to get it.
 
     Example:
         >>> alter(["A small dog on a bench"], "size", tagger="en_core_web_sm")[0].altered  # doctest: +SKIP
@@ -79,7 +79,7 @@ def alter(
         raise UnknownName("kind of alteration", kind, all_kinds())
     numbers = range(len(sentences)) if ids is None else ids
     if len(numbers) != len(sentences) or len(set(numbers)) != len(numbers):
-        raise InvalidOption(f"{len(sentences)} sentences need as many ids, each once; these are {len(set(numbers))}")
+        raise InvalidOption(f"{len(sentences)} sentences need as many distinct ids; there are {len(set(numbers))}")
     if num_proc < 1:
         raise InvalidOption(f"num_proc={num_proc}: give 1 or more processes")
     require_seed(seed)
@@ -87,13 +87,13 @@ def alter(
 
 
 def alter_tagged(sentences: Sequence[Sentence], ids: Sequence[int], kind: Kind, seed: int) -> list[Altered]:
-    """What :func:`alter` does, for sentences that are tagged already."""
+    """Do what :func:`alter` does, for tagged sentences."""
     places_of = kind.prepare(sentences)
     altered = []
     for number, sentence in zip(ids, sentences, strict=True):
         places = places_of(sentence)
         if places:
-            # A hash, so that the choice is the same wherever it is made; every change of a place is as likely.
+            # A hash makes the choice reproducible; all changes of a place are equally likely.
             drawn = int.from_bytes(hashlib.sha256(f"{seed}/{kind.name}/{number}".encode()).digest(), "big")
             changes = places[drawn % len(places)]
             change = changes[drawn // len(places) % len(changes)]
@@ -103,6 +103,6 @@ def alter_tagged(sentences: Sequence[Sentence], ids: Sequence[int], kind: Kind, 
 
 
 def require_seed(seed: object) -> None:
-    """Refuse a seed that is no whole number of 64 bits."""
+    """Raise InvalidOption unless a seed is a whole number of 64 bits."""
     if not isinstance(seed, int) or isinstance(seed, bool) or not -(2**63) <= seed < 2**63:
         raise InvalidOption(f"seed={seed!r}: give a whole number")

@@ -1,6 +1,6 @@
-"""English grammar that an altered sentence must keep: articles, capitals, plurals, forms of verbs and adjectives.
+"""English grammar for altered sentences: articles, capitals, plurals, forms of verbs and adjectives.
 
-Irregular verbs are those that the kinds of alteration put into sentences, and no others.
+Only the irregular verbs that the kinds of alteration use are listed.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ IRREGULAR_PLURALS = dict(
     "thief/thieves tomato/tomatoes tooth/teeth wife/wives wolf/wolves".split()
 )
 DOUBLED = frozenset("begin big fat hit hot let sit thin unwrap wet win wrap".split())
-"""Words that double their last letter before an ending."""
+"""Words that double their last letter before a suffix."""
 
 IRREGULAR_PAST = dict(
     pair.split("/")
     for pair in "begin/began buy/bought fall/fell hit/hit let/let lie/lay lose/lost rise/rose sell/sold sink/sank "
     "sit/sat stand/stood wake/woke win/won".split()
 )
-"""Of the verbs that stand for others here."""
+"""Past forms of the verbs that the kinds use."""
 
 COMPARED = {("good", "JJR"): "better", ("good", "JJS"): "best", ("bad", "JJR"): "worse", ("bad", "JJS"): "worst"}
 
 
 def article_for(phrase: str) -> str:
-    """``a`` or ``an``, by the sound that a phrase begins with."""
+    """``a`` or ``an``, by the first sound of a phrase."""
     start = phrase.lower()
     if start.startswith(SILENT_H) or SPOKEN_VOWEL_NUMBERS.match(start):
         return "an"
@@ -41,7 +41,7 @@ def article_for(phrase: str) -> str:
 
 
 def keep_capital(new: str, old: str) -> str:
-    """The new words in the capitals of the old ones."""
+    """The new words, capitalised like the old ones."""
     if old.isupper() and len(old) > 1:
         return new.upper()
     return new[:1].upper() + new[1:] if old[:1].isupper() else new
@@ -57,7 +57,7 @@ def plural_of(noun: str) -> str:
 
 
 def third_person(verb: str) -> str:
-    """A verb with its ``s``, which is spelt as a regular plural is."""
+    """A verb in the third person, which is spelt like a regular plural."""
     if verb in ("be", "have"):
         return {"be": "is", "have": "has"}[verb]
     if re.search(r"[^aeiou]y$", verb):
@@ -66,7 +66,7 @@ def third_person(verb: str) -> str:
 
 
 def inflect_verb(verb: str, tag: str) -> str:
-    """A verb in the form of a Penn tag; of several words, the first one is inflected."""
+    """A verb in the form of a Penn tag; of several words, the first is inflected."""
     head, blank, rest = verb.partition(" ")
     if tag == "VBZ":
         form = third_person(head)
@@ -96,7 +96,7 @@ def _past(verb: str) -> str:
 
 
 def compare_adjective(adjective: str, tag: str) -> str | None:
-    """An adjective as it is (``JJ``), a comparative (``JJR``) or a superlative (``JJS``); None where it has none."""
+    """An adjective unchanged (``JJ``), its comparative (``JJR``) or superlative (``JJS``); None if it has none."""
     if tag == "JJ" or (adjective, tag) in COMPARED:
         return COMPARED.get((adjective, tag), adjective)
     ending = "er" if tag == "JJR" else "est"

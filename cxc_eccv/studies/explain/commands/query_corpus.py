@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from cxc_eccv.cli.choices import (
-    AllowModified,
-    BatchSize,
-    CaptionPrompt,
-    DataDir,
-    Dtype,
-    Lowercase,
-    Pooling,
-    Processor,
-    Revision,
-    TrustRemoteCode,
-    split_name,
-)
-from cxc_eccv.cli.extras import needs_train_extra, register_models
+from cxc_eccv.cli.choices import BatchSize, Confidence, Device, open_library, split_name
+from cxc_eccv.cli.extras import check_model, load_named_model, needs_train_extra
 from cxc_eccv.cli.output import COMMAND, check_output, say_kept, say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import print_shown
@@ -34,43 +22,22 @@ if TYPE_CHECKING:
     from cxc_eccv.tables import Table
     from cxc_eccv.types import Embeddings
 
-OF_MODEL = (
-    *("processor", "revision", "trust_remote_code", "caption_prompt", "pooling", "batch_size", "dtype", "lowercase"),
-    *("device", "embeddings", "summarizer", "summaries"),
-)
+OF_MODEL = ("batch_size", "device", "summarizer", "summaries")
 """Options that are for ``--model`` alone."""
 
 Encode = Callable[..., "Embeddings"]
-"""(id, text) each, or a table of captions, and at will a ``file`` to keep the vectors in, to the vectors."""
+"""(id, text) each, or a table of captions, to the vectors."""
 
 
 def query_corpus(
     context: typer.Context,
     file: Annotated[Path | None, typer.Argument(help="Embeddings of the captions (.npz, .safetensors).")] = None,
     model: Annotated[
-        str | None, typer.Option(help="In place of a file, a model to encode the captions with: its id or folder.")
+        str | None, typer.Option(help="Model to encode the captions with, instead of a file: its id or folder.")
     ] = None,
-    collection: Annotated[str, typer.Option(help="flickr8k, flickr30k or coco.")] = "coco",
-    split: Annotated[
-        str | None, typer.Option(help="train, val or test. Default: test of coco, all there is of the others.")
-    ] = None,
-    query_position: Annotated[
-        str, typer.Option(help="Which caption of an image searches, 0 to 4; or all, one after the other.")
-    ] = "0",
-    normalise: Annotated[
-        bool, typer.Option("--normalise", help="Bring every vector to length 1 before an image's are averaged.")
-    ] = False,
-    output: Annotated[
-        Path | None, typer.Option(help="Folder for query_corpus.json, query_corpus.md and rankings.parquet.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="What the model is called. Default: what the file says, else the file's name.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals' bootstrap.")] = 0,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     summarizer: Annotated[
         str | None,
-        typer.Option(help="Images as a summary of their other captions, by this T5, Pegasus or BART: id or folder."),
+        typer.Option(help="T5, Pegasus or BART whose summary of its other captions stands for an image: id or folder."),
     ] = None,
     summaries: Annotated[
         Path | None,
@@ -79,29 +46,33 @@ def query_corpus(
             "query_position; with --summarizer the .jsonl file to keep them in."
         ),
     ] = None,
-    embeddings: Annotated[
-        Path | None,
-        typer.Option(help="File (.npz, .safetensors) to keep the model's embeddings in. Default: one in the cache."),
+    name: Annotated[
+        str | None, typer.Option(help="Name of the model. Default: the one in the file, else the file's name.")
     ] = None,
-    processor: Processor = None,
-    revision: Revision = None,
-    trust_remote_code: TrustRemoteCode = False,
-    caption_prompt: CaptionPrompt = None,
-    pooling: Pooling = "mean",
     batch_size: BatchSize = 64,
-    device: Annotated[str | None, typer.Option(help="Torch device. Default: a GPU where there is one.")] = None,
-    dtype: Dtype = None,
-    lowercase: Lowercase = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
+    device: Device = None,
+    collection: Annotated[str, typer.Option(help="flickr8k, flickr30k or coco.")] = "coco",
+    split: Annotated[
+        str | None, typer.Option(help="train, val or test. Default: test for coco, every split for the others.")
+    ] = None,
+    query_position: Annotated[
+        str, typer.Option(help="Which caption of an image is the query: 0 to 4, or all, one after the other.")
+    ] = "0",
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Scale every vector to length 1 before averaging those of an image.")
+    ] = False,
+    confidence: Confidence = 0.95,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for query_corpus.json, query_corpus.md and rankings.parquet.")
+    ] = None,
 ) -> None:
     """Search for an image by one of its captions, among images that stand for their other captions.
 
-    An image is the mean of its other captions' vectors, or the vector of a summary of them; similarity is the cosine.
-    Recall, reciprocal ranks, median rank and fails (1 - R@1) come with intervals from a bootstrap over images. Options
-    from --summarizer on are for --model. Summaries are kept while they are made: killed, the same command goes on.
+    An image is the mean of the vectors of its other captions, or the vector of a summary of them. The similarity is the
+    cosine. Recall, reciprocal ranks, median rank and fails (1 - R@1) have intervals from a bootstrap over images. An
+    interrupted command continues with the summaries that it has written.
 
-    rankings.parquet has the 50 images at the top for every query; of COCO's images cxc-eccv explain takes it.
+    rankings.parquet holds the top 50 images of every query. For COCO, cxc-eccv explain reads it.
 
     Examples:
       cxc-eccv query-corpus clip.npz
@@ -115,23 +86,34 @@ def query_corpus(
     """
     import numpy as np
 
-    from cxc_eccv.sources.library import Library
-    from cxc_eccv.studies.explain.query_corpus import collect_captions, evaluate_query_corpus, take_rows
+    from cxc_eccv.studies.explain.query_corpus import (
+        collect_captions,
+        evaluate_query_corpus,
+        find_positions,
+        take_rows,
+    )
     from cxc_eccv.tables import tables_to_console
 
     _check_source(context, file, model)
+    if model is not None:
+        check_model(model, batch_size=batch_size)
+    if summarizer is not None:
+        check_model(summarizer)
+    if summaries is not None:
+        _check_summaries(summaries, written=summarizer is not None)
     check_output(output)
-    if normalise and (summarizer or summaries):
-        raise InvalidOption("--normalise is for the mean of vectors; a summary has one vector, leave it out")
-    library = Library(data_dir, allow_modified=allow_modified)
-    of_split = {} if split is None else {"split": split_name(split)}
+    if normalize and (summarizer or summaries):
+        raise InvalidOption("--normalize is for the mean of vectors, and a summary has one vector; leave it out")
+    library = open_library()
+    of_split: dict[str, Any] = {} if split is None else {"split": split_name(split)}
     captions = collect_captions(library, collection, of_split.get("split"))
+    find_positions(query_position, np.asarray(captions["image_id"], dtype=np.int64))
     corpus = None
     if file is not None:
         side, facts = _load_captions(file, name)
     else:
         encode, facts = _load_encoder(str(model), context.params)
-        side = encode(captions, file=embeddings)
+        side = encode(captions)
         if summarizer is not None or summaries is not None:
             corpus, facts["summaries"] = _summarise(captions, query_position, context.params, encode)
     vectors = take_rows(side, np.asarray(captions["caption_id"], dtype=np.int64), file or model)
@@ -144,9 +126,8 @@ def query_corpus(
         collection=collection,
         query_position=query_position,
         corpus=corpus,
-        normalise=normalise,
+        normalize=normalize,
         confidence=confidence,
-        seed=seed,
         **of_split,
         **facts,
     )
@@ -169,7 +150,16 @@ def _check_source(context: typer.Context, file: Path | None, model: str | None) 
     named = [name for name in OF_MODEL if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"]
     if file is not None and named:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in named)
-        raise InvalidOption(f"{options}: for --model alone, as {file} holds vectors of captions; leave it out")
+        raise InvalidOption(f"{options}: only for --model, and {file} holds vectors of captions; leave it out")
+
+
+def _check_summaries(file: Path, *, written: bool) -> None:
+    from cxc_eccv.cli.user_tables import read_summaries
+
+    if written:
+        refuse_unwritable(file, file=True)
+    else:
+        read_summaries(file)
 
 
 def _load_captions(file: Path, name: str | None) -> tuple[Embeddings, dict[str, Any]]:
@@ -184,17 +174,11 @@ def _load_captions(file: Path, name: str | None) -> tuple[Embeddings, dict[str, 
 
 def _load_encoder(model: str, options: dict[str, Any]) -> tuple[Encode, dict[str, Any]]:
     """What turns texts into vectors of a model, which are kept; and what a report says of it."""
-    with needs_train_extra():
-        from cxc_eccv.encoding import encode_once, load_model
+    loaded = load_named_model(model, device=options["device"], name=options["name"])
+    from cxc_eccv.encoding import encode_once
 
-    register_models()
-    names = ("processor", "revision", "trust_remote_code", "caption_prompt", "dtype", "lowercase", "device", "name")
-    loaded = load_model(model, **{name: options[name] for name in names})
-
-    def encode(captions: Any, file: Path | None = None) -> Embeddings:  # noqa: ANN401 - as of encode_once
-        run, was_there = encode_once(
-            loaded, file, captions=captions, batch_size=options["batch_size"], pooling=options["pooling"]
-        )
+    def encode(captions: Any) -> Embeddings:  # noqa: ANN401 - as of encode_once
+        run, was_there = encode_once(loaded, captions=captions, batch_size=options["batch_size"])
         say_kept(run, was_there)
         return cast("Embeddings", run.captions)
 
@@ -220,9 +204,7 @@ def _summarise(
     with needs_train_extra():
         from cxc_eccv.studies.explain.summaries import join_captions, load_summarizer, summarize
 
-    if file is not None:
-        refuse_unwritable(file, file=True)
-    summarizer = load_summarizer(options["summarizer"], device=options["device"], dtype=options["dtype"])
+    summarizer = load_summarizer(options["summarizer"], device=options["device"])
     texts = [
         (image_id, pairing.position, text)
         for pairing in (pair_up(owners, position) for position in positions)

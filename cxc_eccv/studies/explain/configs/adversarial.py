@@ -1,4 +1,4 @@
-"""Config ``adversarial``: captions whose meaning was changed at one place."""
+"""Config ``adversarial``: captions with a changed meaning at one place."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -18,10 +18,11 @@ def rows(library: Library, split: str, options: BuildOptions) -> Rows:
     captions = library.captions(split)
     sentences = tag_sentences(captions["text"].to_pylist(), options.tagger)
     ids = captions["caption_id"].to_pylist()
-    found = [altered for kind in all_kinds().values() for altered in alter_tagged(sentences, ids, kind, options.seed)]
-    columns = {field.name: [getattr(altered, field.name) for altered in found] for field in fields(Altered)}
+    kinds = all_kinds().values()
+    altered_rows = [altered for kind in kinds for altered in alter_tagged(sentences, ids, kind, options.seed)]
+    columns = {field.name: [getattr(altered, field.name) for altered in altered_rows] for field in fields(Altered)}
     types = {name: feature.pa_type for name, feature in CONFIG.features.items()}
-    numbers = pa.array(range(len(found)), types["id"])
+    numbers = pa.array(range(len(altered_rows)), types["id"])
     return Rows(pa.table({"id": numbers} | {name: pa.array(column, types[name]) for name, column in columns.items()}))
 
 

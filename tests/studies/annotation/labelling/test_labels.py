@@ -194,7 +194,7 @@ def test_known_pairs_are_no_labels():
         ]
     )
     assert settle(answers, ECCV)["caption_id"].to_pylist() == [10]
-    with pytest.raises(DataError, match="no answer about a candidate"):
+    with pytest.raises(DataError, match="no candidate has an answer"):
         settle(answers.slice(1), ECCV)
 
 
@@ -325,10 +325,10 @@ def test_the_card_tells_the_rule_the_counts_and_the_agreement(labelled):
     card = DatasetCard(label_card(facts, found))
     assert card.data.license == "unknown"
     assert [info["splits"][0]["num_examples"] for info in [*card.data.dataset_info]] == [found.num_rows]
-    for part in (RULES["majority"], ECCV.question, facts["data"]["content"], "1.0.0", "chun2022eccv", "None is stated"):
+    for part in (RULES["majority"], ECCV.question, facts["data"]["content"], "1.0.0", "chun2022eccv", "No licence"):
         assert str(part) in card.text
     assert f"| mine | test | {found.num_rows} | {facts['counts']['positives']} | 7 | 1.0.0 |" in card.text
-    assert f"Of {facts['agreement']['pairs']} pairs that several people judged" in card.text
+    assert f"Several people judged {facts['agreement']['pairs']} pairs" in card.text
     tables = Counter(token.type for token in MarkdownIt("commonmark").enable("table").parse(card.text))["table_open"]
     assert tables == 3
     assert r"<code>clip\|x</code>, `vse`" in card.text
@@ -341,7 +341,7 @@ def test_the_card_has_what_is_known_and_nothing_acts_in_it(labelled):
     card = DatasetCard(label_card(few | others, found))
     assert card.data.license == "cc-by-4.0"
     assert "@misc{mine, title={Mine}}" in card.text
-    assert "No model: the pairs were drawn at random." in card.text
+    assert "No model; the pairs were drawn at random." in card.text
     assert "<b>" not in card.text
     assert "answers about candidates" not in card.text
     alone = facts | {"agreement": {"pairs": 0, "unanimous": 0, "falotico_quatto_kappa": None}}

@@ -304,7 +304,7 @@ class TestNear:
 
     def test_another_split_s_image_is_refused(self, runs, sample_library):
         found = propose(runs, sample_library, budget=1)
-        with pytest.raises(DataError, match="image 1 is not of this split"):
+        with pytest.raises(DataError, match="image 1 is not in this split"):
             found.is_near(np.array([1]), np.array([1]))
 
 
@@ -455,7 +455,7 @@ class TestEntailment:
     def test_one_model_and_images_alone(self, runs, sample_library):
         assert_refused(
             InvalidOption,
-            "models given: 3; strategy entailment takes at most 1",
+            "strategy entailment takes at most 1 models; there are 3",
             runs,
             sample_library,
             strategy="entailment",
@@ -505,7 +505,7 @@ def test_disagreement_is_the_spread_of_reciprocal_ranks(runs, sample_library, co
     one = {"first": runs["first"]}
     assert_refused(
         InvalidOption,
-        "models given: 1; strategy disagreement takes at least 2",
+        "strategy disagreement takes at least 2 models; there are 1",
         one,
         sample_library,
         strategy="disagreement",
@@ -587,13 +587,13 @@ class TestUncertainty:
         assert_refused(DataError, "given twice", {}, sample_library, strategy="uncertainty", probabilities=twice)
         foreign = table.slice(0, 1).set_column(0, "image_id", [[1]])
         assert_refused(
-            DataError, "image 1 is not of this split", {}, sample_library, strategy="uncertainty", probabilities=foreign
+            DataError, "image 1 is not in this split", {}, sample_library, strategy="uncertainty", probabilities=foreign
         )
-        assert_refused(InvalidOption, "give one of the two", {}, sample_library, strategy="uncertainty")
+        assert_refused(InvalidOption, "give one of them", {}, sample_library, strategy="uncertainty")
         judge = SimpleNamespace(threshold=0.5)
         options = {"strategy": "uncertainty", "classifier": judge}
         assert_refused(InvalidOption, "at least one model", {}, sample_library, **options)
-        assert_refused(InvalidOption, "give one of the two", {}, sample_library, probabilities=table, **options)
+        assert_refused(InvalidOption, "give one of them", {}, sample_library, probabilities=table, **options)
 
 
 METRICS = {
@@ -710,7 +710,7 @@ class TestRandom:
         assert found.known.num_rows == 0
 
     def test_a_budget_is_needed(self, sample_library):
-        assert_refused(InvalidOption, "say how many with a budget", {}, sample_library, strategy="random")
+        assert_refused(InvalidOption, "strategy random needs a budget", {}, sample_library, strategy="random")
 
 
 class TestRefused:
@@ -718,21 +718,21 @@ class TestRefused:
         ("options", "error", "message"),
         [
             ({"strategy": "ecvc"}, UnknownName, "eccv"),
-            ({"strategy": "random", "depth": 5, "budget": 5}, InvalidOption, "random takes no depth"),
-            ({"metric": "map_at_r"}, InvalidOption, "eccv takes no metric; bounds does"),
-            ({"threshold": 0.5}, InvalidOption, "eccv takes no threshold; uncertainty does"),
+            ({"strategy": "random", "depth": 5, "budget": 5}, InvalidOption, "random does not take depth"),
+            ({"metric": "map_at_r"}, InvalidOption, "eccv does not take metric; bounds takes it"),
+            ({"threshold": 0.5}, InvalidOption, "eccv does not take threshold; uncertainty takes it"),
             ({"budget": 0}, InvalidOption, "budget is 0"),
             ({"depth": 0}, InvalidOption, "depth is 0"),
             ({"seed": -1}, InvalidOption, "seed is -1"),
-            ({"queries": 5}, InvalidOption, "give two, of images and of captions"),
-            ({"queries": (61, 5)}, InvalidOption, "61 images of 60"),
-            ({"queries": (0, 0)}, InvalidOption, "neither an image nor a caption"),
-            ({"queries": ([1], [])}, InvalidOption, "1 is none of the split's images"),
+            ({"queries": 5}, InvalidOption, "give images and captions"),
+            ({"queries": (61, 5)}, InvalidOption, "60 images, fewer than 61"),
+            ({"queries": (0, 0)}, InvalidOption, "give at least one image or caption"),
+            ({"queries": ([1], [])}, InvalidOption, "1 is not among the images of the split"),
             ({"queries": ([1.5], [])}, CxcEccvError, "whole-number ids"),
             ({"sources": ["ecvc"]}, UnknownName, "eccv"),
             ({"sources": []}, InvalidOption, "no source"),
             ({"split": "tset"}, CxcEccvError, "tset"),
-            ({"asked": pa.table({"image_id": [1]})}, DataError, "no column caption_id"),
+            ({"asked": pa.table({"image_id": [1]})}, DataError, "the column caption_id is missing"),
             ({"asked": pa.table({"image_id": [1], "caption_id": [1]})}, DataError, "asked before: image 1 is not"),
             ({"asked": pa.table({"image_id": ["1"], "caption_id": ["1"]})}, DataError, "whole numbers"),
         ],
@@ -741,7 +741,7 @@ class TestRefused:
         assert_refused(error, message, runs, sample_library, **options)
 
     def test_no_model(self, sample_library):
-        assert_refused(InvalidOption, "models given: 0; strategy eccv takes at least 1", {}, sample_library)
+        assert_refused(InvalidOption, "strategy eccv takes at least 1 models; there are 0", {}, sample_library)
 
     def test_a_model_of_one_modality(self, sample_library, content):
         texts = {"texts": vectors(content, images=False)}
@@ -749,7 +749,7 @@ class TestRefused:
 
     def test_a_model_given_twice(self, runs, sample_library):
         twice = {"first": runs["first"], "again": runs["first"]}
-        assert_refused(InvalidOption, "first and again have the same lists", twice, sample_library)
+        assert_refused(InvalidOption, "first and again have the same ranked lists", twice, sample_library)
 
     def test_a_model_that_lacks_an_image(self, runs, sample_library):
         first = runs["first"]
@@ -842,5 +842,5 @@ class TestTwoImagesOrTwoCaptions:
         assert again.facts["counts"]["asked_before"] == 5
 
     def test_no_other_strategy_chooses_them(self, runs, sample_library):
-        with pytest.raises(InvalidOption, match="chooses no pairs of two images; cxc does"):
+        with pytest.raises(InvalidOption, match="cannot choose pairs of two images; give --strategy cxc"):
             propose(runs, sample_library, sides=("image", "image"))

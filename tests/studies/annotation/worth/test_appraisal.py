@@ -142,17 +142,17 @@ def test_what_is_verified_without_labels_of_ones_own(sample_library):
     assert {row.verified for row in found.worth} == {"cxc", "eccv"}
     for row in found.worth:
         assert (row.precision is None) == (not row.asked) == (row.verified == "eccv")
-    assert "lists positives alone" in shown_text(tables_to_console(appraisal_to_tables(found)["worth"]))
+    assert "lists only positives" in shown_text(tables_to_console(appraisal_to_tables(found)["worth"]))
     assert {*found.not_computed} == {"bias", "diversity", "preferences"}
 
 
 def test_queries_of_a_source_that_says_nothing_of_the_split_are_refused(sample_library):
-    with pytest.raises(InvalidOption, match=r"queries of eccv: it has no labels of the validation split; choose all"):
+    with pytest.raises(InvalidOption, match=r"queries: eccv has no labels of the validation split; choose all"):
         appraise(sample_library, "validation", queries="eccv")
 
 
 def test_a_set_that_names_a_source_twice_is_refused(sample_library):
-    with pytest.raises(InvalidOption, match="names coco twice"):
+    with pytest.raises(InvalidOption, match="has coco twice"):
         appraise(sample_library, sets=[["coco", "cxc", "coco"]])
 
 
@@ -299,7 +299,7 @@ def test_further_models_are_scored_and_never_annotators(library, runs, project):
 def test_bias_needs_the_files_of_all_annotators(library, runs, project):
     found = appraise(library, sets=[["coco"]], runs={name: runs[name] for name in MODELS[:2]}, project=project)
     assert not found.bias
-    assert "lacking: other" in found.not_computed["bias/t2i"]
+    assert "missing: other" in found.not_computed["bias/t2i"]
     assert len(found.diversity) == 4
 
 
@@ -330,7 +330,7 @@ def test_another_model_of_the_same_name_is_no_annotator(library, runs, tmp_path)
     changed = {**loaded, "late": load_run(files["late"])}
     found = appraise(own, sets=[["coco"]], runs=changed, project=Project.open(folder, own))
     assert not found.bias
-    assert "another than the file" in found.not_computed["bias/t2i"]
+    assert "differs from the one that proposed" in found.not_computed["bias/t2i"]
 
 
 def test_bias_is_of_the_similarity_by_which_models_proposed(library, runs, project):
@@ -339,14 +339,14 @@ def test_bias_is_of_the_similarity_by_which_models_proposed(library, runs, proje
     assert appraise(library, **options, similarity="cosine").bias
     found = appraise(library, **options, similarity="dot")
     assert not found.bias
-    assert "by the similarity cosine: name that one, or none" in found.not_computed["bias/i2t"]
+    assert "by the similarity cosine: give that similarity, or none" in found.not_computed["bias/i2t"]
 
 
 def test_a_project_without_labels_is_refused(runs, tmp_path):
     project = Project.create(tmp_path, Library("sample"), name="mine").propose(runs, queries=QUERIES)
     answer(project, tmp_path, name="others")
     library = Library("sample", labels=[tmp_path])
-    with pytest.raises(DataError, match="merge its answers first"):
+    with pytest.raises(DataError, match="make them with annotate merge"):
         appraise(library, runs=runs, project=project)
 
 

@@ -181,7 +181,7 @@ def test_shallow_lists_and_other_queries_are_refused(world):
     labels = join_proposals(verified, table, GALLERY, "t2i")
     own = TopK(labels.judgments.query_ids, np.tile(GALLERY, (labels.judgments.query_ids.size, 1)))
     for wrong in (TopK(own.query_ids[::-1], own.ids), TopK(own.query_ids, own.ids[:, :1])):
-        with pytest.raises(DataError, match="need"):
+        with pytest.raises(DataError, match="give"):
             score_sets(wrong, labels)
 
 

@@ -71,7 +71,7 @@ def test_what_has_no_strengths_is_refused(wins, message):
 
 
 def test_every_system_has_a_name_of_its_own():
-    with pytest.raises(DataError, match="one of its own"):
+    with pytest.raises(DataError, match="a unique name"):
         rate_preferences(TABLE_D1, list("ABCDD"))
 
 
@@ -101,8 +101,8 @@ def test_choices_are_read_one_by_one_or_counted(tmp_path):
         ("winner,loser\nA,\n", "line 2.*two systems"),
         ("winner,loser,count\nA,B,2\nB,A,-1\n", "line 3, column 'count'.*whole number"),
         ("winner,loser,count\nA,B,1.5\n", "line 2, column 'count'.*whole number"),
-        ("x,A,B\nA,0,3\nC,1,0\n", "rows and columns are of the same systems"),
-        ("x,A,B\nA,0,3\nA,1,0\n", "rows and columns are of the same systems"),
+        ("x,A,B\nA,0,3\nC,1,0\n", "the same systems as rows and columns"),
+        ("x,A,B\nA,0,3\nA,1,0\n", "the same systems as rows and columns"),
         ("x,A,B\nA,0,three\nB,1,0\n", "line 2, column 'B'.*'three'.*whole number"),
         ("x,A,A\nA,0,3\nA,1,0\n", "two columns 'A'"),
         ("winner,loser\n", "no rows"),

@@ -74,7 +74,7 @@ def test_known_pairs_that_nobody_was_asked_about_count_for_recall_alone():
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        (([1], [True], [False], [False]), "nobody was asked about is called no match"),
+        (([1], [True], [False], [False]), "nobody was asked about is marked as negative"),
     ],
 )
 def test_pairs_of_which_nothing_is_known_are_refused(pairs, message):

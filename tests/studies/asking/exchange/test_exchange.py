@@ -185,9 +185,9 @@ def test_what_a_tool_exports_is_read_as_it_was_said(sheets, tmp_path, name, form
 CHANGES = {
     "unknown pair": ({"pair_id": "p" + "0" * 16}, "pair_id 'p0000000000000000' of sheet 0.*remove the line"),
     "unknown sheet": ({"sheet": 7}, "of sheet 7"),
-    "changed text": ({"caption": "Something else."}, "caption.*as it was asked: undo the change"),
-    "changed image": ({"image_id": 1}, "image_id.*as it was asked"),
-    "another edition": ({"questionnaire": "q" + "f" * 12}, "questionnaire.*other questions, or to those of another"),
+    "changed text": ({"caption": "Something else."}, "caption.*as exported; undo the change"),
+    "changed image": ({"image_id": 1}, "image_id.*as exported"),
+    "another edition": ({"questionnaire": "q" + "f" * 12}, "questionnaire.*other questions or another edition"),
     "no such answer": ({"answer": "maybe", "details": {}}, "'maybe'.*give one of yes, partially_yes"),
     "no reason": ({"answer": "mostly_no", "details": {}}, "shortcomings: none; tick one or more"),
     "no such reason": ({"answer": "mostly_no", "details": {"shortcomings": ["ugly"]}}, "'ugly'"),
@@ -238,7 +238,7 @@ def test_missing_answers_second_ones_and_none_at_all_are_refused(sheets, tmp_pat
         return read_answers([save(tmp_path / file_name, write(rows))], sheets, scheme, format_name)
 
     again = records[0] | {"answer": "no", "details": {}}
-    with pytest.raises(MalformedSource, match=rf"another answer of 'w1' about {again['pair_id']}.*remove one"):
+    with pytest.raises(MalformedSource, match=rf"an answer of 'w1' about {again['pair_id']}.*remove one"):
         read([*records, again])
     assert read([*records, records[0]]).num_rows == len(records)
     nothing = {"answer": None, "details": {}, "remark": "", "seconds": None}
@@ -300,16 +300,16 @@ def test_a_format_that_is_not_there_is_named(sheets, tmp_path):
 
 def test_a_file_of_another_format_is_told_from_a_damaged_one(sheets, tmp_path):
     for ending, format_name, message in (
-        ("csv", "html", "no file of the format html; name csv$"),
-        ("jsonl", "csv", "name html or jsonl$"),
-        ("json", "jsonl", "name label_studio$"),
-        ("JSON", "csv", "name label_studio$"),
+        ("csv", "html", "another format than html; give --format csv$"),
+        ("jsonl", "csv", "give --format html or jsonl$"),
+        ("json", "jsonl", "give --format label_studio$"),
+        ("JSON", "csv", "give --format label_studio$"),
     ):
         with pytest.raises(InvalidOption, match=message):
             read_answers([tmp_path / f"a.{ending}"], sheets, schemes()["eccv"], format_name)
     path = save(tmp_path / "a.ndjson", write_lines(answer(sheets, schemes()["eccv"])))
     assert read_answers([path], sheets, schemes()["eccv"], "jsonl").num_rows
-    with pytest.raises(InvalidOption, match="what kind of file is this"):
+    with pytest.raises(InvalidOption, match="the suffix tells no format"):
         read_answers([path], sheets, schemes()["eccv"])
 
 
@@ -356,7 +356,7 @@ class TestLabelStudio:
         first = tasks[0]["annotations"][1]
         for result, message in (
             ([], r"\[0\], task 100, annotation 200.*answer None"),
-            ([{"from_name": "sentiment", "value": {"choices": ["yes"]}}], "'sentiment'.*that was exported"),
+            ([{"from_name": "sentiment", "value": {"choices": ["yes"]}}], "'sentiment'.*the exported configuration"),
             ([{"from_name": "answer", "value": {"choices": ["yes", "no"]}}], "give one of"),
             ([{"from_name": "answer", "value": {"choices": ["100% YES"]}}], "'100% YES'.*give one of"),
             ([{"value": {}}], "from_name"),

@@ -205,7 +205,7 @@ def test_some_sheets_go_to_one_person_under_their_numbers(sheets, tmp_path):
         assert {int(row["sheet"]) for row in rows} == {1}
         assert [row["pair_id"] for row in rows] == [own.pair_id for own in sheets[1]]
     for only in ([2], [-1], []):
-        with pytest.raises(InvalidOption, match="give some of 0 to 1"):
+        with pytest.raises(InvalidOption, match="give numbers from 0 to 1"):
             export(sheets, "csv", "eccv", tmp_path, only=only)
 
 
@@ -214,7 +214,7 @@ def test_a_folder_keeps_its_other_files_and_a_failed_export_leaves_it_as_it_was(
     export(sheets, "csv", "eccv", tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert before.keys() == FILES["csv"] | {"notes.txt"}
-    with pytest.raises(DataError, match="no address for"):
+    with pytest.raises(DataError, match="have no address"):
         formats()["csv"].export([Questionnaire(schemes()["cxc"], sheets)], {}, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -239,7 +239,7 @@ class TestImages:
             assert address == f"http://images.cocodataset.org/val2014/{name}"
 
     def test_images_of_another_edition_are_not_at_coco(self, sheets, sample_library):
-        with pytest.raises(InvalidOption, match="'sample' are not at COCO; name their folder"):
+        with pytest.raises(InvalidOption, match="COCO does not host the images of the edition 'sample'; give"):
             find_images(COCO, names_of(sheets), sample_library, "test")
 
     def test_a_pattern_may_hold_id_name_and_folder(self, sheets, sample_library):
@@ -259,7 +259,7 @@ class TestImages:
             "{file_name.__class__}",
             "{file_name:d}",
         ):
-            with pytest.raises(InvalidOption, match=r"give \{file_name\} or \{image_id\}"):
+            with pytest.raises(InvalidOption, match=r"use \{file_name\} or \{image_id\}"):
                 find_images(pattern, names_of(sheets), sample_library, "test")
 
     def test_images_of_a_folder_are_embedded_as_they_are(self, sheets, sample_library):
@@ -270,7 +270,7 @@ class TestImages:
             assert base64.b64decode(content)[:2] == b"\xff\xd8"
 
     def test_a_folder_without_an_image_a_damaged_one_and_none_are_refused(self, tmp_path, sheets, sample_library):
-        with pytest.raises(SourceMissing, match="name a folder with all images"):
+        with pytest.raises(SourceMissing, match="give a folder with the images of all questions"):
             find_images(tmp_path, names_of(sheets), sample_library, "test")
         for own in (own for sheet in sheets for own in sheet):
             (tmp_path / own.file_name).write_bytes(b"<script>")

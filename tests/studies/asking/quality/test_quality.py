@@ -82,7 +82,7 @@ def test_who_tells_no_more_care_than_a_coin_is_checked_by_hand():
     verdicts = {name: {own.verdict for own in judged if own.worker == name} for name in ("ann", "ben", "cleo")}
     assert verdicts == {"ann": {ACCEPTED}, "ben": {BY_HAND}, "cleo": {BY_HAND}}
     ben = next(own for own in judged if own.worker == "ben" and not (own.missed_positive or own.missed_negative))
-    assert ben.doubts == ["11 of 20 [34%, 74%] known pairs right do not tell care from chance"]
+    assert ben.doubts == ["11 of 20 [34%, 74%] known pairs right are not better than chance"]
     judged = judge_sheets(table(*careful, *coin, *one), Checks(least_accuracy=0))
     assert sum(own.verdict == ACCEPTED for own in judged if own.worker == "ben") == 3
     strict = judge_sheets(table(*careful), Checks(least_accuracy=0.6))

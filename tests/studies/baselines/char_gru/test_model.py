@@ -112,7 +112,7 @@ def test_an_ensemble_is_the_mean_of_unit_vectors(tmp_path):
     np.testing.assert_allclose(text_encoder(str(tmp_path))(TEXTS), found.detach().numpy(), atol=1e-6)
     images = torch.randn(2, 3)
     assert ensemble.get_image_features(images).pooler_output.shape == (2, 12)
-    with pytest.raises(InvalidOption, match="one configuration"):
+    with pytest.raises(InvalidOption, match="the same configuration"):
         CharGruEnsemble.of([models[0], tiny(hidden_size=7)])
 
 
@@ -129,14 +129,14 @@ def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: tiny(image_feature_size=0).get_image_features(torch.zeros(1, 3)), "without an image side"),
-        (lambda: tiny().get_image_features(torch.zeros(1, 4)), "the model takes 3"),
+        (lambda: tiny(image_feature_size=0).get_image_features(torch.zeros(1, 3)), "has no image side"),
+        (lambda: tiny().get_image_features(torch.zeros(1, 4)), "the model needs 3"),
         (lambda: tiny().get_text_features(torch.tensor([[0, 2]]), torch.tensor([[0, 1]])), "pad on the right"),
         (lambda: CharGruConfig(pooling="mean"), "expected one of attention, max"),
         (lambda: CharGruConfig(hidden_size=0), "at least 1"),
         (lambda: CharGruConfig(margin=0), "positive"),
         (lambda: CharGruConfig(image_feature_size=-1), "at least 0"),
-        (lambda: character_tokenizer([]), "at least one text"),
+        (lambda: character_tokenizer([]), "all texts are empty"),
     ],
 )
 def test_bad_input(call, message):

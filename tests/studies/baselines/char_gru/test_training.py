@@ -91,7 +91,7 @@ def test_captions_with_image_features(tmp_path, sample_library):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ("--epochs 1", InvalidOption, "the ensemble takes 2 snapshots"),
+        ("--epochs 1", InvalidOption, "the ensemble needs 2 snapshots"),
         ("--epochs 2 --report-on train", UnknownName, "unknown split"),
         ("--epochs 2 --images 1", InvalidOption, "at least two images"),
         (

@@ -91,7 +91,7 @@ def test_unknown_names_suggest_the_nearest():
         Objective(loss="triplet_hard")
     with pytest.raises(InvalidOption, match="text_weight"):
         Objective(text_weight=0)
-    with pytest.raises(InvalidOption, match="margin=0: need a margin above 0"):
+    with pytest.raises(InvalidOption, match="margin=0: give a margin above 0"):
         Objective(margin=0)
 
 

@@ -139,7 +139,7 @@ def test_a_deep_or_broken_image_is_named_before_training_and_in_a_batch(tmp_path
 def test_long_captions_are_cut_and_counted():
     tokenizer = tiny_models.bert_tokenizer(limit=5)
     texts = ["a dog", "the woman with a ball in the street", "a man on the bus"]
-    with pytest.warns(UserWarning, match="2 of 3 captions are longer than the context of 5 tokens"):
+    with pytest.warns(UserWarning, match="2 of 3 captions exceed the context of 5 tokens"):
         ids = token_ids(tokenizer, texts)
     assert [len(row) for row in ids] == [4, 5, 5]
     assert ids[1] == tokenizer(texts[1], truncation=True)["input_ids"]
@@ -148,7 +148,7 @@ def test_long_captions_are_cut_and_counted():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"image_paths": ["one"]}, "1 image files for 2 groups"),
+        ({"image_paths": ["one"]}, "1 image files for 2 images"),
         ({"tokens": TOKENS[:4]}, "4 tokenised captions for 5"),
         ({"groups": [CaptionGroup("coco", 9, (1,), ("a",))], "tokens": TOKENS[:1]}, "image 9 of coco has 1 caption"),
         ({"groups": [], "tokens": []}, "0 tokenised captions"),

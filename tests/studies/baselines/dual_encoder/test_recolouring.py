@@ -73,7 +73,7 @@ def test_items_depend_on_the_draw_alone(sample_library):
 @pytest.mark.parametrize("changed", [["--mode", "t2t"], ["--images", "elsewhere"]])
 def test_other_data_than_the_sample_is_refused(tmp_path, changed):
     command = [*DATA, "--images", "sample", "--recolour", *BACKBONES, "--output-dir", str(tmp_path / "run"), *changed]
-    with pytest.raises(InvalidOption, match="knows the embedded sample's drawings alone"):
+    with pytest.raises(InvalidOption, match="works only with the embedded sample"):
         train(command)
 
 
@@ -84,7 +84,7 @@ def test_the_variable_names_the_sample_as_the_option_does(tmp_path, monkeypatch)
     with pytest.raises(UnknownName, match="collection of captions"):
         train([*command, "--output-dir", str(tmp_path / "run")])
     monkeypatch.setenv("CXC_ECCV_DATA", str(tmp_path))
-    with pytest.raises(InvalidOption, match="knows the embedded sample's drawings alone"):
+    with pytest.raises(InvalidOption, match="works only with the embedded sample"):
         train([*command, "--output-dir", str(tmp_path / "run")])
 
 

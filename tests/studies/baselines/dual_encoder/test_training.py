@@ -76,7 +76,7 @@ def test_a_small_batch_is_128_pairs_or_refused(tmp_path, monkeypatch, processes,
     monkeypatch.setattr(DualEncoderTrainingArguments, "world_size", processes)
     options = {"output_dir": str(tmp_path), "use_cpu": True, "small_batch": True}
     if each is None:
-        with pytest.raises(InvalidOption, match="128 pairs do not divide among 3 processes"):
+        with pytest.raises(InvalidOption, match="128 pairs cannot be divided among 3 processes"):
             DualEncoderTrainingArguments(**options)
     else:
         assert DualEncoderTrainingArguments(**options).per_device_train_batch_size == each
@@ -194,6 +194,18 @@ def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):
         assert torch.equal(value, weights(folder)[name]), name
 
 
+def test_ctrl_c_says_where_the_checkpoints_are(whole_run, tmp_path, monkeypatch):
+    def interrupt(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cxc_eccv.studies.baselines.training.FiniteTrainer.training_step", interrupt)
+    with pytest.raises(KeyboardInterrupt) as died:
+        train([*whole_run[1], "--output-dir", str(tmp_path)])
+    assert died.value.__notes__ == [
+        f"Checkpoints saved so far are in {tmp_path}; the same command continues from the last one."
+    ]
+
+
 def test_in_the_middle_of_an_epoch_as_well(whole_run, tmp_path):
     _, command, _ = whole_run
     steps = [*command, "--save-strategy", "steps", "--save-steps", "1", "--eval-strategy", "no"]
@@ -258,8 +270,8 @@ def test_a_tenth_of_a_file_of_pairs_is_held_out_unasked(tmp_path):
     command = [*SAMPLE[:-3], *pairs_file(tmp_path), "--output-dir", str(tmp_path / "run"), "--max-steps", "1"]
     train([*command, "--per-device-train-batch-size", "54"])
     assert json.loads((tmp_path / "run" / "run.json").read_text())["held_out"] == 6
-    refused(InvalidOption, "54 images make no batch of 55", *command, "--per-device-train-batch-size", "55")
-    refused(InvalidOption, "60 images make no batch of 61", *command, "--per-device-train-batch-size", "61", *NO_SCORES)
+    refused(InvalidOption, "54 images are too few for a", *command, "--per-device-train-batch-size", "55")
+    refused(InvalidOption, "60 images are too few", *command, "--per-device-train-batch-size", "61", *NO_SCORES)
     refused(InvalidOption, "held_out=60 of 60 images", *command, "--held-out", "60")
 
 
@@ -272,7 +284,7 @@ def test_images_of_the_splits_are_held_out_where_asked(tmp_path):
 
 def test_what_is_trained_on_does_not_select_unsaid(tmp_path):
     command = [*SAMPLE, *BACKBONES, *LAYERS, "--mode", "t2t", "--max-steps", "1", "--train-on", "coco/val"]
-    with pytest.warns(UserWarning, match="coco/val is trained on and selects the checkpoint; hold images out"):
+    with pytest.warns(UserWarning, match="coco/val is in the training data and selects the checkpoint; hold"):
         train([*command, "--per-device-train-batch-size", "30", "--output-dir", str(tmp_path)])
 
 
@@ -368,7 +380,7 @@ def test_captions_beyond_the_models_positions_are_cut_and_counted_where_the_toke
     (tmp_path / "pairs.tsv").write_text("\n".join(lines))
     command = [*SAMPLE, *IMAGES, *NO_SCORES, "--pretrained", str(tmp_path / "start"), "--mode", "i2t"]
     command += ["--pairs-file", str(tmp_path / "pairs.tsv"), "--per-device-train-batch-size", "8", "--max-steps", "1"]
-    with pytest.warns(UserWarning, match="3 of 8 captions are longer than the context of 80 tokens and are cut"):
+    with pytest.warns(UserWarning, match="3 of 8 captions exceed the context of 80 tokens and are truncated"):
         train([*command, "--output-dir", str(tmp_path / "end")])
 
 
@@ -391,16 +403,16 @@ def test_bad_input_is_refused(tmp_path):
     refused(TowerMissing, "has no image tower", "--pretrained", str(own), *IMAGES)
     refused(TowerMissing, "has no text side", "--no-pretraining", "--text-model", str(vit), "--mode", "t2t")
     refused(TowerMissing, "has no image side", *BACKBONES, "--image-model", str(text), *IMAGES)
-    refused(InvalidOption, "70 images make no batch of 71", *BACKBONES, "--per-device-train-batch-size", "71", *IMAGES)
+    refused(InvalidOption, "70 images are too few", *BACKBONES, "--per-device-train-batch-size", "71", *IMAGES)
     alone = [*SAMPLE[:-3], *BACKBONES, "--per-device-train-batch-size", "61", *IMAGES]
-    with pytest.raises(InvalidOption, match="60 images make no batch of 61"):  # of coco/train, where nothing is said
+    with pytest.raises(InvalidOption, match="60 images are too few for a batch of 61"):  # coco/train, the default
         train(alone)
     refused(UnknownName, "coco/val", *BACKBONES, "--train-on", "coco/vall", "--mode", "t2t")
     refused(UnknownName, "unknown mode 't2i'", *BACKBONES, "--mode", "t2i")
     refused(UnknownName, "unknown split 'tests'", *BACKBONES, "--mode", "t2t", "--report-on", "tests")
     absent = [*BACKBONES, "--mode", "t2t", "--resume", "--output-dir", str(tmp_path / "none")]
-    refused(InvalidOption, "holds no complete checkpoint. Leave the option out", *absent)
-    refused(InvalidOption, "newest checkpoint of its --output-dir, as --resume", "--resume-from-checkpoint", "x")
+    refused(InvalidOption, "has no complete checkpoint. Leave the option out", *absent)
+    refused(InvalidOption, "newest checkpoint of its --output-dir, and --resume", "--resume-from-checkpoint", "x")
 
 
 def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
@@ -414,7 +426,7 @@ def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
 def test_training_on_what_is_reported_is_said(tmp_path):
     command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max-steps", "1"]
     command += ["--per-device-train-batch-size", "30"]
-    with pytest.warns(UserWarning, match="coco/test is trained on and reported"):
+    with pytest.warns(UserWarning, match="coco/test is in the training data and reported"):
         train([*command, "--train-on", "coco/test", "--report-on", "test", "--output-dir", str(tmp_path)])
 
 
@@ -427,12 +439,12 @@ def test_what_was_seen_of_val_and_test_is_recorded_and_told_ever_after(tmp_path,
     assert config.training_data == {"holds": {"coco/test": 60}}
     assert config.training_data["holds"]["coco/test"] == sample_library.karpathy("test").image_ids.size
     again = [*command, "--pretrained", str(first), "--train-on", "coco/val", "--report-on", "test"]
-    with pytest.warns(UserWarning, match="coco/test is trained on and reported"):
+    with pytest.warns(UserWarning, match="coco/test is in the training data and reported"):
         told = train([*again, "--output-dir", str(second)])
     record = {"holds": {"coco/val": 60}, "before": {"holds": {"coco/test": 60}}}
     assert told.report.provenance["training_data"] == record
     assert "Trained on val data: 60 images of coco/val." in told.about
-    assert told.about.endswith("Before, as what it went on from: trained on test data: 60 images of coco/test.")
+    assert told.about.endswith("The model it started from: trained on test data: 60 images of coco/test.")
 
 
 def test_nothing_is_told_of_a_model_that_has_seen_train_alone(whole_run):

@@ -64,7 +64,7 @@ def test_weak_positives_are_found_among_what_is_trained_on(tmp_path, sample_libr
     assert found == {*pairs, *other}
     assert matrix.shape == (70, len(ids))
     # Those of images that are held out are left out, and counted.
-    with pytest.warns(UserWarning, match="4 of 120 weak positives are of an image or a caption that is not trained on"):
+    with pytest.warns(UserWarning, match="4 of 120 weak positives have an image or a caption outside"):
         read(files[0], [*groups[:30], *groups[31:60]])
 
 
@@ -82,7 +82,7 @@ def test_weak_positives_of_flickr30k_are_found_among_its_images(tmp_path, sample
     ids = [(group.collection, number) for group in groups for number in group.caption_ids]
     found = {(groups[row].image_id, ids[column]) for row, column in zip(rows, columns, strict=True)}
     assert found == {(image, ("flickr", caption)) for image, caption in pairs}
-    with pytest.raises(InvalidOption, match="0 of 1 files of weak positives are of what is trained on"):
+    with pytest.raises(InvalidOption, match="only 0 of 1 files of weak positives are of these parts"):
         WeakPositives.read(
             Library("sample", mined=[path]), DataArguments(weak_positives=[path]), groups, ObjectiveArguments()
         )
@@ -96,15 +96,15 @@ def test_an_images_own_captions_are_no_weak_positives(tmp_path, sample_library, 
 
 def test_files_that_do_not_fit_are_refused(tmp_path, sample_library, groups):
     path = write_mined(tmp_path / "weak.parquet", sample_library, "train", neighbours(groups))
-    with pytest.raises(InvalidOption, match="--train-on coco/restval: 0 of 1 files of weak positives are of what is"):
+    with pytest.raises(InvalidOption, match="--train-on coco/restval: only 0 of 1 files of weak positives are of"):
         read(path, groups, ["coco/restval"])
     one = write_mined(tmp_path / "one.parquet", sample_library, "train", neighbours(groups)[:2])
-    with pytest.raises(InvalidOption, match="weak positives of 1 training images: a batch takes two"):
+    with pytest.raises(InvalidOption, match="only 1 training images have weak positives"):
         read(one, groups)
     other = write_mined(
         tmp_path / "other.parquet", sample_library, "train", neighbours(groups), data={"edition": "x", "content": "y"}
     )
-    with pytest.raises(DataError, match="the data at hand is another"):
+    with pytest.raises(DataError, match="but the data is of edition"):
         read(other, groups)
 
 
@@ -113,8 +113,8 @@ def test_files_that_do_not_fit_are_refused(tmp_path, sample_library, groups):
     [
         ({"weak_positives_as": "extra"}, {}, UnknownName, "extra_batch"),
         ({"alpha": 1.1}, {"weak_positives": ["x"]}, InvalidOption, "--alpha 1.1: .* from 0 to 1"),
-        ({"alpha": 0.5}, {}, InvalidOption, "name their files"),
-        ({"weak_positives_as": "weight"}, {}, InvalidOption, "name their files"),
+        ({"alpha": 0.5}, {}, InvalidOption, "need --weak-positives"),
+        ({"weak_positives_as": "weight"}, {}, InvalidOption, "need --weak-positives"),
         ({}, {"weak_positives": ["x"], "pairs_file": "y"}, InvalidOption, "use --train-on"),
         (
             {"weak_positives_as": "multi_positive"},
@@ -270,7 +270,7 @@ def test_whole_runs_differ_by_what_they_make_of_weak_positives(tmp_path, sample_
         found[use] = torch.cat([value.flatten() for value in weights(tmp_path / f"run {use}").values()])
         assert ("weak_positives_as" in trained.settings) == bool(use)
         # What the classifier of this file was trained on is not in it.
-        assert ("weak positives: What the classifier was trained on is not recorded" in trained.about) == bool(use)
+        assert ("weak positives: The classifier's training data is not recorded" in trained.about) == bool(use)
     assert len({tuple(value[:500].tolist()) for value in found.values()}) == 4
     identity = json.loads((tmp_path / "run weight" / "run.json").read_text())
     assert (identity["alpha"], len(identity["weak_positives_sha256"])) == (0.3, 1)

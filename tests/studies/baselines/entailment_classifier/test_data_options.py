@@ -43,7 +43,7 @@ def kinds(table):
 
 def test_without_images_the_text_branch_alone_is_trained_and_that_is_said():
     assert ModelArguments().choose_branches("val2014").branches == "both"
-    with pytest.warns(UserWarning, match="no --images: the text branch alone is trained"):
+    with pytest.warns(UserWarning, match="without --images only the text branch is trained"):
         assert ModelArguments().choose_branches(None).branches == "text"
     assert ModelArguments(branches="text").choose_branches(None).branches == "text"
 
@@ -51,7 +51,7 @@ def test_without_images_the_text_branch_alone_is_trained_and_that_is_said():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"branches": "both"}, "--branches both trains a visual branch, and there are no images"),
+        ({"branches": "both"}, "--branches both trains a visual branch, which needs images"),
         ({"branches": "visual"}, "--branches visual"),
         ({"shared_text_encoder": True}, "--shared-text-encoder trains a visual branch"),
     ],
@@ -65,10 +65,10 @@ def test_a_visual_branch_without_images_is_refused(options, words):
     ("options", "words"),
     [
         # Also what a classifier with both branches is given that a run goes on from.
-        ({"images": None}, "teaches the visual branch and the gate with the joint head: all pairs are text"),
-        ({"train_on": ["cxc_sts/val"]}, "teaches the visual branch and the gate with the joint head: all pairs are"),
-        ({"used_as": ["cxc=text", "coco=visual"]}, "teaches the gate with the joint head: all pairs are text or vis"),
-        ({"used_as": ["visual"]}, "teaches the text branch and the gate with the joint head: all pairs are visual"),
+        ({"images": None}, "trains the visual branch and the gate with the joint head: all pairs are text"),
+        ({"train_on": ["cxc_sts/val"]}, "trains the visual branch and the gate with the joint head: all pairs are"),
+        ({"used_as": ["cxc=text", "coco=visual"]}, "trains the gate with the joint head: all pairs are text or vis"),
+        ({"used_as": ["visual"]}, "trains the text branch and the gate with the joint head: all pairs are visual"),
     ],
 )
 def test_a_part_of_the_model_that_nothing_teaches_is_refused(library, both, options, words):
@@ -83,7 +83,7 @@ def run(words):
 
 
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:held-out pairs", "ignore:no --images")
+@pytest.mark.filterwarnings("ignore:held-out pairs", "ignore:without --images")
 def test_the_command_that_is_printed_runs(tmp_path, capsys):
     """Of a run without images, whose classifier was said to look at some."""
     command = "train entailment-classifier --data-dir sample --use-cpu --disable-tqdm --text-model sample --max-steps 1"
@@ -151,7 +151,7 @@ def test_a_part_chooses_in_place_of_held_out_images(library, both):
 
 
 def test_a_part_that_takes_all_images_leaves_nothing_to_train_on(library, both):
-    with pytest.raises(InvalidOption, match="every pair to train on has an image of --dev"):
+    with pytest.raises(InvalidOption, match="all pairs to train on have an image of --dev"):
         read(library, both, train_on=["cxc/val"], dev="coco/val", images="sample")
 
 
@@ -166,7 +166,7 @@ def test_pairs_without_keys_are_kept_beside_those_that_choose(library):
 
 
 def test_dev_and_what_else_chooses_are_not_mixed():
-    with pytest.raises(InvalidOption, match="--dev and --held-out both say"):
+    with pytest.raises(InvalidOption, match="--dev and --held-out both choose"):
         DataArguments(dev="coco/val", held_out=3)
-    with pytest.raises(InvalidOption, match="--dev cxc/dev is in --train-on, too"):
+    with pytest.raises(InvalidOption, match="--dev cxc/dev is also in --train-on"):
         DataArguments(dev="cxc/dev")

@@ -39,7 +39,7 @@ def test_the_table_has_every_corpus_once_with_the_papers_count_and_a_licence(sam
     assert all(row[-1] for row in rows)
     by_title = {row[0]: row for row in rows}
     assert by_title["CxC, SITS"][1:6] == ("cxc/val cxc/test", "39.5k", "160", "73", "80")
-    assert by_title["XNLI"][1:6] == ("xnli/train xnli/val xnli/test", "400.2k", "not at hand", "—", "—")
+    assert by_title["XNLI"][1:6] == ("xnli/train xnli/val xnli/test", "400.2k", "not found", "—", "—")
     assert by_title["SICK"][2] == "—"
     assert any("26,408" in note for note in table.notes)
 
@@ -52,7 +52,7 @@ def test_the_command_prints_it(capsys, monkeypatch):
     said = capsys.readouterr().out
     assert "cxc/val cxc/test" in said
     assert "39.5k" in said
-    assert "not at hand" in said
+    assert "not found" in said
 
 
 def test_where_there_are_no_files_every_corpus_is_not_at_hand(tmp_path, monkeypatch):
@@ -61,7 +61,7 @@ def test_where_there_are_no_files_every_corpus_is_not_at_hand(tmp_path, monkeypa
     library = Library(tmp_path / "empty", offline=True)
     found = count_corpora(library)
     assert all((count.parts, count.pairs, count.guarded) == ((), 0, None) for count in found)
-    assert all(row[3] == "not at hand" for row in table_of_counts(library, found).rows if len(row) > 1)
+    assert all(row[3] == "not found" for row in table_of_counts(library, found).rows if len(row) > 1)
 
 
 def test_without_coco_other_corpora_are_counted_but_not_guarded(tmp_path):

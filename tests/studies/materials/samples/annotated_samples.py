@@ -13,7 +13,7 @@ from cxc_eccv.studies.asking.quality.sheets import Checks
 from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import schemes
 
-NO_MODEL = "No model was named: cxc-eccv annotate report FOLDER MODELS... shows what the labels change for them."
+NO_MODEL = "No models were given. cxc-eccv annotate report FOLDER MODELS... shows how the labels change their scores."
 DETAILS = {
     "partially_yes": {"shortcomings": ["grammar"]},
     "mostly_no": {"shortcomings": ["wrong_description"], "errors": ["color"]},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cxc_eccv.cli.help import Command
+from cxc_eccv.cli.help import DataCommand
 from cxc_eccv.studies.annotation.commands.annotate.answers import check, export, import_answers, undo
 from cxc_eccv.studies.annotation.commands.annotate.labels import merge, report
 from cxc_eccv.studies.annotation.commands.annotate.propose import propose
@@ -12,8 +12,8 @@ from cxc_eccv.studies.annotation.commands.annotate.propose import propose
 __all__ = ["annotate"]
 
 annotate = typer.Typer(no_args_is_help=True, help="Extend the labels: models propose pairs, people judge them.")
-annotate.command(cls=Command)(propose)
-annotate.command(cls=Command)(export)
-annotate.command("import", cls=Command)(import_answers)
+annotate.command(cls=DataCommand)(propose)
+annotate.command(cls=DataCommand)(export)
+annotate.command("import", cls=DataCommand)(import_answers)
 for command in (undo, check, merge, report):
-    annotate.command(cls=Command)(command)
+    annotate.command(cls=DataCommand)(command)

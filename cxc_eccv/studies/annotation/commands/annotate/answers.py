@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, names
+from cxc_eccv.cli.choices import names
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.commands.annotate.telling import (
@@ -30,33 +30,31 @@ if TYPE_CHECKING:
 
 def export(
     folder: Folder,
-    output: Annotated[Path, typer.Option(help="Folder to write to; other files in it stay.")],
+    output: Annotated[Path, typer.Option(help="Folder to write to. It keeps its other files.")],
     form: QuestionForm = "html",
     images: QuestionImages = "coco",
-    number: Annotated[int | None, typer.Option("--round", help="Which round. Default: the last.")] = None,
     sheets: Annotated[
         str | None,
         typer.Option(
-            help="Numbers of sheets, for one person: 0-4 or 0,7; or open: those that too few people have answered. "
-            "Default: all of the round."
+            help="Numbers of sheets, as 0-4 or 0,7; or open: those that too few people have answered. Default: all of "
+            "the last round."
         ),
     ] = None,
     people: Annotated[
         list[str] | None,
-        typer.Option(help="Names, comma-separated, among whom the sheets are shared out: a folder for each."),
+        typer.Option(help="Names, comma-separated, to divide the sheets among: one folder for each."),
     ] = None,
-    each: Annotated[int, typer.Option(help="With --people: how many of them answer each sheet.")] = 3,
+    each: Annotated[int, typer.Option(help="With --people: number of them who answer each sheet.")] = 3,
     texts: Annotated[
         Path | None,
-        typer.Option(help="Folder with words of your own: instructions.md, examples.md, consent.md, texts.json."),
+        typer.Option(help="Folder with your own texts: instructions.md, examples.md, consent.md, texts.json."),
     ] = None,
-    practice: Annotated[int, typer.Option(help="Of html: so many questions to practise on come first.")] = 0,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
+    practice: Annotated[int, typer.Option(help="Number of practice questions before an html page begins.")] = 0,
 ) -> None:
-    """Write questions as a page, or for an annotation tool. Nothing in them tells the known pairs.
+    """Write questions as a page, or for an annotation tool. They do not show which pairs are known.
 
-    html is one page for any browser, by keyboard alone: people save their answers to a file, which import reads.
+    The format html is one page for any browser, which needs only the keyboard. People save their answers to a file that
+    annotate import reads.
 
     Examples:
       cxc-eccv annotate export doubts --images val2014 --output questions
@@ -70,13 +68,13 @@ def export(
     from cxc_eccv.studies.asking.quality.sheets import REJECTED
 
     own_format = find_format(form)
-    project = open_project(folder, data_dir, allow_modified=allow_modified)
-    asked, workers = project.round(number), names(people)
-    known = range(len(project.questions())) if number is None else asked.numbers
+    project = open_project(folder)
+    asked, workers = project.round(), names(people)
+    known = range(len(project.questions()))
     if sheets == "open":
-        chosen = [own for own in project.open_sheets(1 if workers is None else each) if own in known]
+        chosen = [*project.open_sheets(1 if workers is None else each)]
         if not chosen:
-            raise InvalidOption("--sheets open: no sheet is open, enough people have answered all of them")
+            raise InvalidOption("--sheets open: enough people have answered every sheet")
     else:
         chosen = list(asked.numbers) if sheets is None else read_numbers("--sheets", sheets, known)
     options: dict[str, Any] = {"form": form, "images": images, "texts": texts, "practice": practice}
@@ -94,7 +92,7 @@ def export(
                 say(f"{worker}: {count_nouns(len(own), 'sheet')}, {name_some(own)}")
     rounds = [str(own.number) for own in project.rounds if set(own.numbers) & set(chosen)]
     say(f"round {', '.join(rounds)}, {count_nouns(len(chosen), 'sheet')}: {own_format.exported}")
-    say_next(data_dir, "import", folder, "ANSWERS")
+    say_next("import", folder, "ANSWERS")
 
 
 def import_answers(
@@ -102,16 +100,14 @@ def import_answers(
     files: Annotated[list[Path], typer.Argument(help="Answered files.")],
     form: AnswerForm = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Let these answers count in the place of other ones of the same people.")
+        bool, typer.Option("--replace", help="Replace earlier answers of the same people by these.")
     ] = False,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
-    """Take in whole sheets that people answered; or, where any line is not in order, nothing.
+    """Import complete sheets of answers; if any line is invalid, nothing is imported.
 
-    Files say which round they answer. Sheets that are not finished are named, and taken when the file comes again with
-    more of it done. Answers that are there already are no error; a different answer of the same person is refused, with
-    both places, unless it is to --replace the first.
+    The files state the round that they answer. Unfinished sheets are listed; import the file again when more of it is
+    done. Answers that were imported before are skipped. A different answer by the same person is refused, unless
+    --replace lets it count instead of the first one.
 
     Examples:
       cxc-eccv annotate import doubts ann.jsonl ben.jsonl
@@ -120,21 +116,21 @@ def import_answers(
     """
     from cxc_eccv.sources.reading import shown
 
-    project = open_project(folder, data_dir, allow_modified=allow_modified)
+    project = open_project(folder)
     done = project.add_answers(files, form, replace=replace)
     if done.added or done.changed:
         changed = f", {count_nouns(len(done.changed), 'answer')} changed" if done.changed else ""
         say(f"{done.added:,} answers are new{changed}: import {done.number}")
     elif not done.unfinished:
-        say("nothing is new: these answers are there already")
+        say("no new answers: all of them were imported before")
     for before, after in done.changed:
         place = f"sheet {after['sheet']} of {shown(after['worker'])}, {after['pair_id']}"
         say(f"{place}: {_show_answer(before)} becomes {_show_answer(after)}")
     for own in done.unfinished:
-        say(f"not taken yet: sheet {own.sheet} of {own.worker}, {own.answered} of {own.questions} answered")
+        say(f"not imported yet: sheet {own.sheet} of {own.worker}, {own.answered} of {own.questions} answered")
     if done.added or done.changed:
-        say_next(data_dir, "undo", folder)
-    say_status(done.project, data_dir)
+        say_next("undo", folder)
+    say_status(done.project)
 
 
 def _show_answer(row: Any) -> str:  # noqa: ANN401 - a row of answers
@@ -145,75 +141,72 @@ def _show_answer(row: Any) -> str:  # noqa: ANN401 - a row of answers
 def undo(
     folder: Folder,
     number: Annotated[int | None, typer.Argument(help="Number of the import. Default: the last.")] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
-    """Take the answers of an import away again; answers that it replaced count as before.
+    """Undo an import: its answers are removed, and the answers that it replaced count again.
 
     Examples:
       cxc-eccv annotate undo doubts
       cxc-eccv annotate undo doubts 3
     """
-    done = open_project(folder, data_dir, allow_modified=allow_modified).undo(number)
-    say(f"import {done.number} is undone: {count_nouns(done.removed, 'answer')} taken away")
+    done = open_project(folder).undo(number)
+    say(f"import {done.number} is undone: {count_nouns(done.removed, 'answer')} removed")
     for sheet, worker in done.dropped:
-        say(f"the decision about sheet {sheet} of {worker} went with its answers")
-    say_status(done.project, data_dir)
+        say(f"the decision about sheet {sheet} of {worker} is removed with its answers")
+    say_status(done.project)
 
 
 def check(
     folder: Folder,
     accept: Annotated[
-        list[str] | None, typer.Option(help="A sheet whose answers are good, as SHEET:WORKER; repeat it for more.")
+        list[str] | None,
+        typer.Option(
+            help="A sheet whose answers are good, as 3:ann, or a person all of whose doubtful sheets are good. Repeat "
+            "for more."
+        ),
     ] = None,
-    reject: Annotated[list[str] | None, typer.Option(help="A sheet whose answers are not; of any verdict.")] = None,
-    accept_worker: Annotated[
-        list[str] | None, typer.Option(help="Somebody all of whose doubtful sheets are good; takes a rejection back.")
+    reject: Annotated[
+        list[str] | None,
+        typer.Option(help="A sheet whose answers are not good, as 4:ben, or a person none of whose answers count."),
     ] = None,
-    reject_worker: Annotated[list[str] | None, typer.Option(help="Somebody of whom nothing counts.")] = None,
     least_seconds: Annotated[
-        float | None, typer.Option(help="Time below which a sheet is too hasty; 0 for no limit.")
+        float | None, typer.Option(help="Time below which a sheet was answered too fast; 0 for no limit.")
     ] = None,
     least_accuracy: Annotated[
         float | None,
         typer.Option(
-            help="What a person's share of rightly answered known pairs must be above, with its 95% interval; 0 for "
-            "no limit. Default: 0.5, the toss of a coin."
+            help="Share of known pairs that a person must answer correctly: the 95% interval must lie above it; 0 for "
+            "no limit. Default: 0.5, as by chance."
         ),
     ] = None,
     straight: Annotated[
         bool | None,
         typer.Option("--straight/--no-straight", help="Hold back sheets with the same answer to all candidates."),
     ] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
-    """Say which sheets count, after somebody has looked at their answers; without an option list those to look at.
+    """Decide which sheets count, after you looked at their answers; without options, list those to look at.
 
-    A known pair answered wrongly, less than the least time, or a person whose known pairs together tell no more care
-    than the toss of a coin: somebody looks at the answers, which report --output shows, and decides. What was decided
-    is kept in the folder (checks.json), and a later decision takes the place of an earlier one.
+    A sheet needs a look if a known pair was answered wrongly, if it took less than the least time, or if the person's
+    answers to known pairs are no better than chance. annotate report --output shows the answers. Your decisions are
+    stored in checks.json in the folder; a later decision replaces an earlier one.
 
     Examples:
       cxc-eccv annotate check doubts
       cxc-eccv annotate check doubts --accept 3:ann --accept 4:ann
       --reject 4:ben
-      cxc-eccv annotate check doubts --reject-worker cleo
+      cxc-eccv annotate check doubts --reject cleo
       cxc-eccv annotate check doubts --least-seconds 60
     """
     from cxc_eccv.studies.annotation.report import report_project
-    from cxc_eccv.studies.asking.answers import identify_worker
     from cxc_eccv.studies.asking.quality.sheets import CHECKS
     from cxc_eccv.tables import tables_to_console
 
     given = [(_read_sheet("--accept", text), True) for text in accept or ()]
     given += [(_read_sheet("--reject", text), False) for text in reject or ()]
-    people = [(identify_worker(name), True) for name in accept_worker or ()]
-    people += [(identify_worker(name), False) for name in reject_worker or ()]
-    if len(dict(given)) < len(given) or len(dict(people)) < len(people):
-        raise InvalidOption("a sheet or a worker is named twice; decide once about each")
-    project = open_project(folder, data_dir, allow_modified=allow_modified)
-    decided, workers = dict(given), dict(people)
+    if len(dict(given)) < len(given):
+        raise InvalidOption("a sheet or a person is named twice; name each once")
+    project = open_project(folder)
+    decided = {about: good for about, good in given if isinstance(about, tuple)}
+    workers = {about: good for about, good in given if isinstance(about, str)}
     settings = {"least_seconds": least_seconds, "least_accuracy": least_accuracy, "straight": straight}
     if decided or workers or any(value is not None for value in settings.values()):
         _say_decided(project, project.decide(decided, workers=workers, **settings))
@@ -221,7 +214,7 @@ def check(
     report = report_project(project)
     if report.to_check:
         print_shown(tables_to_console([report.doubt_table()]))
-    say_status(project, data_dir)
+    say_status(project)
 
 
 def _say_decided(project: Project, changed: Any) -> None:  # noqa: ANN401 - pairs of SheetQuality
@@ -229,14 +222,16 @@ def _say_decided(project: Project, changed: Any) -> None:  # noqa: ANN401 - pair
         own = next(asked for asked in project.rounds if after.sheet in asked.numbers)
         say(f"sheet {after.sheet} of {after.worker} (round {own.number}): {after.verdict}, was {before.verdict}")
     if not changed:
-        say("no sheet changes by that")
+        say("no sheet has changed")
 
 
-def _read_sheet(option: str, text: str) -> tuple[int, str]:
-    """Number of a sheet and its worker, whose name may have colons of its own."""
+def _read_sheet(option: str, text: str) -> tuple[int, str] | str:
+    """The number of a sheet and its worker, whose name may contain colons; or only a worker."""
     from cxc_eccv.studies.asking.answers import identify_worker
 
     sheet, colon, worker = text.partition(":")
-    if not (sheet.isdecimal() and sheet.isascii() and len(sheet) < 19 and colon and worker.strip()):
-        raise InvalidOption(f"{option} {text}: name a sheet and its worker, as 3:ann")
+    if not (colon and sheet.isdecimal()):
+        return identify_worker(text)
+    if not (sheet.isascii() and len(sheet) < 19 and worker.strip()):
+        raise InvalidOption(f"{option} {text}: name a sheet and its worker, as 3:ann, or a worker")
     return int(sheet), identify_worker(worker)

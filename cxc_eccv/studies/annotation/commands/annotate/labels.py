@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, Thumbnails, names
+from cxc_eccv.cli.choices import DATA, Confidence, Names, Thumbnails, names
 from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
 from cxc_eccv.studies.annotation.commands.annotate.telling import (
     Folder,
-    data_option,
     name_some,
     open_project,
     say_next,
@@ -32,23 +31,21 @@ def merge(
     rule: Annotated[
         str | None,
         typer.Option(
-            help="How answers become a label: majority, all, mean or dawid_skene. Default: mean of ratings on a scale, "
-            "else majority."
+            help="Rule from answers to a label: majority, all, mean or dawid_skene. Default: mean for ratings on a "
+            "scale, else majority."
         ),
     ] = None,
-    version: Annotated[str, typer.Option(help="Of the labels.")] = "1.0.0",
-    least_answers: Annotated[int, typer.Option(help="People who must have answered about a pair.")] = 1,
+    least_answers: Annotated[int, typer.Option(help="Fewest answers that a pair needs for a label.")] = 1,
+    version: Annotated[str, typer.Option(help="Version of the labels.")] = "1.0.0",
     licence: Annotated[
-        str | None, typer.Option("--license", help="Of the labels, as the Hub calls it: cc-by-4.0, for example.")
+        str | None, typer.Option("--license", help="License of the labels, by the Hub's id, such as cc-by-4.0.")
     ] = None,
-    citation: Annotated[Path | None, typer.Option(help="Of the labels, for the card: a file with its BibTeX.")] = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
+    citation: Annotated[Path | None, typer.Option(help="File with the BibTeX of the labels, for the card.")] = None,
 ) -> None:
-    """Make labels of the answers: labels.parquet, a source like the official ones, and README.md, its card.
+    """Turn answers into labels: labels.parquet, which --labels reads, and its card README.md.
 
-    Rejected sheets do not count, nor do those that are still to be checked by hand. The folder can be loaded by
-    datasets, and pushed to the Hub, as it is. Pairs of two images or two captions become ratings.csv, in CxC's layout.
+    Rejected sheets and sheets that are still to be checked do not count. The datasets library can load the folder, and
+    cxc-eccv push uploads it. Pairs of two images or two captions become ratings.csv, in the layout of CxC.
 
     Examples:
       cxc-eccv annotate merge doubts
@@ -59,7 +56,7 @@ def merge(
     from cxc_eccv.sources.reading import read_text
     from cxc_eccv.studies.annotation.project import CARD, LABELS, compare_labels
 
-    project = open_project(folder, data_dir, allow_modified=allow_modified)
+    project = open_project(folder)
     if project.scheme.sides != ("image", "caption"):
         say_written([project.write_ratings(least_answers=least_answers)])
         return
@@ -73,19 +70,19 @@ def merge(
         citation=None if citation is None else read_text(citation),
     )
     if _read_all(files) == before:
-        say(f"nothing has changed: {folder / LABELS} is what these answers say")
+        say(f"nothing has changed: {folder / LABELS} holds the labels of these answers")
     else:
         say_written(files)
     if licence is None:
-        say("the card states no licence: name one (--license) before others use the labels")
+        say("the card has no license: add one with --license before others use the labels")
     _say_compared(labels, compare_labels(labels, project.library))
     judging = [name for name in official_sources() if gather(project.library, labels.split, "i2t", name, Thresholds())]
     command = ["cxc-eccv", "evaluate", "MODEL", "--labels", str(folder)]
     command += ["--sources", ",".join([*judging, labels.name])]
     if labels.split != "test":
         command += ["--split", labels.split]
-    say(f"use them: {shlex.join(command + data_option(data_dir))}")
-    say_next(data_dir, "report", folder, "MODEL")
+    say(f"use them: {shlex.join(command + DATA.get().to_arguments())}")
+    say_next("report", folder, "MODEL")
 
 
 def _say_compared(labels: LabelFile, compared: Table) -> None:
@@ -96,15 +93,15 @@ def _say_compared(labels: LabelFile, compared: Table) -> None:
     say(f"{labels.table.num_rows:,} pairs have a label, {positive:,} of them positive")
     lacking = labels.facts["counts"]["pairs"] - labels.table.num_rows
     if lacking:
-        say(f"{lacking:,} that were answered have none: their sheets are not accepted, or too few people answered")
-    say(f"{positive - len(confirmed):,} positives are new: no official source has them")
+        say(f"{lacking:,} answered pairs have no label: their sheets are not accepted, or too few people answered")
+    say(f"{positive - len(confirmed):,} positives are new: they are in no official source")
     against = [row for row in rows if row["positive"] != row["source_positive"]]
     for source in dict.fromkeys(row["source"] for row in against):
         pairs = [row for row in against if row["source"] == source]
         named = (f"image {row['image_id']} with caption {row['caption_id']}" for row in pairs)
-        say(f"{source} says otherwise of {len(pairs):,}: {name_some(named)}")
+        say(f"{source} contradicts {len(pairs):,}: {name_some(named)}")
     if not against:
-        say("no label contradicts an official source")
+        say("no official source contradicts a label")
 
 
 def _read_all(files: Iterable[Path]) -> list[bytes | None]:
@@ -115,36 +112,31 @@ def report(
     folder: Folder,
     models: Annotated[
         list[Path] | None,
-        typer.Argument(help="Embeddings, scores or rankings, a file per model, to see what the labels change."),
+        typer.Argument(help="Embeddings, scores or rankings, one file per model, to show what the labels change."),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Folder for annotation_report.json, .md and .html, with every worker and sheet.")
-    ] = None,
+    name: Names = None,
     sources: Annotated[
-        list[str] | None, typer.Option(help="Of labels before the new ones. Default: all official ones of the split.")
+        list[str] | None,
+        typer.Option(help="Sources of the labels before the new ones. Default: all official ones of the split."),
     ] = None,
     tasks: Annotated[
         list[str] | None,
-        typer.Option(help="Whose queries and galleries are taken. Default: coco_5k, all of the split."),
+        typer.Option(help="Tasks whose queries and galleries are used. Default: coco_5k, all of the split."),
     ] = None,
-    metrics: Annotated[list[str] | None, typer.Option(help="Default: recall_at_1, r_precision and map_at_r.")] = None,
-    model_name: Annotated[
-        list[str] | None,
-        typer.Option(help="What the models are called, one per file. Default: what the file says, else its name."),
+    metrics: Annotated[
+        list[str] | None, typer.Option(help="Metrics. Default: recall_at_1, r_precision and map_at_r.")
     ] = None,
-    direction: Annotated[str | None, typer.Option(help="Of a rankings file that does not say it: i2t or t2i.")] = None,
-    samples: Annotated[int, typer.Option(help="Bootstrap samples behind the intervals.")] = 1_000,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    confidence: Confidence = 0.95,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for annotation_report.json, .md and .html, with every worker and sheet.")
+    ] = None,
     images: Thumbnails = None,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
 ) -> None:
-    """Say how good the answers are, what people said of each model's pairs, and what the labels change for models.
+    """Report how good the answers are, what people answered about each model's pairs, and what the labels change.
 
-    Sheets and what speaks against them, time, workers, agreement (Cohen, Fleiss, Falotico and Quatto, Krippendorff),
-    answers and shortcomings by model and rank. With models and merged labels: every metric on the labels before and
-    after, with intervals of a paired bootstrap over images, and who changes places.
+    Shows sheets and their problems, time, workers, agreement (Cohen, Fleiss, Falotico and Quatto, Krippendorff), and
+    answers and shortcomings by model and rank. With models and merged labels it shows every metric before and after the
+    new labels, with intervals of a paired bootstrap over images, and which models change places.
 
     Examples:
       cxc-eccv annotate report doubts
@@ -161,10 +153,10 @@ def report(
 
     check_output(output, images=images)
     merged = (folder / LABELS).is_file()
-    project = open_project(folder, data_dir, [str(folder / LABELS)] if merged else [], allow_modified=allow_modified)
+    project = open_project(folder, [str(folder / LABELS)] if merged else [])
     changes: Any = None
     if models and merged:
-        runs = load_runs(models, direction, model_name, "--model-name")
+        runs = load_runs(models, name)
         judging = [
             name for name in official_sources() if gather(project.library, project.split, "i2t", name, Thresholds())
         ]
@@ -177,8 +169,6 @@ def report(
             after=[*before, project.name],
             tasks=names(tasks) or TASKS,
             metrics=names(metrics) or METRICS,
-            seed=seed,
-            samples=samples,
             confidence=confidence,
         )
     report = report_project(project, changes, command=COMMAND.get())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cxc_eccv.cli.choices import AllowModified, DataDir, Labels, names, split_name
+from cxc_eccv.cli.choices import Labels, Names, names, open_library, split_name
 from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.commands.annotate.telling import count_nouns, say_export
@@ -20,11 +20,28 @@ if TYPE_CHECKING:
 
 
 def propose(
-    folder: Annotated[Path, typer.Argument(help="Folder of the project; made where there is none.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of the project, new or existing. Its name becomes that of the labels.")
+    ],
     models: Annotated[
         list[Path] | None,
-        typer.Argument(help="Embeddings, scores or rankings as of evaluate: a file per model; random needs none."),
+        typer.Argument(help="Embeddings, scores or rankings, one file per model. The strategy random needs none."),
     ] = None,
+    name: Names = None,
+    images: Annotated[Path | None, typer.Option(help="Folder with the images, for a classifier of images.")] = None,
+    labels: Labels = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(help="Sources of known labels, about which nobody is asked. Default: all labels by people."),
+    ] = None,
+    scheme: Annotated[
+        str | None,
+        typer.Option(
+            help="Question to people: eccv, cxc or entailment; cxc_images or cxc_captions for pairs of two images or "
+            "two captions. Default: eccv."
+        ),
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="train, val or test. Default: test.")] = None,
     strategy: Annotated[
         str | None,
         typer.Option(
@@ -32,86 +49,68 @@ def propose(
             "eccv, and cxc for pairs of two images or two captions."
         ),
     ] = None,
-    budget: Annotated[int | None, typer.Option(help="Candidates at most. Default: all that are proposed.")] = None,
+    budget: Annotated[int | None, typer.Option(help="Most candidates. Default: all that are proposed.")] = None,
     depth: Annotated[
-        int | None, typer.Option(help="Items of a list that are proposed. Default: what the strategy says.")
+        int | None, typer.Option(help="Top items of a list that are proposed. Default: the strategy's.")
     ] = None,
     queries: Annotated[
-        str | None, typer.Option(help="Queries drawn: images and captions, as 500,500, or a number for both.")
+        str | None, typer.Option(help="Number of queries to draw: images and captions, as 500,500, or one for both.")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Of the labels, as --sources will have it. Default: that of the folder.")
-    ] = None,
-    scheme: Annotated[
+    probabilities: Annotated[
         str | None,
         typer.Option(
-            help="How people are asked: eccv, cxc or entailment; cxc_images or cxc_captions, about two images or two "
-            "captions. Default: eccv."
+            help="For uncertainty: a file (.parquet, .csv, .jsonl) with image_id, caption_id and probability; or a "
+            "classifier of entailment, by its id or folder."
         ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="train, val or test. Default: test.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of all draws. Default: 0.")] = None,
-    size: Annotated[int, typer.Option(help="Candidates of a sheet, beside two known pairs.")] = 18,
-    model_name: Annotated[
-        list[str] | None,
-        typer.Option(help="What the models are called, one per file. Default: what the file says, else its name."),
-    ] = None,
-    direction: Annotated[str | None, typer.Option(help="Of a rankings file that does not say it: i2t or t2i.")] = None,
-    sources: Annotated[
-        list[str] | None,
-        typer.Option(help="Whose labels are known, so that nobody is asked. Default: those of all people."),
-    ] = None,
-    labels: Labels = None,
-    probabilities: Annotated[
-        Path | None, typer.Option(help="For uncertainty: a file with image_id, caption_id, probability.")
-    ] = None,
-    classifier: Annotated[
-        str | None, typer.Option(help="For uncertainty, in its place: id or folder of a classifier of entailment.")
-    ] = None,
-    images: Annotated[Path | None, typer.Option(help="Folder of the images, for a classifier that looks.")] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="For uncertainty: where doubt is largest. Default: the classifier's, else 0.5.")
+        float | None,
+        typer.Option(help="For uncertainty: probability of largest doubt. Default: the classifier's, else 0.5."),
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="For bounds: the metric that a label shall move.")] = None,
+    metric: Annotated[str | None, typer.Option(help="For bounds: metric that a label shall change most.")] = None,
+    size: Annotated[int, typer.Option(help="Candidates on a sheet, beside two known pairs.")] = 18,
     ask_known: Annotated[
-        bool, typer.Option("--ask-known", help="Ask about pairs that sources call positive, too.")
+        bool, typer.Option("--ask-known", help="Also ask about pairs that sources call positive.")
     ] = False,
     without_reasons: Annotated[
-        bool, typer.Option("--without-reasons", help="Do not ask why a match is not whole.")
+        bool, typer.Option("--without-reasons", help="Do not ask why a match is not complete.")
     ] = False,
     leave_open: Annotated[
-        bool, typer.Option("--leave-open", help="Go on although sheets of the last round have no answer.")
+        bool, typer.Option("--leave-open", help="Continue although sheets of the last round have no answer.")
     ] = False,
-    data_dir: DataDir = None,
-    allow_modified: AllowModified = False,
+    seed: Annotated[int | None, typer.Option(help="Seed of all draws. Default: 0.")] = None,
 ) -> None:
-    """Propose pairs to ask people about, in sheets with known pairs among them: the first round, or the next.
+    """Propose pairs to ask people about, in sheets that also hold known pairs: the first round, or the next one.
 
-    The first time makes the project, with its name, scheme, split and seed, which stay. A pair that an earlier round
-    asked about is not asked again, unless all answers to its sheet were rejected. Pairs that are known to match already
-    are set apart, unless --ask-known asks about them: only then the precision of COCO's and CxC's labels can be told.
+    The first round creates the project with its scheme, split and seed, which cannot change. A pair of an earlier round
+    is not asked again, unless all answers to its sheet were rejected. Pairs that are known to match are set apart;
+    --ask-known asks about them too, which is needed to measure the precision of COCO's and CxC's labels.
 
     Examples:
       cxc-eccv annotate propose doubts clip.npz siglip.npz --budget 900
       cxc-eccv annotate propose doubts clip.npz siglip.npz
       --strategy disagreement --budget 900
       cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
+      cxc-eccv annotate propose doubts clip.npz --strategy uncertainty
+      --probabilities my-classifier --images val2014
     """
-    from cxc_eccv.cli.user_tables import policy, read_probabilities
-    from cxc_eccv.sources.library import Library
+    from pyarrow import Table
 
-    runs = load_runs(models or (), direction, model_name, "--model-name")
-    library = Library(data_dir, allow_modified=allow_modified, labels=labels or ())
-    given = {"name": name, "scheme": scheme, "split": None if split is None else split_name(split), "seed": seed}
+    from cxc_eccv.cli.user_tables import probabilities_or_judge
+
+    runs = load_runs(models or (), name)
+    library = open_library(labels=labels or ())
+    given = {"scheme": scheme, "split": None if split is None else split_name(split), "seed": seed}
     project = _open_or_create(folder, library, {key: value for key, value in given.items() if value is not None})
+    doubts = None if probabilities is None else probabilities_or_judge(probabilities, images)
     options: dict[str, Any] = {
         "strategy": strategy,
         "budget": budget,
         "depth": depth,
         "queries": None if queries is None else _read_queries(queries),
         "sources": names(sources),
-        "probabilities": None if probabilities is None else read_probabilities(probabilities),
-        "classifier": None if classifier is None else policy(classifier, images),
+        "probabilities": doubts if isinstance(doubts, Table) else None,
+        "classifier": None if isinstance(doubts, Table) else doubts,
         "threshold": threshold,
         "metric": metric,
         "ask_known": ask_known or None,
@@ -121,18 +120,18 @@ def propose(
     after = project.propose(runs, size=size, leave_open=leave_open, **kept)
     last = after.rounds[-1]
     if len(after.rounds) == len(project.rounds):
-        say(f"round {last.number} is there already, as it was asked for")
+        say(f"round {last.number} exists already, with these options")
     else:
         pairs, sheets = count_nouns(last.candidates.num_rows, "pair"), count_nouns(len(last.sheets), "sheet")
         say(f"round {last.number} of {folder}: {pairs} in {sheets}")
         if last.known.num_rows or not ask_known:
             known = f"{last.known.num_rows:,} further pairs were proposed and are known to match"
             say(f"{known}; nobody is asked about them")
-    say_export(after, data_dir)
+    say_export(after)
 
 
 def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Project:
-    """The project of a folder, which must be as it is given; where there is none, one as it is given."""
+    """The project in a folder, which must have these options; or a new one with them."""
     from cxc_eccv.studies.annotation.project import Project
     from cxc_eccv.studies.annotation.rounds import round_numbers
 
@@ -140,11 +139,11 @@ def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Pr
         name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
         return Project.create(folder, library, **{"name": name, **given})
     project = Project.open(folder, library)
-    own = {"name": project.name, "scheme": project.scheme.name, "split": project.split, "seed": project.seed}
+    own = {"scheme": project.scheme.name, "split": project.split, "seed": project.seed}
     for option, value in given.items():
         if own[option] != value:
             raise InvalidOption(
-                f"--{option} {value}: that of {folder} is {own[option]} and stays. Leave it out, or name another folder"
+                f"--{option} {value}: {folder} has {own[option]}, which stays. Leave it out, or name another folder"
             )
     return project
 

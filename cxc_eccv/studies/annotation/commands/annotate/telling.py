@@ -1,4 +1,4 @@
-"""What several of the subcommands take and say: the project, how the answers stand, and which command comes next."""
+"""What several subcommands share: the project, the state of its answers, and the next command."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cxc_eccv.cli.choices import DATA, open_library
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 
@@ -22,18 +23,15 @@ SHOWN = 8
 """Sheets or pairs that are named in a line, of however many there are."""
 
 
-def open_project(
-    folder: Path, data_dir: str | None, labels: Sequence[str] = (), *, allow_modified: bool = False
-) -> Project:
+def open_project(folder: Path, labels: Sequence[str] = ()) -> Project:
     """The project of a folder, on the data that the options name."""
-    from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.annotation.project import Project
 
-    return Project.open(folder, Library(data_dir, allow_modified=allow_modified, labels=labels))
+    return Project.open(folder, open_library(labels=labels))
 
 
-def say_status(project: Project, data_dir: str | None) -> None:
-    """Which sheets are answered, what is thought of them, and what comes next; sheets have one number everywhere."""
+def say_status(project: Project) -> None:
+    """Print which sheets are answered, their verdicts, and the next command."""
     from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED
 
     open_sheets, judged = project.open_sheets(), project.judge()
@@ -51,35 +49,30 @@ def say_status(project: Project, data_dir: str | None) -> None:
     doubtful = [f"{own.sheet}:{own.worker}" for own in judged if own.verdict == BY_HAND]
     if doubtful:
         say(f"to be checked by hand, as sheet:worker: {name_some(doubtful)}")
-        say_next(data_dir, "report", project.folder, *_name_images(project), "--output", "report")
-        say_next(data_dir, "check", project.folder, "--accept", doubtful[0])
+        say_next("report", project.folder, *_name_images(project), "--output", "report")
+        say_next("check", project.folder, "--accept", doubtful[0])
         unsure = next((own.worker for own in judged if own.unsure and own.verdict == BY_HAND), None)
         if unsure is not None:
-            say_next(data_dir, "check", project.folder, "--reject-worker", unsure)
+            say_next("check", project.folder, "--reject", unsure)
     if not judged:
-        say_export(project, data_dir)
+        say_export(project)
     if counts[ACCEPTED]:
-        say_next(data_dir, "merge", project.folder)
+        say_next("merge", project.folder)
 
 
-def say_next(data_dir: str | None, step: str, *arguments: object) -> None:
+def say_next(step: str, *arguments: object) -> None:
     """Print the command that comes next, to copy."""
-    say(f"next: {shlex.join(['cxc-eccv', 'annotate', step, *map(str, arguments), *data_option(data_dir)])}")
+    say(f"next: {shlex.join(['cxc-eccv', 'annotate', step, *map(str, arguments), *DATA.get().to_arguments()])}")
 
 
 def _name_images(project: Project) -> list[str]:
-    """The option of the images of this edition."""
+    """The option --images for this edition."""
     return {"official": [], "sample": ["--images", "sample"]}.get(project.library.edition, ["--images", "FOLDER"])
 
 
-def say_export(project: Project, data_dir: str | None) -> None:
-    """That questions go out next."""
-    say_next(data_dir, "export", project.folder, *_name_images(project), "--output", "questions")
-
-
-def data_option(data_dir: str | None) -> list[str]:
-    """The option of the data, for a command that comes next."""
-    return [] if data_dir is None else ["--data-dir", data_dir]
+def say_export(project: Project) -> None:
+    """Print the command that exports the questions."""
+    say_next("export", project.folder, *_name_images(project), "--output", "questions")
 
 
 def count_nouns(number: int, noun: str) -> str:
@@ -88,13 +81,13 @@ def count_nouns(number: int, noun: str) -> str:
 
 
 def name_some(names: Iterable[object]) -> str:
-    """Of many the first few."""
+    """The first few of many names."""
     every = list(map(str, names))
     return ", ".join([*every[:SHOWN], *(["..."] if len(every) > SHOWN else [])])
 
 
 def read_numbers(option: str, text: str, known: range) -> list[int]:
-    """Numbers out of those that there are: ``0-4,7``."""
+    """Read a list of known numbers, as ``0-4,7``."""
     parts = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part) for part in text.split(",")]
     ranges = [range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part is not None]
     found = [number for part in ranges if len(part) <= len(known) for number in part]

@@ -1,4 +1,4 @@
-"""By which pairs are chosen: one ``STRATEGY`` per file."""
+"""The strategies that choose pairs: one ``STRATEGY`` per file."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ __all__ = ["strategies"]
 
 @cache
 def strategies() -> Mapping[str, Strategy]:
-    """All that are declared, by name."""
+    """All strategies by name."""
     return find_declared(sys.modules[__name__], "STRATEGY", Strategy)

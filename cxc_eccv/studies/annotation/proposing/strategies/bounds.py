@@ -1,4 +1,4 @@
-"""Bounds: which label would move a number most."""
+"""Bounds: pairs whose label would change a metric most."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Score = Callable[[PositiveRanks], FloatArray]
 
 
 def choose(pool: Pool) -> Chosen:
-    """Every open pair of the lists; first the one whose label decides most."""
+    """Every open pair of the lists; first the pair whose label changes the metric most."""
     score = _find_metric(pool.metric)
     retrieved = pool.retrieved[0]
     pairs = retrieved[pool.is_open(retrieved)]
@@ -40,14 +40,14 @@ def _find_metric(label: str) -> Score:
     score = partial(spec.function, **parameters)
     if spec.needs != "ranks" or spec.aggregate != "mean" or needed_depth(score, np.array([1]))[0] == FAR:
         raise InvalidOption(
-            f"metric {label}: a label moves means over queries that look at the top of their lists alone, as "
-            "recall_at_1, mrr_at_10, r_precision and map_at_r; choose one of these"
+            f"metric {label} does not suit the strategy bounds: choose a mean over queries that reads only the top of "
+            "the lists, such as recall_at_1, mrr_at_10, r_precision or map_at_r"
         )
     return score
 
 
 def _judge(pool: Pool, direction: str, queries: IntArray) -> Judgments | None:
-    """The known positives of the queries of a direction that have any; None where none has."""
+    """The known positives of the queries of a direction; None if there are none."""
     judged = merged_qrels(pool.library, pool.split, direction, sources=pool.sources)
     ids = (pool.pairs.image_ids, pool.pairs.caption_ids)[CROSS_MODAL.index(direction)]
     asked = np.isin(judged.query_ids, ids[queries])
@@ -57,7 +57,7 @@ def _judge(pool: Pool, direction: str, queries: IntArray) -> Judgments | None:
 def _measure_widths(
     pool: Pool, run: Run, direction: str, judged: Judgments, score: Score, pairs: IntArray
 ) -> FloatArray:
-    """(P,) how far a label of each pair moves one model's number in one direction."""
+    """(P,) the change of one model's metric in one direction by a label of each pair."""
     depth = int(needed_depth(score, np.unique(judged.n_positives) + 1).max())
     images, captions = pool.pairs.ids(pool.closed)
     top = TopOfKnown(judged, (images, captions) if direction == "i2t" else (captions, images), depth)
@@ -78,7 +78,7 @@ def _measure_widths(
 
 
 def _move(retrieved: Retrieved, score: Score) -> tuple[FloatArray, FloatArray]:
-    """How far a label moves the value of each query: (Q, D) of each unjudged item of the top, (Q,) of one below it."""
+    """Changes of each query's value by a label: (Q, D) for each unjudged item of the top, (Q,) for one below it."""
     ranks, base, near = retrieved.ranks, score(retrieved.ranks), []
     for place, flags in enumerate(retrieved.unjudged.T):
         label = np.zeros_like(retrieved.unjudged)

@@ -1,8 +1,8 @@
-"""Crisscrossed Captions: images that are described alike, captions of images that look alike, and what these suggest.
+"""Crisscrossed Captions: pairs from images with similar captions, and from captions of similar images.
 
-What the text of the paper says of strata are its halves: of caption pairs one half are co-captions, of image-caption
-pairs one half come from caption pairs and the other from image pairs. It takes both by the rank that people's ratings
-of the pairs gave them; here nobody rated anything yet, and the similarity that chose a pair ranks it.
+The strata of the paper are halves: one half of the caption pairs are co-captions; one half of the image-caption pairs
+come from caption pairs and the other from image pairs. The paper orders both by people's ratings; without ratings, the
+similarity that chose a pair orders it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cxc_eccv.types import DIRECTIONS, IntArray, positions_of
 
 
 def choose(pool: Pool) -> Chosen:
-    """Image-caption pairs: half by the caption pairs, half by the image pairs, skipping what the others have."""
+    """Distinct image-caption pairs: half from the caption pairs, half from the image pairs."""
     content = pool.library.karpathy(pool.split)
     images = choose_image_pairs(pool.runs, content, neighbours=pool.depth)
     captions = choose_caption_pairs(
@@ -42,7 +42,7 @@ def choose(pool: Pool) -> Chosen:
 
 
 def _cross(pool: Pool, left: IntArray, right: IntArray) -> IntArray:
-    """Of each two images the pair of the left one with a caption of the right one, drawn."""
+    """The pair of each left image with a random caption of the right image."""
     captions = draw_captions(pool.library.karpathy(pool.split), right, pool.random)
     return pool.pairs.of_ids(left, captions, "pairs of images")
 
@@ -58,14 +58,14 @@ def _enter(pairs: IntArray, table: pa.Table, names: list[str], direction: str) -
 
 
 def _take_halves(first: IntArray, second: IntArray, budget: int | None) -> IntArray:
-    """Half of the budget from the first pairs, half from the second ones that these do not have, in turn."""
+    """Half of the budget from the first pairs, half from other second pairs, in turn."""
     total = first.size + second.size if budget is None else budget
-    own = first[: (total + 1) // 2]
-    others = second[~np.isin(second, own)][: total - own.size]
-    left = first[own.size :]
-    left = left[~np.isin(left, others)][: total - own.size - others.size]
-    order = np.argsort(np.concatenate([np.arange(own.size), np.arange(others.size)]), kind="stable")
-    return np.append(np.concatenate([own, others])[order], left)
+    kept = first[: (total + 1) // 2]
+    others = second[~np.isin(second, kept)][: total - kept.size]
+    left = first[kept.size :]
+    left = left[~np.isin(left, others)][: total - kept.size - others.size]
+    order = np.argsort(np.concatenate([np.arange(kept.size), np.arange(others.size)]), kind="stable")
+    return np.append(np.concatenate([kept, others])[order], left)
 
 
 STRATEGY = Strategy(

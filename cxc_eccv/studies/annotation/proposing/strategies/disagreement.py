@@ -1,4 +1,4 @@
-"""Disagreement: what some models have near the top and others do not."""
+"""Disagreement: pairs that some models rank near the top and others do not."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy
 
 
 def choose(pool: Pool) -> Chosen:
-    """Every pair of the lists once; first the one of which the models say the most different things."""
+    """Every distinct pair of the lists; first the pair with the largest spread of reciprocal ranks."""
     pairs, places = pool.retrieved
     spread = np.zeros(pairs.size)
     for direction in np.unique(pool.entries.directions):
-        own = pool.entries.directions == direction
-        said = np.zeros((len(pool.runs), pairs.size))
-        said[pool.entries.models[own], places[own]] = 1 / pool.entries.ranks[own]
-        spread += said.std(axis=0)
+        of_direction = pool.entries.directions == direction
+        reciprocal = np.zeros((len(pool.runs), pairs.size))
+        reciprocal[pool.entries.models[of_direction], places[of_direction]] = 1 / pool.entries.ranks[of_direction]
+        spread += reciprocal.std(axis=0)
     return Chosen(pairs, spread, pool.entries)
 
 

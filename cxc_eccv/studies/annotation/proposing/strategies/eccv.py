@@ -1,4 +1,4 @@
-"""ECCV Caption: what any of several models retrieves."""
+"""ECCV Caption: the pairs that any of several models retrieves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cxc_eccv.studies.annotation.proposing.pool import Chosen, Pool, Strategy
 
 
 def choose(pool: Pool) -> Chosen:
-    """Every pair of the lists once; first the one whose reciprocal ranks sum up to most."""
+    """Every distinct pair of the lists; first the pair with the largest sum of reciprocal ranks."""
     pairs, places = pool.retrieved
     summed = np.bincount(places, 1 / pool.entries.ranks, minlength=pairs.size)
     return Chosen(pairs, np.asarray(summed, dtype=np.float64), pool.entries)

@@ -1,4 +1,4 @@
-"""The multi-modal entailment paper: one of the best captions of each image, and some pairs by chance."""
+"""The multi-modal entailment paper: one of the top captions of each image, and some random pairs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from cxc_eccv.studies.annotation.proposing.strategies.random import draw_pairs
 from cxc_eccv.types import DIRECTIONS
 
 RANDOM_SHARE = 0.1
-"""Share of the pairs that are drawn from all. The paper says no more than "a small part"."""
+"""Share of random pairs. The paper only says "a small part"."""
 
 
 def choose(pool: Pool) -> Chosen:
-    """Of the model's top 30 captions of each image an open one, drawn, images in a drawn order; and pairs by chance."""
+    """A random open pair of each image's top 30 captions, in random order of the images, and random pairs."""
     lists = next(iter(pool.lists.values()))["i2t"][:, : pool.depth]
     images = pool.random.permutation(pool.queries[0])
     chances = np.where(pool.is_open(lists[images]), pool.random.random((images.size, lists.shape[1])), -1.0)

@@ -1,4 +1,4 @@
-"""Uncertainty: where a classifier of entailment is in doubt."""
+"""Uncertainty: pairs that a classifier of entailment is unsure about."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ if TYPE_CHECKING:
 
 
 def choose(pool: Pool) -> Chosen:
-    """The pairs of a table of probabilities, or of the models' lists; first the one nearest to the threshold."""
+    """The pairs of a table of probabilities, or of the models' lists; first the pair nearest to the threshold."""
     if (pool.probabilities is None) == (pool.classifier is None):
         raise InvalidOption(
-            "strategy uncertainty takes a classifier or probabilities: give one of the two (--classifier, "
-            "--probabilities)"
+            "strategy uncertainty needs a classifier or a file of probabilities: give one of them (--probabilities)"
         )
     if pool.probabilities is not None:
-        pairs, found = pool.probabilities
+        pairs, probabilities = pool.probabilities
         images, captions = pool.pairs.rows(pairs)
         asked = np.isin(images, pool.queries[0]) | np.isin(captions, pool.queries[1])
-        pairs, found = pairs[asked], found[asked]
+        pairs, probabilities = pairs[asked], probabilities[asked]
         entries = pool.entries.only(holds(np.sort(pairs), pool.entries.pairs))
-        return Chosen(pairs, -np.abs(found - pool.threshold), entries)
+        return Chosen(pairs, -np.abs(probabilities - pool.threshold), entries)
     if not pool.runs:
-        raise InvalidOption("a classifier is asked about what models retrieve: give at least one model")
+        raise InvalidOption("a classifier judges the pairs that models retrieve: give at least one model")
     retrieved = pool.retrieved[0]
     pairs = retrieved[pool.is_open(retrieved)]
-    found = cast("ClassifierJudge", pool.classifier).on(pool.library, pool.split).probabilities(*pool.pairs.ids(pairs))
-    return Chosen(pairs, -np.abs(found - pool.threshold), pool.entries)
+    judge = cast("ClassifierJudge", pool.classifier).on(pool.library, pool.split)
+    return Chosen(pairs, -np.abs(judge.probabilities(*pool.pairs.ids(pairs)) - pool.threshold), pool.entries)
 
 
 STRATEGY = Strategy(

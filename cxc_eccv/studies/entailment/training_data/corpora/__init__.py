@@ -1,4 +1,4 @@
-"""The corpora, found by their place: a module declares one as ``CORPUS``, or a family of like ones as ``CORPORA``."""
+"""The corpora: each module of this package declares one as ``CORPUS``, or several as ``CORPORA``."""
 
 from __future__ import annotations
 

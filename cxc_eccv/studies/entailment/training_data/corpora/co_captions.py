@@ -1,4 +1,4 @@
-"""Co-captions of COCO, Flickr30k and Flickr8k: what one caption of an image says follows from the others."""
+"""Co-captions of COCO, Flickr30k and Flickr8k: the captions of an image entail each other."""
 
 from collections.abc import Callable, Mapping
 

@@ -17,7 +17,7 @@ from cxc_eccv.studies.entailment.training_data.corpus import (
 
 
 def sits_pairs(library: Library, split: str, threshold: float) -> Pairs:
-    """The pairs of other images alone: the premise would hold an image's own caption."""
+    """Pairs of an image with a caption of another; the image's own captions are its premise."""
     name = SPLITS[split]
     rated = library.cxc("sits", name)
     table = rated.filter(pc.not_equal(rated["sampling_method"], "c2i_original"))

@@ -9,7 +9,7 @@ from cxc_eccv.types import IntArray
 
 
 def pairs(library: Library, _split: str, _threshold: float) -> Pairs:
-    """The positives of both directions, each pair once, without an image's own captions: those are in its premise."""
+    """The distinct positives of both directions, without an image's own captions, which are its premise."""
     both = np.concatenate([_pairs(library, "i2t"), _pairs(library, "t2i")[:, ::-1]])
     images, captions = np.unique(both, axis=0).T
     known = np.isin(captions, library.karpathy("test").caption_ids)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from cxc_eccv.errors import SourceMissing
-from cxc_eccv.sources.download import where_from
+from cxc_eccv.sources.download import where_from, why_not_in_edition
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Corpus, Pairs, make_pairs
 
@@ -13,12 +13,13 @@ COCO = re.compile(r"(?:COCO_(?:train|val)2014_)?(?P<id>[0-9]{12})\.jpg")
 
 
 def pairs(library: Library, split: str, _threshold: float) -> Pairs:
-    """Rows of the file; which image it is says its file name, with ``image_id`` where there is one."""
+    """The rows of the file; ``image_id``, or else the file name, identifies the image."""
     labelled = library.entailment(SPLITS[split])
     if labelled is None:
         entry = library.catalog.entry(f"entailment_{split}")
         where = where_from(entry, library.data_dir)
-        raise SourceMissing(f"{entry.path} is not at hand: it is the user's own file.\n{where}")
+        lacking = why_not_in_edition(f"{entry.name} ({entry.path})", library.data_dir)
+        raise SourceMissing(lacking or f"{entry.path} is missing; it is a file of your own.\n{where}")
     table = labelled.table
     names = [Path(name).name for name in table["image"].to_pylist()]
     images = [_image_key(name, number) for name, number in zip(names, table["image_id"].to_pylist(), strict=True)]
@@ -38,7 +39,7 @@ def pairs(library: Library, split: str, _threshold: float) -> Pairs:
 
 
 def _image_key(name: str, number: int | None) -> str | None:
-    """A photo number is a file name of Flickr30k; COCO's have a prefix, or as many zeros as make twelve digits."""
+    """The key of an image: Flickr30k names files by photo number, COCO by a prefix or twelve digits."""
     if match := FLICKR.fullmatch(name):
         return f"flickr30k/{match['id']}"
     match = COCO.fullmatch(name)

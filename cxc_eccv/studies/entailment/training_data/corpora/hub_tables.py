@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, MalformedSource, SourceMissing
-from cxc_eccv.sources.catalog import OFFICIAL
-from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.download import mirror_folder, why_not_in_edition
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpus import SPLITS, Corpus, Pairs, make_pairs
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HubTable:
-    """A table of sentence pairs for ``datasets``: the folder ``entailment/NAME`` of the mirror, else the Hub's."""
+    """A table of sentence pairs from the mirror's folder ``entailment/NAME``, else from the Hub."""
 
     name: str
     repository: str
@@ -35,11 +34,11 @@ class HubTable:
 
     @property
     def place(self) -> str:
-        """Where the table is, in words."""
+        """The address of the table, in words."""
         return f"{self.repository}, {self.config}"
 
     def corpus(self, title: str, rule: str, expected: Mapping[str, int], published: str) -> Corpus:
-        """The declaration of this table; the paper counts all its parts."""
+        """The corpus of this table; the paper counts all its parts."""
         return Corpus(
             name=self.name,
             title=title,
@@ -76,7 +75,7 @@ class HubTable:
         names = getattr(dataset.features["label"], "names", self.labels)
         if set(names) != set(self.labels):
             raise MalformedSource(*where, f"labels {', '.join(names)}", f"the labels {', '.join(self.labels)}")
-        # Numbers stand for the names that the file gives them.
+        # A label is a name, or its number in the file's list of names.
         meanings: dict[object, int | None] = {
             value: int(name == self.positive) for place, name in enumerate(names) for value in (place, name)
         }
@@ -110,14 +109,12 @@ class HubTable:
             ) from error
 
     def _check_hub(self, library: Library, folder: Path | None) -> None:
-        if library.edition != OFFICIAL:
-            obstacle = f"the edition {library.edition!r} stands alone and does not hold it"
-        elif reason := library.offline_reason:
-            obstacle = f"downloads are off ({reason})"
-        else:
+        if lacking := why_not_in_edition(f"{self.name} ({self.place} on the Hugging Face Hub)", library.data_dir):
+            raise SourceMissing(lacking)
+        if not (reason := library.offline_reason):
             return
         raise SourceMissing(
-            f"{self.name} is a table on the Hugging Face Hub ({self.place}), and {obstacle}.\n"
+            f"{self.name} is a table on the Hugging Face Hub ({self.place}), and downloads are off ({reason}).\n"
             f"  put a copy at: {folder or Path('MIRROR') / 'entailment' / self.name}\n"
             "Name the mirror folder with --data-dir or CXC_ECCV_DATA."
         )

@@ -19,7 +19,7 @@ def stsb_pairs(library: Library, split: str, threshold: float) -> Pairs:
 
 
 def sick_pairs(library: Library, split: str, _threshold: float) -> Pairs:
-    """Sentence A as premise, sentence B as hypothesis; relatedness is another judgment, and no rating of this one."""
+    """Sentence A as premise, sentence B as hypothesis; relatedness is not a rating of entailment."""
     scored = library.read(SICK_FILES[split], read_sick)
     labels = np.array([judgment == "ENTAILMENT" for judgment in scored.table["judgment"].to_pylist()], dtype=np.int8)
     return make_pairs([[text] for text in scored.left], scored.right, labels)

@@ -13,11 +13,11 @@ FILES = {
     "snli_ve": {"train": "snli_ve_train", "val": "snli_ve_val", "test": "snli_ve_test"},
     "esnli_ve": {"val": "esnlive_dev", "test": "esnlive_test"},
 }
-"""Corpus to the raw file of each part, a split of SNLI-VE, which is none of Karpathy's."""
+"""Corpus to the raw file of each part; the parts are SNLI-VE's splits, not Karpathy's."""
 
 
 def _pairs(corpus: str, library: Library, split: str, _threshold: float) -> Pairs:
-    """The photograph with its captions in Flickr30k, where they are at hand, else with the file's own premise."""
+    """The photograph with its captions in Flickr30k if available, else with the premise of the file."""
     labelled = library.read(FILES[corpus][split], read_entailment)
     captions = library.once("captions of photographs", lambda: _captions(library))
     names = [Path(name).name for name in labelled.table["image"].to_pylist()]
@@ -34,12 +34,12 @@ def _pairs(corpus: str, library: Library, split: str, _threshold: float) -> Pair
 
 
 def _captions(library: Library) -> Mapping[int, list[str]]:
-    found: dict[int, list[str]] = {}
+    captions: dict[int, list[str]] = {}
     for split in library.flickr30k_splits if library.has_flickr30k else ():
         table = library.flickr30k(split).captions
         for photo, text in zip(table["image_id"].to_pylist(), table["text"].to_pylist(), strict=True):
-            found.setdefault(photo, []).append(text)
-    return found
+            captions.setdefault(photo, []).append(text)
+    return captions
 
 
 def _photo(name: str) -> int:

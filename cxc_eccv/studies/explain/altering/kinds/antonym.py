@@ -1,4 +1,4 @@
-"""Kind ``antonym``: an adjective gives way to its opposite."""
+"""Kind ``antonym``: replace an adjective by its opposite."""
 
 from cxc_eccv.sources.coco_words import words_for_living
 from cxc_eccv.studies.explain.altering.english import compare_adjective
@@ -19,28 +19,28 @@ ONE_WAY = (
     "fat/thin good/bad hairy/hairless heavy/light important/unimportant long/short many/few new/old nice/nasty "
     "sharp/dull similar/dissimilar smart/stupid sour/sweet tall/short thick/thin warm/cool young/old"
 )
-"""The second word is the opposite of the first, but has another opposite itself, or is of another sense."""
+"""The second word is the opposite of the first, but itself has another opposite or another sense."""
 
 OPPOSITES = dict(pair.split("/") for pair in f"{BOTH_WAYS} {ONE_WAY}".split())
 OPPOSITES |= {second: first for first, second in (pair.split("/") for pair in BOTH_WAYS.split())}
-"""Each was read in captions. Left out are colours and sizes, which have kinds of their own, words that point at things,
-and opposites of WordNet's that captions do not bear out: *heavy blue sky*, *idle street*, *stale snow*."""
+"""Each pair was checked in captions. Left out are colours and sizes, which have other kinds, words that point at
+things, and WordNet's opposites that make no sense in captions: *heavy blue sky*, *idle street*, *stale snow*."""
 
 OF_LIVING_OR_NOT = {
     "old": ("young", "new"),
     "short": ("tall", "long"),
     "thin": ("fat", "thick"),
 }
-"""The opposite for persons and animals, and that for things."""
+"""The opposite for persons and animals, and the one for things."""
 
 SHADED = frozenset(
     "beige black blond blonde blue brown brunette color colored colors colour coloured complexion gray green grey "
     "haired hair orange pink purple red skinned skin tan white wood yellow".split()
 )
-"""Of these, *bright* and *dark* are shades: their change is one of colour."""
+"""Before these, *bright* and *dark* are shades of a colour."""
 
 CHILDREN = frozenset("baby boy calf child cub foal girl infant kid kitten lamb puppy teen teenager toddler".split())
-"""Of these, nothing but *young* is said: there is no *old child*."""
+"""Nouns without an opposite of *young*: there is no *old child*."""
 
 FIXED_PHRASES = (
     "back/and,ground,pack cold/cut,cuts dead/end,ends fast/food,foods full/body,length,moon,size,sized,speed,view "
@@ -51,11 +51,11 @@ FIXED_PHRASES = (
     "smart/car,phone,phones square/feet,foot wet/suit,suits"
 )
 FIXED = {word: frozenset(after.split(",")) for word, after in (pair.split("/") for pair in FIXED_PHRASES.split())}
-"""Adjectives to the words before which they have no opposite."""
+"""Adjective to the next words that rule out an opposite."""
 
 
 def find(sentence: Sentence) -> Places:
-    """Every adjective of the list, in the same degree of comparison, whose opposite is not in the sentence already."""
+    """The listed adjectives whose opposite, in the same degree of comparison, is not yet in the sentence."""
     places = []
     for place, word in enumerate(sentence.words):
         opposite = _opposite_at(sentence, place)
@@ -66,12 +66,12 @@ def find(sentence: Sentence) -> Places:
 
 
 def _opposite_at(sentence: Sentence, place: int) -> str:
-    """The opposite of an adjective here; empty where there is none."""
+    """The opposite of the adjective at this place; empty if there is none."""
     word, after = sentence.words[place], sentence.after(place)
     described = sentence.words[word.head].lemma
     if word.tag not in ("JJ", "JJR", "JJS") or not sentence.stands_alone(place, place):
         return ""
-    if after in FIXED.get(word.lemma, ()) or sentence.before(place) == "half":  # as full as it is empty
+    if after in FIXED.get(word.lemma, ()) or sentence.before(place) == "half":  # half full is half empty
         return ""
     if (word.lemma == "many" and sentence.before(place) == "of") or (word.lemma == "young" and described in CHILDREN):
         return ""

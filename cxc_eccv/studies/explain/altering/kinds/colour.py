@@ -1,4 +1,4 @@
-"""Kinds ``colour_all`` and ``colour_in``: a colour gives way to a distant one of CSS's, which are Matplotlib's too."""
+"""Kinds ``colour_all`` and ``colour_in``: replace a colour by a distant CSS colour."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cxc_eccv.sources.coco_words import load_category_words
 from cxc_eccv.studies.explain.altering.sentences import Change, Kind, Places, Sentence, substitute
 
 LEAST_DISTANCE = 150.0
-"""Between an RGB colour and the one that replaces it; black and white are 441.7 apart, red and orange 165.
+"""Least RGB distance of a replacement; black and white are 441.7 apart, red and orange 165.
 
-The paper gives no figure. Under this one are shades of a colour: red and crimson, blue and navy, grey and silver.
+The paper gives no figure. Below this are shades of a colour: red and crimson, blue and navy, grey and silver.
 """
 
 PARTS = re.compile(
     "alice|antique|blanched|cadet|cornflower|dark|deep|dim|dodger|fire|floral|forest|ghost|hot|indian|lawn|lemon|light|lime(?=green)|medium|midnight|mint|misty|navajo|old(?=lace)|olive(?=drab|green)|orange(?=red)|pale|papaya|peach|powder|rebecca|rosy|royal|saddle|sandy|sea(?=green)|sky|slate|spring|steel|white(?=smoke)|yellow(?=green)|goldenrod(?=yellow)|green(?=yellow)|lavender(?=blush)|blue(?=violet)|violet(?=red)|burly"
 )
-"""Words that a name begins with, where it is a compound: ``darkslategray`` is dark slate gray."""
+"""First words of compound names: ``darkslategray`` is dark slate gray."""
 
 SHADES = frozenset("baby bright dark deep dull hot light lime navy neon olive pale royal sky".split())
-"""Words before a colour that are a part of it; its RGB value is then that of the colour alone, or of the compound."""
+"""Words before a colour that belong to it; its RGB value is that of the compound if CSS has it, else of the colour."""
 
 BLACK_AND_WHITE = frozenset("image images film photo photograph photographs photos picture pictures shot".split())
 ORANGE_FRUIT = frozenset(
@@ -36,7 +36,7 @@ ORANGE_FRUIT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A colour in a sentence: the places of its words, and its name in CSS."""
+    """A colour in a sentence: the indices of its words, and its CSS name."""
 
     first: int
     last: int
@@ -45,16 +45,16 @@ class Mention:
 
 @cache
 def all_colours() -> dict[str, str]:
-    """CSS name to its English words, in alphabetical order; of two spellings of one name, the one with ``gray``."""
+    """CSS name to its English words, in alphabetical order; names are spelt with ``gray``."""
     names = sorted(name for name in ImageColor.colormap if "grey" not in name)
     return {name: PARTS.sub(lambda part: part[0] + " ", name).strip() for name in names}
 
 
 def find_colours(sentence: Sentence) -> Iterator[Mention]:
-    """The colours that a sentence gives to things, by their tags.
+    """The colours of things in a sentence, by their tags.
 
-    What only looks like a colour is left out: nouns (``orange`` the fruit, ``snow``), names (``Brown``), parts of
-    longer words (``red-haired``), the skin of people, and a photograph in black and white.
+    Left out are nouns (``orange`` the fruit, ``snow``), names (``Brown``), parts of longer words (``red-haired``), the
+    skin of people, and photographs in black and white.
     """
     for place, word in enumerate(sentence.words):
         name = sentence.lower[place]
@@ -83,7 +83,7 @@ def _looks_like_colour_only(sentence: Sentence, place: int) -> bool:
 
 
 def recolour(sentence: Sentence, mention: Mention, colours: Iterable[str]) -> list[Change]:
-    """The changes of a mention to those of ``colours`` that are far from it and not in the sentence already."""
+    """The changes of a mention to those ``colours`` that are distant and not yet in the sentence."""
     there = set(sentence.lower)
     return [
         substitute(sentence, mention.first, all_colours()[colour], mention.last)
@@ -94,12 +94,12 @@ def recolour(sentence: Sentence, mention: Mention, colours: Iterable[str]) -> li
 
 
 def find_any(sentence: Sentence) -> Places:
-    """Every colour of a thing, and all that are far from it."""
+    """The colours of things, each with all distant colours."""
     return [recolour(sentence, mention, all_colours()) for mention in find_colours(sentence)]
 
 
 def prepare_mentioned(data: Sequence[Sentence]) -> Callable[[Sentence], Places]:
-    """Every colour of a thing, for colours that some sentence of the data gives to a thing."""
+    """The colours of things, each with the distant colours that other sentences of the data mention."""
     mentioned = sorted({mention.colour for sentence in data for mention in find_colours(sentence)})
 
     def find(sentence: Sentence) -> Places:

@@ -1,17 +1,17 @@
-"""Kind ``number``: a numeral gives way to another one."""
+"""Kind ``number``: replace a numeral by another."""
 
 from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
 
 WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 DIGITS = tuple(str(number) for number in range(2, 11))
-"""One is left out on either side: it would change the noun, and with it the verb."""
+"""Without one, which would change the noun and the verb."""
 
 BETWEEN = frozenset({"JJ", "JJR", "NN", "NNP", "VBG", "VBN", "CC", ",", "RB", "HYPH", "CD"})
 FARTHEST = 5
 
 
 def find(sentence: Sentence) -> Places:
-    """Every number from two to ten that counts things: a noun in the plural, or *of*, follows."""
+    """The numbers from two to ten that count things: a plural noun, or *of*, follows."""
     places = []
     for place, word in enumerate(sentence.words):
         number = sentence.lower[place]

@@ -1,4 +1,4 @@
-"""Kind ``plural``: one thing becomes several, or several become one, with the article and the verb that go with it."""
+"""Kind ``plural``: turn a singular noun into a plural or back, with its article and verb."""
 
 from cxc_eccv.studies.explain.altering.english import article_for, keep_capital, plural_of, third_person
 from cxc_eccv.studies.explain.altering.sentences import Change, Kind, Places, Sentence
@@ -9,7 +9,7 @@ POINTS_BACK = frozenset(
     "another both each either he her herself him himself his it its itself one ones she their them themselves "
     "they".split()
 )
-"""Words that agree with a noun elsewhere in the sentence, which this kind would have to find."""
+"""Words that agree with a noun elsewhere in the sentence; such sentences are left out."""
 
 NO_PLURAL = frozenset(
     "bit couple deal dozen half hundred kind lot number time type variety view way while".split()
@@ -26,7 +26,7 @@ QUANTIFIERS = frozenset(
 )
 NOT_BEFORE_ONE = frozenset({"a", "among", "an", "any", "between", "enough", "no", "of", *QUANTIFIERS})
 NO_BOUNDARY = ("CD", "RB", ",", "JJ", "NN", "NNP", "NNS")
-"""Tags of words after which the start of a noun phrase is not certain."""
+"""Tags of words after which the start of a noun phrase is uncertain."""
 
 BEFORE_AN_ARTICLE = frozenset({"half", "many", "quite", "such", "what"})
 
@@ -35,7 +35,7 @@ PLURAL_OF = {singular: plural for plural, singular in SINGULAR_OF.items()}
 
 
 def find(sentence: Sentence) -> Places:
-    """Every noun with *a* or *an*, and every plural without a number or a quantity."""
+    """The nouns with *a* or *an*, and the plurals without a number or a quantity."""
     if not POINTS_BACK.isdisjoint(sentence.lower):
         return []
     changes = (_change_at(sentence, place) for place in range(len(sentence.words)))
@@ -82,7 +82,7 @@ def _to_singular(sentence: Sentence, place: int, verb: int) -> Change | None:
 
 
 def _start_of(sentence: Sentence, place: int) -> int:
-    """Place of the first of the words right before a noun that describe it."""
+    """Index of the first of the words right before a noun that describe it."""
     first = place
     while first and sentence.words[first - 1].tag in MODIFIERS and _belongs(sentence, first - 1, place):
         first -= 1
@@ -90,7 +90,7 @@ def _start_of(sentence: Sentence, place: int) -> int:
 
 
 def _belongs(sentence: Sentence, place: int, noun: int) -> bool:
-    """Whether a word depends on the noun, over however many others between the two."""
+    """Whether a word depends on the noun, directly or through words between them."""
     while place < noun:
         head = sentence.words[place].head
         if head <= place:
@@ -120,14 +120,14 @@ def _verb_of(sentence: Sentence, noun: int) -> int | None:
 
 
 def _finite(sentence: Sentence, verb: int) -> list[int]:
-    """Places of a verb and its auxiliaries that agree with a subject."""
+    """Indices of a verb and its auxiliaries that agree with a subject."""
     chain = sorted([verb, *sentence.children(verb, "aux", "auxpass")])
     tags = ("VBP", "VBZ")
     return [place for place in chain if sentence.words[place].tag in tags or sentence.lower[place] in ("was", "were")]
 
 
 def _rewrite(sentence: Sentence, first: int, noun: int, verb: int, article: str, new: str) -> Change | None:
-    """The noun phrase from ``first`` to ``noun`` with another article and noun, and with the verb that agrees."""
+    """Replace the article and the noun of the phrase from ``first`` to ``noun``, and adapt the verb."""
     old = sentence.words[noun].text
     parts = {place: sentence.words[place].text for place in range(first, noun)}
     parts[noun] = new.upper() if old.isupper() else new
@@ -155,7 +155,7 @@ def _rewrite(sentence: Sentence, first: int, noun: int, verb: int, article: str,
 
 
 def _agree(sentence: Sentence, verb: int, *, plural: bool) -> str | None:
-    """The verb in the other number; None where it is in the wrong one already."""
+    """The verb in the other number; None if it does not agree in the first place."""
     word, text = sentence.words[verb], sentence.lower[verb]
     if plural:
         if text in PLURAL_OF:

@@ -1,4 +1,4 @@
-"""Kind ``rare_synonym``: a noun gives way to a rarer word for the same, a control."""
+"""Kind ``rare_synonym``: replace a noun by a rarer synonym, as a control."""
 
 from cxc_eccv.studies.explain.altering.english import plural_of
 from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
@@ -16,19 +16,18 @@ RARER = (
     "steeple/spire store/shop student/pupil sunlight/sunshine sunset/sundown teenager/adolescent tie/necktie "
     "trash/rubbish tub/bathtub violin/fiddle winter/wintertime"
 )
-"""Noun and rarer words for the same, each read in captions. It is the first sense of the rarer word in WordNet, which
-counts that word at least once, and captions have the noun at least twice as often: no toilet is a *privy*, and no hat a
-*chapeau*."""
+"""Nouns and rarer synonyms, each checked in captions. The noun is the first sense of the rarer word in WordNet, which
+counts that word at least once, and captions have the noun at least twice as often."""
 
 SYNONYMS = {noun: names.split(",") for noun, names in (pair.split("/") for pair in RARER.split())}
 
 
 ON_RAILS = frozenset("engine rail railroad rails subway tracks train trains".split())
-"""Beside these words, a *car* is no *auto*."""
+"""Words that make *car* a railway car, which is no *auto*."""
 
 
 def find(sentence: Sentence) -> Places:
-    """Every noun of the list that stands for itself and is no part of a compound."""
+    """The listed nouns that are not part of a compound."""
     places = []
     for place, word in enumerate(sentence.words):
         singular = word.tag == "NN" and word.lemma == sentence.lower[place]

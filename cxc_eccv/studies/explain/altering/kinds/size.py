@@ -1,4 +1,4 @@
-"""Kind ``size``: large becomes small and the other way round."""
+"""Kind ``size``: replace large by small and the other way round."""
 
 from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
 
@@ -12,11 +12,11 @@ OPPOSITES = {
     **dict.fromkeys(("smallest", "tiniest"), ("biggest", "largest")),
 }
 NOT_OF_SIZE = frozenset({"apple", "bat", "ben", "bird", "bit", "league", "mac", "more", "rig", "too", "top", "wheel"})
-"""After which *big* or *little* is part of a name, or no adjective: Big Ben, little league, a little bit."""
+"""Words before which *big* or *little* is part of a name or no adjective: Big Ben, little league, a little bit."""
 
 
 def find(sentence: Sentence) -> Places:
-    """Every adjective of size."""
+    """The adjectives of size."""
     return [
         [substitute(sentence, place, opposite) for opposite in OPPOSITES[sentence.lower[place]]]
         for place, word in enumerate(sentence.words)

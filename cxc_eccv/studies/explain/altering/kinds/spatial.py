@@ -1,4 +1,4 @@
-"""Kind ``spatial``: what is left is right, what is above is below."""
+"""Kind ``spatial``: replace words of place by their opposites."""
 
 from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
 
@@ -27,14 +27,14 @@ PREPOSITIONS = {
 SIDES = {"left": "right", "right": "left"}
 
 SUPPORTS = frozenset("bed bench chair couch counter countertop desk shelf sofa stool table".split())
-"""Only of these is *under* what *on* is not: nobody rides under a bus, or walks under a sunny day."""
+"""Nouns for which *under* is the opposite of *on*: nobody rides under a bus."""
 
 PARTED = frozenset("break cut divide make slice split tear turn".split())
-"""Verbs after which *into* tells a result: *cut into pieces*."""
+"""Verbs after which *into* names a result: *cut into pieces*."""
 
 
 def find(sentence: Sentence) -> Places:
-    """Every preposition of place with something in that place, and every side."""
+    """The prepositions of place that have an object, and *left* and *right*."""
     places = []
     for place, word in enumerate(sentence.words):
         name = sentence.lower[place]

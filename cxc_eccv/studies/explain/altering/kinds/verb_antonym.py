@@ -1,17 +1,17 @@
-"""Kind ``verb_antonym``: a verb gives way to its opposite."""
+"""Kind ``verb_antonym``: replace a verb by its opposite."""
 
 from cxc_eccv.sources.coco_words import words_for_living
 from cxc_eccv.studies.explain.altering.english import inflect_verb
 from cxc_eccv.studies.explain.altering.sentences import Kind, Places, Sentence, substitute
 
 ACTIVE = ("VB", "VBD", "VBG", "VBP", "VBZ")
-"""Past participles are left alone: *filled with* has no opposite of the same grammar."""
+"""Past participles are left out: *filled with* has no opposite of the same grammar."""
 
 POSTURES = {"lie": ("sit", "stand"), "sit": ("lie", "stand"), "stand": ("lie", "sit"), "sleep": ("wake",)}
-"""Of persons and animals alone: a pizza that *sits* on a plate *lies* there as well."""
+"""Used for persons and animals only: a pizza that *sits* on a plate also *lies* there."""
 
 OF_OBJECTS = {"hold": "let go of", "pull": "push", "push": "pull"}
-"""With an object alone: a train that *pulls in* does not *push in*, and a ride that *holds on* lets go of nothing."""
+"""Used with an object only: a train that *pulls in* does not *push in*."""
 
 BOTH_WAYS = (
     "ascend/descend buy/sell close/open cry/laugh empty/fill enter/exit fall/rise follow/precede frown/smile "
@@ -20,14 +20,13 @@ BOTH_WAYS = (
 ONE_WAY = "begin/end float/sink hit/miss lock/unlock love/hate pack/unpack wrap/unwrap"
 OPPOSITES = dict(pair.split("/") for pair in f"{BOTH_WAYS} {ONE_WAY}".split())
 OPPOSITES |= {second: first for first, second in (pair.split("/") for pair in BOTH_WAYS.split())}
-"""Each was read in captions. Left out are opposites of WordNet's that captions do not bear out: a giraffe that walks is
-none that *rides*, and a train that comes down the track *goes* down it."""
+"""Each pair was checked in captions. WordNet's opposites that make no sense there are left out: *walk* and *ride*."""
 
 GROUPS = frozenset("bunch couple crowd flock group herd lot number pack pair row team".split())
 
 
 def find(sentence: Sentence) -> Places:
-    """Every verb of the lists, in the same form; none with a particle, which changes what it means."""
+    """The listed verbs without a particle, which would change their meaning; opposites have the same form."""
     places = []
     for place, word in enumerate(sentence.words):
         if word.tag not in ACTIVE or word.role in ("amod", "aux", "auxpass"):
@@ -51,7 +50,7 @@ def _opposites_at(sentence: Sentence, place: int) -> tuple[str, ...]:
 
 
 def _is_done_by_living(sentence: Sentence, verb: int) -> bool:
-    """Whether the subject of a verb is a person or an animal; of *a group of dogs*, the dogs are asked."""
+    """Whether the subject of a verb is a person or an animal; the subject of *a group of dogs* is *dogs*."""
     subject = _subject_of(sentence, verb)
     while subject is not None and sentence.words[subject].lemma in GROUPS:
         of = [child for child in sentence.children(subject, "prep") if sentence.lower[child] == "of"]
@@ -63,7 +62,7 @@ def _is_done_by_living(sentence: Sentence, verb: int) -> bool:
 
 
 def _subject_of(sentence: Sentence, verb: int) -> int | None:
-    """Place of the noun that does what a verb says; None where the parse has none."""
+    """Index of the subject of a verb; None if the parse has none."""
     while True:
         named = [child for child in sentence.children(verb, "nsubj") if sentence.words[child].tag not in ("WDT", "WP")]
         word = sentence.words[verb]

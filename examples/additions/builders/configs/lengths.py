@@ -1,0 +1,27 @@
+"""Lengths: how many words each caption has."""
+
+import pyarrow as pa
+from datasets import Features, Value
+
+from cxc_eccv.builders.config import BuildOptions, DatasetConfig, Rows
+from cxc_eccv.sources.library import Library
+
+
+def rows(library: Library, split: str, options: BuildOptions) -> Rows:
+    """One row per caption, with the number of its words."""
+    table = library.captions(split)
+    lengths = [len(text.split()) for text in table["text"].to_pylist()]
+    return Rows(pa.table({"caption_id": table["caption_id"], "words": pa.array(lengths, pa.int64())}))
+
+
+CONFIG = DatasetConfig(
+    name="lengths",
+    title="Lengths of captions",
+    description="One row per caption.",
+    collection="Counted from MS-COCO's captions.",
+    features=Features({"caption_id": Value("int64"), "words": Value("int64")}),
+    fields={"caption_id": "COCO caption id", "words": "words between blanks"},
+    splits=("validation", "test"),
+    rows=rows,
+    sources=("karpathy",),
+)

@@ -1,0 +1,31 @@
+"""Same words: a caption fits every image that has a caption of the same words."""
+
+import numpy as np
+
+from cxc_eccv.judgments.evidence.coco import co_captions
+from cxc_eccv.judgments.evidence.source import Evidence, Source, Thresholds
+from cxc_eccv.sources.library import Library
+
+
+def evidence(library: Library, split: str, direction: str, thresholds: Thresholds) -> Evidence | None:
+    """Images with captions that have the words of one of their own, whatever their order."""
+    if direction not in ("i2t", "t2i"):
+        return None
+    content = library.karpathy(split)
+    words = [" ".join(sorted(text.lower().split())) for text in content.captions["text"].to_pylist()]
+    left, right = co_captions(np.unique(words, return_inverse=True)[1])
+    images, captions = content.caption_image_ids[left], content.caption_ids[right]
+    queries, items = (images, captions) if direction == "i2t" else (captions, images)
+    return Evidence.of(queries, items)
+
+
+SOURCE = Source(
+    name="same_words",
+    title="same words",
+    order=15,
+    rule=lambda direction, thresholds: "a caption of the same words",
+    evidence=evidence,
+    groups=("karpathy",),
+    lists_positives=True,
+    yes="same words",
+)

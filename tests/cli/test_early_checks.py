@@ -1,0 +1,123 @@
+"""What is wrong with paths, names and options is found before torch and transformers are imported."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+RUN = """
+import contextlib, io, json, sys
+from importlib.machinery import ModuleSpec
+
+class Refused:
+    def find_spec(name, *_):
+        if name in ("torch", "transformers", "sentence_transformers"):
+            return ModuleSpec(name, Refused)
+
+    def create_module(spec):
+        raise ModuleNotFoundError(f"imported {spec.name}", name=spec.name)
+
+    def exec_module(module): ...
+
+sys.meta_path.insert(0, Refused)
+from cxc_eccv.cli import main
+errors = []
+for command in json.load(sys.stdin):
+    with contextlib.redirect_stderr(io.StringIO()) as error, contextlib.redirect_stdout(io.StringIO()):
+        try:
+            main(command)
+        except SystemExit as ended:
+            errors.append([ended.code, error.getvalue()])
+        except Exception as fault:
+            errors.append([1, repr(fault)])
+json.dump(errors, sys.stdout)
+"""
+
+MODEL = ("--model", "user/model")
+EVALUATE = ("evaluate", *MODEL)
+ENCODE = ("encode", *MODEL, "--output", "new.npz")
+MINE = ("mine", "ridge.npz", "--classifier", "user/classifier", "--output", "weak.parquet", "--threshold", "0.9")
+SCORE = ("entailment", "score", "cxc/test", "--model", "user/classifier")
+FEATURES = ("features", *MODEL, "--images", "sample", "--parts", "coco/val", "--output", "new.npz")
+
+WRONG = [
+    ((*EVALUATE, "--images", "absent"), "absent is not a folder"),
+    ((*EVALUATE, "--images", "sample", "--tasks", "coco5k"), "did you mean 'coco_5k'"),
+    ((*EVALUATE, "--images", "sample", "--metrics", "recal"), "unknown metric 'recal'"),
+    ((*EVALUATE, "--tasks", "coco5k"), "did you mean 'coco_5k'"),
+    ((*EVALUATE, "--split", "tset"), "did you mean 'test'"),
+    ((*EVALUATE, "--images", "sample", "--limit", "0"), "limit is 0"),
+    ((*EVALUATE, "--images", "sample", "--sources", "cxcc"), "did you mean 'cxc'"),
+    ((*EVALUATE, "--images", "sample", "--intervals", "odd"), "odd"),
+    ((*EVALUATE, "--images", "sample", "--labels", "absent.parquet"), "absent.parquet"),
+    ((*EVALUATE, "--data-dir", "absent"), "'absent' is not a folder"),
+    ((*EVALUATE, "--output", "file"), "file is a file"),
+    (("evaluate", "--model", "./absent"), "./absent: no model there"),
+    (("evaluate", "--model", "file"), "file is a file, and a model is a folder"),
+    ((*ENCODE, "--images", "absent"), "absent is not a folder"),
+    ((*ENCODE, "--split", "tset"), "did you mean 'test'"),
+    ((*ENCODE, "--only", "image"), "did you mean 'images'"),
+    ((*ENCODE, "--pooling", "max"), "pooling 'max'"),
+    ((*ENCODE, "--dtype", "float8"), "dtype 'float8'"),
+    ((*ENCODE, "--batch-size", "0"), "batch_size is 0"),
+    ((*ENCODE, "--central-crop", "2"), "central_crop is 2"),
+    ((*ENCODE, "--score", "itmm"), "unknown score 'itmm'"),
+    ((*ENCODE, "--top-k", "0"), "top_k is 0"),
+    ((*ENCODE, "--captions", "absent.csv"), "absent.csv"),
+    ((*ENCODE, "--rerank", "absent.npz"), "absent.npz"),
+    ((*ENCODE, "--config", "rococco"), "did you mean 'rococo'"),
+    ((*ENCODE, "--config", "rococo", "--built", "absent"), "absent: holds no test split"),
+    ((*ENCODE, "--config", "rococo", "--beside", "absent.npz"), "absent.npz"),
+    ((*ENCODE, "--data-dir", "absent"), "'absent' is not a folder"),
+    (("encode", *MODEL, "--output", "new.txt"), "the name must end in"),
+    (("encode", *MODEL, "--output", "absent/new.npz"), "there is no folder absent"),
+    ((*FEATURES, "--images", "absent"), "absent is not a folder"),
+    ((*FEATURES, "--parts", "coco/tset"), "coco/tset"),
+    ((*FEATURES, "--output", "new.txt"), "the name must end in"),
+    (MINE, "ridge.npz"),
+    ((*MINE, "--precision", "0.9"), "give a threshold or a precision, not both"),
+    ((*MINE, "--images", "absent"), "absent is not a folder"),
+    ((*MINE, "--labelled", "absent.jsonl"), "absent.jsonl does not exist"),
+    ((*MINE, "--split", "trian"), "did you mean 'train'"),
+    ((*MINE, "--top-k", "0"), "top_k is 0"),
+    ((*SCORE, "--images", "absent"), "absent is not a folder"),
+    ((*SCORE, "--threshold", "3"), "threshold"),
+    (("entailment", "score", "cxc/tset", "--model", "user/classifier"), "cxc/tset"),
+    (("entailment", "score", "cxc/test", "--model", "./absent"), "./absent: no model there"),
+    (("evaluate", "ridge.npz", "--unjudged", "user/classifier", "--images", "absent"), "absent is not a folder"),
+    (("sts", *MODEL, "--tasks", "sts2030"), "sts2030"),
+    (("query-corpus", *MODEL, "--collection", "coco8k"), "coco8k"),
+    (("query-corpus", *MODEL, "--query-position", "first"), "query position 'first'"),
+    (("query-corpus", *MODEL, "--summaries", "absent.csv"), "absent.csv"),
+    (("query-corpus", *MODEL, "--summarizer", "user/t5", "--summaries", "file/kept.jsonl"), "file/kept.jsonl"),
+    (("train", "dual-encoder", "--data-dir=absent"), "'absent' is not a folder"),
+    (("train", "entailment-classifier", "--images", "absent"), "absent is not a folder"),
+    (("explain", "absent.npz"), "absent.npz"),
+    (("baseline", "image_features", *MODEL, "--images", "absent"), "absent"),
+]
+
+
+@pytest.fixture(scope="module")
+def errors(tmp_path_factory):
+    """Exit status and messages of all these commands, in a process that cannot import torch."""
+    folder = tmp_path_factory.mktemp("early")
+    (folder / "file").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input=json.dumps([words for words, _ in WRONG]),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
+        env={**os.environ, "CXC_ECCV_DATA": "sample", "CXC_ECCV_OFFLINE": "1"},
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("place", range(len(WRONG)), ids=[" ".join(words) for words, _ in WRONG])
+def test_a_wrong_command_costs_no_import_of_torch(errors, place):
+    status, error = errors[place]
+    assert (status, error.count("\n")) == (2, 1), error
+    assert WRONG[place][1] in error

@@ -1,0 +1,171 @@
+"""``cxc-eccv images`` against a local server: whole files, resuming, faults, refusals."""
+
+import re
+import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+
+import pytest
+
+from cxc_eccv.sources import library as library_module
+from cxc_eccv.sources.download import download, photographs
+from cxc_eccv.sources.library import Library
+
+SAMPLE = resources.files("cxc_eccv") / "sample"
+
+
+class Site:
+    """Stands for COCO's server; ``faults`` are file names to what it does in place of sending the file."""
+
+    def __init__(self, address):
+        self.address, self.requests, self.faults = address, [], {}
+
+
+@pytest.fixture
+def site(monkeypatch):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            name = self.path.removeprefix("/val2014/")
+            site.requests.append(name)
+            status, body = 200, (SAMPLE / "coco" / "images" / name).read_bytes()
+            length = len(body)
+            if name in site.faults:
+                status, body, length = site.faults[name](body)
+            self.send_response(status)
+            self.send_header("Content-Length", str(length))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    site = Site(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    for name in ("CXC_ECCV_OFFLINE", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(library_module, "COCO_IMAGES", site.address)
+    monkeypatch.setattr(download.time, "sleep", lambda _seconds: None)
+    yield site
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def official(tmp_path, monkeypatch):
+    """The sample's files as those of the official edition."""
+    folder = tmp_path / "data"
+    shutil.copytree(SAMPLE, folder)
+    catalog = (folder / "catalog.toml").read_text()
+    (folder / "catalog.toml").write_text(re.sub('edition = "sample"', 'edition = "official"', catalog))
+    monkeypatch.setenv("CXC_ECCV_DATA", str(folder))
+    return Library(folder)
+
+
+def test_photographs_of_a_split_arrive_whole_and_only_once(site, official, run, tmp_path):
+    names = official.images("test")["file_name"].to_pylist()
+    n_test = len(names)
+    photographs_folder = tmp_path / "new" / "val2014"
+    status, out, err = run("images", "val2014", "--output", photographs_folder)
+    assert (status, err) == (0, "")
+    assert f"has all {n_test} photographs: {n_test} downloaded, 0 there before" in out
+    assert sorted(file.name for file in photographs_folder.iterdir()) == sorted(site.requests) == sorted(names)
+    for name in names:
+        assert (photographs_folder / name).read_bytes() == (SAMPLE / "coco" / "images" / name).read_bytes()
+    site.requests.clear()
+    (photographs_folder / names[0]).unlink()
+    damaged = photographs_folder / names[1]
+    damaged.write_bytes(damaged.read_bytes()[:-200])
+    (photographs_folder / f"{names[0]}.part").write_bytes(b"left by a killed process")
+    _, out, _ = run("images", "val2014", "--output", photographs_folder)
+    assert f"2 downloaded, {n_test - 2} there before" in out
+    assert sorted(site.requests) == sorted(names[:2])
+    assert sorted(file.name for file in photographs_folder.iterdir()) == sorted(names)
+
+
+def test_other_splits(site, official, run, tmp_path):
+    for options, splits in (
+        (["--split", "val"], ["validation"]),
+        (["--all"], ["test", "validation", "restval"]),
+    ):
+        names = {name for split in splits for name in official.images(split)["file_name"].to_pylist()}
+        assert run("images", "val2014", "--output", tmp_path / "out", *options)[0] == 0
+        assert {file.name for file in (tmp_path / "out").iterdir()} == names
+        shutil.rmtree(tmp_path / "out")
+
+
+FAULTS = {
+    "no image": (lambda body: (200, b"<html>", 6), "something other than a complete JPEG image"),
+    "half an image": (lambda body: (200, body[: len(body) // 2], len(body) // 2), "other than a complete JPEG image"),
+    "not there": (lambda body: (404, b"", 0), "the server refused the request: 404"),
+    "busy": (lambda body: (503, b"", 0), "4 attempts to download it failed"),
+}
+
+
+@pytest.mark.parametrize(("fault", "message"), FAULTS.values(), ids=FAULTS)
+def test_a_photograph_that_does_not_arrive_stops_no_other(site, official, run, tmp_path, fault, message):
+    names = official.images("test")["file_name"].to_pylist()
+    site.faults = {names[3]: fault}
+    status, _, err = run("images", "val2014", "--output", tmp_path / "out")
+    assert status == 2
+    assert f"out has {len(names) - 1} of the {len(names)} photographs. Run the same command again" in err
+    assert message in err
+    assert f"{site.address}/val2014/{names[3]}" in err
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted({*names} - {names[3]})
+    site.faults = {}
+    assert run("images", "val2014", "--output", tmp_path / "out")[0] == 0
+    assert len(list((tmp_path / "out").iterdir())) == len(names)
+
+
+def test_a_server_that_refuses_everything_is_asked_no_more(site, official, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(photographs, "MOST_FAILURES", 2)
+    monkeypatch.setattr(photographs, "AT_ONCE", 1)
+    names = official.images("test")["file_name"].to_pylist()
+    site.faults = dict.fromkeys(names, lambda body: (403, b"", 0))
+    assert run("images", "val2014", "--output", tmp_path / "out")[0] == 2
+    assert 2 <= len(site.requests) < len(names)
+
+
+def test_ctrl_c_keeps_what_arrived(site, official, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(photographs, "AT_ONCE", 1)
+    arrived = []
+
+    def bring_three(file, url, bring=photographs._bring):
+        arrived.append(file)
+        if len(arrived) > 3:
+            raise KeyboardInterrupt
+        return bring(file, url)
+
+    monkeypatch.setattr(photographs, "_bring", bring_three)
+    status, _, err = run("images", "val2014", "--output", tmp_path / "out")
+    assert status == 130
+    assert "keeps the photographs that arrived. Run the same command again for the others." in err
+    assert len(list((tmp_path / "out").iterdir())) == 3
+
+
+REFUSED = {
+    "val2015": ([], "did you mean 'val2014'"),
+    "flickr30k": ([], "Ask for the archive at https://"),
+    "val2017": ([], "name val2014"),
+    "train2014": (["--split", "test"], "train2014 has no photograph of the split test"),
+    "val2014": (["--split", "test", "--all"], "leave out --split or --all"),
+    "no split": (["--split", "tset"], "did you mean 'test'"),
+    "a file": (["--output", __file__], "is a file. Name a folder"),
+    "offline": ([], "downloads are off (CXC_ECCV_OFFLINE=1)"),
+    "sample": (["--data-dir", "sample"], "the edition 'sample' are not at COCO"),
+}
+
+
+@pytest.mark.parametrize(("case", "options", "message"), [(case, *told) for case, told in REFUSED.items()])
+def test_refusals_come_before_any_work(site, official, run, tmp_path, monkeypatch, case, options, message):
+    if case == "offline":
+        monkeypatch.setenv("CXC_ECCV_OFFLINE", "1")
+    name = case if case in ("val2015", "flickr30k", "val2017", "train2014") else "val2014"
+    status, out, err = run("images", name, "--output", tmp_path / "out", *options)
+    assert (status, out, site.requests) == (2, "", [])
+    assert message in err
+    assert not (tmp_path / "out").exists()
