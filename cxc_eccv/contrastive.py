@@ -1,9 +1,9 @@
-"""Contrastive training with several positives per query: who matches whom in a batch, and the loss over it.
+"""Contrastive training with several positives per query: the positives of a batch, and a loss over all of them.
 
-A batch of a retrieval model holds captions that describe another image of it, too; the usual loss pushes them away.
-``collect_positives`` takes the judged pairs from a dataset, ``MultiPositiveCollator`` marks those of a batch, and
-``multi_positive_loss`` trains on all of them, in a loop of your own or a ``transformers.Trainer``. Pairs that are less
-sure can be ignored instead: they are pulled together as little as they are pushed apart.
+In a batch, a caption may describe several images, but the usual loss treats all but one as negatives.
+``collect_positives`` reads the judged pairs of a dataset, ``MultiPositiveCollator`` marks those of a batch, and
+``multi_positive_loss`` trains on all of them, in your training loop or a ``transformers.Trainer``. Less certain pairs
+can be ignored: they count neither as positives nor as negatives.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 OF_PAIRS = ("image_id", "caption_id", "weak_positives")
 OF_RETRIEVAL = ("query_id", "direction", "positives", "negatives")
-"""Columns that tell the two configs."""
+"""Columns that identify the two configs."""
 
 OF_A_ROW = ("image", "image_id", "caption", "caption_id")
 
 
 def collect_positives(dataset: datasets.Dataset | datasets.IterableDataset) -> dict[int, set[int]]:
-    """The ids of the captions that describe each image, by image id, as a dataset judges them.
+    """Image id to the ids of the captions that describe the image, from a dataset.
 
-    Of ``pairs``, an image's own captions and the weak positives. Of ``retrieval``, the pairs that either direction
-    between images and captions lists as positive; drop rows or judgments first to trust fewer sources.
+    For ``pairs`` these are the captions of the image and the weak positives. For ``retrieval`` they are the positive
+    pairs of images and captions in either direction; filter rows or judgments first to use fewer sources.
 
     Args:
         dataset: one split of the config ``pairs`` or ``retrieval``, streamed or not.
 
     Raises:
-        InvalidOption: a dataset of other columns, or without a pair of an image and a caption.
+        InvalidOption: the dataset has other columns, or no pair of an image and a caption.
 
     Example:
         >>> import tempfile
@@ -63,7 +63,9 @@ def collect_positives(dataset: datasets.Dataset | datasets.IterableDataset) -> d
                 for image_id in ids:
                     positives[image_id].add(row["query_id"])
     else:
-        raise InvalidOption(f"a dataset with {list(columns)}: give one split of the config `pairs` or `retrieval`")
+        raise InvalidOption(
+            f"the dataset has the columns {list(columns)}; give one split of the config `pairs` or `retrieval`"
+        )
     if not positives:
         raise InvalidOption("the dataset has no pair of an image and a caption; keep rows of direction i2t or t2i")
     return dict(positives)
@@ -71,21 +73,21 @@ def collect_positives(dataset: datasets.Dataset | datasets.IterableDataset) -> d
 
 @dataclass(frozen=True, slots=True)
 class MultiPositiveCollator:
-    """Makes batches of rows of ``pairs`` with their images, and marks who matches whom.
+    """Makes batches from rows of ``pairs`` with images, and marks the positive pairs of each batch.
 
-    A batch is what ``processor`` makes of the captions and images, and ``positives``, (K, K) bool: whether the caption
-    of row j describes the image of row i. It does if some row of the batch has the two together, or if they are judged
-    to match. With ``ignored`` a batch has also a mask of this name: pairs that are no positives of the batch, and shall
-    not be its negatives either.
+    A batch holds the output of ``processor`` for the captions and images, and ``positives``, (K, K) bool: whether the
+    caption of row j describes the image of row i, because a row of the batch pairs them or they are judged to match.
+    With ``ignored`` a batch also holds ``ignored``, (K, K) bool, the pairs that are neither positives nor negatives.
 
     Attributes:
         processor: called as ``processor(text=captions, images=images, padding=True, truncation=True,
-            return_tensors="pt")``, as processors of ``transformers`` are, for a mapping of tensors. Images are RGB.
-        positives: image id to the ids of the captions that describe it, as :func:`collect_positives` gives.
-        ignored: image id to the ids of captions that may describe it, such as weak positives; None for no such mask.
+            return_tensors="pt")``, like processors of ``transformers``, and returns a mapping of tensors. Images are
+            RGB.
+        positives: image id to the ids of the captions that describe it, as :func:`collect_positives` returns.
+        ignored: image id to the ids of captions that may describe it, such as weak positives; None for no mask.
 
     Raises:
-        InvalidOption: rows without a needed column, or without their image.
+        InvalidOption: rows lack a needed column or their image.
 
     Example:
         >>> import torch
@@ -103,10 +105,10 @@ class MultiPositiveCollator:
     ignored: Mapping[int, Collection[int]] | None = None
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-        """One batch of the rows."""
+        """A batch from the rows."""
         _check_rows(rows)
         captions = [row["caption"] for row in rows]
-        images = [row["image"].convert("RGB") for row in rows]  # some photographs of COCO are grey
+        images = [row["image"].convert("RGB") for row in rows]  # some images of COCO are greyscale
         inputs = self.processor(text=captions, images=images, padding=True, truncation=True, return_tensors="pt")
         known = {row["image_id"]: set(self.positives.get(row["image_id"], ())) for row in rows}
         for row in rows:
@@ -128,8 +130,8 @@ def _check_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     missing = [column for column in OF_A_ROW if column not in rows[0]]
     if missing:
         raise InvalidOption(
-            f"rows without {', '.join(missing)}: take those of the config `pairs`, loaded with images=FOLDER; a "
-            "Trainer keeps all columns with remove_unused_columns=False"
+            f"the rows lack {', '.join(missing)}; use the config `pairs`, loaded with images=FOLDER, and "
+            "remove_unused_columns=False in a Trainer"
         )
     without = [row["caption_id"] for row in rows if row["image"] is None]
     if without:
@@ -146,21 +148,20 @@ def multi_positive_loss(
     r"""Mean contrastive loss of a batch of images and captions, each with one or more positives.
 
     An image i with the positives :math:`P_i` among the captions has the loss
-    :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} \log \frac{e^{S_{ip}/\tau}}{\sum_j e^{S_{ij}/\tau}}`: the mean over
-    its positives stands outside the logarithm (Khosla et al., arXiv 2004.11362, eq. 2), and a positive's denominator
-    holds the others. Captions have the same over the columns; the result is half the sum of the two means. With one
-    positive each it is CLIP's loss.
+    :math:`L_i = -\frac{1}{|P_i|} \sum_{p \in P_i} \log \frac{e^{S_{ip}/\tau}}{\sum_j e^{S_{ij}/\tau}}`, with the mean
+    outside the logarithm and all captions in the denominator (Khosla et al., arXiv 2004.11362, eq. 2). Captions have
+    the same loss over the columns; the result is half the sum of the two means. With one positive each it is CLIP's
+    loss.
 
     Args:
-        similarities: (I, C) of images to captions, of any floating type; computed in single precision.
-        positives: (I, C) bool; whether the caption describes the image.
-        ignored: (I, C) bool; pairs that no denominator holds unless they are positives; None for none.
-        temperature: what similarities are divided by; 1 for logits, which are scaled already
-            (``logits_per_image`` of CLIP and its kin).
+        similarities: (I, C) similarities of images to captions, of any floating type; computed in single precision.
+        positives: (I, C) bool, whether the caption describes the image.
+        ignored: (I, C) bool, pairs to leave out of all denominators unless they are positives; None for none.
+        temperature: divisor of the similarities; 1 for scaled logits, such as ``logits_per_image`` of CLIP.
 
     Raises:
-        InvalidOption: shapes that differ, a mask that is not bool, a temperature that is not positive, or an image or
-            a caption without a positive.
+        InvalidOption: shapes differ, a mask is not bool, the temperature is not positive, or an image or caption has
+            no positive.
 
     Example:
         >>> import torch
@@ -174,9 +175,11 @@ def multi_positive_loss(
     for name, mask in (("positives", positives), ("ignored", positives if ignored is None else ignored)):
         if mask.dtype != torch.bool or similarities.shape != mask.shape or similarities.ndim != 2:
             shapes = f"{tuple(similarities.shape)} and {tuple(mask.shape)} ({mask.dtype})"
-            raise InvalidOption(f"similarities and {name} of {shapes}: give two matrices of one shape, the second bool")
+            raise InvalidOption(
+                f"similarities and {name} are {shapes}; give two matrices of one shape, the second bool"
+            )
     if not temperature > 0:
-        raise InvalidOption(f"temperature={temperature}: need a number above 0")
+        raise InvalidOption(f"temperature is {temperature}, expected a number above 0")
     for axis, side in ((1, "image"), (0, "caption")):
         lonely = int((~positives.any(axis)).sum())
         if lonely:
@@ -188,7 +191,7 @@ def multi_positive_loss(
 
 
 def in_batch_softmax(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
-    """(K,) losses of (K, N) scaled similarities, as eq. 2 of Khosla et al.: the softmax is over the whole row."""
+    """(K,) losses of (K, N) scaled similarities by eq. 2 of Khosla et al., with a softmax over the whole row."""
     return similarities.logsumexp(1) - mean_of_positives(similarities, positives)
 
 

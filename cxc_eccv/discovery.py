@@ -1,4 +1,4 @@
-"""The one discovery: what the modules of a package declare about themselves, and what the studies add to the core."""
+"""Discovery of the declarations in the modules of a package, and of what studies add to the core."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Declaration = TypeVar("Declaration", bound=_Named)
 
 
 def modules_of(package: ModuleType) -> dict[str, ModuleType]:
-    """The modules of a package by name, in alphabetical order, imported; found by their place."""
+    """Import the modules of a package; name to module, in alphabetical order."""
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
     return {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
 
 
 def study_modules(place: str) -> list[ModuleType]:
-    """The module or package of one name in every study that has it, by the study's name; none without studies."""
-    # Beside this file and nowhere else: the finder of an editable installation knows the studies of another folder.
+    """Import the module or package ``place`` of every study that has it, in order of the studies' names."""
+    # Look only beside this file, as the finder of an editable installation may know the studies of another folder.
     if PathFinder.find_spec(STUDIES, [str(Path(__file__).parent)]) is None:
         return []
     studies = importlib.import_module(STUDIES)
@@ -41,16 +41,16 @@ def study_modules(place: str) -> list[ModuleType]:
 def find_declared(
     package: ModuleType, constant: str, kind: type[Declaration], *further: ModuleType
 ) -> Mapping[str, Declaration]:
-    """The constant of every module of these packages, in alphabetical order; a family stands under its plural."""
-    found: dict[str, Declaration] = {}
+    """Name to the declaration in ``constant`` of every module of these packages; its plural holds a family."""
+    declared: dict[str, Declaration] = {}
     for name, module in [item for place in (package, *further) for item in modules_of(place).items()]:
-        own, family = getattr(module, constant, None), getattr(module, f"{constant}S", ())
-        for entry in (*family, *([] if own is None else [own])):
+        single, family = getattr(module, constant, None), getattr(module, f"{constant}S", ())
+        for entry in (*family, *([] if single is None else [single])):
             if not isinstance(entry, kind):
                 raise ImportError(
-                    f"{module.__name__}: its {constant} is no {kind.__name__}, but {type(entry).__name__}"
+                    f"{module.__name__}: its {constant} is a {type(entry).__name__}, not a {kind.__name__}"
                 )
             if entry.name != name and not (entry in family and entry.name.startswith(f"{name}_")):
-                raise ImportError(f"{module.__name__}: its {constant} is named {entry.name!r}, not as its file")
-            found[entry.name] = entry
-    return MappingProxyType(dict(sorted(found.items())))
+                raise ImportError(f"{module.__name__}: its {constant} is named {entry.name!r}, not like its file")
+            declared[entry.name] = entry
+    return MappingProxyType(dict(sorted(declared.items())))

@@ -1,7 +1,4 @@
-"""From a model to a report in one call: its encoding of a split is made once and kept, and scored.
-
-Likewise to the vectors of a dataset config's own sentences.
-"""
+"""Encodes a split, or the sentences of a dataset config, with a model, and scores the model."""
 
 from __future__ import annotations
 
@@ -41,30 +38,29 @@ def evaluate_model(
     central_crop: float | None = None,
     **options: Any,  # noqa: ANN401 - those of evaluate
 ) -> Report:
-    """Encode a split's images and captions with a model, and score it.
+    """Encode the images and captions of a split with a model, and score it.
 
-    The encoding is kept, in the folder ``encodings`` of the download cache: a call that is killed goes on where it was,
-    and one with the same model, files and options scores at once. A model counts as the same by its weights,
-    architecture and processors, whatever its name, and an image by name, size and time of its file.
+    The encoding is kept in the folder ``encodings`` of the download cache: the call resumes after a kill, and a call
+    with the same model, files and options reuses it. A model is identified by its weights, architecture and processors,
+    an image by the name, size and time of its file.
 
     Args:
-        model: Hub id or folder, a loaded ``PreTrainedModel`` or ``SentenceTransformer``, or, for a revision, prompts,
-            a type of weights or a device, what :func:`cxc_eccv.encoding.load_model` gave.
-        images: folder with the image files, at any depth; a model of texts alone needs none.
+        model: Hub id or folder, a loaded ``PreTrainedModel`` or ``SentenceTransformer``, or, to choose revision,
+            prompts, type of weights or device, a model from :func:`cxc_eccv.encoding.load_model`.
+        images: folder with the image files, at any depth; not needed for a text model.
         split: ``validation`` or ``test``.
-        data_dir: as of :func:`cxc_eccv.evaluate`.
-        limit: encode and score the first images alone, so many in the order of their ids, and their captions: a first
-            try, whose report says so.
-        skip_bad_images: leave out images that are missing or broken, with a warning; the report counts them.
-        embeddings: ``.npz`` or ``.safetensors`` file to keep the encoding in, in place of the cache.
-        batch_size: items at once.
-        pooling: of a text model: ``mean`` or ``cls``.
-        central_crop: share of an image's area that the model sees.
-        **options: of :func:`cxc_eccv.evaluate`: ``tasks``, ``metrics``, ``per_query`` and so on.
+        data_dir: as in :func:`cxc_eccv.evaluate`.
+        limit: encode and score only this many images, the first by id, with their captions; the report says so.
+        skip_bad_images: skip images that are missing or broken, with a warning; the report counts them.
+        embeddings: ``.npz`` or ``.safetensors`` file for the encoding, instead of the cache.
+        batch_size: items per batch.
+        pooling: ``mean`` or ``cls``, for a text model.
+        central_crop: share of an image's area around its centre that is kept.
+        **options: options of :func:`cxc_eccv.evaluate`: ``tasks``, ``metrics``, ``per_query`` and so on.
 
     Raises:
-        InvalidOption: no ``images`` for a model that looks at them; a model that scores pairs, whose lists are made by
-            :func:`cxc_eccv.encoding.rerank`; ``embeddings`` is there and holds something else.
+        InvalidOption: a model that encodes images has no ``images``; the model scores pairs, for which there is
+            :func:`cxc_eccv.encoding.rerank`; or ``embeddings`` exists and holds something else.
         ModelError: the model cannot be loaded.
         DataError: an image or a raw file is missing or broken.
 
@@ -100,23 +96,23 @@ def encode_split(
     file: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - those of encode_once
 ) -> tuple[EmbeddingsRun, bool]:
-    """What a model makes of a split, or of its first images, and whether that was there already.
+    """Encode a split, or its first images; returns the run and whether it was cached.
 
-    Whatever ``evaluate`` would refuse of ``scoring``, which is to be handed to it, is refused before the work.
+    ``scoring`` are the options of ``evaluate``, whose errors are raised before the work.
     """
     from cxc_eccv.encoding import encode_once
 
     if loaded.is_cross_encoder:
         raise InvalidOption(
-            f"{loaded.name} scores pairs, and the test split has 125 million of them. Rank the top of a dual encoder "
-            "anew with it (cxc-eccv encode --rerank EMBEDDINGS --output lists.parquet), and evaluate these lists."
+            f"{loaded.name} scores pairs, of which the test split has 125 million; re-rank the top of a dual encoder "
+            "with it (cxc-eccv encode --rerank EMBEDDINGS --output lists.parquet), and evaluate these rankings"
         )
     if "images" in loaded.sides and images is None:
-        raise InvalidOption(f"{loaded.name} looks at images: give their folder with images (--images)")
+        raise InvalidOption(f"{loaded.name} encodes images; give their folder with images (--images)")
     check_request(loaded.sides, **scoring)
     items = split_items(loaded.sides, scoring["data_dir"], scoring["split"], images, scoring["limit"])
-    run, was_there = encode_once(loaded, file, **items, **options)
-    return replace(run, model=loaded.title), was_there  # an encoding that is there may have had another name
+    run, cached = encode_once(loaded, file, **items, **options)
+    return replace(run, model=loaded.title), cached  # a cached encoding may have another name
 
 
 def split_items(
@@ -128,7 +124,7 @@ def split_items(
     *,
     collection: Collection = COCO,
 ) -> dict[str, Any]:
-    """What ``encode`` takes of these sides of a split: (id, file) of the images in a folder, the table of captions."""
+    """The arguments of ``encode`` for these sides of a split: (id, file) pairs of images, and a table of captions."""
     if limit is not None:
         check_whole("limit", limit)
     content = collection.content(library, split)
@@ -141,7 +137,7 @@ def split_items(
     if "images" in sides and images is not None:
         table, files = shorten(content.images), ImageFolder(images)
         pairs = zip(table["image_id"].to_pylist(), table["file_name"].to_pylist(), strict=True)
-        # A file that is not there keeps its name, for the message.
+        # A missing file keeps its name, for the message.
         items["images"] = [(number, files.find(name) or files.folder / name) for number, name in pairs]
     if "captions" in sides:
         items["captions"] = shorten(content.captions)
@@ -158,7 +154,7 @@ def encode_sentences(
     images: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - those of encode_once
 ) -> EmbeddingsRun:
-    """What a model makes of the sentences of a dataset config, and of its images in a folder, as ``further`` of a run.
+    """Encode the sentences of a dataset config, and its images in a folder, as ``further`` arrays of a run.
 
     The rows are made of the raw files, or read from the folder ``built``. Equal sentences are encoded once, and vectors
     are kept as by :func:`evaluate_model`.
@@ -167,7 +163,7 @@ def encode_sentences(
 
     config, sentences = find_sentences(config, split, built)
     if images is not None and not (sentences.image_files and "images" in loaded.sides):
-        why = f"{loaded.name} encodes texts alone" if sentences.image_files else f"{config.name} has captions alone"
+        why = f"{loaded.name} encodes only texts" if sentences.image_files else f"{config.name} has only captions"
         raise InvalidOption(f"--images: {why}; leave it out")
     rows = _rows_of(config, library, split, built)
     texts = [text for column in sentences.texts.values() for text in rows[column].to_pylist()]
@@ -180,7 +176,7 @@ def encode_sentences(
     run, _ = encode_once(loaded, **items, **options)
     vectors = cast("Embeddings", run.captions).vectors
     feature, labels = config.features[sentences.part], rows[sentences.part].to_pylist()
-    # A class label is a number in a built folder, and may be its name where rows are made.
+    # A class label is a number in a built folder, but may be a name in rows from raw files.
     parts = np.array([label if isinstance(label, str) else feature.int2str(label) for label in labels])
     row_ids = np.asarray(rows[sentences.ids[1]], dtype=np.int64)
     further: dict[str, Any] = {}
@@ -196,9 +192,12 @@ def encode_sentences(
 def find_sentences(
     config: str | DatasetConfig, split: str, built: str | Path | None = None
 ) -> tuple[DatasetConfig, Sentences]:
-    """A dataset config and its sentences; refuse one without sentences, another split, and a folder without its rows.
+    """A dataset config and its sentences, checked without reading rows.
 
-    No row is read.
+    Raises:
+        InvalidOption: the config has no sentences.
+        UnknownName: it has no such split.
+        DataError: the folder ``built`` has no rows of it.
     """
     from cxc_eccv.builders.config import select_configs
 
@@ -224,16 +223,16 @@ def _built_files(config: DatasetConfig, split: str, built: str | Path) -> list[P
 
 
 def put_beside(run: EmbeddingsRun, added: EmbeddingsRun) -> EmbeddingsRun:
-    """A run with the vectors of a config's sentences, and with those of its images that it lacks, beside its own."""
+    """A run with the vectors of a config's sentences, and of images that it lacks, added."""
     for what, ours, theirs in (
-        ("is of the model", run.model, added.model),
-        ("is meant for the similarity", run.similarity, added.similarity),
-        ("has vectors of the width", _width_of(run), _width_of(added)),
+        ("model", run.model, added.model),
+        ("similarity", run.similarity, added.similarity),
+        ("vector width", _width_of(run), _width_of(added)),
     ):
         if ours and theirs and ours != theirs:
             raise InvalidOption(
-                f"{run.path or 'the run'} {what} {ours}, and the sentences' is {theirs}: encode both with one model, "
-                "and --name it alike"
+                f"{run.path or 'the run'} has the {what} {ours}, but the sentences have {theirs}; encode both with one "
+                "model and the same --name"
             )
     images = run.images
     if images is None or added.images is None:
@@ -264,12 +263,12 @@ def _rows_of(config: DatasetConfig, library: Library, split: str, built: str | P
         try:
             table = pa.concat_tables(map(read_parquet, files))
         except pa.ArrowInvalid as error:
-            raise DataError(f"{files[0]}: cannot be read ({error}); build it anew") from None
+            raise DataError(f"{files[0]}: cannot be read ({error}); build it again") from None
     lacking = sorted(set(config.features) - set(table.column_names))
     if lacking:
         raise DataError(
-            f"{config.name}/{split} of {built or 'the raw files'} lacks the column {lacking[0]}; build it anew"
+            f"{config.name}/{split} of {built or 'the raw files'} lacks the column {lacking[0]}; build it again"
         )
     if not table.num_rows:
-        raise DataError(f"{config.name}/{split} has no row, so that there is no sentence to encode")
+        raise DataError(f"{config.name}/{split} has no row, so there is no sentence to encode")
     return table

@@ -1,4 +1,4 @@
-"""Parquet tables, read strictly: page checksums, a footer that agrees with itself, and no more than a file can hold."""
+"""Reads Parquet tables strictly: with page checksums, a consistent footer, and a limit on the expansion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cxc_eccv.types.expansion import refuse_expansion
 from cxc_eccv.types.parquet_footer import Chunk, read_footer
 
 LONGEST_REASON = 300
-"""Characters of pyarrow's messages, which may quote names of any length."""
+"""Most characters of pyarrow's messages, which may quote long names."""
 
 LISTS = (pa.ListArray, pa.LargeListArray, pa.FixedSizeListArray)
 
@@ -21,13 +21,13 @@ OFFSET = 4
 
 
 def read_parquet(path: Path) -> pa.Table:
-    """The table of a Parquet file, or ArrowInvalid; page checksums and what the footer says twice are compared."""
+    """The table of a Parquet file; raises ArrowInvalid if it is damaged."""
     try:
         _refuse_expansion(path)
         table = pq.read_table(path, page_checksum_verification=True)
         table.validate(full=True)
         sorted(table.column_names)  # decodes them
-        _refuse_contradictions(table, pq.read_metadata(path))  # after the read: of a bad footer pyarrow may abort here
+        _refuse_contradictions(table, pq.read_metadata(path))  # after the read, as a bad footer may abort pyarrow here
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise pa.ArrowInvalid(str(error).partition("\n")[0][:LONGEST_REASON]) from None
     return table
@@ -39,19 +39,19 @@ def write_parquet(table: pa.Table, path: Path) -> None:
 
 
 def _refuse_expansion(path: Path) -> None:
-    """A value that repeats is written once: the footer says how many there are before they are in memory."""
+    """Raise ValueError if the footer announces too many values; repeated values are stored once."""
     packed, chunks = path.stat().st_size, read_footer(path)
     fixed = sum(chunk.values * (OFFSET if chunk.width is None else chunk.width) for chunk in chunks)
     refuse_expansion(packed, max(fixed, sum(chunk.unpacked for chunk in chunks)))
     texts = [chunk for chunk in chunks if chunk.width is None]
     try:
         refuse_expansion(packed, fixed + sum(chunk.values * chunk.unpacked for chunk in texts))
-    except ValueError:  # as long as the longest text might be; look at the texts themselves
+    except ValueError:  # an upper bound on the length of texts is too large; measure the texts
         refuse_expansion(packed, fixed + _measure_texts(path, texts))
 
 
 def _measure_texts(path: Path, chunks: list[Chunk]) -> int:
-    """Bytes of all texts, from their dictionaries: each text is in memory once."""
+    """Bytes of all texts, measured by their dictionaries, which hold each text once."""
     names = sorted({chunk.path for chunk in chunks})
     table = pq.ParquetFile(path, read_dictionary=names).read(columns=names)
     return sum(_measure(part) for column in table.columns for part in column.chunks)
@@ -73,20 +73,20 @@ def _refuse_contradictions(table: pa.Table, footer: pq.FileMetaData) -> None:
         for place in range(group.num_columns):
             chunk, column = group.column(place), footer.schema.column(place)
             if (chunk.path_in_schema, chunk.physical_type) != (column.path, column.physical_type):
-                raise pa.ArrowInvalid(f"column {column.path} is {chunk.path_in_schema} where its values are")
+                raise pa.ArrowInvalid(f"column {column.path} has the values of {chunk.path_in_schema}")
             if column.max_repetition_level == 0 and chunk.num_values != group.num_rows:
                 raise pa.ArrowInvalid(f"column {column.path} has {chunk.num_values} values in {group.num_rows} rows")
             if column.max_repetition_level == 1:
                 in_lists[column.path] += chunk.num_values
     if counted != footer.num_rows:
-        raise pa.ArrowInvalid(f"{footer.num_rows} rows are announced, and {counted} are there")
+        raise pa.ArrowInvalid(f"the footer announces {footer.num_rows} rows, but there are {counted}")
     for path, announced in in_lists.items():
         name = path.partition(".")[0]
         if name in table.column_names and announced != _values_in_lists(table[name]):
-            raise pa.ArrowInvalid(f"column {path} lacks some of {announced} values")
+            raise pa.ArrowInvalid(f"column {path} lacks some of its {announced} values")
 
 
 def _values_in_lists(column: pa.ChunkedArray) -> int:
-    """As Parquet counts them: an empty list counts as one."""
+    """The number of values in lists; Parquet counts an empty list as one value."""
     lengths = pc.fill_null(pc.list_value_length(column), 0)
     return int(pc.sum(pc.max_element_wise(lengths, 1)).as_py() or 0)

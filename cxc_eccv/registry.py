@@ -1,4 +1,4 @@
-"""All tasks and metrics: found by walking their packages, looked up by name."""
+"""All tasks and metrics, by name."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def metric(name: str) -> Spec:
 
 
 def metric_variants(name: str) -> tuple[Spec, list[dict[str, Any]]]:
-    """A metric and the parameters to call it with: its defaults, or the one that the name carries.
+    """A metric and the parameters to call it with: its defaults, or the one in its name.
 
     Args:
         name: ``recall_at_k`` for the default depths, ``recall_at_20`` for one.
 
     Raises:
-        UnknownName: no such metric; the message suggests the nearest.
+        UnknownName: the metric is unknown; the message suggests the nearest name.
 
     Example:
         >>> metric_variants("recall_at_20")[1], metric_variants("recall_at_k")[1]
@@ -60,7 +60,7 @@ def metric_variants(name: str) -> tuple[Spec, list[dict[str, Any]]]:
 
 @cache
 def metric_labelled(label: str) -> tuple[Spec, Mapping[str, Any]]:
-    """A metric and its parameters, from its label in report keys."""
+    """The metric and parameters of a label in report keys."""
     for spec in metrics().values():
         for parameters in spec.variants():
             if spec.label(**parameters) == label:

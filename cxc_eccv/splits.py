@@ -1,4 +1,4 @@
-"""Names of splits: ours, those of raw files, and those that a user may write."""
+"""Names of splits in this package, in raw files, and in options."""
 
 SPLITS = ("train", "restval", "validation", "test")
 

@@ -108,7 +108,7 @@ def test_a_pair_of_the_batch_is_a_positive_whatever_the_judgments_say():
 def test_rows_that_lack_something_are_refused_by_name():
     collator = ce.MultiPositiveCollator(process, {})
     whole = row(1, 11)
-    with pytest.raises(InvalidOption, match=r"rows without image, caption: .*remove_unused_columns=False"):
+    with pytest.raises(InvalidOption, match=r"the rows lack image, caption; .*remove_unused_columns=False"):
         collator([{name: whole[name] for name in ("image_id", "caption_id")}])
     with pytest.raises(InvalidOption, match="the row of caption 21 has no image"):
         collator([whole, row(2, 21) | {"image": None}])
@@ -160,8 +160,8 @@ def test_a_judged_positive_is_pulled_and_not_pushed():
         (torch.zeros(2, 3), torch.ones(3, 2, dtype=torch.bool), {}, r"\(2, 3\) and \(3, 2\) \(torch.bool\)"),
         (torch.zeros(2, 2), torch.eye(2), {}, "the second bool"),
         (torch.zeros(2, 2), torch.eye(2, dtype=torch.int64), {}, "the second bool"),
-        (torch.zeros(2, 2), torch.eye(2, dtype=torch.bool), {"temperature": 0.0}, "temperature=0.0"),
-        (torch.zeros(2, 2), torch.eye(2, dtype=torch.bool), {"temperature": math.nan}, "temperature=nan"),
+        (torch.zeros(2, 2), torch.eye(2, dtype=torch.bool), {"temperature": 0.0}, "temperature is 0.0"),
+        (torch.zeros(2, 2), torch.eye(2, dtype=torch.bool), {"temperature": math.nan}, "temperature is nan"),
         (torch.zeros(2, 2), torch.tensor([[True, True], [False, False]]), {}, "1 of 2 images of the batch have no"),
         (torch.zeros(2, 3), torch.eye(2, 3, dtype=torch.bool), {}, "1 of 3 captions of the batch have no positive"),
     ],
@@ -210,5 +210,5 @@ def test_what_is_ignored_is_neither_pulled_nor_pushed():
 def test_a_mask_of_what_is_ignored_has_the_shape_of_the_similarities():
     eye = torch.eye(3, dtype=torch.bool)
     for ignored in (torch.zeros(3, 4, dtype=torch.bool), torch.zeros(3, 3)):
-        with pytest.raises(InvalidOption, match=r"similarities and ignored of .*: give two matrices of one shape"):
+        with pytest.raises(InvalidOption, match=r"similarities and ignored are .*; give two matrices of one shape"):
             ce.multi_positive_loss(torch.zeros(3, 3), eye, ignored=ignored)

@@ -68,9 +68,9 @@ def test_a_constant_under_another_name_than_its_file_is_refused(monkeypatch):
     module.SPEC = Spec(function=mrr, needs="ranks", citation="x")
     monkeypatch.setitem(sys.modules, "cxc_eccv.metrics.wrong", module)
     monkeypatch.setattr(discovery.pkgutil, "iter_modules", lambda _: [types.SimpleNamespace(name="wrong")])
-    with pytest.raises(ImportError, match="its SPEC is named 'mrr', not as its file"):
+    with pytest.raises(ImportError, match="its SPEC is named 'mrr', not like its file"):
         discovery.find_declared(sys.modules["cxc_eccv.metrics"], "SPEC", Spec)
-    with pytest.raises(ImportError, match="its SPEC is no Task, but Spec"):
+    with pytest.raises(ImportError, match="its SPEC is a Spec, not a Task"):
         discovery.find_declared(sys.modules["cxc_eccv.metrics"], "SPEC", Task)
 
 
@@ -82,7 +82,7 @@ def test_a_family_stands_in_one_file_whose_name_its_names_begin_with(monkeypatch
     monkeypatch.setattr(discovery.pkgutil, "iter_modules", lambda _: [types.SimpleNamespace(name="wrong")])
     assert list(discovery.find_declared(sys.modules["cxc_eccv.tasks"], "TASK", Task)) == ["wrong_one", "wrong_other"]
     module.TASKS += (cxc,)
-    with pytest.raises(ImportError, match="its TASK is named 'cxc', not as its file"):
+    with pytest.raises(ImportError, match="its TASK is named 'cxc', not like its file"):
         discovery.find_declared(sys.modules["cxc_eccv.tasks"], "TASK", Task)
 
 

@@ -1,1 +1,1 @@
-"""What makes, explains and verifies labels, and trains models: one room a study; the core imports none of them."""
+"""Studies: they make, explain and verify labels, and train models; the core imports none of them."""

@@ -153,11 +153,11 @@ def other_width(folder):
         (("--config", "adversarial", "--only", "captions"), "--only is for the items of a split"),
         (("--config", "adversarial", "--captions", "x.csv"), "--captions is for the items of a split"),
         (("--config", "adversarial", "--score", "itc"), "--score needs a model that scores pairs"),
-        (("--config", "adversarial", "--images", IMAGES), "--images: .* has captions alone; leave it out"),
-        (("--config", "sugarcrepe", "--images", IMAGES), "--images: .* encodes texts alone; leave it out"),
+        (("--config", "adversarial", "--images", IMAGES), "--images: .* has only captions; leave it out"),
+        (("--config", "sugarcrepe", "--images", IMAGES), "--images: .* encodes only texts; leave it out"),
         (("--config", "adversarial", "--built", "."), "holds no test split of the config .* build it with cxc-eccv"),
-        (("--config", "adversarial", "--beside", other_model), "is of the model another, and the sentences' is bert"),
-        (("--config", "adversarial", "--beside", other_width), "has vectors of the width 3, and the sentences' is 16"),
+        (("--config", "adversarial", "--beside", other_model), "has the model another, but the sentences have bert"),
+        (("--config", "adversarial", "--beside", other_width), "has the vector width 3, but the sentences have 16"),
     ],
 )
 def test_what_does_not_fit_is_one_message(words, message, command, model, tmp_path):

@@ -336,7 +336,7 @@ def test_errors_come_before_the_work(command, model, encoded, cache):
         (["--seed", "-1"], "seed is -1"),
     ):
         assert message in command("--model", model("clip"), "--images", IMAGES, *words, status=2).err
-    assert command("--model", model("clip"), status=2).err.count("looks at images: give their folder") == 1
+    assert command("--model", model("clip"), status=2).err.count("encodes images; give their folder") == 1
     assert not encoded
     assert not cache.exists()
 
