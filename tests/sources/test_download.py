@@ -277,7 +277,7 @@ def test_the_record_of_a_hash_and_an_extracted_member_go_through_no_link(site):
     assert not other.with_name("absent").exists()
     (site.cache / ".locks" / "cxc--sts_test.csv.lock").symlink_to(other)
     site.catalog(f'[entries.sts_test]\nurl = "{site.address}/sts_test.csv"\n')
-    with pytest.raises(DownloadFailed, match="is not usable"):
+    with pytest.raises(DownloadFailed, match="cannot be used"):
         site.fetch("sts_test")
     assert other.read_text() == "do not touch"
 
