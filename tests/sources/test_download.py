@@ -242,7 +242,7 @@ def test_a_cache_that_cannot_be_written_is_named(site, monkeypatch):
     site.serve(whole())
     blocked = site.folder / "catalog.toml" / "cache"
     monkeypatch.setenv("CXC_ECCV_CACHE", str(blocked))
-    with pytest.raises(DownloadFailed, match=r"the download cache .*catalog\.toml/cache cannot be used"):
+    with pytest.raises(DownloadFailed, match=r"the download cache .*catalog\.toml/cache is not usable"):
         site.fetch()
 
 
@@ -277,7 +277,7 @@ def test_the_record_of_a_hash_and_an_extracted_member_go_through_no_link(site):
     assert not other.with_name("absent").exists()
     (site.cache / ".locks" / "cxc--sts_test.csv.lock").symlink_to(other)
     site.catalog(f'[entries.sts_test]\nurl = "{site.address}/sts_test.csv"\n')
-    with pytest.raises(DownloadFailed, match="cannot be used"):
+    with pytest.raises(DownloadFailed, match="is not usable"):
         site.fetch("sts_test")
     assert other.read_text() == "do not touch"
 
