@@ -1,7 +1,7 @@
-"""Builds what a release on this platform consists of: ``python tools/build_wheel.py [--output dist]``.
+"""Builds the sdist and wheel of a release on this platform: ``python tools/build_wheel.py [--output dist]``.
 
-An sdist, and from it a wheel that every Python from 3.11 on takes; on Linux one that older systems take too, which is
-what "manylinux" in its name says. Needs the extra ``release``, a C compiler and the package registry.
+The wheel works with Python 3.11 and newer; on Linux it is a manylinux wheel, for older systems too. Needs the extra
+``release``, a C compiler and the package registry.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COMPILED = "cxc_eccv/kernels/_kernels."
 
 
 def main() -> int:
-    """Build, repair and check; the exit status is that of the first command that fails."""
+    """Build, repair and check; returns the exit status of the first command that fails, else 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder to write into")
     output = parser.parse_args().output.resolve()
@@ -35,7 +35,7 @@ def main() -> int:
             run("build", "--outdir", folder, str(ROOT))
             (sdist,), (wheel,) = Path(folder).glob("*.tar.gz"), Path(folder).glob("*.whl")
             if not any(name.startswith(COMPILED) for name in zipfile.ZipFile(wheel).namelist()):
-                parser.exit(1, "the C compiler failed, see above: this wheel would leave the counting to NumPy\n")
+                parser.exit(1, "the C compiler failed (see above), so the wheel would have no compiled kernels\n")
             built = Path(folder) / "built"
             built.mkdir()
             if sys.platform == "linux":
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def run(module: str, *arguments: str) -> None:
-    """Run a tool of the extra ``release``; those that it calls in turn stand beside this Python."""
+    """Run a tool of the extra ``release``, with the programs beside this Python on its path."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     subprocess.run([sys.executable, "-m", module, *arguments], check=True, env=os.environ | {"PATH": path})
 

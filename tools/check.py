@@ -1,9 +1,8 @@
 """Run every check and stop at the first failure: ``python tools/check.py [--only NAME] [pytest arguments]``.
 
-Types, generators and the core without its studies are checked while the tests run, and their output comes after that of
-the tests. Tests run in two processes; ``-n 0`` runs them in one. ``--only core`` runs lint, types and tests of the core
-too, where the check among the others runs its commands and finds its tests. The real data is the folder that
-CXC_ECCV_DATA names, else ``shared/data`` beside the checkout where it is there.
+Types, generators and the core without its studies are checked while the tests run; their output follows that of the
+tests. Tests run in two processes; ``-n 0`` runs them in one. With ``--only core`` the check of the core also runs its
+lint, types and tests. The real data is the folder CXC_ECCV_DATA, else ``shared/data`` beside the checkout.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ MIRROR = ROOT.parent / "shared" / "data"
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports_command as run; sys.exit(run())"
 IN_PARALLEL = ["-n", "2", "--dist", "loadfile"]
 FULL_STRENGTH = ["-m", "not slow and not gpu and not network"]
-"""Tests that pytest alone leaves out, the thorough ones, are run too."""
+"""Also runs the thorough tests, which plain pytest deselects."""
 TOGETHER = ("types", "generators", "core", "tests")
-"""What runs at the same time: the others, one after the other, beside the tests."""
+"""Checks that run at the same time: the tests beside the others, which run one after the other."""
 
 Checks = dict[str, list[list[str]]]
-"""Name of each check to the arguments of the Python commands it runs, in the order they run."""
+"""Name of each check to the arguments of its Python commands, in order."""
 
 
 def checks(pytest_arguments: list[str]) -> Checks:
     """All checks.
 
     Args:
-        pytest_arguments: passed on to pytest; they overrule ours.
+        pytest_arguments: passed to pytest after the defaults, which they override.
 
     Example:
         >>> list(checks([]))
@@ -56,14 +55,11 @@ def checks(pytest_arguments: list[str]) -> Checks:
 
 
 def choose_data(given: str, mirror: Path) -> tuple[str, str]:
-    """The real data of the generators and the tests, and a sentence that says which it is.
+    """The folder of real data for generators and tests, empty for none, and a sentence about it.
 
     Args:
-        given: what CXC_ECCV_DATA holds; a relative folder is meant from where the caller stands, ``sample`` is none.
-        mirror: folder that is taken where nothing is given.
-
-    Returns:
-        The folder, or nothing where there is none.
+        given: value of CXC_ECCV_DATA; relative folders are below the working directory, ``sample`` means none.
+        mirror: default folder, used if it exists.
 
     Example:
         >>> choose_data("sample", Path("no/such/folder"))
@@ -73,14 +69,14 @@ def choose_data(given: str, mirror: Path) -> tuple[str, str]:
         return "", "No real data, as CXC_ECCV_DATA is sample: tests that read it are skipped."
     if given:
         folder = str(Path(given).resolve())
-        return folder, f"Real data: {folder}, which CXC_ECCV_DATA names."
+        return folder, f"Real data: {folder}, from CXC_ECCV_DATA."
     if mirror.is_dir():
         return str(mirror), f"Real data: {mirror}, as CXC_ECCV_DATA is unset."
     return "", f"No real data, as CXC_ECCV_DATA is unset and {mirror} is absent: tests that read it are skipped."
 
 
 def count_tests(report: Path) -> str:
-    """What pytest's JUnit report counts, in words; nothing where there is none.
+    """The counts of pytest's JUnit report in words; empty without a report.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -97,7 +93,7 @@ def count_tests(report: Path) -> str:
 
 
 def run(name: str, commands: list[list[str]], environment: dict[str, str], output: IO[str] | None = None) -> int:
-    """Run one check under its heading; the exit status of the first command that fails, else 0."""
+    """Run a check under its heading; returns the exit status of the first command that fails, else 0."""
     print(f"\n=== {name} ===", file=output, flush=True)
     started = time.perf_counter()
     for arguments in commands:
@@ -112,12 +108,12 @@ def run(name: str, commands: list[list[str]], environment: dict[str, str], outpu
 
 
 def run_all(chosen: Checks, environment: dict[str, str], output: IO[str] | None = None) -> int:
-    """Run checks one after the other; the exit status of the first that fails, else 0."""
+    """Run checks one after the other; returns the exit status of the first that fails, else 0."""
     return next(filter(None, (run(name, commands, environment, output) for name, commands in chosen.items())), 0)
 
 
 def run_beside(tests: list[str], others: Checks, environment: dict[str, str], folder: Path) -> int:
-    """Run the tests and, at the same time, checks that use one core; their failure ends the tests."""
+    """Run the tests beside the other checks, which use one core; a failure of these ends the tests."""
     print(f"\n=== tests, and at the same time {', '.join(others)} ===", flush=True)
     print(f"$ python {' '.join(tests)}", flush=True)
     with (folder / "others.txt").open("w+", encoding="utf-8") as output, ThreadPoolExecutor(1) as thread:
@@ -138,11 +134,11 @@ def run_beside(tests: list[str], others: Checks, environment: dict[str, str], fo
 
 
 def main() -> int:
-    """Entry point; the exit status is that of the first check that fails."""
+    """Run the checks; returns the exit status of the first that fails, else 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--only", choices=list(checks([])), help="run this check alone")
+    parser.add_argument("--only", choices=list(checks([])), help="run only this check")
     options, pytest_arguments = parser.parse_known_args()
     data, sentence = choose_data(os.environ.get("CXC_ECCV_DATA", ""), MIRROR)
     print(sentence)

@@ -1,7 +1,4 @@
-"""How mkdocstrings reads our docstrings: an extension of griffe that ``mkdocs.yml`` names.
-
-Griffe knows the section ``Examples``; ours is called ``Example``. Sphinx roles become code.
-"""
+"""Extension of griffe for ``mkdocs.yml``: renames the section ``Example`` to ``Examples``; Sphinx roles become code."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ class DocstringSections(griffe.Extension):
 
 
 def readable(text: str) -> str:
-    r"""A docstring as griffe's Google parser and Markdown read it.
+    r"""Convert a docstring to the form of griffe's Google parser and Markdown.
 
     Example:
         >>> readable("As :func:`evaluate`.\n\nExample:\n    >>> 1\n    1")

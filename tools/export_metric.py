@@ -1,9 +1,9 @@
-"""Exports one ``evaluate`` module that works where this package is not installed.
+"""Exports an ``evaluate`` module that works without this package.
 
     python tools/export_metric.py map_at_r --output exported    # writes exported/map_at_r/
 
-The folder has what ``cxc-eccv push`` uploads of a metric: the module, here with the source of all it uses of this
-package inside, and what makes it run as a Hub Space.
+The folder holds the files that ``cxc-eccv push`` uploads for a metric, to run as a Hub Space. The module contains the
+source of everything it uses from this package.
 """
 
 from __future__ import annotations

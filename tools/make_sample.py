@@ -1,9 +1,7 @@
-"""Write the embedded sample data set, or check that the committed one is what the generator makes.
+"""Writes the embedded sample data set, or checks the committed one; run from the root of the repository.
 
-Run from the root of the repository::
-
-    python tools/make_sample.py            # write cxc_eccv/sample/
-    python tools/make_sample.py --check    # compare with it; exit status 1 and a list where they differ
+python tools/make_sample.py            # write cxc_eccv/sample/
+python tools/make_sample.py --check    # exit with 1 and list the files that differ
 """
 
 from __future__ import annotations
@@ -18,13 +16,13 @@ FOLDER = Path(__file__).parents[1] / "cxc_eccv" / "sample"
 
 EXAMPLES = """examples:
   python tools/make_sample.py                       write cxc_eccv/sample/
-  python tools/make_sample.py --check               exit 1 and list the files that differ
+  python tools/make_sample.py --check               exit with 1 and list the files that differ
   python tools/make_sample.py --output /tmp/sample  write elsewhere
 """
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
+    """Write or check the sample; returns the exit status."""
     parser = argparse.ArgumentParser(
         description="Generate the embedded sample: drawn scenes in the raw formats of the real sources.",
         epilog=EXAMPLES,
@@ -41,12 +39,12 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(str(error))
         print(f"{len(files)} files, {sum(map(len, files.values())):,} bytes in {options.output}")
         return 0
-    found = differences(options.output, files)
-    for line in found:
+    lines = differences(options.output, files)
+    for line in lines:
         print(line, file=sys.stderr)
-    if found:
-        print(f"{options.output}: {len(found)} files differ; run python tools/make_sample.py", file=sys.stderr)
-    return 1 if found else 0
+    if lines:
+        print(f"{options.output}: {len(lines)} files differ; run python tools/make_sample.py", file=sys.stderr)
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":

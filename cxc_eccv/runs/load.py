@@ -95,12 +95,12 @@ def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> 
     directions = [direction] if direction is None or isinstance(direction, str) else [*direction]
     if len(directions) not in (1, len(files)):
         raise InvalidOption(f"{len(files)} files and {len(directions)} directions: give one, or one for each file")
-    for path, own in zip(files, directions if len(directions) > 1 else directions * len(files), strict=True):
-        for name, found in RANKINGS[path.suffix.lower()](path, own).items():
+    for path, of_path in zip(files, directions if len(directions) > 1 else directions * len(files), strict=True):
+        for name, rankings in RANKINGS[path.suffix.lower()](path, of_path).items():
             if name in lists:
-                where = f"{lists[name].place} and {found.place}"
+                where = f"{lists[name].place} and {rankings.place}"
                 raise MalformedRun(f"{where}: both hold the rankings of {name}; keep one")
-            lists[name] = found
+            lists[name] = rankings
     tables = [path for path in files if path.suffix.lower() == ".parquet"]
     named = {entry: {_text_of(path, entry) for path in tables} - {None} for entry in (MODEL, CORPUS)}
     for entry, texts in named.items():

@@ -194,7 +194,7 @@ def test_a_fence_is_longer_than_any_within():
 
 def test_cards_need_statistics(tmp_path, generate):
     status, told = generate(folder=tmp_path)
-    assert (status, "Set CXC_ECCV_DATA" in told) == (2, True)
+    assert (status, "set CXC_ECCV_DATA" in told) == (2, True)
 
 
 HOSTILE = r"""

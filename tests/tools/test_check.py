@@ -37,7 +37,7 @@ def test_the_data_beside_the_checkout_is_taken_where_none_is_named(check, tmp_pa
     mirror.mkdir(parents=True)
     assert check.choose_data("", mirror) == (str(mirror), f"Real data: {mirror}, as CXC_ECCV_DATA is unset.")
     monkeypatch.chdir(tmp_path)
-    mine = f"Real data: {tmp_path / 'mine'}, which CXC_ECCV_DATA names."
+    mine = f"Real data: {tmp_path / 'mine'}, from CXC_ECCV_DATA."
     assert check.choose_data("mine", mirror) == (str(tmp_path / "mine"), mine)
     assert check.choose_data("sample", mirror)[0] == ""
     assert ROOT.parent / "shared" / "data" == check.MIRROR

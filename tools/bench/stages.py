@@ -54,7 +54,7 @@ WRAPPED = {
         "evaluation.needs.pairs:PairSimilarities.score",
     ),
     "report": ("evaluation.calls:make_report",),
-    "imports of tasks and metrics": ("evaluation.select:task", "evaluation.select:tasks", "evaluation.select:plan_of"),
+    "imports of tasks and metrics": ("registry:task", "evaluation.select:tasks", "evaluation.select:plan_of"),
     "libraries of threads found": ("ranking.scores:_libraries",),
     "values of queries": ("evaluation.needs.ranks:Ranks.score", "evaluation.needs.rows:TopItems.score"),
 }
