@@ -15,7 +15,7 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.plausible import Look
 from cxc_eccv.types import FloatArray
 
-NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "altered_ranks", "scores", "comparisons")
+NEEDS = ("ranks", "judged_ranks", "top_k", "plausible_hits", "rated_pairs", "altered_ranks", "scores", "comparisons")
 """What a task can offer, by what it reads of a run."""
 NEEDS_OF_FAILURES = ("concepts", "concept_similarity", "concept_sizes")
 """What no task offers: it is about two images of one failed query each, and explains a run that was evaluated."""
@@ -32,7 +32,7 @@ class Spec:
 
     Attributes:
         function: the metric: values of queries or samples from what it needs, or one number from ``scores``.
-        needs: ``ranks`` (PositiveRanks), ``top_k`` (TopK of K items, or of R where the metric has no parameter k, and
+        needs: ``ranks`` (PositiveRanks), ``judged_ranks`` (JudgedRanks), ``top_k`` (TopK of K items, or of R where the metric has no parameter k, and
             Judgments with gains), ``plausible_hits``
             (PlausibleHits), ``rated_pairs`` (RatedPairs and similarities), ``altered_ranks`` (AlteredRanks),
             ``comparisons`` (scores of captions and of their negatives), or ``scores`` (other metrics' values of a

@@ -151,6 +151,29 @@ class Library:
             raise DataError(f"split {split!r} is not one of Flickr8k, which has {', '.join(splits)}")
         return splits[split]
 
+    def flickr8k_votes(self) -> pa.Table:
+        """``image_id``, ``caption_id``, ``yes``, ``no``: the crowd's votes on pairs of Flickr8k's test split.
+
+        Raises:
+            MalformedSource: among others, a pair outside the test split.
+        """
+        return self._read_people("flickr8k_crowd", readers.read_flickr8k_crowd)
+
+    def flickr8k_ratings(self) -> pa.Table:
+        """``image_id``, ``caption_id``, ``rating1``, ``rating2``, ``rating3``: experts' ratings from 1 to 4."""
+        return self._read_people("flickr8k_experts", readers.read_flickr8k_experts)
+
+    def _read_people(self, name: str, read: Callable[[Path], pa.Table]) -> pa.Table:
+        def read_checked() -> pa.Table:
+            path, content = self._path(name), self.flickr8k_split("test")
+            table: pa.Table = parse(read, path)
+            for column, known in (("image_id", content.image_ids), ("caption_id", content.caption_ids)):
+                what = "an id of Flickr8k's test split"
+                require_known(path, np.asarray(table[column]), known, "line {line}", column, what)
+            return table
+
+        return self.once(name, read_checked)
+
     def cxc(self, kind: str, split: str) -> pa.Table:
         """CxC ratings of a split: ``left_id``, ``right_id``, ``rating``, ``sampling_method``.
 

@@ -86,6 +86,8 @@ class Task:
         serves: what the judgments of the directions are for, as in ``Spec.needs``: ``ranks``, ``top_k`` (judgments with
             gains), ``plausible_hits`` (category matches) or ``comparisons``.
         graded: direction to judgments with gains, for metrics that need ``top_k``, where ``serves`` is another.
+        verdicts: direction to judged pairs with verdicts as gains, negatives too, for metrics that need
+            ``judged_ranks``.
         gains: what those gains are, as in ``Spec.gains``: ``ratings``, ``labels`` of 0 and 1, or ``degrees``.
         rated: kind (``sts``, ``sis``, ``sits``) to rated pairs, for metrics that need them.
         collection: the images and captions that are ranked.
@@ -114,6 +116,7 @@ class Task:
     whole: tuple[str, ...] = ()
     serves: str = "ranks"
     graded: Mapping[str, JudgmentsOf] = field(default_factory=dict)
+    verdicts: Mapping[str, JudgmentsOf] = field(default_factory=dict)
     gains: str = "ratings"
     rated: Mapping[str, RatedOf] = field(default_factory=dict)
     collection: Collection = COCO
@@ -126,7 +129,7 @@ class Task:
 
     def __post_init__(self) -> None:
         known = (*DIRECTIONS, *COMPARED_DIRECTIONS) if self.serves == "comparisons" else DIRECTIONS
-        for direction in (*self.directions, *self.graded):
+        for direction in (*self.directions, *self.graded, *self.verdicts):
             if direction not in known:
                 raise UnknownName("direction", direction, known)
         for kind in self.rated:
@@ -160,7 +163,7 @@ class Task:
             ['sts', 'sis', 'sits']
         """
         altered = {"altered_ranks": self.directions} if self.altered else {}
-        return {"top_k": self.graded, "rated_pairs": self.rated, self.serves: self.directions, **altered}
+        return {"judged_ranks": self.verdicts, "top_k": self.graded, "rated_pairs": self.rated, self.serves: self.directions, **altered}
 
     def sources_in(self, library: Library) -> tuple[str, ...]:
         """Where its positives come from in one library.
