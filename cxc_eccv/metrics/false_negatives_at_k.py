@@ -39,6 +39,5 @@ SPEC = Spec(
     title="False negatives@{k}",
     needs="judged_ranks",
     parameters={"k": (1, 10)},
-    higher_is_better=False,
     citation="Chun et al., ECCV 2022, arXiv:2204.03359",
 )

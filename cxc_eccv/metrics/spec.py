@@ -56,6 +56,8 @@ class Spec:
             the judgments, k where it has one, and (Q, K) probabilities, 0 for judged items, to (Q,) values.
         highest: of such a metric whose highest value takes gains between none and the highest, that value: from the
             top, the judgments and k to (Q,) values.
+        samples: of a metric with ``needs="rated_pairs"`` and one value over all of them, its values over drawn
+            clusters: from what it needs, (S, C) how often each cluster is drawn, and (P,) the cluster of each pair.
         unit: how values are shown: ``percent`` (times 100), ``correlation`` (as is, with more decimals), ``rank`` or
             ``number`` (as is).
     """
@@ -78,6 +80,7 @@ class Spec:
     term: Callable[..., FloatArray] | None = None
     expected: Callable[..., FloatArray] | None = None
     highest: Callable[..., FloatArray] | None = None
+    samples: Callable[..., FloatArray] | None = None
 
     def __post_init__(self) -> None:
         known = (*NEEDS, *NEEDS_OF_FAILURES)

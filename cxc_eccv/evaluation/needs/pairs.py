@@ -13,6 +13,7 @@ from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.ranking.rank import similarities_of_run
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.altered import compared_captions
+from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import NotApplicable, Task
 from cxc_eccv.types import Comparisons, Embeddings, FloatArray, RatedPairs, Result
 from cxc_eccv.types.reported import SPREAD
@@ -49,9 +50,17 @@ class PairSimilarities(Need[RatedPairs]):
         n_queries = int(np.unique(self.query_ids).size)
         row = Result(self.task.name, self.part, variant.label, float(values.mean()), n_queries, parameters=parameters)
         if not values.ndim:
-            return [Scored(variant, row)]
+            return [Scored(variant, row, samples=self._draw(variant, settings))]
         spread = replace(row, metric=f"{variant.label}{SPREAD}", value=float(values.std()))
         return [Scored(variant, row, samples=values), Scored(variant, spread)]
+
+    def _draw(self, variant: Variant, settings: Settings) -> FloatArray | None:
+        """(S,) values over draws of the queries, each with all its pairs; None for a metric that gives none."""
+        if variant.spec.samples is None or settings.level is None:
+            return None
+        query_ids, clusters = np.unique(self.query_ids, return_inverse=True)
+        times = Draws(settings.seed).times(query_ids.size)
+        return variant.spec.samples(self.judged, self._similarities, times, clusters)
 
 
 class ComparedScores(Need[Comparisons]):
