@@ -135,6 +135,11 @@ class Library:
         """Whether the captions and split lists of Flickr8k are on this machine."""
         return self.has(("flickr8k_tokens", *FLICKR8K_LISTS.values()))
 
+    @property
+    def has_flickr8k_judged(self) -> bool:
+        """Whether the human judgments of Flickr8k's test split are on this machine too."""
+        return self.has_flickr8k and self.has(("flickr8k_crowd", "flickr8k_experts"))
+
     def flickr8k_split(self, split: str) -> KarpathySplit:
         """Images and captions of a Flickr8k split: 6,000 images in ``train``, 1,000 in ``validation`` and ``test``.
 

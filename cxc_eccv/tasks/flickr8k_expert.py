@@ -1,7 +1,7 @@
 """Flickr8k expert: correlation of similarities with what people said of image-caption pairs."""
 
 from cxc_eccv.judgments.flickr8k import expert_ratings
-from cxc_eccv.tasks.task import FLICKR8K, Task
+from cxc_eccv.tasks.task import FLICKR8K_JUDGED, Task
 
 TASK = Task(
     name="flickr8k_expert",
@@ -18,5 +18,5 @@ TASK = Task(
     citation="Hodosh et al., JAIR 2013; Hessel et al., EMNLP 2021, arXiv:2104.08718",
     licence="research and education use (Flickr8k)",
     sources=("flickr8k",),
-    collection=FLICKR8K,
+    collection=FLICKR8K_JUDGED,
 )

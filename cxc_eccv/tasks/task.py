@@ -56,6 +56,9 @@ FLICKR30K = Collection(
 FLICKR8K = Collection(
     "Flickr8k", Library.flickr8k_split, lambda _: ("train", "validation", "test"), lambda library: library.has_flickr8k
 )
+FLICKR8K_JUDGED = Collection(
+    "Flickr8k's human judgments", Library.flickr8k_split, lambda _: ("test",), lambda library: library.has_flickr8k_judged
+)
 COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K, "flickr8k": FLICKR8K}
 
 
