@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cxc_eccv.errors import UnknownName
 from cxc_eccv.sources.library import Library
@@ -22,12 +23,12 @@ class Votes:
     captions: IntArray
     yes: IntArray  # (P,) votes
     no: IntArray
-    linked: np.ndarray[tuple[int], np.dtype[np.bool_]]  # (P,) the caption was written for the image
+    linked: NDArray[np.bool_]  # (P,) the caption was written for the image
 
     @property
-    def undecided(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def undecided(self) -> NDArray[np.bool_]:
         """(P,) as many for yes as for no, of a pair that is not linked."""
-        return (self.yes == self.no) & ~self.linked
+        return np.asarray((self.yes == self.no) & ~self.linked)
 
 
 def read_votes(library: Library) -> Votes:
@@ -39,7 +40,7 @@ def read_votes(library: Library) -> Votes:
 
 
 def flickr8k_verdicts(library: Library, split: str, direction: str) -> Judgments:
-    """Judged pairs with a verdict as gain: 0 a majority of no, 1 an original link, 2 a majority of yes beyond the links.
+    """Judged pairs with a verdict as gain: 0 for a majority of no, 1 for an original link, 2 for any other match.
 
     The gallery is what the crowd was asked about: the 1,000 test images and one caption of each. An original pair is
     positive whatever the votes say; a pair with as many votes for yes as for no is left out, as unjudged.
@@ -93,4 +94,3 @@ def expert_ratings(library: Library, split: str) -> RatedPairs:
     return RatedPairs(
         np.repeat(images[kept], 3), np.repeat(captions[kept], 3), ratings[kept].ravel().astype(np.float64)
     )
-

@@ -38,5 +38,5 @@ SPEC = Spec(
     title="Judged@{k}",
     needs="judged_ranks",
     parameters={"k": (1, 10)},
-    citation="MacAvaney, Macdonald and Ounis, ECIR 2022, arXiv:2111.13466",
+    citation="MacAvaney et al., ECIR 2022, arXiv:2111.13466",
 )

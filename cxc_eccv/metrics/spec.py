@@ -32,11 +32,10 @@ class Spec:
 
     Attributes:
         function: the metric: values of queries or samples from what it needs, or one number from ``scores``.
-        needs: ``ranks`` (PositiveRanks), ``judged_ranks`` (JudgedRanks), ``top_k`` (TopK of K items, or of R where the metric has no parameter k, and
-            Judgments with gains), ``plausible_hits``
-            (PlausibleHits), ``rated_pairs`` (RatedPairs and similarities), ``altered_ranks`` (AlteredRanks),
-            ``comparisons`` (scores of captions and of their negatives), or ``scores`` (other metrics' values of a
-            whole task).
+        needs: ``ranks`` (PositiveRanks), ``judged_ranks`` (JudgedRanks), ``top_k`` (TopK of K items, or of R where the
+            metric has no parameter k, and Judgments with gains), ``plausible_hits`` (PlausibleHits), ``rated_pairs``
+            (RatedPairs and similarities), ``altered_ranks`` (AlteredRanks), ``comparisons`` (scores of captions and of
+            their negatives), or ``scores`` (other metrics' values of a whole task).
         citation: where the metric is defined.
         parameters: each parameter's values that a report shows by default.
         bounds: lowest and highest value; None where there is no bound.

@@ -57,7 +57,10 @@ FLICKR8K = Collection(
     "Flickr8k", Library.flickr8k_split, lambda _: ("train", "validation", "test"), lambda library: library.has_flickr8k
 )
 FLICKR8K_JUDGED = Collection(
-    "Flickr8k's human judgments", Library.flickr8k_split, lambda _: ("test",), lambda library: library.has_flickr8k_judged
+    "Flickr8k's human judgments",
+    Library.flickr8k_split,
+    lambda _: ("test",),
+    lambda library: library.has_flickr8k_judged,
 )
 COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K, "flickr8k": FLICKR8K}
 
@@ -166,7 +169,13 @@ class Task:
             ['sts', 'sis', 'sits']
         """
         altered = {"altered_ranks": self.directions} if self.altered else {}
-        return {"judged_ranks": self.verdicts, "top_k": self.graded, "rated_pairs": self.rated, self.serves: self.directions, **altered}
+        return {
+            "judged_ranks": self.verdicts,
+            "top_k": self.graded,
+            "rated_pairs": self.rated,
+            self.serves: self.directions,
+            **altered,
+        }
 
     def sources_in(self, library: Library) -> tuple[str, ...]:
         """Where its positives come from in one library.

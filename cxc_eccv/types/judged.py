@@ -425,9 +425,11 @@ class JudgedRanks:
         sizes = np.diff(self.indptr)
         # All judged items as if they were positives: the same checks.
         PositiveRanks(self.query_ids, self.indptr, self.ranks, np.maximum(sizes, 1), self.n_gallery, self.ties)
-        bad = np.flatnonzero((self.n_positives < np.bincount(self.rows[self.positive], minlength=sizes.size)))
+        bad = np.flatnonzero(self.n_positives < np.bincount(self.rows[self.positive], minlength=sizes.size))
         if bad.size or not self.n_positives.all():
-            raise MalformedRun("R of a query is less than its positives, or 0; R counts every positive and is at least 1")
+            raise MalformedRun(
+                "R of a query is less than its positives, or 0; R counts every positive and is at least 1"
+            )
 
     @classmethod
     def of(cls, items: Sequence[Sequence[tuple[int, int]]], n_gallery: int = 100) -> JudgedRanks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +50,7 @@ def _ids(match: re.Match[str]) -> tuple[int, int]:
     return int(match["image"]), int(match["photo"]) * 10 + int(match["number"])
 
 
-def _table(path: Path, rows: list[tuple[int, ...]], names: tuple[str, ...]) -> pa.Table:
+def _table(path: Path, rows: Sequence[tuple[int, ...]], names: tuple[str, ...]) -> pa.Table:
     table = pa.Table.from_arrays(
         [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)], names=["image_id", "caption_id", *names]
     )

@@ -1,4 +1,4 @@
-"""Kendall's tau of ratings and similarities: tau-b corrects for ties, tau-c for scales of few values."""
+"""Kendall's tau-b of ratings and similarities, and how both variants are drawn anew."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from cxc_eccv.types import FloatArray, IntArray, RatedPairs
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
-
-CITATION = "Kendall, Biometrika 33(3), 1945; Hessel et al., EMNLP 2021, arXiv:2104.08718"
 
 
 def kendall_tau_b(pairs: RatedPairs, similarities: FloatArray) -> FloatArray:
@@ -42,38 +40,11 @@ def kendall_tau_b(pairs: RatedPairs, similarities: FloatArray) -> FloatArray:
         >>> kendall_tau_b(pairs, np.array([0.9, 0.1, 0.3])).item()
         1.0
     """
-    return _tau(pairs, similarities, "b")
+    return tau(pairs, similarities, "b")
 
 
-def kendall_tau_c(pairs: RatedPairs, similarities: FloatArray) -> FloatArray:
-    """Kendall's tau-c of ratings and similarities over all rated pairs: CLIPScore's measure on Flickr8k-Expert.
-
-    2 m (C - D) / ((m - 1) n^2) of n rows with C concordant and D discordant pairs, m being the smaller number of
-    different values, mostly that of the ratings.
-
-    Args:
-        pairs: P rated pairs.
-        similarities: (P,) the model's similarity of each pair.
-
-    Returns:
-        () one correlation in [-1, 1].
-
-    Raises:
-        DataError: ratings not finite, not one per pair, or all equal.
-        MalformedRun: similarities not finite, not one per pair, or all equal.
-
-    References:
-        Hessel et al., CLIPScore, EMNLP 2021; ``scipy.stats.kendalltau(..., variant="c")``.
-
-    Example:
-        >>> pairs = RatedPairs(np.array([1, 1, 2]), np.array([7, 8, 7]), np.array([5.0, 0.5, 1.0]))
-        >>> kendall_tau_c(pairs, np.array([0.9, 0.1, 0.3])).item()
-        1.0
-    """
-    return _tau(pairs, similarities, "c")
-
-
-def _tau(pairs: RatedPairs, similarities: FloatArray, variant: str) -> FloatArray:
+def tau(pairs: RatedPairs, similarities: FloatArray, variant: str) -> FloatArray:
+    """() tau of one variant, ``b`` or ``c``, as SciPy computes it."""
     from scipy.stats import kendalltau
 
     CodedPairs.of(pairs, similarities)  # refuses what has no correlation
@@ -86,30 +57,19 @@ def sample_tau_b(pairs: RatedPairs, similarities: FloatArray, times: NDArray[np.
     size = (drawn @ np.bincount(rows, minlength=times.shape[1])) ** 2
     tied = []
     for codes, n_codes in zip(coded.codes.T, coded.n_levels, strict=True):
-        groups = _group(rows, codes, (times.shape[1], n_codes))
+        groups = count_codes(rows, codes, (times.shape[1], n_codes))
         tied.append(((drawn @ (groups @ groups.T)) * drawn).sum(axis=1))
-    return np.asarray(2 * _count_surplus(coded, drawn, rows) / np.sqrt((size - tied[0]) * (size - tied[1])))
+    return np.asarray(2 * count_surplus(coded, drawn, rows) / np.sqrt((size - tied[0]) * (size - tied[1])))
 
 
-def sample_tau_c(pairs: RatedPairs, similarities: FloatArray, times: NDArray[np.integer], rows: IntArray) -> FloatArray:
-    """(S,) tau-c, likewise."""
-    coded, drawn = CodedPairs.of(pairs, similarities), times.astype(np.float64)
-    size = (drawn @ np.bincount(rows, minlength=times.shape[1])) ** 2
-    groups = [
-        _group(rows, codes, (times.shape[1], n_codes)) for codes, n_codes in zip(coded.codes.T, coded.n_levels, strict=True)
-    ]
-    fewest = np.array([min(np.count_nonzero(weights @ group) for group in groups) for weights in drawn])
-    return np.asarray(2 * _count_surplus(coded, drawn, rows) * fewest / (size * (fewest - 1)))
-
-
-def _group(rows: IntArray, codes: NDArray[np.integer], shape: tuple[int, int]) -> csc_array:
+def count_codes(rows: IntArray, codes: NDArray[np.integer], shape: tuple[int, int]) -> csc_array:
     """(C, L) how many pairs of each cluster have each code."""
     from scipy.sparse import csc_array
 
     return csc_array((np.ones(rows.size), (rows, codes)), shape=shape)
 
 
-def _count_surplus(coded: CodedPairs, drawn: FloatArray, rows: IntArray) -> FloatArray:
+def count_surplus(coded: CodedPairs, drawn: FloatArray, rows: IntArray) -> FloatArray:
     """(S,) concordant less discordant pairs of rows: a quadratic form of how often clusters are drawn."""
     levels, scores = coded.codes.T.astype(np.int64)
     n_clusters = drawn.shape[1]
@@ -125,23 +85,12 @@ def _count_surplus(coded: CodedPairs, drawn: FloatArray, rows: IntArray) -> Floa
     return np.asarray(((drawn @ surplus) * drawn).sum(axis=1))
 
 
-SPECS = (
-    Spec(
-        function=kendall_tau_b,
-        title="Kendall's tau-b",
-        unit="correlation",
-        needs="rated_pairs",
-        citation=CITATION,
-        bounds=(-1.0, 1.0),
-        samples=sample_tau_b,
-    ),
-    Spec(
-        function=kendall_tau_c,
-        title="Kendall's tau-c",
-        unit="correlation",
-        needs="rated_pairs",
-        citation=CITATION,
-        bounds=(-1.0, 1.0),
-        samples=sample_tau_c,
-    ),
+SPEC = Spec(
+    function=kendall_tau_b,
+    title="Kendall's tau-b",
+    unit="correlation",
+    needs="rated_pairs",
+    citation="Kendall, Biometrika 33(3), 1945; Hessel et al., EMNLP 2021, arXiv:2104.08718",
+    bounds=(-1.0, 1.0),
+    samples=sample_tau_b,
 )
