@@ -8,8 +8,8 @@ TASK = Task(
     title="Flickr8k crowd",
     description=(
         "Rank correlation of similarities with a crowd's votes on image-caption pairs: the share of yes of 47,109 "
-        "pairs of Flickr8k's test images with captions of other images, as in CLIPScore's protocol. An image's own captions "
-        "are left out."
+        "pairs of Flickr8k's test images with captions of other images, as in CLIPScore's protocol. An image's own "
+        "captions are left out."
     ),
     directions={},
     rated={"crowd": crowd_ratings},
