@@ -10,9 +10,10 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.runs import Run
+from cxc_eccv.runs.embeddings import FURTHER
 from cxc_eccv.shown import upper_first
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import SUGARCREPE_PARTS, KarpathySplit
+from cxc_eccv.sources.readers import SUGARCREPE_PARTS, SUGARCREPE_PP_PARTS, KarpathySplit
 from cxc_eccv.types import DIRECTIONS, Comparisons, Judgments, RatedPairs
 from cxc_eccv.types.altered import ALTERATIONS
 
@@ -25,8 +26,14 @@ RatedOf = Callable[[Library, str], RatedPairs]
 RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t", "expert": "i2t", "crowd": "i2t"}
 """Kind of rated pairs to the direction from its queries to the items rated with them."""
 
-COMPARED_DIRECTIONS = dict.fromkeys(SUGARCREPE_PARTS, "i2t")
-"""Part of a benchmark of compared captions to the direction from its images to these."""
+TEXT = "text_"
+"""How the names of parts begin that compare captions with each other."""
+
+COMPARED_DIRECTIONS = {
+    **dict.fromkeys(SUGARCREPE_PARTS, "i2t"),
+    **{f"{TEXT}{part}": "t2t" for part in SUGARCREPE_PP_PARTS},
+}
+"""Part of a benchmark of compared captions to the direction from its images, or captions, to these."""
 
 
 def direction_of(part: str) -> str:
@@ -46,7 +53,9 @@ class Collection:
 
     def named_by(self, run: Run) -> bool:
         """Whether a run has further arrays of it."""
-        return bool(self.arrays) and any(name.startswith(self.arrays) for name in getattr(run, "further", ()))
+        longer = tuple(start for start in FURTHER if start.startswith(self.arrays) and start != self.arrays)
+        names = [name for name in getattr(run, "further", ()) if not name.startswith(longer)]
+        return bool(self.arrays) and any(name.startswith(self.arrays) for name in names)
 
 
 COCO = Collection("COCO", Library.karpathy, lambda library: library.splits, lambda _: True)

@@ -224,6 +224,8 @@ class Comparisons:
         item_ids: (P,) int64, none repeated.
         image_ids: (P,) int64, the image of each item; one image may have several.
         among: (I,) int64, all images that are drawn from for an interval; these may be more than the part's own.
+        captions: what the captions of an item are called that are right, one or two.
+        of_text: two captions are compared with each other and with the wrong one, and no image is looked at.
 
     Example:
         >>> Comparisons(np.array([0, 1]), np.array([7, 7]), np.array([7, 8])).image_ids.tolist()
@@ -233,6 +235,8 @@ class Comparisons:
     item_ids: IntArray
     image_ids: IntArray
     among: IntArray
+    captions: tuple[str, ...] = ("caption",)
+    of_text: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,10 +2,12 @@
 
 from cxc_eccv.sources.readers.benchmarks import (
     SUGARCREPE_PARTS,
+    SUGARCREPE_PP_PARTS,
     read_image_pool,
     read_refined_captions,
     read_rococo,
     read_sugarcrepe,
+    read_sugarcrepe_pp,
 )
 from cxc_eccv.sources.readers.coco_instances import CategorySets, Instances, read_category_sets, read_instances
 from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
@@ -39,6 +41,7 @@ __all__ = [
     "MINED_FORMAT",
     "MINED_SCHEMA",
     "SUGARCREPE_PARTS",
+    "SUGARCREPE_PP_PARTS",
     "UNREACHABLE_CAPTIONS",
     "CategorySets",
     "EntailmentPairs",
@@ -70,6 +73,7 @@ __all__ = [
     "read_sick",
     "read_stsb",
     "read_sugarcrepe",
+    "read_sugarcrepe_pp",
     "read_visual_genome",
     "split_flickr8k",
     "write_labels",
