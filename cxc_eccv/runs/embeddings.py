@@ -24,7 +24,7 @@ PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids"
 SIMILARITY = "similarity"
 """Name of the entry that says what the vectors are meant for: a text in ``.npz``, metadata in ``.safetensors``."""
 
-FURTHER = ("adversarial_", "rococo_", "sugarcrepe_", "sugarcrepe_pp_", "coco_fg_")
+FURTHER = ("adversarial_", "rococo_", "sugarcrepe_", "sugarcrepe_pp_", "coco_fg_", "thumb_")
 """How names of further arrays begin, of sentences that somebody altered: ``rococo_danger_ids``, ..."""
 
 FORMATS = (".npz", ".safetensors")

@@ -52,11 +52,16 @@ def links(library: Library, split: str, direction: str) -> Judgments:
 
 def view(run: Run) -> Run:
     """A run with the refined captions for those of the split."""
-    if not isinstance(run, EmbeddingsRun):
-        raise NotApplicable(f"the run has no arrays {' and '.join(ARRAYS)}")
-    captions = side_of_arrays(run.path or "run", run.further, *ARRAYS)
-    if captions is None:
-        raise NotApplicable(f"the run has no arrays {' and '.join(ARRAYS)}")
+    return with_captions(run, *ARRAYS)
+
+
+def with_captions(run: Run, ids: str, vectors: str) -> Run:
+    """A run with the captions of two further arrays for its own; NotApplicable where it has none."""
+    captions = None
+    if isinstance(run, EmbeddingsRun):
+        captions = side_of_arrays(run.path or "run", run.further, ids, vectors)
+    if captions is None or not isinstance(run, EmbeddingsRun):
+        raise NotApplicable(f"the run has no arrays {ids} and {vectors}")
     return replace(run, captions=captions)
 
 

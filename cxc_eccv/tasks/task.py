@@ -23,7 +23,7 @@ MatchesOf = Callable[[Library, str], CategoryMatches]
 ComparisonsOf = Callable[[Library, str], Comparisons]
 RatedOf = Callable[[Library, str], RatedPairs]
 
-RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t", "expert": "i2t", "crowd": "i2t"}
+RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t", "expert": "i2t", "crowd": "i2t", "precision": "i2t"}
 """Kind of rated pairs to the direction from its queries to the items rated with them."""
 
 TEXT = "text_"

@@ -8,6 +8,7 @@ from cxc_eccv.sources.readers.benchmarks import (
     read_rococo,
     read_sugarcrepe,
     read_sugarcrepe_pp,
+    read_thumb,
 )
 from cxc_eccv.sources.readers.coco_instances import CategorySets, Instances, read_category_sets, read_instances
 from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
@@ -74,6 +75,7 @@ __all__ = [
     "read_stsb",
     "read_sugarcrepe",
     "read_sugarcrepe_pp",
+    "read_thumb",
     "read_visual_genome",
     "split_flickr8k",
     "write_labels",

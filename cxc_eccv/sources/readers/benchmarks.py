@@ -20,6 +20,7 @@ from cxc_eccv.sources.reading import (
     integer,
     read_array,
     read_json,
+    read_json_lines,
     read_object,
     require_distinct,
     require_keys,
@@ -183,3 +184,36 @@ def read_sugarcrepe_pp(path: Path) -> pa.Table:
     table = pa.Table.from_pylist(rows, schema=schema)
     require_distinct(path, np.asarray(table["item_id"]), "[{}].id", "item")
     return table
+
+
+THUMB_SCHEMA = pa.schema(
+    [
+        ("item_id", pa.int64()),
+        ("image_id", pa.int64()),
+        ("file_name", pa.string()),
+        ("system", pa.string()),
+        ("caption", pa.string()),
+        ("precision", pa.float64()),
+        ("recall", pa.float64()),
+    ]
+)
+
+
+def read_thumb(path: Path) -> pa.Table:
+    """The rated captions, in the order of the file, which numbers them: precision and recall from 1 to 5."""
+    rows = []
+    for number, record in read_json_lines(path):
+        place = f"line {number}"
+        require_keys(path, place, record, ("SYS", "hyp", "image", "P", "R"))
+        system, caption, name = (text(path, f"{place}, {key}", record[key]) for key in ("SYS", "hyp", "image"))
+        named = CAPTIONED_IMAGE.fullmatch(name.removesuffix(".jpg"))
+        if named is None:
+            raise MalformedSource(path, f"{place}, image", shown(name), "a name as COCO_val2014_000000000974.jpg")
+        ratings = [record[key] for key in ("P", "R")]
+        if not all(isinstance(rating, int | float) and 1 <= rating <= 5 for rating in ratings):
+            raise MalformedSource(path, place, f"P {shown(ratings[0])}, R {shown(ratings[1])}", "ratings from 1 to 5")
+        rows.append((len(rows), int(named[1]), name, system, caption, *map(float, ratings)))
+    return pa.Table.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), THUMB_SCHEMA, strict=True)],
+        schema=THUMB_SCHEMA,
+    )
