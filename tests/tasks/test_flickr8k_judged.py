@@ -104,15 +104,19 @@ def test_sugarcrepe_pp_equals_its_papers_two_rules(real_library):
         assert report.scores[f"{key}/pairwise_accuracy"] == pytest.approx(value)
 
 
+def letters(text):
+    return "".join(letter for letter in text.lower() if letter.isalnum())
+
+
 def test_thumb_audits_captions_of_coco(real_library):
     table = real_library.read("thumb", read_thumb)
     rows = [row for row in table.to_pylist() if row["system"] == "Human"]
     texts = {}
     for row in real_library.captions("test").to_pylist():
-        texts.setdefault(row["image_id"], set()).add(row["text"].strip())
+        texts.setdefault(row["image_id"], set()).add(letters(row["text"]))
     assert (table.num_rows, len(rows), len({row["image_id"] for row in rows})) == (2_500, 500, 500)
     assert sum(row["precision"] <= 3 for row in rows) == 11
-    assert sum(row["caption"].strip() in texts[row["image_id"]] for row in rows) > 450
+    assert all(letters(row["caption"]) in texts[row["image_id"]] for row in rows)
     vectors = np.random.default_rng(4).standard_normal((2_500, 4))
     images = real_library.karpathy("test").image_ids
     further = {"thumb_ids": np.arange(2_500), "thumb_embeddings": vectors}
