@@ -50,7 +50,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """The same with what the tests of a file leave, such as real data: every training asks for rounds over everything."""
+    """The same for what the tests of a file leave, such as real data: every training collects garbage often."""
     if nextitem is not None and nextitem.path != item.path:
         gc.collect()
         gc.freeze()

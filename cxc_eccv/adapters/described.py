@@ -20,6 +20,7 @@ from cxc_eccv.adapters.compared import ComparedPartsModule, ComparisonsModule
 from cxc_eccv.adapters.concepts import ConceptModule, ConceptSizesModule, SimilarConceptsModule
 from cxc_eccv.adapters.graded import GradedRankingModule
 from cxc_eccv.adapters.inputs import LIST
+from cxc_eccv.adapters.judged import JudgedRankingModule
 from cxc_eccv.adapters.module import MetricModule
 from cxc_eccv.adapters.plausible import PlausibleMatchModule
 from cxc_eccv.adapters.ranks import BothDirectionsModule, RankingModule, RatedPairsModule
@@ -29,6 +30,7 @@ from cxc_eccv.sources.catalog import load_catalog
 
 KINDS: Mapping[str, type[MetricModule]] = {
     "ranks": RankingModule,
+    "judged_ranks": JudgedRankingModule,
     "top_k": GradedRankingModule,
     "plausible_hits": PlausibleMatchModule,
     "altered_ranks": AlteredRankingModule,

@@ -15,7 +15,7 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.plausible import Look
 from cxc_eccv.types import FloatArray
 
-NEEDS = ("ranks", "top_k", "plausible_hits", "rated_pairs", "altered_ranks", "scores", "comparisons")
+NEEDS = ("ranks", "judged_ranks", "top_k", "plausible_hits", "rated_pairs", "altered_ranks", "scores", "comparisons")
 """What a task can offer to metrics."""
 NEEDS_OF_FAILURES = ("concepts", "concept_similarity", "concept_sizes")
 """What only ``cxc-eccv explain`` offers: concepts of the two images of a failed query."""
@@ -34,8 +34,9 @@ class Spec:
 
     Attributes:
         function: the metric: maps what it needs to values of queries or samples, or ``scores`` to one number.
-        needs: ``ranks`` (PositiveRanks), ``top_k`` (TopK of K items, or of R if the metric has no parameter k, and
-            Judgments with gains), ``plausible_hits`` (PlausibleHits), ``rated_pairs`` (RatedPairs and similarities),
+        needs: ``ranks`` (PositiveRanks), ``judged_ranks`` (JudgedRanks), ``top_k`` (TopK of K items, or of R if the
+            metric has no parameter k, and Judgments with gains), ``plausible_hits`` (PlausibleHits), ``rated_pairs``
+            (RatedPairs and similarities),
             ``altered_ranks`` (AlteredRanks), ``comparisons`` (scores of captions and of their negatives), or
             ``scores`` (values of other metrics in all directions of a task).
         citation: the paper that defines the metric.
@@ -56,6 +57,8 @@ class Spec:
             if the metric has one, and (Q, K) probabilities, 0 for judged items, to (Q,) values.
         highest: for ``needs="top_k"``, if gains between 0 and the highest can give the highest value: that value, from
             the top, the judgments and k to (Q,) values.
+        samples: for ``needs="rated_pairs"``: the values of a metric over drawn clusters, from what it needs, (S, C) how
+            often each cluster is drawn, and (P,) the cluster of each pair.
         unit: how values are shown: ``percent`` (times 100), ``correlation`` (more decimals), ``rank`` or ``number``.
     """
 
@@ -77,6 +80,7 @@ class Spec:
     term: Callable[..., FloatArray] | None = None
     expected: Callable[..., FloatArray] | None = None
     highest: Callable[..., FloatArray] | None = None
+    samples: Callable[..., FloatArray] | None = None
 
     def __post_init__(self) -> None:
         known = (*NEEDS, *NEEDS_OF_FAILURES)

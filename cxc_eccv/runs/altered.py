@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import CxcEccvError, MalformedRun, MissingIds, UnknownIds, UnknownName
-from cxc_eccv.runs.embeddings import EmbeddingsRun, side_of_arrays
+from cxc_eccv.runs.embeddings import FURTHER, EmbeddingsRun, side_of_arrays
 from cxc_eccv.runs.run import Run
 from cxc_eccv.types import Comparisons, Embeddings, IntArray
 from cxc_eccv.types.altered import altered_ids
 from cxc_eccv.types.ids import positions_of
 
 NAMED = 3
-ENDS = ("image_ids", "caption_embeddings", "negative_embeddings")
 
 
 def altered_captions(run: Run, kind: str) -> Embeddings | None:
@@ -93,24 +92,26 @@ def _first(ids: IntArray) -> str:
 
 def compared_captions(
     run: Run, benchmark: str, part: str, parts: Iterable[str], wanted: Comparisons
-) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
-    """(P, D) vectors of the captions of one part and (P, D) of their negatives, in the order ``wanted``, or None."""
+) -> list[NDArray[np.float32]] | None:
+    """(P, D) vectors of the captions of one part, and of their negatives, in the order ``wanted``, or None."""
     if not isinstance(run, EmbeddingsRun):
         return None
     where, further = run.path or "run", run.further
-    known = [f"{benchmark}_{any_part}_{end}" for any_part in parts for end in ENDS]
+    ends = ("image_ids", *(f"{caption}_embeddings" for caption in (*wanted.captions, "negative")))
+    known = [f"{benchmark}_{any_part}_{end}" for any_part in parts for end in ends]
+    of_others = tuple(start for start in FURTHER if start.startswith(f"{benchmark}_") and start != f"{benchmark}_")
     for name in further:
-        if name.startswith(f"{benchmark}_") and name not in known:
+        if name.startswith(f"{benchmark}_") and not name.startswith(of_others) and name not in known:
             raise UnknownName(f"array of {where}", name, known)
-    names = [f"{benchmark}_{part}_{end}" for end in ENDS]
+    names = [f"{benchmark}_{part}_{end}" for end in ends]
     present = [name for name in names if name in further]
     if not present:
         return None
     if present != names:
         lacking = " and ".join(name for name in names if name not in further)
-        raise MalformedRun(f"{where}: has {' and '.join(present)} but not {lacking}; save all three, row by row")
-    ids, captions, negatives = (further[name] for name in names)
-    if not ids.size == len(captions) == len(negatives) or captions.shape != negatives.shape:
+        raise MalformedRun(f"{where}: has {' and '.join(present)} but not {lacking}; save all of them, row by row")
+    ids, *vectors = (further[name] for name in names)
+    if any(len(found) != ids.size or found.shape != vectors[0].shape for found in vectors):
         shapes = ", ".join(f"{name} {further[name].shape}" for name in names)
         raise MalformedRun(f"{where}: {shapes}; need the same number of rows, and vectors of one space")
     row = _find_first_difference(ids, wanted.image_ids)
@@ -123,7 +124,7 @@ def compared_captions(
             f"{where}, {names[0]}: {actual}, {expected}; the array has {ids.size} rows, {part} has "
             f"{wanted.item_ids.size} items. Save a row for every item, in the order of the official file."
         )
-    return captions, negatives
+    return vectors
 
 
 def _find_first_difference(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> int | None:

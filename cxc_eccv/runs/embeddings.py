@@ -24,8 +24,8 @@ PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids"
 SIMILARITY = "similarity"
 """Entry that names the similarity of the vectors: a text in ``.npz``, metadata in ``.safetensors``."""
 
-FURTHER = ("adversarial_", "rococo_", "sugarcrepe_", "coco_fg_")
-"""Prefixes of further arrays, with altered sentences: ``rococo_danger_ids``, ..."""
+FURTHER = ("adversarial_", "rococo_", "sugarcrepe_", "sugarcrepe_pp_", "coco_fg_", "thumb_")
+"""Prefixes of further arrays, with other sentences than the captions of the split: ``rococo_danger_ids``, ..."""
 
 FORMATS = (".npz", ".safetensors")
 

@@ -140,6 +140,11 @@ class Library:
         """Whether the captions and split lists of Flickr8k are on this machine."""
         return self.has(("flickr8k_tokens", *FLICKR8K_LISTS.values()))
 
+    @property
+    def has_flickr8k_judged(self) -> bool:
+        """Whether the human judgments of Flickr8k's test split are on this machine too."""
+        return self.has_flickr8k and self.has(("flickr8k_crowd", "flickr8k_experts"))
+
     def flickr8k_split(self, split: str) -> KarpathySplit:
         """Images and captions of a Flickr8k split: 6,000 images in ``train``, 1,000 in ``validation`` and ``test``.
 
@@ -155,6 +160,29 @@ class Library:
         if split not in splits:
             raise DataError(f"split {split!r} is not one of Flickr8k, which has {', '.join(splits)}")
         return splits[split]
+
+    def flickr8k_votes(self) -> pa.Table:
+        """``image_id``, ``caption_id``, ``yes``, ``no``: the crowd's votes on pairs of Flickr8k's test split.
+
+        Raises:
+            MalformedSource: among others, a pair outside the test split.
+        """
+        return self._read_people("flickr8k_crowd", readers.read_flickr8k_crowd)
+
+    def flickr8k_ratings(self) -> pa.Table:
+        """``image_id``, ``caption_id``, ``rating1``, ``rating2``, ``rating3``: experts' ratings from 1 to 4."""
+        return self._read_people("flickr8k_experts", readers.read_flickr8k_experts)
+
+    def _read_people(self, name: str, read: Callable[[Path], pa.Table]) -> pa.Table:
+        def read_checked() -> pa.Table:
+            path, content = self._path(name), self.flickr8k_split("test")
+            table: pa.Table = parse(read, path)
+            for column, known in (("image_id", content.image_ids), ("caption_id", content.caption_ids)):
+                what = "an id of Flickr8k's test split"
+                require_known(path, np.asarray(table[column]), known, "line {line}", column, what)
+            return table
+
+        return self.once(name, read_checked)
 
     def cxc(self, kind: str, split: str) -> pa.Table:
         """CxC ratings of a split: ``left_id``, ``right_id``, ``rating``, ``sampling_method``.

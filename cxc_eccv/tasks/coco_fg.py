@@ -52,9 +52,16 @@ def links(library: Library, split: str, direction: str) -> Judgments:
 
 def view(run: Run) -> Run:
     """The run with the refined captions in place of those of the split."""
-    captions = side_of_arrays(run.path or "run", run.further, *ARRAYS) if isinstance(run, EmbeddingsRun) else None
+    return with_captions(run, *ARRAYS)
+
+
+def with_captions(run: Run, ids: str, vectors: str) -> Run:
+    """The run with the captions of two further arrays in place of its own; raises NotApplicable if it has none."""
+    captions = None
+    if isinstance(run, EmbeddingsRun):
+        captions = side_of_arrays(run.path or "run", run.further, ids, vectors)
     if captions is None or not isinstance(run, EmbeddingsRun):
-        raise NotApplicable(f"the run has no arrays {' and '.join(ARRAYS)}")
+        raise NotApplicable(f"the run has no arrays {ids} and {vectors}")
     return replace(run, captions=captions)
 
 

@@ -28,7 +28,11 @@ def comparisons(library: Library, split: str, part: str) -> Comparisons:
 
 def content(library: Library, split: str) -> KarpathySplit:
     """The images, without captions, as these have no COCO ids."""
-    ids = images_of(library)
+    return split_of_images(images_of(library))
+
+
+def split_of_images(ids: IntArray) -> KarpathySplit:
+    """Images of COCO val2017 without captions."""
     names = [f"{number:012d}.jpg" for number in ids]
     images = pa.table({"image_id": ids, "file_name": names, "folder": ["val2017"] * ids.size})
     none = pa.array([], pa.int64())

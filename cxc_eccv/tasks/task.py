@@ -10,9 +10,10 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.judgments.plausible import CategoryMatches
 from cxc_eccv.runs import Run
+from cxc_eccv.runs.embeddings import FURTHER
 from cxc_eccv.shown import upper_first
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import SUGARCREPE_PARTS, KarpathySplit
+from cxc_eccv.sources.readers import SUGARCREPE_PARTS, SUGARCREPE_PP_PARTS, KarpathySplit
 from cxc_eccv.types import DIRECTIONS, Comparisons, Judgments, RatedPairs
 from cxc_eccv.types.altered import ALTERATIONS
 
@@ -22,10 +23,16 @@ MatchesOf = Callable[[Library, str], CategoryMatches]
 ComparisonsOf = Callable[[Library, str], Comparisons]
 RatedOf = Callable[[Library, str], RatedPairs]
 
-RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t"}
+RATED_DIRECTIONS = {"sts": "t2t", "sis": "i2i", "sits": "i2t", "expert": "i2t", "crowd": "i2t", "precision": "i2t"}
 """Kind of rated pairs to its direction."""
 
-COMPARED_DIRECTIONS = dict.fromkeys(SUGARCREPE_PARTS, "i2t")
+TEXT = "text_"
+"""Prefix of the parts that compare captions with each other."""
+
+COMPARED_DIRECTIONS = {
+    **dict.fromkeys(SUGARCREPE_PARTS, "i2t"),
+    **{f"{TEXT}{part}": "t2t" for part in SUGARCREPE_PP_PARTS},
+}
 """Part of a benchmark of compared captions to its direction."""
 
 
@@ -46,7 +53,9 @@ class Collection:
 
     def named_by(self, run: Run) -> bool:
         """Whether the run has further arrays for this collection."""
-        return bool(self.arrays) and any(name.startswith(self.arrays) for name in getattr(run, "further", ()))
+        longer = tuple(start for start in FURTHER if start.startswith(self.arrays) and start != self.arrays)
+        names = [name for name in getattr(run, "further", ()) if not name.startswith(longer)]
+        return bool(self.arrays) and any(name.startswith(self.arrays) for name in names)
 
 
 COCO = Collection("COCO", Library.karpathy, lambda library: library.splits, lambda _: True)
@@ -55,6 +64,12 @@ FLICKR30K = Collection(
 )
 FLICKR8K = Collection(
     "Flickr8k", Library.flickr8k_split, lambda _: ("train", "validation", "test"), lambda library: library.has_flickr8k
+)
+FLICKR8K_JUDGED = Collection(
+    "Flickr8k's human judgments",
+    Library.flickr8k_split,
+    lambda _: ("test",),
+    lambda library: library.has_flickr8k_judged,
 )
 COLLECTIONS = {"coco": COCO, "flickr30k": FLICKR30K, "flickr8k": FLICKR8K}
 
@@ -84,6 +99,8 @@ class Task:
         serves: what the judgments of the directions offer, as in ``Spec.needs``: ``ranks``, ``top_k`` (judgments with
             gains), ``plausible_hits`` (category matches) or ``comparisons``.
         graded: direction to judgments with gains, for metrics that need ``top_k``, if ``serves`` is not ``top_k``.
+        verdicts: direction to judged pairs with verdicts as gains, negatives too, for metrics that need
+            ``judged_ranks``.
         gains: kind of those gains, as in ``Spec.gains``: ``ratings``, ``labels`` of 0 and 1, or ``degrees``.
         rated: kind (``sts``, ``sis``, ``sits``) to rated pairs, for metrics that need them.
         collection: the images and captions that are ranked.
@@ -112,6 +129,7 @@ class Task:
     whole: tuple[str, ...] = ()
     serves: str = "ranks"
     graded: Mapping[str, JudgmentsOf] = field(default_factory=dict)
+    verdicts: Mapping[str, JudgmentsOf] = field(default_factory=dict)
     gains: str = "ratings"
     rated: Mapping[str, RatedOf] = field(default_factory=dict)
     collection: Collection = COCO
@@ -124,7 +142,7 @@ class Task:
 
     def __post_init__(self) -> None:
         known = (*DIRECTIONS, *COMPARED_DIRECTIONS) if self.serves == "comparisons" else DIRECTIONS
-        for direction in (*self.directions, *self.graded):
+        for direction in (*self.directions, *self.graded, *self.verdicts):
             if direction not in known:
                 raise UnknownName("direction", direction, known)
         for kind in self.rated:
@@ -158,7 +176,13 @@ class Task:
             ['sts', 'sis', 'sits']
         """
         altered = {"altered_ranks": self.directions} if self.altered else {}
-        return {"top_k": self.graded, "rated_pairs": self.rated, self.serves: self.directions, **altered}
+        return {
+            "judged_ranks": self.verdicts,
+            "top_k": self.graded,
+            "rated_pairs": self.rated,
+            self.serves: self.directions,
+            **altered,
+        }
 
     def sources_in(self, library: Library) -> tuple[str, ...]:
         """The sources of the positives in a library.

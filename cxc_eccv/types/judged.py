@@ -223,6 +223,8 @@ class Comparisons:
         item_ids: (P,) unique int64.
         image_ids: (P,) int64, the image of each item; one image may have several items.
         among: (I,) int64, the images from which intervals draw; they may include images of other parts.
+        captions: names of the right captions of an item, one or two.
+        of_text: whether captions are compared with each other, without the image.
 
     Example:
         >>> Comparisons(np.array([0, 1]), np.array([7, 7]), np.array([7, 8])).image_ids.tolist()
@@ -232,6 +234,8 @@ class Comparisons:
     item_ids: IntArray
     image_ids: IntArray
     among: IntArray
+    captions: tuple[str, ...] = ("caption",)
+    of_text: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -389,3 +393,82 @@ class PositiveRanks:
         has_any = np.diff(self.indptr) > 0
         worst[has_any] = self.ranks[self.indptr[:-1][has_any]]
         return worst
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedRanks:
+    """Ranks of all judged items of every query under the pessimistic tie rule: of equal ones negatives stand first.
+
+    Attributes:
+        query_ids: (Q,) int64.
+        indptr: (Q + 1,) row boundaries of ``ranks`` and ``verdicts``.
+        ranks: (P,) 1-based ranks in the whole gallery, ascending within a query.
+        verdicts: (P,) 0 for a judged negative, 1 for a positive that the original links have, 2 for any other positive.
+        n_positives: (Q,) R, unreachable positives included.
+        n_gallery: (Q,) gallery size each query was ranked against.
+        ties: (Q,) items other than positives whose score equals that of a positive.
+
+    Raises:
+        MalformedRun: ranks that do not rise within a query or go beyond the gallery; a query with R = 0.
+
+    Example:
+        >>> JudgedRanks.of([[(1, 0), (4, 1), (9, 2)]]).judged_only.ranks.tolist()
+        [2, 3]
+    """
+
+    query_ids: IntArray
+    indptr: IntArray
+    ranks: IntArray
+    verdicts: IntArray
+    n_positives: IntArray
+    n_gallery: IntArray
+    ties: IntArray
+
+    def __post_init__(self) -> None:
+        sizes = np.diff(self.indptr)
+        # All judged items as if they were positives: the same checks.
+        PositiveRanks(self.query_ids, self.indptr, self.ranks, np.maximum(sizes, 1), self.n_gallery, self.ties)
+        bad = np.flatnonzero(self.n_positives < np.bincount(self.rows[self.positive], minlength=sizes.size))
+        if bad.size or not self.n_positives.all():
+            raise MalformedRun(
+                "R of a query is less than its positives, or 0; R counts every positive and is at least 1"
+            )
+
+    @classmethod
+    def of(cls, items: Sequence[Sequence[tuple[int, int]]], n_gallery: int = 100) -> JudgedRanks:
+        """Pairs of rank and verdict written by hand, one ascending list per query."""
+        flat = np.array([pair for row in items for pair in row], dtype=np.int64).reshape(-1, 2)
+        sizes = np.array([len(row) for row in items])
+        positives = np.array([sum(verdict > 0 for _, verdict in row) for row in items])
+        indptr, whole = np.append(0, np.cumsum(sizes)), np.full(sizes.size, n_gallery)
+        return cls(np.arange(sizes.size), indptr, flat[:, 0], flat[:, 1], positives, whole, np.zeros_like(sizes))
+
+    @property
+    def rows(self) -> IntArray:
+        """(P,) position of the query of every judged item."""
+        return np.repeat(np.arange(self.query_ids.size), np.diff(self.indptr))
+
+    @property
+    def positive(self) -> NDArray[np.bool_]:
+        """(P,) whether people called the item a match."""
+        return self.verdicts > 0
+
+    @property
+    def n_negatives(self) -> IntArray:
+        """(Q,) judged negatives."""
+        return np.bincount(self.rows[~self.positive], minlength=self.query_ids.size)
+
+    @property
+    def places(self) -> IntArray:
+        """(P,) 1-based place of every judged item among the judged items of its query."""
+        return np.arange(self.ranks.size) - self.indptr[self.rows] + 1
+
+    @property
+    def judged_only(self) -> PositiveRanks:
+        """The ranks of the positives in a gallery of judged items alone, the condensed list."""
+        kept = self.positive
+        counts = np.bincount(self.rows[kept], minlength=self.query_ids.size)
+        unreachable = self.n_positives - counts
+        sizes = np.diff(self.indptr) + unreachable
+        indptr = np.append(0, np.cumsum(counts))
+        return PositiveRanks(self.query_ids, indptr, self.places[kept], self.n_positives, sizes, self.ties)

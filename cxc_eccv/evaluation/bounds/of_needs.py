@@ -44,9 +44,7 @@ class BoundsOfNeeds:
         self._tops: dict[Need[Any], _Top] = {}
         for need in needs:
             if isinstance(need, Ranks):
-                sources_of_task = sources or need.task.sources_in(library)
-                known = judged_pairs(library, split, need.direction, sources_of_task)
-                self._tops[need] = _TopOfRanks(need, depth, run, known)
+                self._tops[need] = _TopOfRanks(need, depth, run, _find_judged(need, library, split, sources))
             elif isinstance(need, TopItems):
                 self._tops[need] = _TopOfItems(need, depth)
 
@@ -75,6 +73,14 @@ class BoundsOfNeeds:
     def reasons(self, need: Need[Any]) -> Mapping[str, str]:
         """Label to reason, for the metrics whose bounds cannot be computed."""
         return self._tops[need].unbounded if need in self._tops else {}
+
+
+def _find_judged(need: Ranks, library: Library, split: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
+    """(P,) ids of queries and items that somebody judged, whatever they said."""
+    if verdicts := need.task.verdicts.get(need.part):
+        pairs = verdicts(library, split)
+        return pairs.query_ids[pairs.rows], pairs.gallery_ids[pairs.indices]
+    return judged_pairs(library, split, need.direction, sources or need.task.sources_in(library))
 
 
 class _Top(ABC):

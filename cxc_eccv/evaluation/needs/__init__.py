@@ -11,12 +11,13 @@ from typing import Any
 from cxc_eccv.evaluation.needs.need import AnyRanks, Need, OtherScores, QueryValues, Scored, Variant
 from cxc_eccv.evaluation.needs.pairs import ComparedScores, PairSimilarities
 from cxc_eccv.evaluation.needs.ranks import Alterations, Ranks
-from cxc_eccv.evaluation.needs.rows import MatchCounts, TopItems
+from cxc_eccv.evaluation.needs.rows import JudgedItems, MatchCounts, TopItems
 
 __all__ = [
     "NEEDS",
     "Alterations",
     "AnyRanks",
+    "JudgedItems",
     "MatchCounts",
     "Need",
     "OtherScores",
@@ -30,6 +31,7 @@ __all__ = [
 NEEDS: Mapping[str, type[Need[Any]]] = MappingProxyType(
     {
         "ranks": Ranks,
+        "judged_ranks": JudgedItems,
         "top_k": TopItems,
         "plausible_hits": MatchCounts,
         "rated_pairs": PairSimilarities,

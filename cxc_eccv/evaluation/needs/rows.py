@@ -16,16 +16,16 @@ from cxc_eccv.judgments.plausible import CategoryMatches, PlausibleHits
 from cxc_eccv.metrics.entail_at_k import Classifier
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.ranking.lists import rows_of
-from cxc_eccv.ranking.readers import PlausibleRows, TopRows, too_shallow
+from cxc_eccv.ranking.readers import JudgedRows, PlausibleRows, TopRows, too_shallow
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.tasks.task import Task
-from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, look_up_gains
+from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, Judgments, TopK, look_up_gains
 
 
 class _FromRows(Need[Judged]):
     """A need whose reader reads rows of the score matrix, and fails as a whole if rankings are too short."""
 
-    def _read_with(self, reader: TopRows | PlausibleRows) -> None:
+    def _read_with(self, reader: TopRows | PlausibleRows | JudgedRows) -> None:
         self.query_ids, self.gallery_ids, self.reader = reader.query_ids, reader.gallery_ids, reader
         self.readers = (reader,)
 
@@ -71,6 +71,26 @@ class MatchCounts(_FromRows[CategoryMatches]):
         hits = self.hits
         queries = QueryValues(hits.query_ids, variant.spec.function(hits, **variant.parameters))
         return self.aggregate(variant, queries, ties=int(np.count_nonzero(hits.ties)))
+
+
+class JudgedItems(_FromRows[Judgments]):
+    """Ranks of all judged items, negatives too."""
+
+    def __init__(self, task: Task, part: str, judged: Judgments, variants: Sequence[Variant]) -> None:
+        super().__init__(task, part, judged, variants)
+        self._rows = JudgedRows(judged)
+        self._read_with(self._rows)
+
+    @property
+    def ranks(self) -> JudgedRanks:
+        """The ranks, once they were read."""
+        return self._rows.result
+
+    def score(self, variant: Variant, settings: Settings) -> list[Scored]:
+        """One number."""
+        ranks = self.ranks
+        queries = QueryValues(ranks.query_ids, variant.spec.function(ranks, **variant.parameters))
+        return self.aggregate(variant, queries, ties=int(np.count_nonzero(ranks.ties)))
 
 
 class TopItems(_FromRows[Judgments]):

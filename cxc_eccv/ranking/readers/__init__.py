@@ -1,12 +1,13 @@
 """Readers of blocks of scores."""
 
 from cxc_eccv.ranking.readers.columns import ColumnPairs, ColumnReaders, brackets, can_read_columns
-from cxc_eccv.ranking.readers.rows import BestRows, PlausibleRows, RowReader, TopRows, too_shallow
+from cxc_eccv.ranking.readers.rows import BestRows, JudgedRows, PlausibleRows, RowReader, TopRows, too_shallow
 
 __all__ = [
     "BestRows",
     "ColumnPairs",
     "ColumnReaders",
+    "JudgedRows",
     "PlausibleRows",
     "RowReader",
     "TopRows",

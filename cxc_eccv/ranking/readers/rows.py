@@ -15,7 +15,7 @@ from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.judgments.plausible import CategoryMatches, Look, PlausibleHits
 from cxc_eccv.kernels import counts_matches, match_counts
 from cxc_eccv.ranking.counts import count_pushed_out, order_of_gains
-from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, check_whole, positions_of
+from cxc_eccv.types import FloatArray, IntArray, JudgedRanks, Judgments, TopK, check_whole, positions_of
 
 SCORES_AT_ONCE = 2**19
 FEWEST_TOGETHER = 16
@@ -304,6 +304,77 @@ class BestRows(DeepReader):
     def result(self) -> FloatArray:
         """(Q,) best scores, after all blocks."""
         return self._best
+
+
+class JudgedRows(DeepReader):
+    """Reads the rank of every judged item in the whole gallery, judged negatives too.
+
+    Of items with equal scores judged negatives stand first, then those that nobody judged, then positives.
+    """
+
+    reason = "for the ranks of its judged items"
+
+    def __init__(self, judgments: Judgments) -> None:
+        super().__init__(judgments.query_ids, judgments.gallery_ids)
+        self.without_self, self._judgments = judgments.without_self, judgments
+        self.deepest = self.gallery_ids.size
+        own = positions_of(self.query_ids, self.gallery_ids)[1] if self.without_self else np.zeros_like(self.query_ids)
+        self._sizes = self.gallery_ids.size - own.astype(np.int64)
+        self._verdicts = np.asarray(judgments.gains).astype(np.int64)
+        self._ranks = np.zeros_like(judgments.indices)
+        self._ties = np.zeros_like(self.query_ids)
+
+    def _read(self, block: NDArray[Any], start: int) -> None:
+        for queries, scores in self._own.strips(block, start):
+            self._take(queries, scores, np.broadcast_to(self._own.items, scores.shape))
+
+    def _take(self, queries: IntArray, scores: NDArray[Any], items: IntArray) -> None:
+        scores = np.where(items >= 0, scores, -np.inf)
+        depths = self.needs[queries]
+        # The lowest of so many as a ranking must hold: minus infinity where it holds fewer.
+        lowest = np.sort(scores, axis=1)[np.arange(queries.size), scores.shape[1] - depths]
+        refuse_shallow(self.query_ids[queries], scores, lowest, depths, self.reason)
+        columns = np.empty(self.gallery_ids.size, dtype=np.int64)
+        for query, row, of_row in zip(queries.tolist(), scores, items, strict=True):
+            columns[of_row[of_row >= 0]] = np.flatnonzero(of_row >= 0)
+            entries = slice(*self._judgments.indptr[query : query + 2])
+            judged, positive = row[columns[self._judgments.indices[entries]]], self._verdicts[entries] > 0
+            self._ranks[entries], self._ties[query] = _rank_judged(row, judged, positive)
+
+    @property
+    def needs(self) -> IntArray:
+        """(Q,) items that a ranking must hold: all."""
+        return self._sizes
+
+    @property
+    def result(self) -> JudgedRanks:
+        """The ranks, after all blocks were read."""
+        self._refuse_too_short()
+        judgments = self._judgments
+        order = np.lexsort((self._ranks, judgments.rows))
+        return JudgedRanks(
+            self.query_ids,
+            judgments.indptr,
+            self._ranks[order],
+            self._verdicts[order],
+            judgments.n_relevant,
+            self._sizes,
+            self._ties,
+        )
+
+
+def _rank_judged(row: NDArray[Any], judged: NDArray[Any], positive: NDArray[np.bool_]) -> tuple[IntArray, int]:
+    """(J,) ranks of judged items by their scores among those of a whole row; how many others tie with a positive."""
+    ascending = np.sort(row)
+    above = row.size - np.searchsorted(ascending, judged, side="right")
+    level = row.size - np.searchsorted(ascending, judged) - above  # items of this score
+    order = np.lexsort((positive, -judged))
+    _, starts, group, sizes = np.unique(-judged[order], return_index=True, return_inverse=True, return_counts=True)
+    ranks = np.empty_like(order)
+    unjudged = np.where(positive, level - sizes[group[np.argsort(order)]], 0)
+    ranks[order] = above[order] + np.arange(order.size) - starts[group] + 1
+    positives = np.bincount(group, positive[order], sizes.size).astype(np.int64)
+    return ranks + unjudged, int((level[order[starts]] - positives)[positives > 0].sum())
 
 
 FEW = 64

@@ -2,15 +2,19 @@
 
 from cxc_eccv.sources.readers.benchmarks import (
     SUGARCREPE_PARTS,
+    SUGARCREPE_PP_PARTS,
     read_image_pool,
     read_refined_captions,
     read_rococo,
     read_sugarcrepe,
+    read_sugarcrepe_pp,
+    read_thumb,
 )
 from cxc_eccv.sources.readers.coco_instances import CategorySets, Instances, read_category_sets, read_instances
 from cxc_eccv.sources.readers.cxc import KINDS, read_annotators, read_ratings
 from cxc_eccv.sources.readers.eccv import UNREACHABLE_CAPTIONS, invalid_items, read_positives
 from cxc_eccv.sources.readers.entailment import EntailmentPairs, read_entailment
+from cxc_eccv.sources.readers.flickr8k_people import read_flickr8k_crowd, read_flickr8k_experts
 from cxc_eccv.sources.readers.karpathy import KarpathySplit, fold_restval, read_flickr8k, read_karpathy, split_flickr8k
 from cxc_eccv.sources.readers.pairs import (
     LABELS_FACTS,
@@ -38,6 +42,7 @@ __all__ = [
     "MINED_FORMAT",
     "MINED_SCHEMA",
     "SUGARCREPE_PARTS",
+    "SUGARCREPE_PP_PARTS",
     "UNREACHABLE_CAPTIONS",
     "CategorySets",
     "EntailmentPairs",
@@ -54,6 +59,8 @@ __all__ = [
     "read_category_sets",
     "read_entailment",
     "read_flickr8k",
+    "read_flickr8k_crowd",
+    "read_flickr8k_experts",
     "read_image_pool",
     "read_instances",
     "read_karpathy",
@@ -67,6 +74,8 @@ __all__ = [
     "read_sick",
     "read_stsb",
     "read_sugarcrepe",
+    "read_sugarcrepe_pp",
+    "read_thumb",
     "read_visual_genome",
     "split_flickr8k",
     "write_labels",

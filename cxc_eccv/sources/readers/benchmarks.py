@@ -16,7 +16,17 @@ import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.sources.readers.karpathy import CAPTIONS_PER_IMAGE, KarpathySplit
-from cxc_eccv.sources.reading import read_array, read_json, read_object, require_distinct, require_keys, shown, text
+from cxc_eccv.sources.reading import (
+    integer,
+    read_array,
+    read_json,
+    read_json_lines,
+    read_object,
+    require_distinct,
+    require_keys,
+    shown,
+    text,
+)
 
 
 def read_rococo(path: Path, content: KarpathySplit) -> pa.Table:
@@ -116,6 +126,9 @@ def read_sugarcrepe(path: Path) -> pa.Table:
     """The items of one part, in the order of its file: ``{"0": {"filename", "caption", "negative_caption"}}``."""
     data = read_object(path, 'an object {"0": {"filename", "caption", "negative_caption"}}')
     rows = [_read_item(path, key, item) for key, item in data.items()]
+    if equal := [row for row in rows if row["caption"] == row["negative"]]:
+        found = f"a negative equal to its caption, {shown(equal[0]['caption'])}"
+        raise MalformedSource(path, f"item {equal[0]['item_id']}", found, "another sentence")
     table = pa.Table.from_pylist(rows, schema=SUGARCREPE_SCHEMA)
     numbers, seen = table["item_id"].to_pylist(), dict[tuple[str, ...], int]()
     for last, number, row in zip([-1, *numbers], numbers, rows, strict=False):
@@ -146,6 +159,64 @@ def _read_item(path: Path, key: str, item: object) -> dict[str, int | str]:
     for field, written in (("caption", caption), ("negative_caption", negative)):
         if not written.strip():
             raise MalformedSource(path, f"{place}, {field}", shown(written), "a sentence")
-    if caption == negative:
-        raise MalformedSource(path, place, f"a negative equal to its caption, {shown(caption)}", "another sentence")
     return {"item_id": int(key), "file_name": name, "image_id": int(named[1]), "caption": caption, "negative": negative}
+
+
+SUGARCREPE_PP_PARTS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att")
+"""The parts of SugarCrepe that SugarCrepe++ has items of, in the same order."""
+
+SUGARCREPE_PP_FIELDS = ("filename", "caption", "caption2", "negative_caption")
+
+
+def read_sugarcrepe_pp(path: Path) -> pa.Table:
+    """The items of one part, in the order of its file: a list of SugarCrepe's fields, an id and ``caption2``."""
+    entries = read_json(path)
+    if not isinstance(entries, list) or not entries:
+        raise MalformedSource(path, "", shown(entries), "a list of items")
+    rows = []
+    for place, entry in enumerate(entries):
+        record = require_keys(path, f"[{place}]", entry, ("id", *SUGARCREPE_PP_FIELDS))
+        number = integer(path, f"[{place}].id", record["id"])
+        item = {field: record[field] for field in SUGARCREPE_FIELDS}
+        other = text(path, f"[{place}].caption2", record["caption2"])
+        if not other.strip():
+            raise MalformedSource(path, f"[{place}].caption2", shown(other), "a sentence")
+        rows.append({**_read_item(path, str(number), item), "caption2": other})
+    schema = pa.schema([*SUGARCREPE_SCHEMA, ("caption2", pa.string())])
+    table = pa.Table.from_pylist(rows, schema=schema)
+    require_distinct(path, np.asarray(table["item_id"]), "[{}].id", "item")
+    return table
+
+
+THUMB_SCHEMA = pa.schema(
+    [
+        ("item_id", pa.int64()),
+        ("image_id", pa.int64()),
+        ("file_name", pa.string()),
+        ("system", pa.string()),
+        ("caption", pa.string()),
+        ("precision", pa.float64()),
+        ("recall", pa.float64()),
+    ]
+)
+
+
+def read_thumb(path: Path) -> pa.Table:
+    """The rated captions, in the order of the file, which numbers them: precision and recall from 1 to 5."""
+    rows: list[tuple[int, int, str, str, str, float, float]] = []
+    for number, record in read_json_lines(path):
+        place = f"line {number}"
+        require_keys(path, place, record, ("SYS", "hyp", "image", "P", "R"))
+        system, caption, name = (text(path, f"{place}, {key}", record[key]) for key in ("SYS", "hyp", "image"))
+        named = CAPTIONED_IMAGE.fullmatch(name.removesuffix(".jpg"))
+        if named is None:
+            raise MalformedSource(path, f"{place}, image", shown(name), "a name as COCO_val2014_000000000974.jpg")
+        ratings = [record[key] for key in ("P", "R")]
+        if not all(isinstance(rating, int | float) and 1 <= rating <= 5 for rating in ratings):
+            raise MalformedSource(path, place, f"P {shown(ratings[0])}, R {shown(ratings[1])}", "ratings from 1 to 5")
+        precision, recall = map(float, ratings)
+        rows.append((len(rows), int(named[1]), name, system, caption, precision, recall))
+    return pa.Table.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), THUMB_SCHEMA, strict=True)],
+        schema=THUMB_SCHEMA,
+    )

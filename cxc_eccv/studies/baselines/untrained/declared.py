@@ -25,6 +25,8 @@ class Inputs:
     images: Path | None = None
     central_crop: float | None = None
     seed: int | None = None
+    collection: str | None = None
+    pool: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

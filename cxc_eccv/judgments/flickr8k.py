@@ -1,0 +1,96 @@
+"""What people said of Flickr8k's image-caption pairs: verdicts of the crowd for retrieval, and all ratings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import UnknownName
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import IntArray, Judgments, RatedPairs, positions_of
+
+NEGATIVE, LINKED, FOUND = 0, 1, 2
+"""Verdicts: judged no match, a match that the original links have, a match beyond them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Votes:
+    """Pairs of the test split and the crowd's votes on them; an original pair is linked whatever they say."""
+
+    images: IntArray  # (P,) ids
+    captions: IntArray
+    yes: IntArray  # (P,) votes
+    no: IntArray
+    linked: NDArray[np.bool_]  # (P,) the caption was written for the image
+
+    @property
+    def undecided(self) -> NDArray[np.bool_]:
+        """(P,) as many for yes as for no, of a pair that is not linked."""
+        return np.asarray((self.yes == self.no) & ~self.linked)
+
+
+def read_votes(library: Library) -> Votes:
+    """The crowd's votes, with the original links."""
+    table, content = library.flickr8k_votes(), library.flickr8k_split("test")
+    images, captions, yes, no = (np.asarray(table[name]) for name in ("image_id", "caption_id", "yes", "no"))
+    owners = content.caption_image_ids[positions_of(captions, content.caption_ids)[0]]
+    return Votes(images, captions, yes, no, owners == images)
+
+
+def flickr8k_verdicts(library: Library, split: str, direction: str) -> Judgments:
+    """Judged pairs with a verdict as gain: 0 for a majority of no, 1 for an original link, 2 for any other match.
+
+    The gallery is what the crowd was asked about: the 1,000 test images and one caption of each. An original pair is
+    positive whatever the votes say; a pair with as many votes for yes as for no is left out, as unjudged.
+
+    Example:
+        >>> list(VERDICTS.values())
+        ['judged no match', 'original link', 'match beyond the links']
+    """
+    votes = read_votes(library)
+    content = library.flickr8k_split(split)
+    asked = content.caption_ids[np.isin(content.caption_ids, votes.captions)]
+    verdicts = np.where(votes.linked, LINKED, np.where(votes.yes > votes.no, FOUND, NEGATIVE))
+    # Every caption is a link of its image, whether anybody was asked about the two or not.
+    owners = content.caption_image_ids[np.isin(content.caption_ids, votes.captions)]
+    decided = ~votes.undecided & ~votes.linked
+    images = np.concatenate([votes.images[decided], owners])
+    captions = np.concatenate([votes.captions[decided], asked])
+    gains = np.concatenate([verdicts[decided], np.full(asked.size, LINKED)]).astype(np.float64)
+    if direction == "i2t":
+        return Judgments.from_pairs(content.image_ids, asked, images, captions, gains=gains)
+    if direction == "t2i":
+        return Judgments.from_pairs(asked, content.image_ids, captions, images, gains=gains)
+    raise UnknownName("direction of Flickr8k", direction, ("i2t", "t2i"))
+
+
+VERDICTS = {NEGATIVE: "judged no match", LINKED: "original link", FOUND: "match beyond the links"}
+
+
+def flickr8k_human(library: Library, split: str, direction: str) -> Judgments:
+    """The positives of :func:`flickr8k_verdicts`: original links and pairs with a majority of yes."""
+    judged = flickr8k_verdicts(library, split, direction)
+    positive = np.asarray(judged.gains) > 0
+    queries, items = judged.query_ids[judged.rows[positive]], judged.gallery_ids[judged.indices[positive]]
+    return Judgments.from_pairs(judged.query_ids, judged.gallery_ids, queries, items)
+
+
+def crowd_ratings(library: Library, split: str) -> RatedPairs:
+    """The share of yes, 0 to 1, of every pair but an image's own captions; images are the queries."""
+    votes = read_votes(library)
+    kept = ~votes.linked
+    shares = votes.yes[kept] / (votes.yes + votes.no)[kept]
+    return RatedPairs(votes.images[kept], votes.captions[kept], shares)
+
+
+def expert_ratings(library: Library, split: str) -> RatedPairs:
+    """Every single rating, 1 to 4, of every pair but an image's own captions: a pair is there three times."""
+    table, content = library.flickr8k_ratings(), library.flickr8k_split(split)
+    images, captions = (np.asarray(table[name]) for name in ("image_id", "caption_id"))
+    ratings = np.stack([np.asarray(table[f"rating{number}"]) for number in (1, 2, 3)], axis=1)
+    kept = content.caption_image_ids[positions_of(captions, content.caption_ids)[0]] != images
+    return RatedPairs(
+        np.repeat(images[kept], 3), np.repeat(captions[kept], 3), ratings[kept].ravel().astype(np.float64)
+    )

@@ -1,0 +1,48 @@
+"""bpref, for incomplete judgments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray, JudgedRanks
+
+
+def bpref(ranks: JudgedRanks) -> FloatArray:
+    """Binary preference: how seldom a judged negative stands above a positive; items that nobody judged do not count.
+
+    With R positives and N judged negatives, (1 / R) times the sum over the positives found of
+    1 - min(n, R) / min(N, R), n being the judged negatives above; a positive with none above adds 1.
+
+    Args:
+        ranks: ranks of the judged items of Q queries.
+
+    Returns:
+        (Q,) values in [0, 1].
+
+    References:
+        Buckley and Voorhees, Retrieval Evaluation with Incomplete Information, SIGIR 2004; trec_eval's bpref.
+
+    Example:
+        >>> bpref(JudgedRanks.of([[(1, 0), (4, 1), (9, 2)], [(3, 1), (7, 0)]])).tolist()
+        [0.0, 1.0]
+    """
+    rows, positive, n_positives = ranks.rows, ranks.positive, ranks.n_positives
+    negatives_above = ranks.places - _count_positives(ranks)
+    most = n_positives[rows]
+    lost = np.minimum(negatives_above, most) / np.maximum(np.minimum(ranks.n_negatives[rows], most), 1)
+    return np.asarray(np.bincount(rows, (1 - lost) * positive, n_positives.size) / n_positives)
+
+
+def _count_positives(ranks: JudgedRanks) -> FloatArray:
+    """(P,) positives down to every judged item, itself included."""
+    total = np.append(0, np.cumsum(ranks.positive))
+    return np.asarray(total[1:] - total[ranks.indptr[ranks.rows]])
+
+
+SPEC = Spec(
+    function=bpref,
+    title="bpref",
+    needs="judged_ranks",
+    citation="Buckley and Voorhees, SIGIR 2004, doi:10.1145/1008992.1009000",
+)

@@ -1,0 +1,62 @@
+"""Kendall's tau-c of ratings and similarities."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
+from cxc_eccv.metrics.kendall_tau_b import count_codes, count_surplus, tau
+from cxc_eccv.metrics.spec import Spec
+from cxc_eccv.types import FloatArray, IntArray, RatedPairs
+
+
+def kendall_tau_c(pairs: RatedPairs, similarities: FloatArray) -> FloatArray:
+    """Kendall's tau-c of ratings and similarities over all rated pairs: CLIPScore's measure on Flickr8k-Expert.
+
+    2 m (C - D) / ((m - 1) n^2) of n rows with C concordant and D discordant pairs, m being the smaller number of
+    different values, mostly that of the ratings.
+
+    Args:
+        pairs: P rated pairs.
+        similarities: (P,) the model's similarity of each pair.
+
+    Returns:
+        () one correlation in [-1, 1].
+
+    Raises:
+        DataError: ratings not finite, not one per pair, or all equal.
+        MalformedRun: similarities not finite, not one per pair, or all equal.
+
+    References:
+        Hessel et al., CLIPScore, EMNLP 2021; ``scipy.stats.kendalltau(..., variant="c")``.
+
+    Example:
+        >>> pairs = RatedPairs(np.array([1, 1, 2]), np.array([7, 8, 7]), np.array([5.0, 0.5, 1.0]))
+        >>> kendall_tau_c(pairs, np.array([0.9, 0.1, 0.3])).item()
+        1.0
+    """
+    return tau(pairs, similarities, "c")
+
+
+def sample_tau_c(pairs: RatedPairs, similarities: FloatArray, times: NDArray[np.integer], rows: IntArray) -> FloatArray:
+    """(S,) tau-c where each pair is there as often as its cluster is drawn, as :func:`kendall_tau_b.sample_tau_b`."""
+    coded, drawn = CodedPairs.of(pairs, similarities), times.astype(np.float64)
+    size = (drawn @ np.bincount(rows, minlength=times.shape[1])) ** 2
+    groups = [
+        count_codes(rows, codes, (times.shape[1], n_codes))
+        for codes, n_codes in zip(coded.codes.T, coded.n_levels, strict=True)
+    ]
+    fewest = np.array([min(np.count_nonzero(weights @ group) for group in groups) for weights in drawn])
+    return np.asarray(2 * count_surplus(coded, drawn, rows) * fewest / (size * (fewest - 1)))
+
+
+SPEC = Spec(
+    function=kendall_tau_c,
+    title="Kendall's tau-c",
+    unit="correlation",
+    needs="rated_pairs",
+    citation="Kendall, Biometrika 33(3), 1945; Hessel et al., EMNLP 2021, arXiv:2104.08718",
+    bounds=(-1.0, 1.0),
+    samples=sample_tau_c,
+)

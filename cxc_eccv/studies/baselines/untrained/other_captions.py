@@ -1,0 +1,116 @@
+"""An image stands for its captions: a text model alone scores a caption by the other captions of the image."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.ranking.scores import refuse_zero_vectors
+from cxc_eccv.runs import EmbeddingsRun, ScoresRun, load_embeddings
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import KarpathySplit
+from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
+from cxc_eccv.tasks.task import COLLECTIONS
+from cxc_eccv.types import FloatArray, Report, positions_of
+
+IMAGES_AT_ONCE = 64
+
+
+def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, ScoresRun]:
+    """Every task between the images and captions of a collection."""
+    if (inputs.features is None) == (inputs.model is None):
+        raise InvalidOption(
+            "the baseline other_captions needs either --model ID_OR_PATH of a text model, or --features FILE with "
+            "caption_ids and caption_embeddings"
+        )
+    name = inputs.collection or "coco"
+    if name not in COLLECTIONS:
+        raise UnknownName("collection", name, COLLECTIONS)
+    content = COLLECTIONS[name].content(library, split)
+    captions = load_embeddings(inputs.features) if inputs.features else _encode(content, inputs)
+    scores = score_by_other_captions(captions, content, inputs.pool or "max")
+    report = evaluate(scores, split=split, data_dir=library, per_query=True)
+    model = f"other captions of {inputs.model or inputs.features.name}"  # type: ignore[union-attr] # one is given
+    return replace(report, provenance={**report.provenance, "model": model}), scores
+
+
+def score_by_other_captions(run: EmbeddingsRun, content: KarpathySplit, pool: str = "max") -> ScoresRun:
+    """The largest or mean cosine of every caption with the captions of every image, itself left out.
+
+    Args:
+        run: vectors of all captions of the split.
+        content: its images and captions.
+        pool: ``max`` or ``mean``.
+
+    Returns:
+        Scores of I images with P captions, float32.
+
+    Raises:
+        MalformedRun: the run has no captions, or a vector of zeros.
+        InvalidOption: another way to pool; an image with a single caption, of which nothing is left for itself.
+
+    Example:
+        >>> from cxc_eccv.types import Embeddings
+        >>> content = Library("sample").karpathy("test")
+        >>> vectors = np.random.default_rng(0).standard_normal((content.caption_ids.size, 4)).astype(np.float32)
+        >>> score_by_other_captions(EmbeddingsRun(None, Embeddings(content.caption_ids, vectors)), content).scores.shape
+        (60, 300)
+    """
+    if pool not in ("max", "mean"):
+        raise UnknownName("way to pool", pool, ("max", "mean"))
+    if run.captions is None:
+        raise MalformedRun(f"{run.path or 'run'} holds no caption_ids and caption_embeddings")
+    places, known = positions_of(content.caption_ids, run.captions.ids)
+    if not known.all():
+        missing = content.caption_ids[~known]
+        raise MalformedRun(f"{run.path or 'run'} lacks {missing.size} captions of the split, the first: {missing[0]}")
+    vectors = _normalize(run, run.captions.vectors[places])
+    owners = positions_of(content.caption_image_ids, content.image_ids)[0]
+    order = np.argsort(owners, kind="stable")
+    starts = np.searchsorted(owners[order], np.arange(content.image_ids.size + 1))
+    if (alone := np.flatnonzero(np.diff(starts) < 2)).size:
+        raise InvalidOption(
+            f"image {content.image_ids[alone[0]]} has fewer than two captions: none is left to score by"
+        )
+    scores = np.empty((content.image_ids.size, len(vectors)), dtype=np.float32)
+    for first in range(0, len(scores), IMAGES_AT_ONCE):
+        last = min(first + IMAGES_AT_ONCE, len(scores))
+        mine = order[starts[first] : starts[last]]
+        products = vectors[mine] @ vectors.T
+        itself = np.arange(mine.size), mine
+        offsets = starts[first:last] - starts[first]
+        if pool == "max":
+            products[itself] = -np.inf
+            scores[first:last] = np.maximum.reduceat(products, offsets, axis=0)
+        else:
+            products[itself] = 0
+            counts = np.repeat(np.diff(starts[first : last + 1])[:, None], len(vectors), axis=1)
+            counts[owners[mine] - first, mine] -= 1
+            scores[first:last] = np.add.reduceat(products, offsets, axis=0) / counts
+    return ScoresRun(content.image_ids, content.caption_ids, scores)
+
+
+def _normalize(run: EmbeddingsRun, vectors: NDArray[np.generic]) -> FloatArray:
+    single = np.asarray(vectors, dtype=np.float32)
+    lengths = np.linalg.norm(single, axis=1, keepdims=True)
+    refuse_zero_vectors(np.flatnonzero(lengths[:, 0] == 0), len(single), "captions", run.path or "run")
+    return np.asarray(single / lengths)
+
+
+def _encode(content: KarpathySplit, inputs: Inputs) -> EmbeddingsRun:
+    from cxc_eccv.encoding import encode  # only here: a file of vectors needs no torch
+
+    captions = zip(content.caption_ids.tolist(), content.captions["text"].to_pylist(), strict=True)
+    return encode(inputs.model, captions=captions)
+
+
+BASELINE = Baseline(
+    name="other_captions",
+    summary="a caption's nearest among the other captions of an image, by a text model; every image-text task",
+    run=run,
+    takes=("model", "features", "collection", "pool"),
+)

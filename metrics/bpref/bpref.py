@@ -1,0 +1,16 @@
+"""bpref: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.judged import JudgedRankingModule
+from cxc_eccv.metrics.bpref import SPEC
+
+
+class Bpref(JudgedRankingModule, evaluate.Metric):
+    """bpref."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

@@ -1,0 +1,16 @@
+"""False negatives@K: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.judged import JudgedRankingModule
+from cxc_eccv.metrics.false_negatives_at_k import SPEC
+
+
+class FalseNegativesAtK(JudgedRankingModule, evaluate.Metric):
+    """False negatives@K."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

@@ -1,0 +1,16 @@
+"""Judged@K: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.judged import JudgedRankingModule
+from cxc_eccv.metrics.judged_at_k import SPEC
+
+
+class JudgedAtK(JudgedRankingModule, evaluate.Metric):
+    """Judged@K."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

@@ -1,0 +1,16 @@
+"""Kendall's tau-b of ratings and similarities: a module for ``evaluate``."""
+
+import evaluate
+
+from cxc_eccv.adapters import described
+from cxc_eccv.adapters.ranks import RatedPairsModule
+from cxc_eccv.metrics.kendall_tau_b import SPEC
+
+
+class KendallTauB(RatedPairsModule, evaluate.Metric):
+    """Kendall's tau-b of ratings and similarities."""
+
+    spec = SPEC
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(**described.module_info(SPEC))

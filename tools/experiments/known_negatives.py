@@ -1,0 +1,147 @@
+"""Does the order of models change when false and true negatives are known? Flickr8k's judged pairs.
+
+    CXC_ECCV_DATA=mirror python tools/experiments/known_negatives.py minilm.npz --chart docs/assets/known_negatives.svg
+
+A file of caption vectors gives two models, an image standing for the largest or mean cosine with its other captions; a
+TF-IDF bag of words gives two more. Noisy models are MiniLM's scores with seeded noise, so that many models lie close.
+Each metric ranks all of them; the interval of a rank is that of 2,000 bootstrap draws of images.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from cxc_eccv.demo.bag_of_words import TfIdf
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import EmbeddingsRun, ScoresRun, load_embeddings
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.untrained.other_captions import score_by_other_captions
+from cxc_eccv.types import Embeddings, FloatArray
+
+MEASURES = {
+    "original links, R@1": ("flickr8k_links", "recall_at_1"),
+    "human positives, mAP@R": ("flickr8k_human", "map_at_r"),
+    "human positives, R@1": ("flickr8k_human", "recall_at_1"),
+    "judged only, mAP@R": ("flickr8k_human", "judged_only_map_at_r"),
+    "judged only, R@1": ("flickr8k_human", "judged_only_recall_at_1"),
+    "bpref": ("flickr8k_human", "bpref"),
+}
+NOISE = (0.1, 0.2, 0.3, 0.4)
+DRAWS = 2_000
+
+
+def main() -> None:
+    """Print a table of values and ranks for each direction, and draw the ranks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("vectors", type=Path, help="caption vectors of Flickr8k's test split")
+    parser.add_argument("--chart", type=Path, help="SVG file of the ranks")
+    arguments = parser.parse_args()
+    library = Library()
+    models = make_models(library, load_embeddings(arguments.vectors))
+    for direction in ("i2t", "t2i"):
+        values = {name: measure(library, run, direction) for name, run in models.items()}
+        print_table(direction, values)
+        if arguments.chart is not None and direction == "i2t":
+            draw_chart(values, arguments.chart)
+
+
+def make_models(library: Library, vectors: EmbeddingsRun) -> dict[str, ScoresRun]:
+    """Name to scores."""
+    content = library.flickr8k_split("test")
+    texts = library.flickr8k_split("train").captions["text"].to_pylist()
+    bag = TfIdf.fit(texts).encode(content.captions["text"].to_pylist()).toarray().astype(np.float32)
+    bag[~bag.any(axis=1)] = 1e-6  # captions of unknown words alone: like all others a little
+    words = EmbeddingsRun(None, Embeddings(content.caption_ids, bag))
+    models = {
+        f"{name}, {pool}": score_by_other_captions(run, content, pool)
+        for name, run in (("MiniLM", vectors), ("TF-IDF", words))
+        for pool in ("max", "mean")
+    }
+    clean = models["MiniLM, mean"]
+    random = np.random.default_rng(0)
+    for noise in NOISE:
+        scores = clean.scores + noise * clean.scores.std() * random.standard_normal(clean.scores.shape).astype(
+            np.float32
+        )
+        models[f"MiniLM, mean, noise {noise}"] = ScoresRun(clean.image_ids, clean.caption_ids, scores)
+    return models
+
+
+def measure(library: Library, run: ScoresRun, direction: str) -> dict[str, FloatArray]:
+    """Measure to (1,000,) values of the queries, which are the same for all."""
+    report = evaluate(run, f"flickr8k_human/{direction}", data_dir=library, per_query=True, intervals="none")
+    assert report.per_query is not None  # noqa: S101 - asked for
+    table = report.per_query.to_pandas()
+    of_metric = {metric: rows.sort_values("query_id")["value"].to_numpy() for metric, rows in table.groupby("metric")}
+    of_metric["links"] = hits_of_links(library, run, direction)
+    return {
+        name: of_metric["links" if task == "flickr8k_links" else metric] for name, (task, metric) in MEASURES.items()
+    }
+
+
+def hits_of_links(library: Library, run: ScoresRun, direction: str) -> FloatArray:
+    """Whether the best item is an original link, in the gallery of the task ``flickr8k_human``."""
+    content = library.flickr8k_split("test")
+    asked = np.unique(np.asarray(library.flickr8k_votes()["caption_id"]))
+    columns = np.flatnonzero(np.isin(run.caption_ids, asked))
+    owners = content.caption_image_ids[columns]
+    if direction == "i2t":
+        hits, ids = owners[run.scores[:, columns].argmax(axis=1)] == run.image_ids, run.image_ids
+    else:
+        hits, ids = run.image_ids[run.scores[:, columns].argmax(axis=0)] == owners, run.caption_ids[columns]
+    return np.asarray(hits[np.argsort(ids)].astype(np.float64))
+
+
+def rank_intervals(values: Mapping[str, FloatArray]) -> dict[str, tuple[int, int, int]]:
+    """Rank of each model by its mean, with the 95% interval of bootstrap draws of the queries."""
+    table = np.stack(list(values.values()))
+    random = np.random.default_rng(0)
+    weights = random.multinomial(table.shape[1], np.full(table.shape[1], 1 / table.shape[1]), DRAWS)
+    drawn = table @ weights.T
+    ranks = 1 + (drawn[None] > drawn[:, None]).sum(axis=1)
+    means = table.mean(axis=1)
+    own = 1 + (means[None] > means[:, None]).sum(axis=1)
+    low, high = np.quantile(ranks, [0.025, 0.975], axis=1, method="nearest")
+    return {name: (int(a), int(b), int(c)) for name, a, b, c in zip(values, own, low, high, strict=True)}
+
+
+def print_table(direction: str, values: Mapping[str, Mapping[str, FloatArray]]) -> None:
+    """A Markdown table: value in percent, rank and its interval of every model under every measure."""
+    ranks = {name: rank_intervals({model: each[name] for model, each in values.items()}) for name in MEASURES}
+    print(f"\n{direction}\n\n| model | {' | '.join(MEASURES)} |\n|---|{'---|' * len(MEASURES)}")
+    for model, each in values.items():
+        cells = []
+        for name in MEASURES:
+            rank, low, high = ranks[name][model]
+            cells.append(f"{100 * each[name].mean():.1f}: {rank} [{low}, {high}]")
+        print(f"| {model} | {' | '.join(cells)} |")
+
+
+def draw_chart(values: Mapping[str, Mapping[str, FloatArray]], path: Path) -> None:
+    """Ranks with intervals, a column for each measure."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "known negatives"
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 4))
+    for place, name in enumerate(MEASURES):
+        found = rank_intervals({model: each[name] for model, each in values.items()})
+        for number, (model, (rank, low, high)) in enumerate(found.items()):
+            x = place + 0.07 * (number - len(found) / 2)
+            line = axes.plot([x, x], [low, high], color=f"C{number}", linewidth=2)
+            axes.plot(x, rank, "o", color=line[0].get_color(), label=model if place == 0 else None)
+    axes.set_xticks(range(len(MEASURES)), [name.replace(", ", ",\n") for name in MEASURES])
+    axes.invert_yaxis()
+    axes.set_ylabel("rank, with 95% interval")
+    figure.legend(loc="outside right upper", fontsize="small")
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
