@@ -1,6 +1,8 @@
 """Fixtures that all tests share; modules of ``materials`` are importable by name, as ``oracles`` and ``strategies``."""
 
 import os
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from cxc_eccv import kernels
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings
+from cxc_eccv.writing import locked
 
 MATERIALS = Path(__file__).parent / "materials"
 sys.path[:0] = [str(MATERIALS), *(str(MATERIALS / room) for room in ("damage", "hub", "models", "samples"))]
@@ -20,7 +23,7 @@ MIRROR = os.environ.get("CXC_ECCV_DATA") or "sample"
 """Folder of the real data; ``sample`` where the tests that need it are skipped."""
 
 THOROUGH_ROOMS = {"browser", "data", "docs", "experiments", "hub", "property", "reference", "release"}
-THOROUGH_FIXTURES = {"chromium", "client", "environment", "real_library", "run_python", "wordnet_folder"}
+THOROUGH_FIXTURES = {"chromium", "client", "environment", "real_library", "run_python", "warm_python", "wordnet_folder"}
 """Who reads the real data, starts processes or searches long is not in the fast lane, which pytest alone runs."""
 
 os.environ.pop("NLTK_DATA", None)  # a test that needs WordNet asks for it: the fixture below
@@ -105,6 +108,23 @@ def module_caches(tmp_path_factory):
         patch.setattr(evaluate.config, "HF_METRICS_CACHE", folder / "metrics")
         patch.syspath_prepend(str(folder / "modules"))
         yield folder
+
+
+@pytest.fixture(scope="session")
+def warm_python(tmp_path_factory):
+    """A command that runs Python as ``sys.executable`` does, without seconds of imports; see warm_python.py."""
+    if not hasattr(os, "fork"):
+        yield [sys.executable]
+        return
+    script, folder = str(MATERIALS / "warm_python.py"), tmp_path_factory.getbasetemp()
+    address = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "warm"
+    with socket.socket(socket.AF_UNIX) as connection:
+        with locked(address, 60):
+            if not address.exists():
+                alone = {"HF_HOME": f"{address}_home", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
+                subprocess.run([sys.executable, script, address], env=os.environ | alone, check=True)
+            connection.connect(str(address))
+        yield [sys.executable, "-IS", script, str(address)]
 
 
 @pytest.fixture(params=["compiled", "numpy"])

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -72,7 +71,7 @@ def recipes():
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(tmp_path_factory, warm_python):
     folder = tmp_path_factory.mktemp("added")
     files = recipes() | {"cxc_eccv/metrics/capped_rank_at_k.py": CAPPED}
     task = files["cxc_eccv/tasks/uncontested.py"]
@@ -80,7 +79,7 @@ def found(tmp_path_factory):
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
-    script = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "docs" / "added_declarations.py"), str(folder)]
+    script = [*warm_python, str(ROOT / "tests" / "docs" / "added_declarations.py"), str(folder)]
     done = subprocess.run(script, capture_output=True, text=True, cwd=folder, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.partition("FOUND")[2])

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -141,13 +140,13 @@ main()
 """
 
 
-def test_of_two_runs_into_one_file_one_is_refused_and_the_file_is_whole(command, model, tmp_path):
+def test_of_two_runs_into_one_file_one_is_refused_and_the_file_is_whole(command, model, tmp_path, warm_python):
     words = ["--model", model("dual"), "--only", "captions"]
     command(*words, "--output", tmp_path / "alone.npz")
     output = tmp_path / "run.npz"
     arguments = ["encode", *words, "--data-dir", "sample", "--output", str(output)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", WAITS, *arguments], **pipes) as first:
+    with subprocess.Popen([*warm_python, "-c", WAITS, *arguments], **pipes) as first:
         try:
             assert first.stdout.readline() == "working\n"
             out = command(*words, "--output", output, status=2)

@@ -42,6 +42,8 @@ def test_a_run_is_called_what_was_said_or_what_its_model_is_called(tmp_path):
 SCRIPT = """
 import sys
 import numpy as np
+from huggingface_hub import constants
+constants.HF_HUB_CACHE = sys.argv[1]
 from cxc_eccv.encoding import encode, load_model
 from cxc_eccv.errors import ModelError
 for revision in (None, "old"):
@@ -55,7 +57,7 @@ except ModelError as error:
 """
 
 
-def test_a_revision_is_that_of_model_and_tokenizer(tmp_path):
+def test_a_revision_is_that_of_model_and_tokenizer(tmp_path, warm_python):
     """In a cache of the Hub with two commits, which differ in weights and in the order of their words."""
     cache, expected = tmp_path / "hub" / "models--team--bert", {}
     for name, commit, seed in (("main", "a" * 40, 0), ("old", "b" * 40, 1)):
@@ -69,14 +71,9 @@ def test_a_revision_is_that_of_model_and_tokenizer(tmp_path):
         (cache / "refs" / name).write_text(commit)
         expected[name] = text_encoder(model, processor=tokenizer)(["a dog on the bus"])
     assert np.abs(expected["main"] - expected["old"]).max() > 0.1
-    environment = os.environ | {
-        "HF_HOME": str(tmp_path),
-        "HF_HUB_OFFLINE": "1",
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [*warm_python, "-c", SCRIPT, str(cache.parent)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "refused team/bert: no model found" in done.stdout
     for revision, name in ((None, "main"), ("old", "old")):

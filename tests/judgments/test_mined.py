@@ -144,7 +144,7 @@ def test_another_edition_is_refused_with_what_to_do(mined, sample_library):
     other = mined(data={"edition": "official", "content": "0" * 64, "images": 82783, "captions": 414113})
     with pytest.raises(DataError, match="edition official, with 82783 images") as caught:
         rows_of("pairs", "train", Library("sample", mined=[other]))
-    assert "60 images and 300 captions there" in str(caught.value)
+    assert "60 images and 300 captions in that split" in str(caught.value)
     assert "mine again with cxc-eccv mine" in str(caught.value)
     # Train with restval folded in is other data than train.
     with pytest.raises(DataError, match="with restval folded into train or not"):

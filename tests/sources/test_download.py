@@ -242,7 +242,7 @@ def test_a_cache_that_cannot_be_written_is_named(site, monkeypatch):
     site.serve(whole())
     blocked = site.folder / "catalog.toml" / "cache"
     monkeypatch.setenv("CXC_ECCV_CACHE", str(blocked))
-    with pytest.raises(DownloadFailed, match=r"the download cache .*catalog\.toml/cache cannot be used"):
+    with pytest.raises(DownloadFailed, match=r"the download cache .*catalog\.toml/cache is not usable"):
         site.fetch()
 
 

@@ -79,7 +79,7 @@ def test_an_altered_mirror_file_is_refused_unless_allowed(tmp_path, data, messag
             call("sts_val", folder)
         assert message in str(caught.value)
         assert str(path) in str(caught.value)
-        assert "Replace it by" in str(caught.value)
+        assert "Replace it with" in str(caught.value)
         assert "--allow-modified" in str(caught.value)
         assert call("sts_val", folder, allow_modified=True) == path
 

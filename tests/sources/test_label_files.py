@@ -42,8 +42,8 @@ def test_what_is_written_is_read(tmp_path, sample_library):
     [
         ({"gain": [1.0, 0.0, 1.5]}, "row 2", "in [0, 1]"),
         ({"gain": [1.0, 0.0, float("nan")]}, "row 2", "in [0, 1]"),
-        ({"gain": [1.0, 1.0, 0.5]}, "row 1", "below 1 where positive is false"),
-        ({"gain": [0.0, 0.0, 0.5]}, "row 0", "above 0 where positive is true"),
+        ({"gain": [1.0, 1.0, 0.5]}, "row 1", "below 1 if positive is false"),
+        ({"gain": [0.0, 0.0, 0.5]}, "row 0", "above 0 if positive is true"),
         ({"answers": pa.array([3, 0, 3], pa.int32())}, "row 1", "people, at least 1"),
         ({"image_id": [1, 2, 1], "caption_id": [10, 11, 10]}, "row 2", "once"),
         ({"gain": [1.0, None, 0.5]}, "gain", "a value in every row"),
@@ -73,7 +73,7 @@ def test_rows_that_contradict_themselves_are_refused(tmp_path, sample_library, c
         ({"schema": 2}, "metadata, schema: found 2, expected 1"),
         ({"kind": "mined"}, "metadata, kind"),
         ({"collection": "flickr30k"}, "expected 'coco'"),
-        ({"name": "My labels"}, "small letters"),
+        ({"name": "My labels"}, "lower-case letters"),
         ({"version": " "}, "a version"),
         ({"split": "val"}, "one of train, restval, validation, test"),
         ({"people": 0}, "at least 1"),
@@ -96,7 +96,7 @@ def test_facts_that_do_not_say_whose_labels_these_are_are_refused(tmp_path, samp
 def test_other_files_are_refused(tmp_path, sample_library):
     plain, broken, text = (tmp_path / name for name in ("plain.parquet", "broken.parquet", "text.parquet"))
     write_parquet(label_table(PAIRS, GAINS), plain)
-    with pytest.raises(MalformedSource, match="whose labels"):
+    with pytest.raises(MalformedSource, match="the facts that cxc-eccv annotate merge writes"):
         read_labels(plain)
     write_parquet(label_table(PAIRS, GAINS).replace_schema_metadata({LABELS_FACTS: "[1]"}), plain)
     with pytest.raises(MalformedSource, match=r"metadata: found \[1\], expected an object"):
@@ -104,7 +104,7 @@ def test_other_files_are_refused(tmp_path, sample_library):
     text.write_text("image_id,caption_id")
     with pytest.raises(MalformedSource, match="annotate merge"):
         read_labels(text)
-    with pytest.raises(SourceMissing, match="annotate merge writes one"):
+    with pytest.raises(SourceMissing, match="annotate merge writes label files"):
         read_labels(broken)
     with pytest.raises(MalformedSource, match="at least one"):
         write_labels(broken, label_table([], []), label_facts(sample_library))
@@ -179,7 +179,7 @@ def test_labels_of_other_data_are_refused_with_what_to_do(tmp_path, sample_libra
     )
     with pytest.raises(DataError, match="edition official, with 5000 images and 25000 captions") as caught:
         Library("sample", labels=[other]).labels("mine", "test")
-    assert "60 images and 300 captions there" in str(caught.value)
+    assert "60 images and 300 captions in that split" in str(caught.value)
     strange = write_label_file(tmp_path / "strange.parquet", sample_library, PAIRS, GAINS)
     with pytest.raises(MalformedSource, match="row 0: found image_id 1, expected an id of the test split"):
         Library("sample", labels=[strange]).labels("mine", "test")

@@ -76,7 +76,7 @@ def test_what_a_build_left_out_names_the_file(mirror, tmp_path):
 def test_a_file_that_is_there_and_lacks_the_split_is_named(mirror):
     (mirror / "coco" / "karpathy_val.json").rename(mirror / "coco" / "dataset_coco.json")
     said = message(lambda: Library(mirror, allow_modified=True).captions("test"))
-    assert "they hold validation. " in said
+    assert "which hold validation. " in said
     assert f"{mirror / 'coco' / 'dataset_coco.json'} is not complete." in said
 
 

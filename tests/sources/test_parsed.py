@@ -344,7 +344,7 @@ import sys
 from pathlib import Path
 from cxc_eccv.sources import parsed, readers
 parsed.SMALLEST = 0
-for _ in range(40):
+for _ in range(20):
     assert parsed.parse(readers.read_ratings, Path(sys.argv[1]), "sts").num_rows == 3000
     for entry in parsed.tables_folder().iterdir():
         entry.unlink(missing_ok=True)

@@ -47,7 +47,7 @@ BAD = {
     "empty": (lambda: "", ["an empty file"]),
     "no list": (lambda: "{}", ["{}", "a list of 60 entries"]),
     "one entry too few": (lambda: changed(lambda entries: entries.pop()), ["59 entries", "a list of 60 entries"]),
-    "another order": (lambda: changed(exchange), ["[2].image", "as in the order of the split"]),
+    "another order": (lambda: changed(exchange), ["[2].image", "in the order of the split"]),
     "no captions": (lambda: changed(lambda entries: entries[4].pop("caption")), ["[4]", "a key 'caption'"]),
     "nine captions": (lambda: changed(lambda entries: entries[5]["caption"].pop()), ["[5].caption", "9 captions"]),
     "twelve captions": (lambda: changed(lambda entries: entries[5]["caption"].extend("ab")), ["12 captions"]),

@@ -1,8 +1,8 @@
 """The generator of the ``evaluate`` modules and the tool that exports one module."""
 
 import shutil
-import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -24,9 +24,19 @@ def tools(monkeypatch):
     monkeypatch.syspath_prepend(str(TOOLS))
 
 
-def check(folder):
-    command = [sys.executable, TOOLS / "generate_metric_modules.py", "--check", "--folder", folder]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Exit status of a tool and what it says on standard error."""
+
+    def run(name, *arguments):
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+        try:
+            import_module(name).main()
+        except SystemExit as ended:
+            return ended.code, capsys.readouterr().err
+        return 0, ""
+
+    return run
 
 
 def test_the_committed_modules_are_what_the_generator_makes():
@@ -35,16 +45,17 @@ def test_the_committed_modules_are_what_the_generator_makes():
     assert differences(MODULES, metric_files()) == []
 
 
-def test_the_check_finds_what_is_missing_changed_or_extra(tmp_path):
+def test_the_check_finds_what_is_missing_changed_or_extra(run, tmp_path):
     folder = shutil.copytree(MODULES, tmp_path / "metrics", ignore=shutil.ignore_patterns("__pycache__"))
-    assert check(folder).returncode == 0
+    arguments = ("generate_metric_modules", "--check", "--folder", folder)
+    assert run(*arguments) == (0, "")
     (folder / "rsum" / "rsum.py").unlink()
     (folder / "mrr" / "mrr.py").write_text("changed")
     (folder / "mrr" / "more.txt").write_text("")
-    done = check(folder)
-    assert done.returncode == 1
+    status, found = run(*arguments)
+    assert status == 1
     for line in ("rsum/rsum.py: missing", "mrr/mrr.py: differs", "mrr/more.txt: not a generated file"):
-        assert line in done.stderr
+        assert line in found
 
 
 def test_writing_leaves_exactly_the_generated_files(tmp_path):
@@ -87,8 +98,7 @@ def test_a_script_has_one_import_per_line_and_no_other_class():
         assert sum(line.startswith("class ") for line in lines) == 1
 
 
-def test_an_unknown_metric_is_exit_status_2_without_traceback(tmp_path):
-    command = [sys.executable, TOOLS / "export_metric.py", "map_at", "--output", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
-    assert done.stderr.startswith("unknown metric 'map_at'; did you mean 'map_at_r'?")
+def test_an_unknown_metric_is_exit_status_2_without_traceback(run, tmp_path):
+    status, found = run("export_metric", "map_at", "--output", tmp_path)
+    assert (status, list(tmp_path.iterdir())) == (2, [])
+    assert found.startswith("unknown metric 'map_at'; did you mean 'map_at_r'?")

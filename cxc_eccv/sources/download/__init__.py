@@ -233,7 +233,7 @@ def where_from(entry: Entry, data_dir: str | Path | None = None) -> str:
 
 def _replacement(entry: Entry) -> str:
     source = f"the official file ({entry.url})" if entry.url else "the original"
-    return f"Replace it by {source}, or use it as it is with --allow-modified (allow_modified=True)."
+    return f"Replace it with {source}, or use it as it is with --allow-modified (allow_modified=True)."
 
 
 SHA256 = re.compile(rb"[0-9a-f]{64}")

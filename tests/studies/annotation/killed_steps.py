@@ -39,8 +39,8 @@ def die_at(place, folder):
     def look(event, arguments):
         nonlocal seen
         writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
-        path = str(arguments[0]) if event in EVENTS or writes else ""
-        if str(folder) in path and not path.endswith(".lock") and not (event == "os.mkdir" and Path(path).is_dir()):
+        path = Path(str(arguments[0])) if event in EVENTS or writes else Path()
+        if str(folder) in str(path) and path.suffix != ".lock" and not (event == "os.mkdir" and path.is_dir()):
             seen += 1
             if seen > place:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, warm_python):
     """What one process encodes, and what each of two finds."""
     folder = tmp_path_factory.mktemp("two")
     tiny_models.save(tiny_models.dual(), folder / "model")
@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
     places = os.pathsep.join(sys.path)
     alone = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": places, "CUDA_VISIBLE_DEVICES": ""}
     environment = {**os.environ, **alone}
-    command = [sys.executable, two_processes.__file__, str(folder)]
+    command = [*warm_python, two_processes.__file__, str(folder)]
     done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr[-6000:]
     return folder

@@ -293,7 +293,7 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     assert (of_it.tokenizer is None, of_it.image_processor is None) == (name == "blip alone", name == "bert alone")
 
 
-def test_a_fresh_process_loads_it_without_importing_its_module(tmp_path):
+def test_a_fresh_process_loads_it_without_importing_its_module(tmp_path, warm_python):
     model, processor = classifier("bert with blip")
     model.save_pretrained(tmp_path / "model")
     processor.save_pretrained(tmp_path / "model")
@@ -307,9 +307,9 @@ def test_a_fresh_process_loads_it_without_importing_its_module(tmp_path):
         "parts[1].save_pretrained(sys.argv[2])\n"
     )
     again = tmp_path / "again"
-    environment = {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1", "PYTHONPATH": ":".join(sys.path)}
+    environment = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "model"), str(again)],
+        [*warm_python, "-c", code, str(tmp_path / "model"), str(again)],
         env=environment,
         check=True,
         capture_output=True,

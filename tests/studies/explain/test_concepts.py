@@ -89,7 +89,7 @@ class TestCoco:
         others = [box(ids[0], 18, 0, 0, 20, 50, iscrowd=1), box(ids[0], 1, 0, 0, 20, 50)]
         found = load([image(ids[0])], [*dogs, *dogs, *others])
         assert {name: areas.size for name, areas in found.images[ids[0]].items()} == {"dog.n.01": 3, "person.n.01": 1}
-        assert found.left_out == {"annotation with the image, category and box of another one": 2}
+        assert found.left_out == {"annotation with the same image, category and box as another one": 2}
         with pytest.raises(MalformedSource, match=r"annotations\[1\]: found id 0 a second time"):
             load([image(ids[0])], dogs, change=lambda text: text.replace('"id": 1, "image_id"', '"id": 0, "image_id"'))
 
@@ -276,7 +276,7 @@ class TestVisualGenome:
     def test_the_intersection_with_a_split(self, genome, ids):
         tree, other = (thing(["tree.n.01"], ["trees"], merged_object_ids=[9]) for _ in range(2))
         found = genome({1: [tree], 2: [tree], 3: [tree, other, tree], 4: [], 5: [tree]})
-        assert found.left_out == {"object with the id of another one of its image": 1}
+        assert found.left_out == {"object with the id of another object of its image": 1}
         shown = {number: listed(concepts) for number, concepts in found.images.items()}
         assert shown == {ids[0]: {"tree.n.01": [0.05, 0.05]}, ids[1]: {}}
         assert (found.source, found.counted, found.n_images, found.groups) == ("Visual Genome", True, len(ids), 0)
@@ -323,7 +323,7 @@ class TestVisualGenome:
         dog, other = (thing(["dog.n.01"], ["dog"]) for _ in range(2))
         found = genome({5: [thing(["cat.n.01"], ["cat"])], 3: [dog, other], 6: [dog], 7: [dog]}, images)
         assert listed(found.images[ids[0]]) == {"cat.n.01": [pytest.approx(0.004)]}
-        assert found.left_out == {"object of a second image of Visual Genome that is the same one of COCO's": 2}
+        assert found.left_out == {"object of a second image of Visual Genome with the same COCO id": 2}
 
     @pytest.mark.parametrize(
         ("objects", "images", "parts"),
@@ -354,7 +354,7 @@ class TestVisualGenome:
         files = {"objects": tmp_path / "objects.json", "image_data": tmp_path / "image_data.json"}
         for named, error, message in (
             (files, MalformedSource, "image 3 a second time"),
-            ({}, SourceMissing, r"visual_genome/objects\.json is not in"),
+            ({}, SourceMissing, r"visual_genome/objects\.json\) is not part of the embedded sample"),
         ):
             with pytest.raises(error, match=message):
                 load_concepts(Library("sample"), "test", "visual_genome", **named)

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -24,7 +23,7 @@ from cxc_eccv.studies.explain.failures import TASKS
 from cxc_eccv.types import Embeddings
 
 FILES = ["explain.html", "explain.json", "explain.md", "failures.parquet"]
-COMMAND = f"{shlex.quote(sys.executable)} -c 'from cxc_eccv.cli import main; main()'"
+START = "from cxc_eccv.cli import main; main()"
 
 pytestmark = [pytest.mark.usefixtures("wordnet"), pytest.mark.thorough]
 
@@ -104,10 +103,11 @@ def test_models_side_by_side_and_equal_inputs_give_equal_bytes(explain, files, t
     assert row["low"] < rows["t2i/failure_rate"]["low"] < rows["t2i/failure_rate"]["high"] < row["high"]
 
 
-def test_a_narrow_terminal_loses_no_number(explain, files):
+def test_a_narrow_terminal_loses_no_number(explain, files, warm_python):
     """In 80 columns every line fits, and every number of the wide table is there."""
     options = [*map(str, files), "--direction", "t2i"]
-    line = f"script -qec {shlex.quote(f'{COMMAND} explain {shlex.join(options)} --data-dir sample')} /dev/null"
+    program = shlex.join([*warm_python, "-c", START, "explain", *options, "--data-dir", "sample"])
+    line = f"script -qec {shlex.quote(program)} /dev/null"
     environment = {**os.environ, "TERM": "dumb", "COLUMNS": "80"}
     done = subprocess.run(["bash", "-c", line], capture_output=True, env=environment, check=True)
     narrow, wide = done.stdout.decode().replace("\r", ""), explain(*options)[1]
