@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cxc_eccv.types.expansion import refuse_expansion
-from cxc_eccv.types.parquet_footer import Chunk, read_footer
+from cxc_eccv.types.parquet_footer import read_footer
 
 LONGEST_REASON = 300
 """Most characters of pyarrow's messages, which may quote long names."""
@@ -46,15 +46,10 @@ def _refuse_expansion(path: Path) -> None:
     texts = [chunk for chunk in chunks if chunk.width is None]
     try:
         refuse_expansion(packed, fixed + sum(chunk.values * chunk.unpacked for chunk in texts))
-    except ValueError:  # an upper bound on the length of texts is too large; measure the texts
-        refuse_expansion(packed, fixed + _measure_texts(path, texts))
-
-
-def _measure_texts(path: Path, chunks: list[Chunk]) -> int:
-    """Bytes of all texts, measured by their dictionaries, which hold each text once."""
-    names = sorted({chunk.path for chunk in chunks})
-    table = pq.ParquetFile(path, read_dictionary=names).read(columns=names)
-    return sum(_measure(part) for column in table.columns for part in column.chunks)
+    except ValueError:  # the bound is too large; measure the texts by their dictionaries, which hold each text once
+        names = sorted({chunk.path for chunk in texts})
+        table = pq.ParquetFile(path, read_dictionary=names).read(columns=names)
+        refuse_expansion(packed, fixed + sum(_measure(part) for column in table.columns for part in column.chunks))
 
 
 def _measure(values: pa.Array) -> int:

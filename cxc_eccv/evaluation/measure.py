@@ -133,8 +133,11 @@ def find_unknown_ids(
             unknown = unknown[~positions_of(unknown, _read_known_ids(side, library, collections))[1]]
         if unknown.size:
             count, first = f"{unknown.size} of {ids.size}", ", ".join(map(str, unknown[:NAMED]))
-            place = f"{run.path or 'run'}: {count} {side} are unknown to the data, the first: {first}. "
-            errors.append(UnknownIds(place + _suggest(side, unknown, needs)))
+            advice = "Use the COCO ids of images and captions, and leave items of other data sets out."
+            if positions_of(unknown, collect_ids(other_side(side), needs))[1].mean() > SWAP_SHARE:
+                advice = f"These ids are {other_side(side)}: images and captions look swapped."
+            place = f"{run.path or 'run'}: {count} {side} are unknown to the data, the first: {first}"
+            errors.append(UnknownIds(f"{place}. {advice}"))
     return errors
 
 
@@ -157,10 +160,3 @@ def _read_known_ids(side: str, library: Library, collections: Iterable[Collectio
         return distinct_of(np.concatenate([split.image_ids for split in splits]))
     captions = [ids for split in splits for ids in (split.caption_ids, split.cut_caption_ids)]
     return distinct_of(np.concatenate([*captions, np.array(sorted(UNREACHABLE_CAPTIONS), dtype=np.int64)]))
-
-
-def _suggest(side: str, unknown: IntArray, needs: Sequence[Need[Any]]) -> str:
-    other = other_side(side)
-    if positions_of(unknown, collect_ids(other, needs))[1].mean() > SWAP_SHARE:
-        return f"These ids are {other}: images and captions look swapped."
-    return "Use the COCO ids of images and captions, and leave items of other data sets out."

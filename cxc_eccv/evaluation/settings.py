@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
-from cxc_eccv.metrics.entail_at_k import UNJUDGED, Classifier
+from cxc_eccv.metrics.entail_at_k import UNJUDGED, Classifier, check_policy
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
 from cxc_eccv.tasks.task import Collection
@@ -125,10 +125,7 @@ def policy_name(unjudged: Unjudged) -> str:
     """The name of the policy in results."""
     if isinstance(unjudged, pa.Table | Judge) or callable(unjudged):
         return UNJUDGED[-1]
-    if unjudged == UNJUDGED[-1]:
-        raise InvalidOption(f"unjudged is {unjudged!r}; pass the classifier itself or a table of its labels")
-    if unjudged not in UNJUDGED:
-        raise UnknownName("policy for unjudged pairs", unjudged, UNJUDGED)
+    check_policy(unjudged)
     return str(unjudged)
 
 

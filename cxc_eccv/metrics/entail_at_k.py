@@ -51,7 +51,7 @@ def entail_at_k(top: TopK, judgments: Judgments, k: int = 1, unjudged: str | Cla
         >>> entail_at_k(top, qrels, 2, lambda query_ids, item_ids: item_ids == 9).item()
         1.0
     """
-    _check_policy(unjudged)
+    check_policy(unjudged)
     gains, judged = look_up_gains(top, judgments, k, "entail_at_k")
     _check_labels(gains, "the judgments")
     if callable(unjudged):
@@ -65,7 +65,8 @@ def entail_at_k(top: TopK, judgments: Judgments, k: int = 1, unjudged: str | Cla
     return np.asarray(gains.sum(axis=1) / labelled)
 
 
-def _check_policy(unjudged: str | Classifier) -> None:
+def check_policy(unjudged: str | Classifier) -> None:
+    """Raise an error unless the policy for unjudged pairs is known."""
     if unjudged == "classifier":
         raise InvalidOption("unjudged is 'classifier'; pass the classifier itself or a table of its labels")
     if not callable(unjudged) and unjudged not in UNJUDGED:

@@ -151,9 +151,13 @@ class LargeGallery:
         counts, whole = self._zeros(), np.array([0, product.width])
 
         def read(block: NDArray[np.float32], first: int) -> None:
-            self._leave_out_other_folds(block, segments[places], first)
+            rows = slice(first, first + len(block))
+            if self._merged.n_segments > 1:
+                competes = self._competes[rows][:, segments[places]]
+                np.copyto(block[:, : competes.shape[1]], -np.inf, where=~competes)
             if self._merged.without_self:
-                self._leave_out_self(block, ids[places], first)
+                columns, known = positions_of(self._merged.query_ids[rows], ids[places])
+                block[np.flatnonzero(known), columns[known]] = -np.inf
             pairs = slice(*np.searchsorted(self._merged.queries, [first, first + len(block)]).tolist())
             scores = self._pair_scores[pairs]
             reached = row_counts(block, self._merged.queries[pairs] - first, scores, scores, whole)
@@ -165,16 +169,6 @@ class LargeGallery:
     def _zeros(self) -> IntArray:
         """(2, P) zero counts of items at least as high as each positive, and above it."""
         return np.zeros((2, self._pair_scores.size), dtype=np.int64)
-
-    def _leave_out_other_folds(self, block: NDArray[np.float32], segments: IntArray, first: int) -> None:
-        if self._merged.n_segments > 1:
-            competes = self._competes[first : first + len(block)]
-            np.copyto(block[:, : segments.size], -np.inf, where=~competes[:, segments])
-
-    def _leave_out_self(self, block: NDArray[np.float32], ids: IntArray, first: int) -> None:
-        query_ids = self._merged.query_ids[first : first + len(block)]
-        columns, known = positions_of(query_ids, ids)
-        block[np.flatnonzero(known), columns[known]] = -np.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,7 +42,7 @@ def to_array(owner: str, values: ArrayLike) -> NDArray[Any]:
     except (TypeError, ValueError, RuntimeError) as error:
         reason = "rows of unequal length" if "inhomogeneous" in str(error) else str(error)
         raise MalformedRun(
-            f"{owner}: is not an array ({reason}); give a NumPy array, such as tensor.float().cpu().numpy()"
+            f"{owner} is not an array ({reason}); give a NumPy array, such as tensor.float().cpu().numpy()"
         ) from None
 
 

@@ -30,7 +30,10 @@ class Embeddings:
     vectors: NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ids", _check_ids(self.ids))
+        ids = np.asarray(_on_host(self.ids))
+        if ids.size and (ids.dtype.kind not in "iu" or ids.max() > np.iinfo(np.int64).max):
+            raise MalformedRun(f"ids have type {ids.dtype}, expected integers that fit int64; use the COCO ids")
+        object.__setattr__(self, "ids", frozen_ints(ids))
         values = _array(self.vectors)
         with np.errstate(over="ignore", under="ignore"):
             object.__setattr__(self, "vectors", np.ascontiguousarray(values, dtype=np.float32))
@@ -60,13 +63,6 @@ def faint_rows(values: NDArray[Any], single: NDArray[np.float32]) -> IntArray:
     peaks = np.maximum(single.max(axis=1), -single.min(axis=1))
     low = np.flatnonzero(peaks < np.finfo(np.float32).tiny)
     return np.asarray(low[(values[low] != 0).any(axis=1)])
-
-
-def _check_ids(values: ArrayLike) -> IntArray:
-    array = np.asarray(_on_host(values))
-    if array.size and (array.dtype.kind not in "iu" or array.max() > np.iinfo(np.int64).max):
-        raise MalformedRun(f"ids have type {array.dtype}, expected integers that fit int64; use the COCO ids")
-    return frozen_ints(array)
 
 
 def _array(vectors: ArrayLike) -> NDArray[Any]:

@@ -188,7 +188,7 @@ def test_galleries_may_differ_in_size():
         ([[True]], [[1]], None, MalformedRun, "need a list"),
         ([[3, True]], [[1]], None, MalformedRun, "need a list"),
         ([[None]], [[1]], None, MalformedRun, "need a list"),
-        ([[[1], [2, 3]]], [[1]], None, MalformedRun, "query 0: no array .rows of unequal length"),
+        ([[[1], [2, 3]]], [[1]], None, MalformedRun, "query 0 is not an array .rows of unequal length"),
         ([5], [[1]], None, MalformedRun, "need a list"),
         ([[2**63]], [[1]], None, MalformedRun, "need a list"),
         ([[1]], [["a"]], None, MalformedRun, "references of query 0"),

@@ -39,10 +39,11 @@ class Ranks(Need[Judgments]):
     def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
         """Label to error, for metrics that need deeper rankings; with folds rankings must be whole."""
         given = depths_alone(run, self.direction, self.judged)
-        folds = self.judged.gallery_folds is not None
-        return self._find_unsettled(
-            given, [variant for variant in self.variants if folds or _is_limited(variant, given)]
-        )
+        if self.judged.gallery_folds is not None:
+            return self._find_unsettled(given, self.variants)
+        sizes = np.unique(given.ranks.n_positives)
+        depths = [(each, needed_depth(each.spec.function, sizes, **each.parameters)) for each in self.variants]
+        return self._find_unsettled(given, [variant for variant, depth in depths if (depth < FAR).all()])
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
         """Take the ranks."""
@@ -94,12 +95,6 @@ class Ranks(Need[Judgments]):
             except RunTooShallow as error:
                 errors[variant.label] = error
         return errors
-
-
-def _is_limited(variant: Variant, given: GivenRanks) -> bool:
-    """Whether a metric needs a fixed depth, wherever the positives are."""
-    sizes = np.unique(given.ranks.n_positives)
-    return bool((needed_depth(variant.spec.function, sizes, **variant.parameters) < FAR).all())
 
 
 class Alterations(Need[Judgments]):
