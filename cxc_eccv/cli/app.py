@@ -50,7 +50,7 @@ def _report_interruption(interruption: KeyboardInterrupt) -> int:
 
 
 class _Commands(Group):
-    def invoke(self, ctx: typer.Context) -> Any:  # noqa: ANN401 - as of typer
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - classes of typer that are not public
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interruption:  # typer would end without a message

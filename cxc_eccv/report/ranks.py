@@ -110,7 +110,7 @@ def directions_judged(ranks: Mapping[str, BestRanks]) -> list[str]:
 
 def verdicts(ranks: Mapping[str, BestRanks]) -> dict[str, list[Verdicts]]:
     """Direction to its verdicts at ranks 1, 5 and 10, if COCO 5K and another task rank it."""
-    by_direction = {}
+    by_direction: dict[str, list[Verdicts]] = {}
     for direction in directions_judged(ranks):
         queries, by_task = align(ranks, direction)
         sources = {task: set(tasks()[task].label_sources) for task in by_task}

@@ -148,7 +148,7 @@ def test_a_wider_confidence_gives_wider_intervals(sample_library, report_of, mak
 
 
 def test_coco_1k_says_why_it_does_not_apply_to_the_sample(report):
-    assert "60 and 300" in report.skipped["coco_1k/i2t"]
+    assert "60 with 300" in report.skipped["coco_1k/i2t"]
     assert not any(key.startswith("coco_1k") for key in report.scores)
 
 
@@ -169,7 +169,7 @@ def test_a_task_named_and_impossible_is_an_error(sample_library, report_of, make
     run = EmbeddingsRun(None, make_run(sample_library).captions)
     with pytest.raises(InvalidOption, match="coco_5k cannot be computed: the run has no images"):
         report_of(run, ["cxc", "coco_5k"])
-    with pytest.raises(InvalidOption, match="60 and 300"):
+    with pytest.raises(InvalidOption, match="60 with 300"):
         report_of(make_run(sample_library), "coco_1k")
 
 
