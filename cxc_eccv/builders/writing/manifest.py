@@ -85,5 +85,5 @@ def provenance_of(library: Library, files: Mapping[str, str]) -> Provenance:
         fingerprint=fingerprint_files(files),
         sources=dict(sorted(files.items())),
         modified=library.catalog.modified(files),
-        labels={key: {"name": own.name, **own.told} for key, own in library.label_files.items() if key in files},
+        labels={key: {"name": own.name, **own.summary} for key, own in library.label_files.items() if key in files},
     )
