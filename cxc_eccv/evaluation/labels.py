@@ -46,8 +46,8 @@ def check_sources(sources: str | Sequence[str], library: Library, split: str) ->
 def describe_sources(sources: Sequence[str], library: Library, split: str) -> dict[str, Any]:
     """What a report says of the labels that it is on: the sources, and of each label file whose it is."""
     files = {name: library.labels(name, split) for name in sources if name in library.label_names}
-    told = {name: {**found.summary, "sha256": sha256_of(found.path)} for name, found in files.items() if found is not None}
-    return {"sources": list(sources), "policy": "union", "files": told}
+    facts = {name: {**file.summary, "sha256": sha256_of(file.path)} for name, file in files.items() if file is not None}
+    return {"sources": list(sources), "policy": "union", "files": facts}
 
 
 def why_not_relabelled(task: Task) -> str | None:
