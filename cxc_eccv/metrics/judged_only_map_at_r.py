@@ -1,4 +1,4 @@
-"""mAP@R, judged only: of the condensed list."""
+"""Judged-only mAP@R, of the condensed list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nDCG@K, judged only: of the condensed list."""
+"""Judged-only nDCG@K, of the condensed list."""
 
 from __future__ import annotations
 

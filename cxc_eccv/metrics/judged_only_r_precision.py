@@ -1,4 +1,4 @@
-"""R-Precision, judged only: of the condensed list."""
+"""Judged-only R-Precision, of the condensed list."""
 
 from __future__ import annotations
 

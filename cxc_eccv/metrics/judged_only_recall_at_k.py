@@ -1,4 +1,4 @@
-"""Recall@K, judged only: of the condensed list."""
+"""Judged-only Recall@K, of the condensed list."""
 
 from __future__ import annotations
 

@@ -14,6 +14,19 @@ pairs that are true, and others, at a precision of your choice. ``rated`` writes
 Crisscrossed Captions rates from 3 on, for training on real data. ``compare`` trains a dual encoder on the sample with
 and without, once for each seed, and prints the scores side by side; the options after ``--`` are those of ``cxc-eccv
 train dual-encoder``, for the runs with weak positives alone.
+
+The trial of ``docs/weak_positives.md``::
+
+    cxc-eccv train entailment-classifier --data-dir sample --images sample --text-model sample --visual-text-model sample \\
+        --image-model sample --train-on entailment/val cxc/val --learning-rate 1e-3 --per-device-train-batch-size 32 \\
+        --num-train-epochs 12 --held-out 12 --report-on entailment/test --output-dir classifier
+    python tools/experiments/weak_positives.py true --output true.parquet
+    python tools/experiments/weak_positives.py compare true.parquet --seeds 10 --output compared
+    cxc-eccv encode --model compared/without_0 --data-dir sample --images sample --split train --output train.npz
+    python tools/experiments/weak_positives.py labelled --images 15 --output labelled.parquet
+    cxc-eccv mine train.npz --data-dir sample --images sample --classifier classifier --top-k 60 --labelled labelled.parquet \\
+        --output mined.parquet
+    python tools/experiments/weak_positives.py compare mined.parquet --seeds 10 --output compared
 """
 
 from __future__ import annotations

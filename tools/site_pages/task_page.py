@@ -103,7 +103,7 @@ def _facts(tasks: Sequence[Task]) -> str:
     papers = dict.fromkeys(paper for task in tasks for paper in task.citation.split("; "))
     lines = {
         "metrics": ", ".join(map(_linked, metrics)),
-        "data": f"{tasks[0].collection.name}; labels: {tasks[0].licence}",
+        "data": tasks[0].collection.name,
         "defined in": ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", "; ".join(papers)),
     }
     return "\n".join(f"- {name}: {value}" for name, value in lines.items())
