@@ -1,4 +1,4 @@
-"""What weak positives are worth: make them, check them against the sample's scenes, and train with and without them.
+r"""What weak positives are worth: make them, check them against the sample's scenes, and train with and without them.
 
 Run from the root of the repository::
 
@@ -17,15 +17,16 @@ train dual-encoder``, for the runs with weak positives alone.
 
 The trial of ``docs/weak_positives.md``::
 
-    cxc-eccv train entailment-classifier --data-dir sample --images sample --text-model sample --visual-text-model sample \\
-        --image-model sample --train-on entailment/val cxc/val --learning-rate 1e-3 --per-device-train-batch-size 32 \\
-        --num-train-epochs 12 --held-out 12 --report-on entailment/test --output-dir classifier
+    cxc-eccv train entailment-classifier --data-dir sample --images sample --text-model sample \
+        --visual-text-model sample --image-model sample --train-on entailment/val cxc/val --learning-rate 1e-3 \
+        --per-device-train-batch-size 32 --num-train-epochs 12 --held-out 12 --report-on entailment/test \
+        --output-dir classifier
     python tools/experiments/weak_positives.py true --output true.parquet
     python tools/experiments/weak_positives.py compare true.parquet --seeds 10 --output compared
-    cxc-eccv encode --model compared/without_0 --data-dir sample --images sample --split train --output train.npz
+    cxc-eccv --data-dir sample encode --model compared/without_0 --images sample --split train --output train.npz
     python tools/experiments/weak_positives.py labelled --images 15 --output labelled.parquet
-    cxc-eccv mine train.npz --data-dir sample --images sample --classifier classifier --top-k 60 --labelled labelled.parquet \\
-        --output mined.parquet
+    cxc-eccv --data-dir sample mine train.npz --images sample --classifier classifier --top-k 60 \
+        --labelled labelled.parquet --output mined.parquet
     python tools/experiments/weak_positives.py compare mined.parquet --seeds 10 --output compared
 """
 
