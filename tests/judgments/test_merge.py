@@ -163,7 +163,7 @@ def test_wrong_names(world):
             call()
     with pytest.raises(InvalidOption, match="no source"):
         merge(library, "test", "i2t", sources=())
-    with pytest.raises(DataError, match="they hold test"):
+    with pytest.raises(DataError, match="which hold test"):
         merge(library, "validation", "i2t")
     with pytest.raises(SourceMissing, match="instances_val2014"):
         library.categories("test")
