@@ -31,7 +31,7 @@ os.environ.pop("NLTK_DATA", None)  # a test that needs WordNet asks for it: the 
 # No time decides whether a test passes, and CI draws the same examples every time. --hypothesis-profile=long searches.
 PROFILE = settings(deadline=None, derandomize=bool(os.environ.get("CI")), suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", PROFILE, max_examples=500)
-settings.register_profile("tests", PROFILE, max_examples=40)
+settings.register_profile("tests", PROFILE, max_examples=20)
 settings.load_profile("tests")
 
 
