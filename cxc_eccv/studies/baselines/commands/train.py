@@ -52,7 +52,7 @@ def char_gru(context: typer.Context) -> None:
     Example: cxc-eccv train char-gru --data-dir sample --train-on coco/train coco/val --held-out 10 --hidden-size 8
     --epochs 2 --cycle-epochs 1 --output-dir char_gru --report-on test
     """
-    _check_folders(context.args)
+    _check_folders(context.args, ("--data-dir", "--data_dir"))  # --images is the size of a batch
     with needs_train_extra():
         from cxc_eccv.studies.baselines.char_gru.script import train as run
 
@@ -75,15 +75,13 @@ def entailment_classifier(context: typer.Context) -> None:
     _finish(_quietly(run, context.args))
 
 
-def _check_folders(arguments: Sequence[str]) -> None:
+def _check_folders(arguments: Sequence[str], folders: Sequence[str] = ("--data-dir", "--data_dir", "--images")) -> None:
     """Refuse folders that are not there, before torch is imported; the script's parser checks all else."""
     from cxc_eccv.sources.download import image_folder, mirror_folder
 
     for option, value in pairwise(word for argument in arguments for word in argument.split("=", 1)):
-        if option in ("--data-dir", "--data_dir"):
-            mirror_folder(value)
-        elif option == "--images":
-            image_folder(value)
+        if option in folders:
+            (image_folder if option == "--images" else mirror_folder)(value)
 
 
 def _quietly(run: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> Trained:
