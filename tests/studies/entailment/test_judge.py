@@ -122,7 +122,7 @@ def test_the_report_says_who_judged_and_what_it_was_trained_on(sample_library, m
     assert report.results[0].parameters["unjudged"] == "classifier"
     report.save(tmp_path / "report")
     for text in (str(report), *((tmp_path / f"report/report.{kind}").read_text() for kind in ("md", "html"))):
-        assert "org/stand-in said of" in " ".join(text.split())
+        assert "org/stand-in judged" in " ".join(text.split())
         assert "Trained on val data" in " ".join(text.split())
     untold = evaluate(make_run(sample_library), sample_library, StandIn("2"))
     assert "it may have seen val and test data" in untold.provenance["unjudged"]["cautions"][0]

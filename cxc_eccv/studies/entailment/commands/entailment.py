@@ -12,6 +12,7 @@ from cxc_eccv.cli.extras import check_model, needs_train_extra
 from cxc_eccv.cli.help import Command
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.shown import upper_first
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
@@ -40,11 +41,13 @@ def data(data_dir: DataDir = None, allow_modified: AllowModified = False) -> Non
       cxc-eccv entailment data
       cxc-eccv entailment data --data-dir sample
     """
+    from cxc_eccv.sources.edition import describe_data
     from cxc_eccv.sources.library import Library
     from cxc_eccv.studies.entailment.training_data import count_corpora, table_of_counts
     from cxc_eccv.tables import tables_to_console
 
     library = Library(data_dir, offline=True, allow_modified=allow_modified)
+    say(upper_first(describe_data({"data": {"edition": library.edition}}, "")))
     print_shown(tables_to_console([table_of_counts(library, count_corpora(library))]))
 
 
