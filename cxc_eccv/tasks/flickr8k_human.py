@@ -9,11 +9,10 @@ TASK = Task(
     name="flickr8k_human",
     title="Flickr8k human",
     description=(
-        "Image-text retrieval between the 1,000 test images of Flickr8k and one caption of each, of which a crowd was "
-        "asked about 47,830 pairs. A pair is positive where the caption was written for the image or most people said "
-        "yes, a judged negative where most said no, and unjudged otherwise. Images are named by Flickr's photo number, "
-        "captions by ten times that number plus their place (0 to 4). Metrics with judged in their name, bpref and "
-        "infAP look at judged pairs alone; the others count an unjudged pair as wrong."
+        "Image-text retrieval between the 1,000 test images of Flickr8k and one caption of each, of which a crowd judged "
+        "47,830 pairs. A pair is positive if the caption was written for the image or most people said yes, a judged "
+        "negative if most said no. bpref, infAP and metrics with judged in their name look at judged pairs only; for "
+        "the others an unjudged pair is wrong. Ids are those of flickr8k."
     ),
     directions={direction: partial(flickr8k_human, direction=direction) for direction in ("i2t", "t2i")},
     verdicts={direction: partial(flickr8k_verdicts, direction=direction) for direction in ("i2t", "t2i")},

@@ -42,8 +42,8 @@ TASK = Task(
     title="SugarCrepe++",
     description=(
         "Images of COCO val2017, each with two captions that say the same in other words, and a hard negative. An item "
-        "counts where the image scores each of the two captions strictly above the negative; a tie never does. Each of "
-        "the five parts has its accuracy, and the whole their mean, in which every part weighs the same."
+        "counts if the image scores both captions strictly above the negative. Each of the five parts has its "
+        "accuracy, and the whole their mean."
     ),
     directions={part: partial(comparisons, part=part, of_text=False) for part in SUGARCREPE_PP_PARTS},
     splits=("test",),
@@ -62,9 +62,8 @@ OF_TEXT = Task(
     name="sugarcrepe_pp_text",
     title="SugarCrepe++ text",
     description=(
-        "The captions of SugarCrepe++ without the images: an item counts where its two captions, which say the same in "
-        "other words, are strictly more similar to each other than either is to the hard negative; a tie never does. "
-        "Each of the five parts has its accuracy, and the whole their mean, in which every part weighs the same."
+        "SugarCrepe++ without the images: an item counts if its two captions are strictly more similar to each other "
+        "than either is to the hard negative. Each of the five parts has its accuracy, and the whole their mean."
     ),
     directions={f"{TEXT}{part}": partial(comparisons, part=part, of_text=True) for part in SUGARCREPE_PP_PARTS},
     splits=("test",),

@@ -37,9 +37,8 @@ TASK = Task(
     name="thumb",
     title="THumB",
     description=(
-        "Rank correlation of similarities with human ratings of captions: people rated how precise five captions of "
-        "each of 500 images of the Karpathy test split are, from 1 to 5. Four are of captioning systems, one is a "
-        "caption of COCO. Captions are named by their place in the file, from 0."
+        "Rank correlation of similarities with human ratings, from 1 to 5, of how precise captions are: five captions of "
+        "each of 500 COCO test images, one of them COCO's. Captions are named by their place in the file, from 0."
     ),
     directions={},
     rated={"precision": ratings},
