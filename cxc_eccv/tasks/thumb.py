@@ -37,8 +37,8 @@ TASK = Task(
     name="thumb",
     title="THumB",
     description=(
-        "Rank correlation of similarities with human ratings, from 1 to 5, of how precise captions are: five captions of "
-        "each of 500 COCO test images, one of them COCO's. Captions are named by their place in the file, from 0."
+        "Rank correlation of similarities with human ratings, from 1 to 5, of how precise captions are: five captions "
+        "of each of 500 COCO test images, one of them COCO's. Captions are named by their place in the file, from 0."
     ),
     directions={},
     rated={"precision": ratings},
