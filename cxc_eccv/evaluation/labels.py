@@ -46,7 +46,7 @@ def check_sources(sources: str | Sequence[str], library: Library, split: str) ->
 def describe_sources(sources: Sequence[str], library: Library, split: str) -> dict[str, Any]:
     """The entry of a report about its labels: the sources, and facts about each label file."""
     files = {name: library.labels(name, split) for name in sources if name in library.label_names}
-    facts = {name: {**file.told, "sha256": sha256_of(file.path)} for name, file in files.items() if file is not None}
+    facts = {name: {**file.summary, "sha256": sha256_of(file.path)} for name, file in files.items() if file is not None}
     return {"sources": list(sources), "policy": "union", "files": facts}
 
 

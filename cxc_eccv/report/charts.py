@@ -67,7 +67,7 @@ def _shown_depths(ranks: Mapping[str, BestRanks]) -> IntArray:
     """Depths from 1 to at most 1,000, evenly spread on a logarithmic axis, and those of the tables."""
     if not ranks:
         return np.empty(0, dtype=np.int64)
-    largest = max(int(best.found.max()) if best.depth is None else best.depth for best in ranks.values())
+    largest = max(int(best.finite.max()) if best.depth is None else best.depth for best in ranks.values())
     limit = int(np.clip(largest, SHALLOWEST, DEEPEST))
     spread = np.round(np.geomspace(1, limit, 61)).astype(np.int64)
     return np.union1d(spread, [k for k in TABLE_DEPTHS if k <= limit])

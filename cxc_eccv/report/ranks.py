@@ -32,7 +32,7 @@ class BestRanks:
     depth: int | None = None
 
     @property
-    def found(self) -> IntArray:
+    def finite(self) -> IntArray:
         """The finite ranks."""
         return self.ranks[np.isfinite(self.ranks)].astype(np.int64)
 
@@ -61,8 +61,8 @@ def rank_bins(ranks: Mapping[str, BestRanks]) -> list[tuple[str, str, tuple[int,
     rows = []
     for key, best in ranks.items():
         task, _, direction = key.partition("/")
-        inside = np.bincount(np.searchsorted(UPPER, best.found), minlength=len(UPPER) + 1)
-        rows.append((task, direction, (*inside.tolist(), best.ranks.size - best.found.size)))
+        inside = np.bincount(np.searchsorted(UPPER, best.finite), minlength=len(UPPER) + 1)
+        rows.append((task, direction, (*inside.tolist(), best.ranks.size - best.finite.size)))
     return rows
 
 

@@ -87,7 +87,7 @@ def test_manifest_and_card_name_the_file(tmp_path, file):
 
 
 def test_the_card_names_the_terms_of_the_labels(file):
-    told = {"name": "mine", **read_labels(file).told}
+    told = {"name": "mine", **read_labels(file).summary}
     assert "licence" not in cards._labels_line("labels_mine_test", told, "0")
     assert "labelled by 3 people, 106 of them positive by the rule `majority`; licence `cc-by-nc-4.0`; sha256" in (
         cards._labels_line("labels_mine_test", told | {"licence": "cc-by-nc-4.0"}, "0")

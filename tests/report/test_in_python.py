@@ -146,7 +146,7 @@ def test_reports_are_compared_under_their_names(comparison, report):
     with pytest.raises(InvalidOption, match="models need different names, not '', ''"):
         ce.compare(report, report)
     bare = dataclasses.replace(report, per_query=None, provenance={**report.provenance, "model": "bare"})
-    with pytest.raises(DataError, match=r"bare: A comparison needs the values of single queries.* per_query=True"):
+    with pytest.raises(DataError, match=r"bare: A comparison needs the values of single queries. .* per_query=True"):
         ce.compare(bare, report)
 
 

@@ -85,5 +85,5 @@ def provenance_of(library: Library, files: Mapping[str, str]) -> Provenance:
         fingerprint=fingerprint_files(files),
         sources=dict(sorted(files.items())),
         modified=library.catalog.modified(files),
-        labels={key: {"name": file.name, **file.told} for key, file in library.label_files.items() if key in files},
+        labels={key: {"name": file.name, **file.summary} for key, file in library.label_files.items() if key in files},
     )

@@ -59,7 +59,7 @@ CONSTANT: Mapping[str, Any] = {"schema": LABELS_FORMAT, "kind": "labels", "colle
 
 TERMS = {"licence": str, "citation": str}  # facts that a file of labels may lack
 
-TOLD = ("version", "scheme", "rule", "people", "licence")
+SUMMARIZED = ("version", "scheme", "rule", "people", "licence")
 
 PAIR_FACTS: Mapping[str, type] = {
     "schema": int,
@@ -96,9 +96,9 @@ class LabelFile:
         return str(self.facts["split"])
 
     @property
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Facts for reports and manifests: people, rule, terms, and the repository on the Hub."""
-        facts = {name: self.facts[name] for name in TOLD if name in self.facts}
+        facts = {name: self.facts[name] for name in SUMMARIZED if name in self.facts}
         counts = {"pairs": self.table.num_rows, "positive": int(np.count_nonzero(self.table["positive"]))}
         return {**facts, **counts, **self.origin}
 

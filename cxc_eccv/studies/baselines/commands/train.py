@@ -36,7 +36,7 @@ def dual_encoder(context: typer.Context) -> None:
     Example: cxc-eccv train dual-encoder --no-pretraining --data-dir sample --images sample --text-model sample
     --image-model sample --train-text-model --extra-layers 0 --per-device-train-batch-size 30 --report-on test
     """
-    _check_folders(context.args)
+    _check_folders(context.args, "--data-dir", "--images")
     with needs_train_extra():
         from cxc_eccv.studies.baselines.dual_encoder.script import train as run
 
@@ -52,7 +52,7 @@ def char_gru(context: typer.Context) -> None:
     Example: cxc-eccv train char-gru --data-dir sample --train-on coco/train coco/val --held-out 10 --hidden-size 8
     --epochs 2 --cycle-epochs 1 --output-dir char_gru --report-on test
     """
-    _check_folders(context.args)
+    _check_folders(context.args, "--data-dir")
     with needs_train_extra():
         from cxc_eccv.studies.baselines.char_gru.script import train as run
 
@@ -68,22 +68,21 @@ def entailment_classifier(context: typer.Context) -> None:
     Example: cxc-eccv train entailment-classifier --data-dir sample --images sample --train-on cxc/val coco/val
     --text-model sample --visual-text-model sample --image-model sample --learning-rate 1e-3 --report-on cxc/test
     """
-    _check_folders(context.args)
+    _check_folders(context.args, "--data-dir", "--images")
     with needs_train_extra():
         from cxc_eccv.studies.baselines.entailment_classifier.script import train as run
 
     _finish(_quietly(run, context.args))
 
 
-def _check_folders(arguments: Sequence[str]) -> None:
+def _check_folders(arguments: Sequence[str], *options: str) -> None:
     """Refuse folders that are not there, before torch is imported; the script's parser checks all else."""
     from cxc_eccv.sources.download import image_folder, mirror_folder
 
+    checks: dict[str, Callable[[str], object]] = {"--data-dir": mirror_folder, "--images": image_folder}
     for option, value in pairwise(word for argument in arguments for word in argument.split("=", 1)):
-        if option in ("--data-dir", "--data_dir"):
-            mirror_folder(value)
-        elif option == "--images":
-            image_folder(value)
+        if option in options:
+            checks[option](value)
 
 
 def _quietly(run: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> Trained:

@@ -13,6 +13,7 @@ from cxc_eccv.cli.extras import check_model, load_runs, needs_train_extra
 from cxc_eccv.cli.help import Command, DataCommand
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.shown import upper_first
 from cxc_eccv.studies.asking.options import AnswerForm, QuestionForm, QuestionImages
 from cxc_eccv.terminal import print_shown, say
 
@@ -41,10 +42,12 @@ def data() -> None:
       cxc-eccv entailment data
       cxc-eccv entailment data --data-dir sample
     """
+    from cxc_eccv.sources.edition import describe_data
     from cxc_eccv.studies.entailment.training_data import count_corpora, table_of_counts
     from cxc_eccv.tables import tables_to_console
 
     library = open_library(offline=True)
+    say(upper_first(describe_data({"data": {"edition": library.edition}}, "")))
     print_shown(tables_to_console([table_of_counts(library, count_corpora(library))]))
 
 

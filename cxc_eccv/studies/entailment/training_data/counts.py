@@ -10,7 +10,6 @@ from typing import TypeVar
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, HashMismatch, MalformedSource
-from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.training_data.corpora import corpora
 from cxc_eccv.studies.entailment.training_data.corpus import Corpus
@@ -74,8 +73,7 @@ def table_of_counts(library: Library, counts: Sequence[Count]) -> Table:
         rows += [_row(library, count) for count in wanted]
     notes = [f"{count.corpus.title}: {count.corpus.remark}." for count in counts if count.corpus.remark]
     header = [(heading,) for heading in HEADINGS]
-    data = describe_data({"data": {"edition": library.edition}}, "")
-    return Table(header, rows, "Labelled pairs", notes=notes, prose=frozenset({1, 6}), stacked=STACKED, data=data)
+    return Table(header, rows, "Labelled pairs", notes=notes, prose=frozenset({1, 6}), stacked=STACKED)
 
 
 def _sections(counts: Sequence[Count]) -> list[tuple[str, list[Count]]]:
