@@ -67,7 +67,7 @@ def test_the_tables_of_a_command_fit_with_every_number_whole(arguments, run, emb
     arguments = [places.get(argument, argument) for argument in arguments]
     status, piped, err = run(*arguments)
     assert (status, "…" in piped) == (0, False), err
-    for width in WIDTHS:
+    for width in (60, 120):
         _, text, _ = run(*arguments, width=width)
         check_fits(text, width, piped)
     for name in (LONG,) if LONG in "".join(map(str, arguments)) else ():
@@ -89,8 +89,7 @@ def test_a_pipe_gets_every_row_on_one_line(run, embeddings, write):
 def test_the_demo_fits(run):
     piped = run("demo")[1]
     assert "ECCV Caption" in piped
-    for width in WIDTHS:
-        check_fits(run("demo", width=width)[1], width, piped)
+    check_fits(run("demo", width=60)[1], 60, piped)
 
 
 def test_the_widest_report_there_is():
