@@ -62,7 +62,7 @@ STRANGE = [
 ]
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(place=st.sampled_from(list(places_of(CONTENT))), new=st.sampled_from(STRANGE))
 def test_an_edited_report_is_refused_or_shown(place, new):
     message = ""

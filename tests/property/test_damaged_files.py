@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from cxc_eccv.errors import CxcEccvError
 from cxc_eccv.runs import load_run
 
-EXAMPLES = settings(max_examples=120, derandomize=True, deadline=None)
+EXAMPLES = settings(max_examples=60, derandomize=True, deadline=None)
 SAID = {".json": said_by_json, ".trec": said_by_trec}
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import oracles
 import pytest
 import strategies
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from row_measures import plausible_hits
 
@@ -106,7 +106,6 @@ def test_plausible_hits_equal_a_plain_sort(direction, data, block_size):
 @pytest.mark.parametrize("form", [as_scores, as_rankings])
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
 @given(data=st.data(), few=st.booleans())
-@settings(max_examples=25, deadline=None)
 def test_other_forms_of_a_run_measure_the_same(form, direction, data, few):
     """Whether plausible matches are counted on whole rows or, as in a large gallery, among the best items alone."""
     with pytest.MonkeyPatch.context() as patch:

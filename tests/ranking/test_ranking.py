@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("counted_by")
 @pytest.mark.parametrize("direction", ["i2t", "t2i", "t2t", "i2i"])
 @pytest.mark.parametrize("block_size", [None, 1, 37])
 def test_exact_scores_rank_as_a_plain_sort_says(direction, block_size):
-    run = whole_number_run(130, 610)
+    run = whole_number_run(70, 260)
     judgments = random_judgments(run, direction)
     ranks = positive_ranks(run, judgments, direction, similarity="dot", block_size=block_size)
     assert by_query(ranks) == by_sorting(run, judgments, direction)
@@ -29,7 +29,7 @@ def test_exact_scores_rank_as_a_plain_sort_says(direction, block_size):
 @pytest.mark.thorough
 @pytest.mark.parametrize("block_size", [None, 1, 37, 64])
 def test_both_directions_folds_and_a_smaller_gallery_share_one_product(block_size):
-    run = whole_number_run(130, 610, seed=1)
+    run = whole_number_run(70, 260, seed=1)
     i2t, t2i = (random_judgments(run, direction, seed=2) for direction in ("i2t", "t2i"))
     folds = {
         "query_folds": i2t.query_ids % 3,
@@ -56,7 +56,7 @@ def test_both_directions_folds_and_a_smaller_gallery_share_one_product(block_siz
 
 
 def test_t2i_out_of_the_shared_product_needs_no_second_one(monkeypatch):
-    run = whole_number_run(130, 610, seed=4)
+    run = whole_number_run(70, 260, seed=4)
     monkeypatch.setattr("cxc_eccv.ranking.rank.count_by_row", None)
     requests = {d: (d, random_judgments(run, d)) for d in ("i2t", "t2i")}
     ranks = positive_ranks_many(run, requests, similarity="dot")
@@ -160,7 +160,7 @@ def test_positives_outside_the_gallery_count_towards_r_alone():
 
 
 def test_items_beyond_the_task_compete_with_nobody():
-    run = whole_number_run(130, 610)
+    run = whole_number_run(70, 260)
     judgments = random_judgments(run, "i2t")
     sides = {}
     for name, side in (("images", run.images), ("captions", run.captions)):
@@ -171,11 +171,11 @@ def test_items_beyond_the_task_compete_with_nobody():
 
 
 def test_missing_items_are_counted_and_named():
-    run = whole_number_run(130, 610)
+    run = whole_number_run(70, 260)
     judgments = random_judgments(run, "i2t")
     short = EmbeddingsRun(run.images, Embeddings(run.captions.ids[2:], run.captions.vectors[2:]))
     with pytest.raises(
-        MissingIds, match=rf"lacks 2 of 610 captions.*first: {run.captions.ids[0]}, .*Encode the missing"
+        MissingIds, match=rf"lacks 2 of 260 captions.*first: {run.captions.ids[0]}, .*Encode the missing"
     ):
         positive_ranks(short, judgments, "i2t")
     with pytest.raises(MissingIds, match="has no images"):
@@ -186,14 +186,14 @@ def test_missing_items_are_counted_and_named():
 
 
 def test_swapped_images_and_captions_are_recognised():
-    run = whole_number_run(130, 610)
+    run = whole_number_run(70, 260)
     swapped = EmbeddingsRun(run.captions, run.images)
     with pytest.raises(MissingIds, match="images and captions look swapped"):
         positive_ranks(swapped, random_judgments(run, "i2t"), "i2t")
 
 
 def test_options_out_of_range():
-    run = whole_number_run(130, 610)
+    run = whole_number_run(70, 260)
     judgments = random_judgments(run, "i2t")
     with pytest.raises(UnknownName, match="did you mean 'cosine'"):
         positive_ranks(run, judgments, "i2t", similarity="cosin")

@@ -1,9 +1,11 @@
 """``annotate check`` and ``annotate report`` on a project of the sample, as a user meets them."""
 
 import json
+import shutil
 import sys
 
 import pytest
+from command_line import run_command
 from report_samples import near_run
 
 from cxc_eccv.cli import main
@@ -31,35 +33,46 @@ def run(monkeypatch, capsys):
     return command
 
 
-@pytest.fixture
-def models(sample_library, tmp_path):
+@pytest.fixture(scope="module")
+def models(sample_library, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
     runs = {"near": near_run(sample_library, 1.0), "far": near_run(sample_library, 1.6, seed=1)}
-    paths = [tmp_path / f"{name}.npz" for name in runs]
+    paths = [folder / f"{name}.npz" for name in runs]
     for path, run in zip(paths, runs.values(), strict=True):
         save_embeddings(path, run)
     return paths
 
 
-@pytest.fixture
-def project(run, models, sample_library, tmp_path):
+@pytest.fixture(scope="module")
+def answered(models, sample_library, tmp_path_factory):
     """A folder with 36 pairs on six sheets that two people answered; the second misses a known positive of sheet 1."""
-    folder = tmp_path / "mine"
-    assert run("propose", folder, *models, "--budget", 36, "--size", 6)[0] == 0
-    assert run("export", folder, "--output", tmp_path / "asked", "--images", "sample", "--format", "jsonl")[0] == 0
+    place = tmp_path_factory.mktemp("answered")
+    folder, asked = place / "mine", place / "asked"
+
+    def step(name, *arguments):
+        run_command("annotate", name, folder, *map(str, arguments), "--data-dir", "sample")
+
+    step("propose", *models, "--budget", 36, "--size", 6)
+    step("export", "--output", asked, "--images", "sample", "--format", "jsonl")
     sheets = Project.open(folder, sample_library).questions()
     roles = {(number, own.pair_id): own.role for number, sheet in enumerate(sheets) for own in sheet}
-    rows = [json.loads(line) for line in (tmp_path / "asked" / "questions.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (asked / "questions.jsonl").read_text().splitlines()]
     for worker in ("ann", "ben:b"):
         filled = []
-        for place, row in enumerate(rows):
+        for number, row in enumerate(rows):
             role = roles[row["sheet"], row["pair_id"]]
             careless = worker == "ben:b" and row["sheet"] == 1
-            yes = not careless if role == "known positive" else role == "candidate" and place % 3 == 0
+            yes = not careless if role == "known positive" else role == "candidate" and number % 3 == 0
             filled.append({**row, "worker": worker, "answer": "yes" if yes else "no", "details": {}, "seconds": 5})
-        path = tmp_path / f"{worker[:3]}.jsonl"
+        path = place / f"{worker[:3]}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in filled))
-    assert run("import", folder, tmp_path / "ann.jsonl", tmp_path / "ben.jsonl", "--format", "jsonl")[0] == 0
+    step("import", place / "ann.jsonl", place / "ben.jsonl", "--format", "jsonl")
     return folder
+
+
+@pytest.fixture
+def project(answered, tmp_path):
+    return shutil.copytree(answered, tmp_path / "mine")
 
 
 def test_before_anybody_answered_the_report_says_so(run, models, tmp_path):

@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("damaged")
 
 
-@settings(max_examples=120, derandomize=True, deadline=None)
+@settings(max_examples=60, derandomize=True, deadline=None)
 @given(damage=damages())
 def test_a_damaged_table_of_failures_is_refused_or_as_it_was(folder, damage):
     path = folder / "failures.parquet"

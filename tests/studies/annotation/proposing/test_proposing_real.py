@@ -70,14 +70,19 @@ def test_as_many_proposals_as_the_paper_s(proposed):
 
 
 def test_the_lists_are_those_of_plain_products(proposed, runs, content):
+    """Of every sixth query."""
+    queries = [
+        np.sort(np.random.default_rng([7, side]).choice(size, number, replace=False))[::6]
+        for side, (size, number) in enumerate(((5_000, 1261), (25_000, 1333)))
+    ]
+    asked = {"i2t": set(queries[0].tolist()), "t2i": set(queries[1].tolist())}
     every = pa.concat_tables([proposed.candidates, proposed.known])
     said = Counter()
     for key, own in zip(keys_of(every, content).tolist(), every["proposals"].to_pylist(), strict=True):
-        said.update((key, entry["model"], entry["direction"], entry["rank"]) for entry in own)
-    queries = [
-        np.sort(np.random.default_rng([7, side]).choice(size, number, replace=False))
-        for side, (size, number) in enumerate(((5_000, 1261), (25_000, 1333)))
-    ]
+        query = dict(zip(asked, divmod(key, 25_000), strict=True))
+        said.update(
+            (key, entry["model"], way, entry["rank"]) for entry in own if query[way := entry["direction"]] in asked[way]
+        )
     expected = set()
     for name, run in runs.items():
         for side, direction, rows in (("images", "i2t", queries[0]), ("captions", "t2i", queries[1])):
@@ -86,11 +91,11 @@ def test_the_lists_are_those_of_plain_products(proposed, runs, content):
             for rank in range(5):
                 expected |= {(key, name, direction, rank + 1) for key in pairs[:, rank].tolist()}
     assert set(said.values()) == {1}
-    assert len(expected) == 64_850
+    assert len(expected) == 5 * MODELS * sum(map(len, queries))
     # What a source turned down is proposed to nobody.
     assert said.keys() <= expected
     dropped = {entry[0] for entry in expected - said.keys()}
-    assert len(dropped) == proposed.facts["counts"]["judged_negative"]
+    assert len(dropped) <= proposed.facts["counts"]["judged_negative"]
 
 
 def test_near_is_what_plain_products_say(proposed, runs, content):

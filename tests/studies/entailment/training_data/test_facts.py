@@ -120,10 +120,11 @@ def test_the_page_has_the_table_of_counts_and_what_the_guard_leaves_out(real_lib
     table = table_of_counts(real_library, count_corpora(real_library))
     shown = tables_to_markdown([replace(table, title="", notes=())]).strip()
     assert shown in page
+    of_test = evaluation_splits(real_library, ("test",))[0]
     for name in re.findall(r"^\| `(\w+/\w+)` \|", page, flags=re.MULTILINE):
         corpus, part = name.split("/")
         pairs = corpora()[corpus].pairs(real_library, part, 3.0)
-        kept, reasons = drop_members(pairs, evaluation_splits(real_library, ("test",))[0])
+        kept, reasons = drop_members(pairs, of_test)
         images, words = (
             sum(number for reason, number in reasons.items() if reason.startswith(why)) for why in ("image", "words")
         )
