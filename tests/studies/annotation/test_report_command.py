@@ -164,8 +164,8 @@ def test_the_least_time_is_kept(run, project):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--accept", "ben"], "worker 'ben' has no answers here"),
-        (["--reject", "x:ben"], "worker 'x:ben' has no answers here"),
+        (["--accept", "ben"], "worker 'ben' has no answers in this project"),
+        (["--reject", "x:ben"], "worker 'x:ben' has no answers in this project"),
         (["--accept", "3:"], "name a sheet and its worker, as 3:ann, or a worker"),
         (["--accept", "ann", "--reject", "ANN"], "named twice"),
         (["--accept", "7:ann"], "sheet 7 of 'ann' is not among the answers"),

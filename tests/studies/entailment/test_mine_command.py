@@ -132,7 +132,6 @@ def score(part, name, *options):
         (score("cxc/tset", "text"), "cxc/tset"),
         (score("cxc/test", "text", "--threshold", "2"), "probabilities run from 0 to 1"),
         (score("cxc/test", "text", "--precision", "90"), "give a fraction above 0 and at most 1"),
-        (score("cxc/test", "text", "--seed", "-1"), "seed is -1"),
         (score("cxc/test", "text", "--batch-size", "0"), "batch_size is 0"),
         (score("cxc/test", "both"), "give their folder (--images)"),
         (("evaluate", "run.npz", "--unjudged", "text", "--metrics", "nosuch"), "nosuch"),

@@ -96,7 +96,7 @@ def test_models_side_by_side_and_equal_inputs_give_equal_bytes(explain, files, t
     assert not any(key.startswith("t2t") for key in (*rows, *scores[0]))
     assert "confidence" not in content["provenance"]
     _, shown, _ = explain(*words, tmp_path / "wider", "--confidence", "0.99")
-    assert "99% intervals of a bootstrap" in " ".join(shown.split())
+    assert "99% intervals from a bootstrap" in " ".join(shown.split())
     wider = content_of(tmp_path / "wider")
     assert wider["provenance"]["confidence"] == 0.99
     row = next(row for row in wider["paired"] if row["key"] == "t2i/failure_rate")

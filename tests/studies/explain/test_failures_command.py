@@ -71,7 +71,7 @@ def test_explain_writes_the_page(explained):
 
 def test_images_need_a_folder_to_write_to(explained, run):
     told = run("explain", explained.parent / "near.npz", "--images", sample_images(), status=2)
-    assert "name its folder with --output" in " ".join(told.split())
+    assert "name a folder for it with --output" in " ".join(told.split())
 
 
 def test_failures_are_exported_rated_and_counted(explained, run, tmp_path):

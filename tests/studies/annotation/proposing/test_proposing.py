@@ -584,7 +584,7 @@ class TestUncertainty:
             assert_refused(DataError, message, {}, sample_library, strategy="uncertainty", probabilities=table)
         table = self.table(content, np.zeros(40))
         twice = pa.concat_tables([table, table.slice(0, 1)])
-        assert_refused(DataError, "given twice", {}, sample_library, strategy="uncertainty", probabilities=twice)
+        assert_refused(DataError, "occurs twice", {}, sample_library, strategy="uncertainty", probabilities=twice)
         foreign = table.slice(0, 1).set_column(0, "image_id", [[1]])
         assert_refused(
             DataError, "image 1 is not in this split", {}, sample_library, strategy="uncertainty", probabilities=foreign
