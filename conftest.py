@@ -50,7 +50,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """The same with what the tests of a file leave, such as real data: every training asks for rounds over everything."""
+    """The same for what the tests of a file leave, such as real data: every training collects garbage often."""
     if nextitem is not None and nextitem.path != item.path:
         gc.collect()
         gc.freeze()
@@ -61,5 +61,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
         # Workers share it: each file of the real data is parsed once.
-        patch.setenv("CXC_ECCV_CACHE", str((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache"))
+        patch.setenv(
+            "CXC_ECCV_CACHE", str((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "cache")
+        )
         yield

@@ -62,7 +62,8 @@ def test_the_list_has_words_for_every_category_of_coco(wordnet):
 
 
 @pytest.mark.parametrize(
-    ("images", "precision", "recall"), [(1_000, 0.9391, 0.6252), pytest.param(None, 0.9435, 0.6220, marks=pytest.mark.slow)]
+    ("images", "precision", "recall"),
+    [(1_000, 0.9391, 0.6252), pytest.param(None, 0.9435, 0.6220, marks=pytest.mark.slow)],
 )
 def test_what_captions_mention_is_what_their_images_show(wordnet, real_library, images, precision, recall):
     """Of the test split: WordNet's senses alone had 91.58% and 59.27%."""
