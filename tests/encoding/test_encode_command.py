@@ -114,7 +114,7 @@ def test_a_prompt_and_a_name_reach_the_file(command, model, tmp_path):
             "--central-crop is for models with embeddings",
         ),
         (("--model", "bert", "--central-crop", 0.5), "InvalidOption: central_crop is for images"),
-        (("--model", "/absent"), "ModelError: /absent: no model found"),
+        (("--model", "/absent"), "ModelError: /absent: no model there"),
     ],
 )
 def test_what_does_not_fit_is_one_message(words, message, command, model, tmp_path):
