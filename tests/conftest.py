@@ -23,8 +23,9 @@ MIRROR = os.environ.get("CXC_ECCV_DATA") or "sample"
 """Folder of the real data; ``sample`` where the tests that need it are skipped."""
 
 THOROUGH_ROOMS = {"browser", "data", "docs", "experiments", "hub", "property", "reference", "release"}
-THOROUGH_FIXTURES = {"chromium", "client", "environment", "real_library", "run_python", "warm_python", "wordnet_folder"}
-"""Who reads the real data, starts processes or searches long is not in the fast lane, which pytest alone runs."""
+DEAR_PROCESSES = {"chromium", "client", "environment", "run_python", "warm_python"}
+THOROUGH_FIXTURES = {*DEAR_PROCESSES, "module_caches", "real_library", "wordnet_folder"}
+"""What reads the real data, starts processes, imports ``evaluate`` or searches long is not in the fast lane."""
 
 os.environ.pop("NLTK_DATA", None)  # a test that needs WordNet asks for it: the fixture below
 

@@ -1,4 +1,4 @@
-"""Options of encoding: what can be refused before torch is imported and a model is loaded."""
+"""Checks of encoding options, before torch is imported and a model is loaded."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ POOLINGS = ("mean", "cls")
 
 DTYPES = {"float32": "float32", "bfloat16": "bfloat16", "float16": "float16"}
 DTYPES |= {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""What a user may write, to torch's name of the type."""
+"""Name in options to torch's name of the type."""
 
 SCORES = ("itm", "itc", "itm+itc")
-"""Scores of pairs: of a cross-encoder's matching head, of its two towers, and their sum."""
+"""Scores of pairs by a cross-encoder: of its matching head, of its two towers, and their sum."""
 
 OF_OPEN_CLIP = ("open_clip:", "hf-hub:")
-"""How the names of open_clip's models begin."""
+"""Prefixes of the names of open_clip models."""
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 
 def check_source(source: str) -> None:
-    """Refuse the name of a model that is neither a folder nor possibly a Hub id.
+    """Raise ModelError if a model's name is neither a folder nor a possible Hub id.
 
     Example:
         >>> check_source("models/clip/latest")
@@ -36,26 +36,26 @@ def check_source(source: str) -> None:
         return
     if path.is_file():
         raise ModelError(
-            f"{source} is a file, and a model is a folder or a Hub id. Name the folder that it was saved to."
+            f"{source} is a file, but a model is a folder or a Hub id. Name the folder that it was saved to."
         )
     if not HUB_ID.fullmatch(source):
         raise ModelError(f"{source}: no model there. Name the folder of a saved model, or a Hub id.")
 
 
 def check_pooling(pooling: str) -> None:
-    """Refuse a pooling of another name."""
+    """Raise InvalidOption unless the pooling exists."""
     if pooling not in POOLINGS:
         raise InvalidOption(f"pooling {pooling!r}: choose {' or '.join(POOLINGS)}")
 
 
 def check_dtype(dtype: str | None) -> None:
-    """Refuse a type of weights of another name."""
+    """Raise InvalidOption unless the type of weights exists."""
     if dtype is not None and dtype not in DTYPES:
         raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")
 
 
 def check_central_crop(share: float | None) -> None:
-    """Refuse a share of an image's area that is not above 0 and at most 1."""
+    """Raise InvalidOption unless the share of an image's area is above 0 and at most 1."""
     if share is not None and (isinstance(share, bool) or not 0 < share <= 1):
         raise InvalidOption(
             f"central_crop is {share!r}, expected a share of the area above 0 and at most 1, such as 0.875"
@@ -65,7 +65,7 @@ def check_central_crop(share: float | None) -> None:
 def check_encoding(
     *, pooling: str = "mean", batch_size: int = 64, dtype: str | None = None, central_crop: float | None = None
 ) -> None:
-    """Refuse options of encoding that no model takes."""
+    """Raise InvalidOption for options of encoding that no model accepts."""
     check_pooling(pooling)
     check_whole("batch_size", batch_size)
     check_dtype(dtype)

@@ -55,7 +55,7 @@ WRONG = [
     ((*EVALUATE, "--data-dir", "absent"), "'absent' is not a folder"),
     ((*EVALUATE, "--output", "file"), "file is a file"),
     (("evaluate", "--model", "./absent"), "./absent: no model there"),
-    (("evaluate", "--model", "file"), "file is a file, and a model is a folder"),
+    (("evaluate", "--model", "file"), "file is a file, but a model is a folder"),
     ((*ENCODE, "--images", "absent"), "absent is not a folder"),
     ((*ENCODE, "--split", "tset"), "did you mean 'test'"),
     ((*ENCODE, "--only", "image"), "did you mean 'images'"),

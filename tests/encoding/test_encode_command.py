@@ -6,6 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
+import torch
 
 tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
 
@@ -142,7 +143,10 @@ main()
 
 def test_of_two_runs_into_one_file_one_is_refused_and_the_file_is_whole(command, model, tmp_path, warm_python):
     words = ["--model", model("dual"), "--only", "captions"]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as the other process; more of them may round otherwise
     command(*words, "--output", tmp_path / "alone.npz")
+    torch.set_num_threads(threads)
     output = tmp_path / "run.npz"
     arguments = ["encode", *words, "--data-dir", "sample", "--output", str(output)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

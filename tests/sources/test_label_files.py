@@ -239,8 +239,8 @@ def test_a_file_that_is_not_there_is_no_dataset_on_the_hub():
 def test_what_reports_say_of_labels(file):
     found = read_labels(file)
     said = {"version": "1.0.0", "scheme": "eccv", "rule": "majority", "people": 3, "pairs": 200}
-    assert found.told == said | {"positive": int(np.asarray(found.table["positive"]).sum())}
+    assert found.summary == said | {"positive": int(np.asarray(found.table["positive"]).sum())}
     licensed = replace(found, facts={**found.facts, "licence": "cc-by-4.0", "citation": "@misc{mine,}"})
-    assert licensed.told == found.told | {"licence": "cc-by-4.0"}
+    assert licensed.summary == found.summary | {"licence": "cc-by-4.0"}
     origin = {"repository": "org/mine", "revision": "0" * 40}
-    assert replace(found, origin=origin).told == found.told | origin
+    assert replace(found, origin=origin).summary == found.summary | origin

@@ -16,6 +16,7 @@ pytestmark = [
 PAPER = {"recall_at_1": 0.212, "recall_at_5": 0.382, "recall_at_10": 0.474}
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 def test_it_lands_near_the_papers_bag_of_words(real_library):
     scores = evaluate_bow(real_library).scores

@@ -74,7 +74,9 @@ def test_a_folder_with_two_reports_is_not_chosen_from(trained, tmp_path):
     assert find_report(folder) == find_report(folder / "report") == folder / "report" / "report.json"
     shutil.copytree(folder / "report", tmp_path / "report")
     shutil.copy(folder / "report" / "report.json", tmp_path)
-    with pytest.raises(InvalidOption, match=r"holds report.json and report/report.json. Name the one"):
+    with pytest.raises(
+        InvalidOption, match=r"holds both report.json and report/report.json; name one of the two files"
+    ):
         find_report(tmp_path)
 
 

@@ -3,6 +3,8 @@
 import re
 from collections import defaultdict
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from cxc_eccv.errors import DataError
@@ -59,10 +61,16 @@ def test_the_list_has_words_for_every_category_of_coco(wordnet):
         assert all(found >= wanted and bool(found) == bool(wanted) for found in find_mentions(phrases, vocabulary))
 
 
-def test_what_captions_mention_is_what_their_images_show(wordnet, real_library):
+@pytest.mark.parametrize(
+    ("images", "precision", "recall"),
+    [(1_000, 0.9391, 0.6252), pytest.param(None, 0.9435, 0.6220, marks=pytest.mark.slow)],
+)
+def test_what_captions_mention_is_what_their_images_show(wordnet, real_library, images, precision, recall):
     """Of the test split: WordNet's senses alone had 91.58% and 59.27%."""
     shown = {image: set(names) for image, names in load_concepts(real_library, "test").images.items() if names}
+    shown = dict(list(shown.items())[:images])
     captions = real_library.captions("test")
+    captions = captions.filter(pc.is_in(captions["image_id"], pa.array(shown)))
     found = find_mentions(captions["text"].to_pylist(), {name for names in shown.values() for name in names})
     pairs = zip(captions["image_id"].to_pylist(), found, strict=True)
     pairs = [(image, names) for image, names in pairs if image in shown]
@@ -70,9 +78,9 @@ def test_what_captions_mention_is_what_their_images_show(wordnet, real_library):
     for image, names in pairs:
         of_image[image] |= names
     right = sum(len(names & shown[image]) for image, names in pairs)
-    assert right / sum(len(names) for _, names in pairs) == pytest.approx(0.9435, abs=5e-5)
+    assert right / sum(len(names) for _, names in pairs) == pytest.approx(precision, abs=5e-5)
     told = sum(len(of_image[image] & names) for image, names in shown.items())
-    assert told / sum(map(len, shown.values())) == pytest.approx(0.6220, abs=5e-5)
+    assert told / sum(map(len, shown.values())) == pytest.approx(recall, abs=5e-5)
 
 
 @pytest.mark.parametrize(
