@@ -7,9 +7,9 @@ TASK = Task(
     name="flickr8k_crowd",
     title="Flickr8k crowd",
     description=(
-        "Rank correlation of similarities with a crowd's votes on image-caption pairs: the share of yes of 47,109 "
-        "pairs of Flickr8k's test images with captions of other images, as in CLIPScore's protocol. An image's own "
-        "captions are left out."
+        "Rank correlation of similarities with a crowd's votes on image-caption pairs: the share of yes of pairs of "
+        "Flickr8k's test images with captions of other images, as in CLIPScore's protocol. An image's own captions "
+        "are left out."
     ),
     directions={},
     rated={"crowd": crowd_ratings},

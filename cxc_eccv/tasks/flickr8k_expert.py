@@ -7,9 +7,9 @@ TASK = Task(
     name="flickr8k_expert",
     title="Flickr8k expert",
     description=(
-        "Rank correlation of similarities with expert ratings of image-caption pairs. Three experts rated 5,664 pairs "
-        "of Flickr8k's test images with captions of other images, from 1 (no relation) to 4 (describes the image). "
-        "Each of the 16,992 ratings counts by itself, as in CLIPScore's protocol; an image's own captions are left out."
+        "Rank correlation of similarities with expert ratings of image-caption pairs. Three experts rated pairs of "
+        "Flickr8k's test images with captions of other images, from 1 (no relation) to 4 (describes the image). Each "
+        "rating counts by itself, as in CLIPScore's protocol; an image's own captions are left out."
     ),
     directions={},
     rated={"expert": expert_ratings},

@@ -9,8 +9,8 @@ TASK = Task(
     name="flickr8k_human",
     title="Flickr8k human",
     description=(
-        "Image-text retrieval between the 1,000 test images of Flickr8k and one caption of each, of which a crowd "
-        "judged 47,830 pairs. A pair is positive if the caption was written for the image or most people said yes, a judged "
+        "Image-text retrieval between the test images of Flickr8k and one caption of each, with pairs that a crowd "
+        "judged. A pair is positive if the caption was written for the image or most people said yes, a judged "
         "negative if most said no. bpref, infAP and metrics with judged in their name look at judged pairs only; for "
         "the others an unjudged pair is wrong. Ids are those of flickr8k."
     ),
