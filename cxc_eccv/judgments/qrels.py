@@ -54,6 +54,11 @@ class MergedPairs:
     rules: tuple[str, ...]  # why pairs are positive, one text per source
     left_out: dict[str, int]  # rule to the number of raw judgments that it left out
 
+    @property
+    def said_negative(self) -> BoolArray:
+        """(P, S) the source judged the pair and says no."""
+        return np.asarray(self.judged & ~self.said_positive)
+
 
 def merge(
     library: Library,

@@ -119,25 +119,32 @@ def test_eccv_caption(rows):
 
 
 def test_pairs(rows):
-    """Image 1: CxC rates 21 and 31 as positives, ECCV Caption has 31; image 2: a label says 11; image 3: ECCV's 11."""
+    """Image 1: CxC rates 21 and 31 as positives, ECCV Caption has 31; image 2: a label says 11; image 3: ECCV's 11.
 
-    def weak(number, *sources):
-        return {"caption_id": number, "caption": f"text {number}", "sources": list(sources)}
+    Judged negative: for image 1 a label says no to 22, for image 3 CxC rates 24 as 1.5.
+    """
+
+    def weak(number, *sources, column="sources"):
+        return {"caption_id": number, "caption": f"text {number}", column: list(sources)}
 
     positives = {
         1: [weak(21, "cxc"), weak(31, "cxc", "eccv")],
         2: [weak(11, "entailment")],
         INVALID_IMAGE: [weak(11, "eccv")],
     }
+    by = "judged_negative_by"
+    negatives = {1: [weak(22, "entailment", column=by)], 2: [], INVALID_IMAGE: [weak(24, "cxc", column=by)]}
     order = [(1, 12), (1, 11), *((2, n) for n in range(21, 26)), (INVALID_IMAGE, 31), (INVALID_IMAGE, INVALID_CAPTION)]
     expected = [
         {"image_id": n, "file_name": image(n), "caption_id": caption, "caption": f"text {caption}"}
-        | {"weak_positives": positives[n]}
+        | {"weak_positives": positives[n], "judged_negatives": negatives[n]}
         for n, caption in order
     ]
     assert rows("pairs") == (expected, {})
     strict = {row["caption_id"]: row["weak_positives"] for row in rows("pairs", policy="strict")[0]}
     assert strict[12] == [weak(21, "cxc")]
+    refused = rows("pairs", policy="strict")[0][0]["judged_negatives"]
+    assert refused == [weak(22, "entailment", column=by), weak(31, "entailment", column=by)]
     raised = {row["caption_id"]: row["weak_positives"] for row in rows("pairs", sits=4.5)[0]}
     assert raised[11] == [weak(31, "eccv")]
 
@@ -227,24 +234,24 @@ RATED, VERIFIED, LABELLED, LINK = (
 def test_entailment(rows):
     """A pair's own label decides; the image's own captions are left out, with the label that contradicts one."""
 
-    def row(number, caption, label, sources, rules, rating, conflict):
+    def row(number, caption, label, sources, rules, rating, conflict, negative_by=()):
         premises = {1: ["text 12", "text 11"], 2: [f"text {n}" for n in range(21, 26)]}
         premises[INVALID_IMAGE] = ["text 31", f"text {INVALID_CAPTION}"]
         pair = {"image_id": number, "file_name": image(number), "premise": premises[number]}
         text = {"hypothesis_id": caption, "hypothesis": f"text {caption}", "label": answers[label]}
         said = {"sources": sources, "rules": rules, "rating": rating, "votes": [], "conflict": conflict}
-        return pair | text | said
+        return pair | text | said | {"judged_negative_by": list(negative_by)}
 
     answers = ("not_entailed", "entailed")
     found, left_out = rows("entailment")
     assert found == [
         row(1, 21, 1, ["cxc"], [RATED], 3.0, False),
-        row(1, 22, 0, ["entailment"], [], None, False),
-        row(1, 31, 0, ["cxc", "eccv", "entailment"], [RATED, VERIFIED], 4.0, True),
+        row(1, 22, 0, ["entailment"], [], None, False, ["entailment"]),
+        row(1, 31, 0, ["cxc", "eccv", "entailment"], [RATED, VERIFIED], 4.0, True, ["entailment"]),
         row(2, 11, 1, ["entailment"], [LABELLED], None, False),
         row(INVALID_IMAGE, 11, 1, ["eccv"], [VERIFIED], None, False),
         row(INVALID_IMAGE, 21, 1, ["eccv"], [VERIFIED], None, False),
-        row(INVALID_IMAGE, 24, 0, ["cxc"], [], 1.5, False),
+        row(INVALID_IMAGE, 24, 0, ["cxc"], [], 1.5, False, ["cxc"]),
     ]
     assert left_out == {
         "pairs of an image with its own caption": 3,

@@ -1,14 +1,12 @@
-"""Tasks of human judgments on real data equal slow loops; so does a text model that stands for images."""
+"""Tasks of human judgments on real data equal slow loops."""
 
 import numpy as np
 import pytest
 
-from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.judgments.flickr8k import read_votes
 from cxc_eccv.runs import EmbeddingsRun, ScoresRun
 from cxc_eccv.sources.readers import SUGARCREPE_PP_PARTS, read_sugarcrepe_pp, read_thumb
-from cxc_eccv.studies.baselines.untrained.other_captions import score_by_other_captions
 from cxc_eccv.types import Embeddings
 
 TASKS = ["flickr8k_human", "flickr8k_expert", "flickr8k_crowd"]
@@ -50,25 +48,6 @@ def test_what_is_found_among_the_first_ten_is_counted(real_library, scores):
     assert all(result.low <= result.value <= result.high for result in report.results)
     whole = evaluate(scores, "flickr8k", data_dir=real_library)
     assert not {result.task for result in whole.results} & set(TASKS)
-
-
-def test_an_image_stands_for_its_other_captions(real_library):
-    content = real_library.flickr8k_split("validation")
-    vectors = np.random.default_rng(1).standard_normal((content.caption_ids.size, 8)).astype(np.float32)
-    run = EmbeddingsRun(None, Embeddings(content.caption_ids[::-1].copy(), vectors[::-1].copy()))
-    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    for pool, summarize in (("max", np.max), ("mean", np.mean)):
-        found = score_by_other_captions(run, content, pool)
-        drawn = np.random.default_rng(2).integers(0, (1_000, 5_000), (200, 2)).tolist()
-        for row, column in [*drawn, [3, 17], [3, 15]]:
-            others = np.flatnonzero(content.caption_image_ids == content.image_ids[row])
-            others = others[others != column]
-            expected = summarize(units[others] @ units[column])
-            assert found.scores[row, column] == pytest.approx(expected, abs=1e-6)
-    with pytest.raises(MalformedRun, match="lacks 1 captions of the split"):
-        score_by_other_captions(EmbeddingsRun(None, Embeddings(content.caption_ids[1:], vectors[1:])), content)
-    with pytest.raises(UnknownName, match="way to pool"):
-        score_by_other_captions(run, content, "median")
 
 
 def test_sugarcrepe_pp_equals_its_papers_two_rules(real_library):

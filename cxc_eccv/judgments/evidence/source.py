@@ -42,11 +42,11 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What one source says about ordered pairs."""
+    """What one source says about ordered pairs; a pair that it is undecided about is not among them."""
 
     queries: IntArray  # (P,) ids
     items: IntArray
-    positive: NDArray[np.bool_]
+    positive: NDArray[np.bool_]  # False: judged negative
     ratings: FloatArray  # NaN where the source does not grade
     reverse: FloatArray  # rating of the pair in the other order (SIS), or NaN
     left_out: Mapping[str, int]  # rule to the number of raw judgments that it left out

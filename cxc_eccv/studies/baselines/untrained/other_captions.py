@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.evaluation import evaluate
@@ -15,7 +14,7 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs
 from cxc_eccv.tasks.task import COLLECTIONS
-from cxc_eccv.types import FloatArray, Report, positions_of
+from cxc_eccv.types import FloatArray, IntArray, Report, positions_of
 
 IMAGES_AT_ONCE = 64
 
@@ -41,16 +40,19 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, ScoresRun
 def score_by_other_captions(run: EmbeddingsRun, content: KarpathySplit, pool: str = "max") -> ScoresRun:
     """The largest or mean cosine of every caption with the captions of every image, itself left out.
 
+    ``harmonic`` is RefCLIPScore (Hessel et al., EMNLP 2021): the harmonic mean of CLIPScore, ``2.5 max(cos(image,
+    caption), 0)``, and of the largest cosine with the captions, or 0 if that is negative.
+
     Args:
-        run: vectors of all captions of the split.
+        run: vectors of all captions of the split, for ``harmonic`` of its images too.
         content: its images and captions.
-        pool: ``max`` or ``mean``.
+        pool: ``max``, ``mean`` or ``harmonic``.
 
     Returns:
         Scores of I images with P captions, float32.
 
     Raises:
-        MalformedRun: the run has no captions, or a vector of zeros.
+        MalformedRun: the run lacks captions, or images for ``harmonic``, or has a vector of zeros.
         InvalidOption: another way to pool; an image with a single caption, of which nothing is left for itself.
 
     Example:
@@ -60,15 +62,9 @@ def score_by_other_captions(run: EmbeddingsRun, content: KarpathySplit, pool: st
         >>> score_by_other_captions(EmbeddingsRun(None, Embeddings(content.caption_ids, vectors)), content).scores.shape
         (60, 300)
     """
-    if pool not in ("max", "mean"):
-        raise UnknownName("way to pool", pool, ("max", "mean"))
-    if run.captions is None:
-        raise MalformedRun(f"{run.path or 'run'} holds no caption_ids and caption_embeddings")
-    places, known = positions_of(content.caption_ids, run.captions.ids)
-    if not known.all():
-        missing = content.caption_ids[~known]
-        raise MalformedRun(f"{run.path or 'run'} lacks {missing.size} captions of the split, the first: {missing[0]}")
-    vectors = _normalize(run, run.captions.vectors[places])
+    if pool not in ("max", "mean", "harmonic"):
+        raise UnknownName("way to pool", pool, ("max", "mean", "harmonic"))
+    vectors = _unit_vectors(run, "caption", content.caption_ids)
     owners = positions_of(content.caption_image_ids, content.image_ids)[0]
     order = np.argsort(owners, kind="stable")
     starts = np.searchsorted(owners[order], np.arange(content.image_ids.size + 1))
@@ -83,21 +79,33 @@ def score_by_other_captions(run: EmbeddingsRun, content: KarpathySplit, pool: st
         products = vectors[mine] @ vectors.T
         itself = np.arange(mine.size), mine
         offsets = starts[first:last] - starts[first]
-        if pool == "max":
-            products[itself] = -np.inf
-            scores[first:last] = np.maximum.reduceat(products, offsets, axis=0)
-        else:
+        if pool == "mean":
             products[itself] = 0
             counts = np.repeat(np.diff(starts[first : last + 1])[:, None], len(vectors), axis=1)
             counts[owners[mine] - first, mine] -= 1
             scores[first:last] = np.add.reduceat(products, offsets, axis=0) / counts
+        else:
+            products[itself] = -np.inf
+            scores[first:last] = np.maximum.reduceat(products, offsets, axis=0)
+    if pool == "harmonic":
+        by_captions = np.maximum(scores, 0)
+        by_image = 2.5 * np.maximum(_unit_vectors(run, "image", content.image_ids) @ vectors.T, 0)
+        total = by_image + by_captions
+        scores = np.divide(2 * by_image * by_captions, total, out=np.zeros_like(total), where=total > 0)
     return ScoresRun(content.image_ids, content.caption_ids, scores)
 
 
-def _normalize(run: EmbeddingsRun, vectors: NDArray[np.generic]) -> FloatArray:
-    single = np.asarray(vectors, dtype=np.float32)
+def _unit_vectors(run: EmbeddingsRun, kind: str, ids: IntArray) -> FloatArray:
+    """(N, D) vectors of length 1 of these captions or images."""
+    name, embeddings = run.path or "run", run.captions if kind == "caption" else run.images
+    if embeddings is None:
+        raise MalformedRun(f"{name} holds no {kind}_ids and {kind}_embeddings")
+    places, known = positions_of(ids, embeddings.ids)
+    if not known.all():
+        raise MalformedRun(f"{name} lacks {np.sum(~known)} {kind}s of the split, the first: {ids[~known][0]}")
+    single = np.asarray(embeddings.vectors[places], dtype=np.float32)
     lengths = np.linalg.norm(single, axis=1, keepdims=True)
-    refuse_zero_vectors(np.flatnonzero(lengths[:, 0] == 0), len(single), "captions", run.path or "run")
+    refuse_zero_vectors(np.flatnonzero(lengths[:, 0] == 0), len(single), f"{kind}s", name)
     return np.asarray(single / lengths)
 
 
