@@ -85,7 +85,7 @@ class SimilarConceptsModule(MetricModule):
     )
     example: ClassVar[Mapping[str, list[Any]]] = EXAMPLE
     example_options: ClassVar[Mapping[str, Any]] = {"similarities": {"ball.n.01": {"frisbee.n.01": 0.2}}}
-    packages = ("scipy", "nltk")
+    packages = ("nltk",)
 
     @classmethod
     def scores(
@@ -124,7 +124,6 @@ class ConceptSizesModule(MetricModule):
         "prediction_areas": [[0.1, 0.02, 0.75], [0.2, 0.4]],
         "reference_areas": [[0.25, 0.15, 0.01, 0.9], [0.45]],
     }
-    packages = ("scipy",)
 
     @classmethod
     def scores(

@@ -78,6 +78,12 @@ class Description:
         return "".join(part.capitalize() for part in self.spec.name.split("_"))
 
     @property
+    def packages(self) -> tuple[str, ...]:
+        """What the module needs beside evaluate and numpy: what its kind names, and SciPy if the metric imports it."""
+        source = inspect.getsource(sys.modules[self.spec.function.__module__])
+        return tuple(dict.fromkeys((*(["scipy"] if "scipy" in source else []), *self.kind.packages)))
+
+    @property
     def text(self) -> str:
         """The metric's docstring without its sections."""
         return lead(self.spec.description)

@@ -53,7 +53,7 @@ def space_app(described: Description) -> str:
 def requirements(described: Description, *, self_contained: bool = False) -> str:
     """The requirements of the Space, with the version limits of this package."""
     pins = [_lower_bound_first(pin.partition(";")[0].strip()) for pin in requires("cxc_eccv") or ()]
-    wanted = ("datasets", "evaluate", "numpy", *described.kind.packages)
+    wanted = ("datasets", "evaluate", "numpy", *described.packages)
     package = [] if self_contained else [f"cxc_eccv>={cxc_eccv.__version__}"]
     lines = [*package, *dict.fromkeys(pin for pin in pins if pin.startswith(wanted)), f"gradio=={GRADIO}"]
     return "\n".join(lines) + "\n"
@@ -86,7 +86,7 @@ def metric_card(described: Description, *, self_contained: bool = False) -> str:
     }
     entries = [entry for entry in described.citation.split("\n\n") if entry.startswith("@")]
     *imports, load = imports_and_load(described.spec.name, self_contained=self_contained)
-    *others, last = (f"`{name}`" for name in ("evaluate", "numpy", *described.kind.packages))
+    *others, last = (f"`{name}`" for name in ("evaluate", "numpy", *described.packages))
     alone = ALONE.format(packages=f"{', '.join(others)} and {last}")
     papers = ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", described.spec.citation).split("; ")
     return _fill(

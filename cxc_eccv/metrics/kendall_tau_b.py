@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from cxc_eccv.metrics.bootstrap_spearman import CodedPairs
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.types import FloatArray, IntArray, RatedPairs
-
-if TYPE_CHECKING:
-    from scipy.sparse import csc_array
 
 
 def kendall_tau_b(pairs: RatedPairs, similarities: FloatArray) -> FloatArray:
@@ -62,8 +59,8 @@ def sample_tau_b(pairs: RatedPairs, similarities: FloatArray, times: NDArray[np.
     return np.asarray(2 * count_surplus(coded, drawn, rows) / np.sqrt((size - tied[0]) * (size - tied[1])))
 
 
-def count_codes(rows: IntArray, codes: NDArray[np.integer], shape: tuple[int, int]) -> csc_array:
-    """(C, L) how many pairs of each cluster have each code."""
+def count_codes(rows: IntArray, codes: NDArray[np.integer], shape: tuple[int, int]) -> Any:  # noqa: ANN401
+    """(C, L) sparse matrix of how many pairs of each cluster have each code."""
     from scipy.sparse import csc_array
 
     return csc_array((np.ones(rows.size), (rows, codes)), shape=shape)

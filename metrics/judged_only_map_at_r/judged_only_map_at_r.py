@@ -1,4 +1,4 @@
-"""mAP@R: a module for ``evaluate``."""
+"""Judged-only mAP@R: a module for ``evaluate``."""
 
 import evaluate
 
@@ -8,7 +8,7 @@ from cxc_eccv.metrics.judged_only_map_at_r import SPEC
 
 
 class JudgedOnlyMapAtR(JudgedRankingModule, evaluate.Metric):
-    """mAP@R."""
+    """Judged-only mAP@R."""
 
     spec = SPEC
 

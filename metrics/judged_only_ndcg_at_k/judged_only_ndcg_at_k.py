@@ -1,4 +1,4 @@
-"""nDCG@K: a module for ``evaluate``."""
+"""Judged-only nDCG@K: a module for ``evaluate``."""
 
 import evaluate
 
@@ -8,7 +8,7 @@ from cxc_eccv.metrics.judged_only_ndcg_at_k import SPEC
 
 
 class JudgedOnlyNdcgAtK(JudgedRankingModule, evaluate.Metric):
-    """nDCG@K."""
+    """Judged-only nDCG@K."""
 
     spec = SPEC
 

@@ -1,4 +1,4 @@
-"""R-Precision: a module for ``evaluate``."""
+"""Judged-only R-Precision: a module for ``evaluate``."""
 
 import evaluate
 
@@ -8,7 +8,7 @@ from cxc_eccv.metrics.judged_only_r_precision import SPEC
 
 
 class JudgedOnlyRPrecision(JudgedRankingModule, evaluate.Metric):
-    """R-Precision."""
+    """Judged-only R-Precision."""
 
     spec = SPEC
 

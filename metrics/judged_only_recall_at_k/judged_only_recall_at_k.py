@@ -1,4 +1,4 @@
-"""Recall@K: a module for ``evaluate``."""
+"""Judged-only Recall@K: a module for ``evaluate``."""
 
 import evaluate
 
@@ -8,7 +8,7 @@ from cxc_eccv.metrics.judged_only_recall_at_k import SPEC
 
 
 class JudgedOnlyRecallAtK(JudgedRankingModule, evaluate.Metric):
-    """Recall@K."""
+    """Judged-only Recall@K."""
 
     spec = SPEC
 

@@ -58,9 +58,11 @@ def test_every_group_has_its_files_or_is_on_the_hub():
         "visual_genome": 2,
         "pcme": 4,
         "flickr30k": 3,
-        "flickr8k": 4,
+        "flickr8k": 6,
         "rococo": 4,
         "sugarcrepe": 7,
+        "sugarcrepe_pp": 5,
+        "thumb": 1,
         "coco_fg": 2,
         "semeval_sts": 23,
         "stsb": 3,
@@ -79,7 +81,7 @@ def test_every_group_has_its_files_or_is_on_the_hub():
 
 def test_hosts_that_keep_versions_are_pinned_to_a_commit():
     addresses = [entry.url for entry in load_catalog() if entry.url and "githubusercontent" in entry.url]
-    assert len(addresses) == 69
+    assert len(addresses) == 76
     assert all(re.search(r"/[0-9a-f]{40}/", address) for address in addresses)
 
 
@@ -92,19 +94,23 @@ def test_only_these_files_have_no_published_hash():
     copies |= {"visual_genome_objects", "visual_genome_image_data"}
     assert unknown == raw | own | copies | {"karpathy_coco", "flickr30k", "instances_train2014"}
     semantic = {entry.name for entry in load_catalog() if entry.group in {"semeval_sts", "stsb", "sick"}}
+    semantic |= {entry.name for entry in load_catalog() if entry.group == "sugarcrepe_pp"}
     assert {entry.name for entry in load_catalog() if entry.optional} == raw | own | copies | semantic | {
         "captions_val2014",
         "flickr8k_tokens",
         "flickr8k_train_images",
         "flickr8k_dev_images",
         "flickr8k_test_images",
+        "flickr8k_crowd",
+        "flickr8k_experts",
+        "thumb",
         "instances_subset",
         "coco_fg_captions",
         "coco_fg_images",
     }
 
 
-OWN_FILES = ("entailment", "simplification", "coco_fg")
+OWN_FILES = ("entailment", "simplification", "coco_fg", "thumb")
 
 
 def test_files_without_an_address_say_where_they_come_from():

@@ -26,6 +26,13 @@ def graded(seed, highest=1):
     return {**given, "gains": gains}
 
 
+def judged(seed):
+    """Rankings with judged items and verdicts, of each query a positive at least."""
+    given = graded(seed, highest=2)
+    verdicts = given.pop("gains")
+    return given | {"verdicts": verdicts}
+
+
 def own_items(seed):
     """Rankings, each query's own items, and the categories of all items; a tenth of the gallery shows none."""
     random = np.random.default_rng(seed)
@@ -87,6 +94,7 @@ def inputs_of(spec, seed):
         "altered_ranks": (altered(seed), {"altered": list(range(GALLERY - 6, GALLERY))}),
         "scores": (comparisons(seed, parts=True) if "pairwise" in spec.name else both_directions(seed), {}),
         "comparisons": (comparisons(seed), {}),
+        "judged_ranks": (judged(seed), {}),
         "top_k": (graded(seed), {"gallery_size": GALLERY}),
         "plausible_hits": (columns, {"categories": categories}),
         "rated_pairs": (rated_pairs(seed), {}),
