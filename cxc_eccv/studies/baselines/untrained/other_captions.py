@@ -118,7 +118,7 @@ def _encode(content: KarpathySplit, inputs: Inputs) -> EmbeddingsRun:
 
 BASELINE = Baseline(
     name="other_captions",
-    summary="a caption's nearest among the other captions of an image, by a text model; every image-text task",
+    summary="a text model scores a caption by the other captions of an image; every image-text task",
     run=run,
     takes=("model", "features", "collection", "pool"),
 )
