@@ -3,12 +3,14 @@
 And for every test and example: no download and no table goes to the user's cache.
 """
 
+import functools
 import gc
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
+import typer.main
 
 # Workers beside each other whose libraries start a thread per core each wait for one another several times as long as
 # they compute. The package's own threads are counted by cores, not by this.
@@ -54,6 +56,16 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if nextitem is not None and nextitem.path != item.path:
         gc.collect()
         gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tree_of_commands() -> Iterator[None]:
+    """The command line makes its tree of commands once: each time takes as long as most commands."""
+    made = functools.cache(typer.main.get_command)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.main.get_command", made)
+        patch.setattr("typer.testing._get_command", made)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

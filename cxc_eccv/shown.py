@@ -17,9 +17,12 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]|~#$])")
 
 def visible(value: object, *, lines: bool = False) -> str:
     """The text with every acting character escaped; ``lines`` keeps line breaks."""
+    text = str(value)
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(
         char.encode("unicode_escape").decode() if _acts(char) and not (lines and char == "\n") else char
-        for char in str(value)
+        for char in text
     )
 
 

@@ -142,7 +142,9 @@ def main() -> int:
     options, pytest_arguments = parser.parse_known_args()
     data, sentence = choose_data(os.environ.get("CXC_ECCV_DATA", ""), MIRROR)
     print(sentence)
-    environment = os.environ | {"CXC_ECCV_DATA": data}
+    # A hundred processes import the same, which none compiles again: pip did not, and this setting would forbid it.
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = kept | {"CXC_ECCV_DATA": data}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "tests.xml"
         planned = checks([f"--junit-xml={report}", *pytest_arguments])

@@ -151,12 +151,8 @@ def test_the_committed_cards_are_up_to_date_without_the_data(generate):
     assert generate("--check") == (0, "")
 
 
-def test_the_committed_statistics_are_those_of_the_data(real_library, generate):
-    assert generate("--check", data=real_library.data_dir) == (0, "")
-
-
 @pytest.mark.slow
-def test_the_committed_statistics_of_tagged_configs_are_those_of_the_data(real_library, generate):
+def test_the_committed_statistics_are_those_of_the_data(real_library, generate):
     assert generate("--check", "--tagged", data=real_library.data_dir) == (0, "")
 
 

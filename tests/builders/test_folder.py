@@ -148,9 +148,14 @@ def test_the_manifest_holds_the_hash_of_every_file_and_source(built, sample_libr
 
 
 @pytest.mark.parametrize("num_proc", [1, 2])
-def test_building_twice_gives_the_same_bytes(tmp_path, num_proc):
-    options = {"configs": list(sample_configs()), "options": BuildOptions(sts=3.0)}
+def test_building_twice_gives_the_same_bytes(tmp_path, mirror, num_proc):
+    """Of modified data, which every process must name."""
+    ratings = mirror / "cxc" / "sts_test.csv"
+    ratings.write_text(ratings.read_text().removesuffix("5.0,c2c_cocaption\n") + "4.0,c2c_cocaption\n")
+    options = {"configs": list(sample_configs()), "options": BuildOptions(sts=3.0, allow_modified=True)}
+    options["data_dir"] = mirror
     summary, again = build(tmp_path / "one", **options), build(tmp_path / "two", num_proc=num_proc, **options)
+    assert "sts_test" in json.loads((tmp_path / "one" / "manifest.json").read_text())["modified"]
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     assert again.not_built == summary.not_built
     assert again.provenance == summary.provenance

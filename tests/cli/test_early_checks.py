@@ -8,7 +8,7 @@ import sys
 import pytest
 
 RUN = """
-import contextlib, io, json, sys
+import contextlib, functools, io, json, sys
 from importlib.machinery import ModuleSpec
 
 class Refused:
@@ -22,6 +22,8 @@ class Refused:
     def exec_module(module): ...
 
 sys.meta_path.insert(0, Refused)
+import typer.main
+typer.main.get_command = functools.cache(typer.main.get_command)  # as in conftest.py
 from cxc_eccv.cli import main
 errors = []
 for command in json.load(sys.stdin):

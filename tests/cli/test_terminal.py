@@ -125,8 +125,7 @@ def test_the_demo_fits(run):
 
     piped = tables()
     assert "ECCV Caption" in piped
-    for width in WIDTHS:
-        check_fits(tables(width=width), width, piped)
+    check_fits(tables(width=WIDTHS[0]), WIDTHS[0], piped)
 
 
 def test_the_widest_report_there_is():

@@ -266,10 +266,6 @@ def make_sample(monkeypatch, capsys):
     return run
 
 
-def test_the_generator_makes_the_committed_folder(make_sample):
-    assert make_sample(SAMPLE, "--check") == (0, "")
-
-
 def test_the_check_lists_what_differs_and_forgives_another_jpeg_encoder(tmp_path, make_sample):
     folder = tmp_path / "sample"
     shutil.copytree(SAMPLE, folder)

@@ -162,9 +162,8 @@ def test_a_process_that_is_killed_goes_on(parts, tmp_path):
     subprocess.run([*command, str(tmp_path / "whole.npz"), "0"], check=True, env=environment)
     process = subprocess.Popen([*command, str(tmp_path / "run.npz"), "30"], env=environment)
     parts_folder = tmp_path / "run.npz.parts"
-    for _ in range(600):
-        if (parts_folder / "captions-000000000.npz").exists():
-            break
+    while not (parts_folder / "captions-000000000.npz").exists():
+        assert process.poll() is None
         time.sleep(0.1)
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -140,12 +140,6 @@ def test_missing_images_leave_every_caption_in_the_galleries(sample_library, rep
         assert {row.n_queries for row in report.results if row.direction == direction} == {len(slow)}
 
 
-def test_texts_alone_score_the_same_without_images(sample_library, report_of):
-    run = near_run(sample_library)
-    part = report_of(without(run, images=run.images.ids[:9]), "co_captions", allow_missing=True)
-    assert part.results == report_of(run, "co_captions").results
-
-
 def test_rated_pairs_with_both_sides_left(sample_library, report_of):
     out = set(sample_library.karpathy("test").image_ids[::3].tolist())
     run = without(near_run(sample_library), images=out)

@@ -96,10 +96,8 @@ def test_a_report_on_sentence_similarity_names_them(reports, hashes):
     assert "odified" not in to_markdown(StsReport({}, reports[1].provenance))
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("num_proc", [1, 2])
-def test_a_built_folder_names_them_in_manifest_card_and_summary(mirror, hashes, tmp_path, num_proc):
-    options = {"configs": ["sits"], "options": BuildOptions(allow_modified=True), "num_proc": num_proc}
+def test_a_built_folder_names_them_in_manifest_card_and_summary(mirror, hashes, tmp_path):
+    options = {"configs": ["sits"], "options": BuildOptions(allow_modified=True)}
     summary = build_folder(tmp_path / "out", data_dir=mirror, progress=False, **options)
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["modified"] == {"sits_test": hashes}
     card = (tmp_path / "out" / "README.md").read_text()

@@ -130,18 +130,6 @@ def test_what_is_kept_equals_what_was_read(name, compressed, tmp_path, tables):
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_real_files_are_kept_as_they_were_read(real_library):
-    kept = type(real_library)(real_library.data_dir, offline=True)
-    for _ in range(2):
-        for split in ("validation", "test"):
-            assert same(kept.karpathy(split), real_library.karpathy(split))
-            for kind in ("sts", "sis", "sits"):
-                assert same(kept.cxc(kind, split), real_library.cxc(kind, split))
-        assert same(kept.categories("test"), real_library.categories("test"))
-        assert same(kept.eccv("eccv", "i2t"), real_library.eccv("eccv", "i2t"))
-        kept = type(real_library)(real_library.data_dir, offline=True)
-
-
 def test_a_kept_file_is_not_read_again(ratings, calls):
     assert parse(readers.read_counted, ratings, "sts").equals(parse(readers.read_counted, ratings, "sts"))
     assert len(calls) == 1

@@ -4,12 +4,17 @@ One line of JSON in, one out. Standard output and error are those of the whole p
 prints or logs is seen. Pauses are recorded instead of slept.
 """
 
+import functools
 import json
 import os
 import sys
 import tempfile
 import time
 import traceback
+
+import typer.main
+
+typer.main.get_command = functools.cache(typer.main.get_command)  # as in this process's parent: conftest.py
 
 
 def command(arguments):

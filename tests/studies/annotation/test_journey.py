@@ -187,12 +187,6 @@ def test_probabilities_in_a_file_are_in_doubt_at_a_threshold(command, sample_lib
     assert "threshold 2: probabilities run" in command("propose", "p", *models, *given, "--threshold", 2, status=2)
 
 
-def test_random_pairs_need_no_model(command, sample_library, tmp_path):
-    command("propose", "p", "--strategy", "random", "--budget", 3, "--size", 3)
-    assert Project.open(tmp_path / "p", sample_library).candidates().num_rows == 3
-    assert "strategy eccv takes at least 1 models; there are 0" in command("propose", "q", status=2)
-
-
 def test_a_model_that_is_not_there_is_told_before_anything_is_fetched(command, monkeypatch, tmp_path):
     monkeypatch.setattr(Library, "karpathy", lambda *_: pytest.fail("the captions were read"))
     assert "absent.npz: no such file" in command("propose", "p", "absent.npz", status=2)

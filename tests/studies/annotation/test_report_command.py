@@ -209,9 +209,3 @@ def test_sources_tasks_and_metrics_can_be_chosen(run, project, models, tmp_path)
     assert [(row["task"], row["direction"], row["metric"]) for row in rows] == [("eccv_caption", "t2i", "map_at_r")]
     status, _, err = run("report", project, models[0], "--sources", "mine")
     assert (status, "give different sources" in err) == (2, True), err
-
-
-def test_a_folder_that_is_no_project_is_refused(run, tmp_path):
-    for command in ("check", "report"):
-        status, _, err = run(command, tmp_path)
-        assert (status, "is not an annotation project" in err) == (2, True)

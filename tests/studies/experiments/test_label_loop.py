@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from label_loop import simulation as module
-from label_loop.page import write_simulation
 from label_loop.sample_truth import Truth
 from label_loop.simulation import (
     COUNTS,
@@ -20,10 +19,9 @@ from label_loop.simulation import (
 )
 
 import cxc_eccv
-from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.errors import DataError
 from cxc_eccv.runs import ScoresRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.annotation.proposing.candidates import propose
 from cxc_eccv.studies.asking.questions import build_sheets
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import settle
@@ -175,18 +173,6 @@ def test_errors_are_as_frequent_as_they_are_said_to_be(library, true_pairs):
     assert not missed & set(zip(accepted["sheet"].to_pylist(), accepted["worker"].to_pylist(), strict=True))
 
 
-def test_equal_seeds_give_equal_counts(library):
-    def retrain(labels, seed):
-        return {name: random_run(library, "validation", seed + place) for place, name in enumerate("ab")}, None
-
-    options = {"strategies": ["random", "disagreement"], "rounds": 2, "budget": 36, "seeds": 2}
-    one, again = (simulate(library, retrain, **options) for _ in range(2))
-    assert one.counts.equals(again.counts)
-    assert one.facts == again.facts
-    by_seed = one.counts.filter(pa.array([row["round"] == 1 for row in one.counts.to_pylist()]))
-    assert len(set(by_seed["questions"].to_pylist())) > 1
-
-
 def hidden_pool():
     """ECCV Caption's pairs of the test split that no other file judges, read without the package."""
     images = [image for image in load("coco/dataset_coco.json")["images"] if image["split"] == "test"]
@@ -221,27 +207,6 @@ def test_hidden_are_pairs_that_eccv_caption_alone_judged(library):
         assert (row["found"], row["to_find"], row["positives"]) == (min(step, hides), hides, None)
 
 
-def test_a_search_ends_where_nothing_is_left_to_propose(library):
-    runs = {"random": random_run(library, "test")}
-    found = search_hidden(runs, library, strategies=["eccv"], questions=[100_000], seeds=1).counts.to_pylist()[0]
-    whole = propose(runs, library, "test", queries=queries_of(library)).candidates.num_rows
-    assert found["candidates"] > whole / 2
-    assert found["questions"] == -(-found["candidates"] * 20 // 18) < 100_000
-
-
-def queries_of(library):
-    return tuple(np.unique(np.asarray(library.eccv("eccv", way)["query_id"])) for way in ("i2t", "t2i"))
-
-
-@pytest.mark.parametrize("strategy", ["eccv", "disagreement", "bounds"])
-def test_ranking_once_proposes_what_scores_propose(library, strategy):
-    runs = {name: random_run(library, "test", place) for place, name in enumerate("ab")}
-    ranked = {name: module._rank_once(run, Truth(library, "test").pairs) for name, run in runs.items()}
-    options = {"strategy": strategy, "budget": 100, "queries": queries_of(library)}
-    one, other = (propose(given, library, "test", **options).candidates for given in (runs, ranked))
-    assert one.equals(other)
-
-
 def test_numbers_over_seeds_are_quotients_of_sums():
     rows = [
         *[("eccv", 0, 1, 100, 90, 20, 10, 40), ("eccv", 1, 1, 140, 90, 20, 20, 40)],
@@ -258,46 +223,6 @@ def test_numbers_over_seeds_are_quotients_of_sums():
     assert second["ahead"] == (-12.5, -15, -10)
     assert second["recall"] == (5 / 80, 0, 5 / 40)
     assert (second["cost"], second["precision"]) == (None, None)  # where seed 0 is drawn alone nothing was found
-
-
-def test_one_seed_has_no_interval(tmp_path):
-    rows = [("eccv", 0, number, 100 * number, 90, 20, 10 * number, 40) for number in (1, 2)]
-    facts = {"experiment": "hidden", "seeds": 1, "to_find": 40, "known_to_eccv_alone": 80, "models": ["one"]}
-    simulation = Simulation(pa.table(list(zip(*rows, strict=True)), schema=COUNTS), facts)
-    first, _ = summarise(simulation)
-    assert (first["recall"], first["cost"], first["ahead"]) == ((0.25, None, None), (10, None, None), (0, None, None))
-    write_simulation(simulation, tmp_path / "out")
-    text = (tmp_path / "out" / "simulation.md").read_text()
-    assert "Of one seed, so that there are no intervals." in text
-    assert "| 100 | 10 | 100.0 | 25.00 |" in text
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"error_rates": [0.1, 1.5, 0]}, r"error rate 1.5: how often somebody errs is between 0 and 1"),
-        ({"error_rates": [0.1]}, r"1 people cannot give 3 answers"),
-        ({"rounds": 0}, "rounds"),
-        ({"budget": 0}, "budget"),
-        ({"seeds": 0}, "seeds"),
-        ({"answers": 0}, "answers"),
-        ({"strategies": []}, "strategies: none is named"),
-        ({"strategies": ["random", "eccv", "random"]}, "strategies: named twice among random, eccv, random"),
-    ],
-)
-def test_refused_options(library, options, message):
-    with pytest.raises(InvalidOption, match=message):
-        simulate(library, lambda labels, seed: ({}, None), **options)
-
-
-def test_refused_searches_and_names(library):
-    runs = {"random": random_run(library, "test")}
-    twice = {"questions": [40, 40]}, {"questions": []}, {"strategies": ["eccv"] * 2}, {"strategies": []}
-    for options in ({"share": 1.0}, {"share": 0}, {"share": 1e-3}, {"questions": [19]}, {"seeds": 0}, *twice):
-        with pytest.raises(InvalidOption, match=next(iter(options))):
-            search_hidden(runs, library, **options)
-    with pytest.raises(UnknownName, match="disagreement"):
-        search_hidden(runs, library, strategies=["disagrement"])
 
 
 def test_real_data_know_no_truth(real_library):
