@@ -1,0 +1,36 @@
+"""A conformance kit: fixed embeddings, our values, and why other libraries print others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from cxc_eccv.discovery import find_declared
+from cxc_eccv.integrations.conformance import peers as peer_files
+from cxc_eccv.integrations.conformance.kit import Part, parts
+from cxc_eccv.integrations.conformance.peer import Comparison, Peer, compare
+
+__all__ = ["Comparison", "Part", "Peer", "compare", "parts", "peers", "run_kit"]
+
+
+def peers() -> Mapping[str, Peer]:
+    """Name to runner of every library."""
+    return find_declared(peer_files, "PEER", Peer)
+
+
+def run_kit(chosen: Collection[Peer], n_images: int = 5_000) -> list[Comparison]:
+    """Compare the installed ones of these libraries with our values.
+
+    Args:
+        chosen: runners; one whose library is not installed is left out.
+        n_images: size of the kit, which has five captions an image.
+
+    Returns:
+        A comparison per library, labels, direction and metric, in the order of the libraries.
+    """
+    installed = [peer for peer in chosen if peer.version is not None]
+    rows = []
+    for part in parts(n_images):
+        rows += [row for peer in installed for row in compare(peer, part)]
+        del part  # the scores of one direction at a time
+    order = [peer.name for peer in installed]
+    return sorted(rows, key=lambda row: order.index(row.library))
