@@ -1,4 +1,4 @@
-"""Makes the embeddings and labels of the conformance kit; needs NumPy alone: python embeddings.py kit.npz"""
+"""Makes the embeddings of the conformance kit, with NumPy alone: ``python embeddings.py kit.npz``."""
 
 import sys
 from typing import Any
@@ -12,7 +12,7 @@ def make_kit(n_images: int = 5_000, width: int = 64) -> dict[str, Any]:
     Caption c was written for image c // 5. Entries are 1 or -1, so that dot products are whole numbers, all norms are
     sqrt(width) = 8, and cosines are exact too. Every 50th image shares its last caption with the next image.
     """
-    random = np.random.RandomState(0)  # noqa: NPY002 - its stream is the same in every version of NumPy
+    random = np.random.RandomState(0)  # its stream is the same in every version of NumPy
     topics = random.randint(n_images // 3, size=n_images)
     signs = 2.0 * random.randint(2, size=(n_images // 3, width)) - 1
     images = signs[topics] * np.where(random.random_sample((n_images, width)) < 0.15, -1, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from cxc_eccv.metrics.ndcg_at_k import ndcg_at_k
 from cxc_eccv.ranking.rank import positive_ranks, top_k
 from cxc_eccv.registry import metric_labelled
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.types import Embeddings, Judgments, PositiveRanks
+from cxc_eccv.types import Embeddings, IntArray, Judgments, PositiveRanks
 
 Vectors = NDArray[np.float32]
 
@@ -23,6 +23,7 @@ QUERIES_WITH_MORE = {"i2t": 4, "t2i": 19}
 """Of the labels "topics", every 4th image and every 19th caption is a query: about as many as ECCV Caption has."""
 
 NDCG = "ndcg_at_"
+SHALLOWEST = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +59,15 @@ class Part:
         )
 
     @property
-    def positives(self) -> list[NDArray[np.int64]]:
+    def positives(self) -> list[IntArray]:
         """Positions of the positives of every query, ascending."""
         return np.split(self.judgments.indices, self.judgments.indptr[1:-1])
+
+    @cached_property
+    def top_items(self) -> list[IntArray]:
+        """Positions of every query's best items, ascending: at least 10 and the largest R; ties are kept whole."""
+        place = len(self.gallery) - max(SHALLOWEST, int(self.judgments.n_positives.max()))
+        return [np.flatnonzero(scores >= np.partition(scores, place)[place]) for scores in self.scores]
 
     @cached_property
     def _run(self) -> EmbeddingsRun:
@@ -87,13 +94,20 @@ def parts(n_images: int) -> Iterator[Part]:
     kit = make_kit(n_images)
     sides = {"i": kit["images"], "t": kit["captions"]}
     owners = {"i": np.arange(n_images), "t": np.repeat(np.arange(n_images), CAPTIONS_PER_IMAGE)}
+    topics = {side: kit["topics"][owner] for side, owner in owners.items()}
     for direction, step in QUERIES_WITH_MORE.items():
-        query, item = direction[0], direction[-1]
-        scores = sides[query] @ sides[item].T
-        for labels, rows in (("links", slice(None)), ("topics", slice(None, None, step))):
-            keys = owners if labels == "links" else {side: kit["topics"][owner] for side, owner in owners.items()}
-            ids = np.arange(len(scores))[rows]
-            positives = [np.flatnonzero(keys[item] == keys[query][number]) for number in ids]
-            pairs = np.repeat(ids, [len(found) for found in positives]), np.concatenate(positives)
-            judgments = Judgments.from_pairs(ids, np.arange(len(sides[item])), *pairs)
-            yield Part(labels, direction, judgments, sides[query][rows], sides[item], scores[rows])
+        yield from _parts_of(direction, sides, {"links": (1, owners), "topics": (step, topics)})
+
+
+def _parts_of(
+    direction: str, sides: Mapping[str, Vectors], labels: Mapping[str, tuple[int, Mapping[str, IntArray]]]
+) -> Iterator[Part]:
+    """The parts of a direction; by their labels the step between queries, and the key that positives share."""
+    queries, gallery = (sides[side] for side in (direction[0], direction[-1]))
+    scores = queries @ gallery.T
+    for name, (step, keys) in labels.items():
+        ids = np.arange(0, len(queries), step)
+        positives = [np.flatnonzero(keys[direction[-1]] == key) for key in keys[direction[0]][ids]]
+        pairs = np.repeat(ids, [items.size for items in positives]), np.concatenate(positives)
+        judgments = Judgments.from_pairs(ids, np.arange(len(gallery)), *pairs)
+        yield Part(name, direction, judgments, queries[::step], gallery, scores[::step])

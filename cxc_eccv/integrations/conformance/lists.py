@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from cxc_eccv.integrations.conformance.kit import Part
 from cxc_eccv.types import IntArray
-
-SHALLOWEST = 10
 
 
 def names_of(ids: IntArray) -> list[str]:
@@ -15,19 +11,12 @@ def names_of(ids: IntArray) -> list[str]:
     return [f"{position:05d}" for position in ids.tolist()]
 
 
-def top_items(part: Part) -> list[IntArray]:
-    """Positions of the best items of every query, ascending: as many as it has positives, at least 10, no tie cut."""
-    depth = max(SHALLOWEST, int(part.judgments.n_positives.max()))
-    size = len(part.gallery)
-    return [np.flatnonzero(scores >= np.partition(scores, size - depth)[size - depth]) for scores in part.scores]
-
-
 def run_of(part: Part) -> dict[str, dict[str, float]]:
     """Query to item to score, of the best items."""
     items = names_of(part.judgments.gallery_ids)
     return {
         query: {items[position]: float(scores[position]) for position in top}
-        for query, scores, top in zip(names_of(part.judgments.query_ids), part.scores, top_items(part), strict=True)
+        for query, scores, top in zip(names_of(part.judgments.query_ids), part.scores, part.top_items, strict=True)
     }
 
 

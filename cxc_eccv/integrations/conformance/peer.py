@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.integrations.conformance.kit import Part
 from cxc_eccv.integrations.conformance.rules import Formula, Order
 from cxc_eccv.types import PositiveRanks
@@ -21,7 +25,7 @@ class Meaning(NamedTuple):
     """Which of our metrics stands beside a library's, and how the library's is computed from ranks.
 
     Without ``formula`` both are the same function; else ``why`` says how they differ. ``order`` overrides the library's
-    order of equal scores, which ``rule`` then says. ``decimals`` are those that the library rounds to.
+    order of equal scores; ``rule`` then says it in words. ``decimals`` are those that the library rounds to.
     """
 
     ours: str
@@ -43,7 +47,7 @@ class Peer:
         measure: from a part and names of metrics to their values.
         metrics: labels of a part to the library's names of metrics and their meanings.
         order: how it ranks items of equal scores.
-        rule: the same in words, after "ties: ".
+        rule: the same in words, after "ties stand".
         n_queries: the first queries of a direction that it is given, or None for all.
         tolerance: of its values.
     """
@@ -85,7 +89,7 @@ def compare(peer: Peer, part: Part) -> Iterator[Comparison]:
     """The metrics of a library on a part, each with a proof of its difference."""
     part = part.first(peer.n_queries)
     metrics = peer.metrics[part.labels]
-    values = peer.measure(part, list(metrics))
+    values = _measure(peer, part, list(metrics))
     ranks = cache(lambda order, k: order(part, k))
     for name, meaning in metrics.items():
         value, ours = values[name], part.value(meaning.ours)
@@ -93,6 +97,18 @@ def compare(peer: Peer, part: Part) -> Iterator[Comparison]:
         why = explain(peer, meaning, part, theirs, value, ours)
         facts = str(peer.version), len(part.queries), part.labels, part.direction
         yield Comparison(peer.name, *facts, name, value, meaning.ours, ours, why)
+
+
+def _measure(peer: Peer, part: Part, metrics: Sequence[str]) -> Mapping[str, float]:
+    """A library's values, without its warnings and progress bars."""
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            return peer.measure(part, metrics)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise InvalidOption(
+            f"{peer.name} {peer.version} cannot be run: {error}. Install another version, or name other libraries."
+        ) from error
 
 
 def explain(peer: Peer, meaning: Meaning, part: Part, theirs: PositiveRanks, value: float, ours: float) -> str | None:
@@ -111,6 +127,6 @@ def explain(peer: Peer, meaning: Meaning, part: Part, theirs: PositiveRanks, val
     if not equal(value, stated):
         return None
     defined = restate(part.ranks)  # their formula, our ties
-    reasons = [f"ties: {meaning.rule or peer.rule}"] if not equal(exact, defined) else []
+    reasons = [": ".join(filter(None, ("ties", meaning.rule)))] if not equal(exact, defined) else []
     reasons += [meaning.why] if not equal(defined, ours) else []
     return "; ".join(reasons) or f"rounded to {meaning.decimals} decimals"

@@ -38,7 +38,7 @@ PEER = Peer(
     measure=measure,
     metrics={"links": METRICS, "topics": METRICS},
     order=top_k_order,
-    rule="order of torch.topk",
+    rule="in the order of torch.topk",
     n_queries=1_000,
     tolerance=SINGLE,
 )

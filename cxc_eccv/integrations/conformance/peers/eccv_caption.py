@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from cxc_eccv.integrations.conformance.kit import Part
-from cxc_eccv.integrations.conformance.lists import top_items
 from cxc_eccv.integrations.conformance.peer import Meaning, Peer
 from cxc_eccv.integrations.conformance.rules import earlier_first
 
@@ -19,7 +18,7 @@ def measure(part: Part, names: Sequence[str]) -> dict[str, float]:
     queries = part.judgments.query_ids.tolist()
     ranked = {
         query: top[np.argsort(-scores[top], kind="stable")].tolist()
-        for query, scores, top in zip(queries, part.scores, top_items(part), strict=True)
+        for query, scores, top in zip(queries, part.scores, part.top_items, strict=True)
     }
     positives = {query: found.tolist() for query, found in zip(queries, part.positives, strict=True)}
     if part.labels == "links":
@@ -40,5 +39,5 @@ PEER = Peer(
         },
     },
     order=earlier_first,
-    rule="as the caller sorts (here the earlier item first)",
+    rule="as its caller sorts, here the earlier item first",
 )

@@ -31,11 +31,11 @@ PEER = Peer(
         "topics": {
             "Rprec": Meaning("r_precision"),
             "R@10": Meaning("recall_at_10", 10, recall, "share of the positives"),
-            "RR@10": Meaning("mrr_at_10", order=earlier_first, rule="earlier name first (MS MARCO's script)"),
+            "RR@10": Meaning("mrr_at_10", order=earlier_first, rule="the earlier name first, by MS MARCO's script"),
             "AP@10": Meaning("map_at_r", 10, average_precision, "AP of the top 10 over R"),
             "nDCG@10": Meaning("ndcg_at_10", 10, ndcg),
         },
     },
     order=later_first,
-    rule="later name first (trec_eval)",
+    rule="the later name first, by trec_eval",
 )

@@ -40,5 +40,5 @@ PEER = Peer(
         },
     },
     order=later_first,
-    rule="later name first (trec_eval)",
+    rule="the later name first, by trec_eval",
 )

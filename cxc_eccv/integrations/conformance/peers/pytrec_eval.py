@@ -35,5 +35,5 @@ PEER = Peer(
         },
     },
     order=later_first,
-    rule="later name first",
+    rule="the later name first",
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from cxc_eccv.integrations.conformance.kit import Part
-from cxc_eccv.integrations.conformance.lists import qrels_of, run_of, top_items
+from cxc_eccv.integrations.conformance.lists import qrels_of, run_of
 from cxc_eccv.integrations.conformance.peer import Meaning, Peer
 from cxc_eccv.integrations.conformance.rules import average_precision, in_order, recall
 from cxc_eccv.types import IntArray, PositiveRanks
@@ -30,7 +30,7 @@ def _sort(part: Part, _k: int) -> Iterator[IntArray]:
     from numba import njit
 
     argsort = njit(lambda values: np.argsort(values))
-    for scores, top in zip(part.scores, top_items(part), strict=True):
+    for scores, top in zip(part.scores, part.top_items, strict=True):
         yield top[argsort(-scores[top].astype(np.float64))]
 
 
@@ -51,5 +51,5 @@ PEER = Peer(
         },
     },
     order=numba_order,
-    rule="order of Numba's quicksort",
+    rule="in the order of Numba's quicksort",
 )

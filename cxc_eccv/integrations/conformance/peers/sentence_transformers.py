@@ -53,9 +53,7 @@ def measure(part: Part, names: Sequence[str]) -> dict[str, float]:
         map_at_k=[10],
         score_functions={"dot": dot_score},
     )
-    model = StoredVectors(
-        dict(zip(queries, part.queries, strict=True)), dict(zip(items, part.gallery, strict=True))
-    )
+    model = StoredVectors(dict(zip(queries, part.queries, strict=True)), dict(zip(items, part.gallery, strict=True)))
     values = evaluator.compute_all_metrics(model)["dot"]
     pairs = {name: name.split("@") for name in names}
     return {name: float(values[f"{stem}@k"][int(k)]) for name, (stem, k) in pairs.items()}
@@ -78,5 +76,5 @@ PEER = Peer(
         },
     },
     order=earlier_first,
-    rule="earlier name first",
+    rule="the earlier name first",
 )

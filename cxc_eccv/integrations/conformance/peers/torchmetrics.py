@@ -33,7 +33,7 @@ def measure(part: Part, names: Sequence[str]) -> dict[str, float]:
     return {name: total / len(part.scores) for name, total in sums.items()}
 
 
-TOP = {"order": top_k_order, "rule": "order of torch.topk"}
+TOP = {"order": top_k_order, "rule": "by torch.topk"}
 
 PEER = Peer(
     name="torchmetrics",
@@ -54,7 +54,7 @@ PEER = Peer(
         },
     },
     order=argsort_order,
-    rule="order of torch.argsort",
+    rule="in the order of torch.argsort",
     n_queries=1_000,
     tolerance=SINGLE,
 )
