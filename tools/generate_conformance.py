@@ -12,9 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from cxc_eccv.integrations.conformance import peers, run_kit
-from cxc_eccv.integrations.conformance.expected import expected_values
-from cxc_eccv.integrations.conformance.table import comparison_tables
+from cxc_eccv.integrations.conformance import comparison_tables, expected_values, peers, run_kit
 from cxc_eccv.tables import tables_to_markdown
 
 ROOT = Path(__file__).resolve().parents[1]

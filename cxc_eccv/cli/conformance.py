@@ -36,9 +36,7 @@ def conformance(
       cxc-eccv conformance ranx torchmetrics --images 200
       cxc-eccv conformance --output kit
     """
-    from cxc_eccv.integrations.conformance import choose, run_kit
-    from cxc_eccv.integrations.conformance.expected import kit_files
-    from cxc_eccv.integrations.conformance.table import comparison_tables
+    from cxc_eccv.integrations.conformance import choose, comparison_tables, kit_files, run_kit
     from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
     check_output(output)

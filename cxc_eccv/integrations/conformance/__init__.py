@@ -7,11 +7,24 @@ from collections.abc import Collection, Mapping, Sequence
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.integrations.conformance import peers as peer_files
-from cxc_eccv.integrations.conformance.expected import check_ours
+from cxc_eccv.integrations.conformance.expected import check_ours, expected_values, kit_files
 from cxc_eccv.integrations.conformance.kit import Part, parts
 from cxc_eccv.integrations.conformance.peer import Comparison, Peer, compare
+from cxc_eccv.integrations.conformance.table import comparison_tables
 
-__all__ = ["Comparison", "Part", "Peer", "choose", "compare", "parts", "peers", "run_kit"]
+__all__ = [
+    "Comparison",
+    "Part",
+    "Peer",
+    "choose",
+    "compare",
+    "comparison_tables",
+    "expected_values",
+    "kit_files",
+    "parts",
+    "peers",
+    "run_kit",
+]
 
 FEWEST = 20
 """Images of the smallest kit: a query's top 10 must exist."""

@@ -27,8 +27,8 @@ METRICS = {
 
 LABELS = {
     "links": "Positives of image i are captions 5 i to 5 i + 4, and the other way round. All are queries.",
-    "topics": "An image and a caption are positives of each other if their images have the same topic. Queries are every "
-    "4th image and every 19th caption, from the first.",
+    "topics": "An image and a caption are positives of each other if their images have the same topic. Queries are "
+    "every 4th image and every 19th caption, from the first.",
 }
 OURS = "positives_last"
 ORDERS = {order.__name__: order for order in (rules.earlier_first, rules.later_first, rules.positives_first)}

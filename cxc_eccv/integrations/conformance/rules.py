@@ -105,4 +105,4 @@ def _precision(ranks: PositiveRanks) -> FloatArray:
 def _sum(ranks: PositiveRanks, values: NDArray[np.generic]) -> FloatArray:
     """(Q,) sums over the positives of each query."""
     queries = np.repeat(np.arange(ranks.query_ids.size), np.diff(ranks.indptr))
-    return np.bincount(queries, weights=values, minlength=ranks.query_ids.size)
+    return np.asarray(np.bincount(queries, weights=values, minlength=ranks.query_ids.size), dtype=np.float64)

@@ -29,7 +29,8 @@ def _table(peer: Peer, rows: Sequence[Comparison]) -> Table:
     rule = f"ties stand {peer.rule}"
     if peer.version is None:
         return Table((), (), peer.name, rule, [f"not installed: pip install {peer.package}"])
-    first = "" if peer.n_queries is None else f"; first {peer.n_queries:,} queries of a direction"
+    cut = any(row.n_queries == peer.n_queries for row in rows)
+    first = f"; the first {peer.n_queries:,} queries of a direction" if cut else ""
     header = [(heading,) for heading in HEADER]
     return Table(header, list(_lines(rows)), f"{peer.name} {peer.version}", rule + first, prose=PROSE, stacked=STACKED)
 

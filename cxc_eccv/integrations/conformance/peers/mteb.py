@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from cxc_eccv.integrations.conformance.kit import Part
 from cxc_eccv.integrations.conformance.lists import qrels_of, run_of
@@ -21,7 +22,7 @@ def measure(part: Part, names: Sequence[str]) -> dict[str, float]:
     return {name: float(values[name]) for name in names}
 
 
-ROUNDED = {"decimals": 5}
+rounded = partial(Meaning, decimals=5)
 
 PEER = Peer(
     name="mteb",
@@ -29,14 +30,14 @@ PEER = Peer(
     measure=measure,
     metrics={
         "links": {
-            **{f"HitRate@{k}": Meaning(f"recall_at_{k}", **ROUNDED) for k in DEPTHS},
-            "Recall@1": Meaning("recall_at_1", 1, recall, "share of the positives", **ROUNDED),
+            **{f"HitRate@{k}": rounded(f"recall_at_{k}") for k in DEPTHS},
+            "Recall@1": rounded("recall_at_1", 1, recall, "share of the positives"),
         },
         "topics": {
-            "Recall@10": Meaning("recall_at_10", 10, recall, "share of the positives", **ROUNDED),
+            "Recall@10": rounded("recall_at_10", 10, recall, "share of the positives"),
             "MRR@10": Meaning("mrr_at_10"),
-            "MAP@10": Meaning("map_at_r", 10, average_precision, "AP of the top 10 over R", **ROUNDED),
-            "NDCG@10": Meaning("ndcg_at_10", 10, ndcg, **ROUNDED),
+            "MAP@10": rounded("map_at_r", 10, average_precision, "AP of the top 10 over R"),
+            "NDCG@10": rounded("ndcg_at_10", 10, ndcg),
         },
     },
     order=later_first,

@@ -53,8 +53,10 @@ def measure(part: Part, names: Sequence[str]) -> dict[str, float]:
         map_at_k=[10],
         score_functions={"dot": dot_score},
     )
-    model = StoredVectors(dict(zip(queries, part.queries, strict=True)), dict(zip(items, part.gallery, strict=True)))
-    values = evaluator.compute_all_metrics(model)["dot"]
+    model: Any = StoredVectors(
+        dict(zip(queries, part.queries, strict=True)), dict(zip(items, part.gallery, strict=True))
+    )
+    values: Any = evaluator.compute_all_metrics(model)["dot"]
     pairs = {name: name.split("@") for name in names}
     return {name: float(values[f"{stem}@k"][int(k)]) for name, (stem, k) in pairs.items()}
 

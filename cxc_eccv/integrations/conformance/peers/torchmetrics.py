@@ -33,7 +33,7 @@ def measure(part: Part, names: Sequence[str]) -> dict[str, float]:
     return {name: total / len(part.scores) for name, total in sums.items()}
 
 
-TOP = {"order": top_k_order, "rule": "by torch.topk"}
+of_top_k = partial(Meaning, order=top_k_order, rule="by torch.topk")
 
 PEER = Peer(
     name="torchmetrics",
@@ -47,9 +47,9 @@ PEER = Peer(
         "topics": {
             "r_precision": Meaning("r_precision"),
             "recall@10": Meaning("recall_at_10", 10, recall, "share of the positives"),
-            "reciprocal_rank@10": Meaning("mrr_at_10", 10, **TOP),
-            "average_precision@10": Meaning(
-                "map_at_r", 10, average_precision_of_found, "AP over the positives in the top 10", **TOP
+            "reciprocal_rank@10": of_top_k("mrr_at_10", 10),
+            "average_precision@10": of_top_k(
+                "map_at_r", 10, average_precision_of_found, "AP over the positives in the top 10"
             ),
         },
     },
