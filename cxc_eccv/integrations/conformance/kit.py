@@ -46,17 +46,18 @@ class Part:
     gallery: Vectors
     scores: Vectors
 
-    def first(self, n_queries: int | None) -> Part:
-        """The first queries, against the whole gallery."""
-        if n_queries is None or n_queries >= len(self.queries):
+    def thin(self, most: int | None) -> Part:
+        """At most so many queries, evenly spaced, against the whole gallery.
+
+        The first ones would not do: their positives stand first in the gallery, and where ties are broken by position
+        they would win.
+        """
+        step = 1 if most is None else -(-len(self.queries) // most)
+        if step == 1:
             return self
-        left_out = self.judgments.query_ids[n_queries:]
-        return replace(
-            self,
-            judgments=self.judgments.without(left_out, np.empty(0, dtype=np.int64)),
-            queries=self.queries[:n_queries],
-            scores=self.scores[:n_queries],
-        )
+        left_out = np.delete(self.judgments.query_ids, np.s_[::step])
+        judgments = self.judgments.without(left_out, np.empty(0, dtype=np.int64))
+        return replace(self, judgments=judgments, queries=self.queries[::step], scores=self.scores[::step])
 
     @property
     def positives(self) -> list[IntArray]:

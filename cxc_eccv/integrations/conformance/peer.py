@@ -48,7 +48,7 @@ class Peer:
         metrics: labels of a part to the library's names of metrics and their meanings.
         order: how it ranks items of equal scores.
         rule: the same in words, after "ties stand".
-        n_queries: the first queries of a direction that it is given, or None for all.
+        most_queries: how many queries of a part it is given at most, evenly spaced, or None for all.
         tolerance: of its values.
     """
 
@@ -58,7 +58,7 @@ class Peer:
     metrics: Mapping[str, Mapping[str, Meaning]]
     order: Order
     rule: str
-    n_queries: int | None = None
+    most_queries: int | None = None
     tolerance: float = EXACT
 
     @property
@@ -87,7 +87,7 @@ class Comparison(NamedTuple):
 
 def compare(peer: Peer, part: Part) -> Iterator[Comparison]:
     """The metrics of a library on a part, each with a proof of its difference."""
-    part = part.first(peer.n_queries)
+    part = part.thin(peer.most_queries)
     metrics = peer.metrics[part.labels]
     values = _measure(peer, part, list(metrics))
     ranks = cache(lambda order, k: order(part, k))

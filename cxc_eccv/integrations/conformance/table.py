@@ -29,10 +29,9 @@ def _table(peer: Peer, rows: Sequence[Comparison]) -> Table:
     rule = f"ties stand {peer.rule}"
     if peer.version is None:
         return Table((), (), peer.name, rule, [f"not installed: pip install {peer.package}"])
-    cut = any(row.n_queries == peer.n_queries for row in rows)
-    first = f"; the first {peer.n_queries:,} queries of a direction" if cut else ""
+    few = f"; at most {peer.most_queries:,} queries, evenly spaced" if peer.most_queries else ""
     header = [(heading,) for heading in HEADER]
-    return Table(header, list(_lines(rows)), f"{peer.name} {peer.version}", rule + first, prose=PROSE, stacked=STACKED)
+    return Table(header, list(_lines(rows)), f"{peer.name} {peer.version}", rule + few, prose=PROSE, stacked=STACKED)
 
 
 def _lines(rows: Sequence[Comparison]) -> Iterator[Sequence[str | Cell]]:

@@ -39,6 +39,6 @@ PEER = Peer(
     metrics={"links": METRICS, "topics": METRICS},
     order=top_k_order,
     rule="in the order of torch.topk",
-    n_queries=1_000,
+    most_queries=1_000,
     tolerance=SINGLE,
 )

@@ -10,7 +10,7 @@ from cxc_eccv.integrations.conformance.lists import names_of
 from cxc_eccv.integrations.conformance.peer import Meaning, Peer
 from cxc_eccv.integrations.conformance.rules import average_precision_of_k, earlier_first, ndcg, recall
 
-CHUNK = 1_000
+CHUNK = 500
 """Gallery items at a time, for memory; it changes no value."""
 
 

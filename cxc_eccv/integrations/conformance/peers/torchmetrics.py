@@ -55,6 +55,6 @@ PEER = Peer(
     },
     order=argsort_order,
     rule="in the order of torch.argsort",
-    n_queries=1_000,
+    most_queries=1_000,
     tolerance=SINGLE,
 )
