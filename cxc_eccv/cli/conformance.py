@@ -20,7 +20,6 @@ def conformance(
     libraries: Annotated[
         list[str] | None, typer.Argument(help="Libraries to run, such as ranx. Default: all that are installed.")
     ] = None,
-    images: Annotated[int, typer.Option(help="Images of the kit, each with five captions; at least 20.")] = 5_000,
     output: Annotated[
         Path | None,
         typer.Option(help="Folder for the table, the script of the embeddings and the expected values."),
@@ -33,15 +32,15 @@ def conformance(
 
     Examples:
       cxc-eccv conformance
-      cxc-eccv conformance ranx torchmetrics --images 200
+      cxc-eccv conformance ranx torchmetrics
       cxc-eccv conformance --output kit
     """
     from cxc_eccv.integrations.conformance import choose, comparison_tables, kit_files, run_kit
     from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
     check_output(output)
-    chosen = choose(names(libraries), images)
-    rows = run_kit(chosen, images)
+    chosen = choose(names(libraries))
+    rows = run_kit(chosen)
     tables = comparison_tables(chosen, rows)
     if output is not None:
         texts = {

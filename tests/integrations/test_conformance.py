@@ -4,11 +4,14 @@ import json
 import runpy
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from cxc_eccv.cli import main
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.integrations import conformance
 from cxc_eccv.integrations.conformance import (
     Peer,
     compare,
@@ -177,7 +180,8 @@ def test_tables_say_what_is_missing_and_what_nothing_explains():
 @pytest.mark.reference
 def test_the_command_writes_the_kit_and_its_status_tells(tmp_path, capsys, monkeypatch):
     pytest.importorskip("pytrec_eval", reason="pytrec_eval is not installed")
-    arguments = ["conformance", "pytrec_eval", "--images", "40", "--output", str(tmp_path / "kit")]
+    monkeypatch.setattr(conformance, "run_kit", partial(run_kit, n_images=40))
+    arguments = ["conformance", "pytrec_eval", "--output", str(tmp_path / "kit")]
     assert status(arguments) == 0
     assert "0 unexplained" in capsys.readouterr().out
     rows = json.loads((tmp_path / "kit" / "conformance.json").read_text())
@@ -186,16 +190,16 @@ def test_the_command_writes_the_kit_and_its_status_tells(tmp_path, capsys, monke
     for name, text in kit_files().items():
         assert (tmp_path / "kit" / name).read_text() == text
     broken = replace(peers()["pytrec_eval"], measure=lambda part, names: dict.fromkeys(names, 0.123))
-    monkeypatch.setattr("cxc_eccv.integrations.conformance.peers", lambda: {"pytrec_eval": broken})
-    assert status(arguments[:4]) == 1
+    monkeypatch.setattr(conformance, "peers", lambda: {"pytrec_eval": broken})
+    assert status(arguments[:2]) == 1
     assert "16 unexplained" in capsys.readouterr().out
 
 
-def test_what_cannot_run_is_one_message(capsys):
-    assert status(["conformance", "rankx", "--images", "40"]) == 2
+def test_what_cannot_run_is_refused(capsys):
+    assert status(["conformance", "rankx"]) == 2
     assert "did you mean 'ranx'?" in capsys.readouterr().err
-    assert status(["conformance", "--images", "5"]) == 2
-    assert "at least 20 images" in capsys.readouterr().err
+    with pytest.raises(InvalidOption, match="at least 20 images"):
+        run_kit([], 5)
 
 
 def status(arguments):

@@ -35,16 +35,13 @@ def peers() -> Mapping[str, Peer]:
     return find_declared(peer_files, "PEER", Peer)
 
 
-def choose(names: Sequence[str] | None, n_images: int) -> list[Peer]:
-    """The runners of these libraries, or all; what cannot be run is refused.
+def choose(names: Sequence[str] | None) -> list[Peer]:
+    """The runners of these libraries, or all.
 
     Raises:
         UnknownName: there is no runner of this name.
-        InvalidOption: the kit is too small.
     """
     known = peers()
-    if n_images < FEWEST:
-        raise InvalidOption(f"the kit needs at least {FEWEST} images, not {n_images}")
     for name in names or ():
         if name not in known:
             raise UnknownName("library", name, known)
@@ -62,8 +59,16 @@ def run_kit(chosen: Collection[Peer], n_images: int = 5_000) -> list[Comparison]
         A comparison per library, labels, direction and metric, in the order of the libraries.
 
     Raises:
+        InvalidOption: the kit has fewer than 20 images.
         DataError: our values are not those of ``expected.json``.
+
+    Example:
+        >>> rows = run_kit(choose(["pytrec_eval"]), 40)
+        >>> [row.why for row in rows if row.why is None]
+        []
     """
+    if n_images < FEWEST:
+        raise InvalidOption(f"the kit needs at least {FEWEST} images, not {n_images}")
     installed = [peer for peer in chosen if peer.version is not None]
     rows = []
     for part in parts(n_images):

@@ -10,7 +10,7 @@ from cxc_eccv.integrations.conformance.kit import Part
 from cxc_eccv.integrations.conformance.peer import SINGLE, Meaning, Peer
 from cxc_eccv.integrations.conformance.torch_order import top_k_order
 
-BATCH = 32
+BATCH = 8
 
 
 def measure(part: Part, names: Sequence[str]) -> dict[str, float]:
