@@ -19,6 +19,7 @@ from cxc_eccv import __version__
 from cxc_eccv.cli.build import build
 from cxc_eccv.cli.choices import DATA, AllowModified, DataDir, DataOptions
 from cxc_eccv.cli.compare import compare
+from cxc_eccv.cli.conformance import conformance
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
@@ -75,6 +76,7 @@ app.command(cls=DataCommand)(evaluate)
 app.command(cls=DataCommand)(encode)
 app.command(cls=Command)(report)
 app.command(cls=DataCommand)(compare)
+app.command(cls=Command)(conformance)
 app.command(cls=DataCommand)(sts)
 app.command(cls=DataCommand)(build)
 app.command(cls=Command)(submit)

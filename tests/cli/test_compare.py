@@ -14,7 +14,7 @@ pytestmark = pytest.mark.thorough
 
 KEYS = tuple(key for key in eccv_caption_table().keys if key.count("/") == 2)
 PLACED = ["compare.json", "compare.md", "compare.tex", "placements.csv"]
-PUBLISHED = ["published_cxc.csv", "published_eccv_caption.csv"]
+PUBLISHED = ["published_cxc.csv", "published_eccv_caption.csv", "published_open_clip.csv"]
 
 
 def test_the_same_command_gives_the_same_file(run, write, tmp_path):
@@ -29,9 +29,11 @@ def test_a_model_is_placed_among_published_ones_without_per_query_values(run, wr
     status, out, _ = run("compare", path.parent, "--published", "--output", tmp_path / "out")
     assert status == 0
     assert "of 26" in out
+    assert "of 122" in out
     assert "Chun et al." in out
+    assert "Ilharco et al." in out
     published = json.loads((tmp_path / "out" / "compare.json").read_text())["published"]
-    assert {source["name"] for source in published["sources"]} == {"eccv_caption", "cxc"}
+    assert {source["name"] for source in published["sources"]} == {"eccv_caption", "cxc", "open_clip"}
     assert {one["key"] for one in published["placements"] if one["table"] == "eccv_caption"} > set(KEYS)
     assert len(published["agreement"]["tau"]) == 12
 

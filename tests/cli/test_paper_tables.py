@@ -216,7 +216,9 @@ def test_all_published_models_are_shown_with_the_own_one_in_its_place(run, write
     status, out, _ = run("compare", write("mine", scores), "--all-published", "--output", tmp_path / "out")
     assert status == 0
     assert "Published models of ECCV Caption" in out
-    rows = [line.split("  ")[1] for line in out.splitlines() if re.match(r"  \S.*\d\d\.\d\d", line)]
+    papers, _, checkpoints = out.partition("Published models of open_clip")
+    assert "ViT-B-32 openai" in checkpoints
+    rows = [line.split("  ")[1] for line in papers.splitlines() if re.match(r"  \S.*\d\d\.\d\d", line)]
     assert rows[rows.index("SGR") + 1] == "mine"
     assert set(rows) == {*table.models, "mine"}
     markdown = (tmp_path / "out" / "compare.md").read_text().splitlines()

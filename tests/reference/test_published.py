@@ -1,10 +1,15 @@
 """The packaged figures against what the papers print, and ECCV Caption's Table 5 computed from them."""
 
+import csv
+import os
+from fractions import Fraction
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from cxc_eccv.comparison import metric_agreement, published_agreement
-from cxc_eccv.comparison.published import HEADLINES, cxc_table, eccv_caption_table
+from cxc_eccv.comparison.published import HEADLINES, cxc_table, eccv_caption_table, open_clip_table
 from cxc_eccv.comparison.published.tables import packaged_rows
 
 pytestmark = pytest.mark.reference
@@ -116,3 +121,42 @@ def test_the_tables_hold_the_first_and_last_rows_of_the_papers():
     sits = next(s for s in cxc.scores if s.key == "cxc/sits/bootstrap_spearman" and s.model == "DE_T2T+I2T")
     assert (sits.value, sits.deviation) == (0.619, 0.013)
     assert len(cxc.scores) == 32 * 4 - 2 + 2 + 18
+
+
+COLUMNS = {
+    f"{data} {sought} retr. R@{k}": f"{task}/{direction}/recall_at_{k}"
+    for data, task in (("MSCOCO", "coco_5k"), ("Flickr", "flickr30k"))
+    for sought, direction in (("text", "i2t"), ("image", "t2i"))
+    for k in (1, 5, 10)
+}
+"""Columns of open_clip's file; text retrieval has images as queries."""
+
+
+@pytest.mark.usefixtures("real_library")
+def test_open_clips_table_is_its_file():
+    path = Path(os.environ["CXC_ECCV_DATA"]) / "published" / "openclip_retrieval_results.csv"
+    if not path.is_file():
+        pytest.skip("the data lacks open_clip's file")
+    with path.open() as file:
+        original = {f"{row['name']} {row['pretrained']}": row for row in csv.DictReader(file)}
+    table = open_clip_table()
+    assert (len(table.models), len(table.scores)) == (121, 121 * 12)
+    for column, key in COLUMNS.items():
+        assert table.scores_of(key) == {model: float(row[column]) for model, row in original.items()}
+
+
+def test_open_clip_counts_hits_of_the_karpathy_test_splits():
+    """Its shares are whole numbers of 5,000 COCO images, 1,000 Flickr30k images and 5,000 Flickr30k captions.
+
+    CLIP's three checkpoints have the recalls that ECCV Caption prints, up to 0.12 points, six of 5,000 images: any of
+    an image's five captions is a hit. The fraction of five captions could not exceed 0.2 at K = 1.
+    """
+    table, printed = open_clip_table(), eccv_caption_table()
+    for task_direction, queries in (("coco_5k/i2t", 5_000), ("flickr30k/i2t", 1_000), ("flickr30k/t2i", 5_000)):
+        for k in (1, 5, 10):
+            values = table.scores_of(f"{task_direction}/recall_at_{k}").values()
+            assert all((Fraction(str(value)) * queries).denominator == 1 for value in values)
+    for size in ("B/32", "B/16", "L/14"):
+        for key in (key for key in table.keys if key.startswith("coco_5k")):
+            theirs = table.scores_of(key)[f"ViT-{size.replace('/', '-')} openai"]
+            assert theirs == pytest.approx(printed.scores_of(key)[f"CLIP ViT-{size}"], abs=1.21e-3)

@@ -17,6 +17,7 @@ from cxc_eccv.comparison.published.tables import (
     PublishedTable,
     cxc_table,
     eccv_caption_table,
+    open_clip_table,
     published_tables,
 )
 
@@ -33,6 +34,7 @@ __all__ = [
     "eccv_caption_table",
     "import_matplotlib",
     "metric_agreement",
+    "open_clip_table",
     "order_models",
     "place",
     "published_agreement",

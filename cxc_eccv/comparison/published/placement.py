@@ -129,14 +129,14 @@ class ModelOrder:
 
 
 def order_models(table: PublishedTable, reports: Mapping[str, Report]) -> ModelOrder:
-    """Order models among the published ones by the main metric of the paper's task."""
+    """Order models among the published ones by the main metric of the table's task."""
     for name, report in reports.items():
         check_placeable(name, report)
     orders = {key: standings(table, key, reports) for key in table.keys}
     shared = [key for key, order in orders.items() if any(not standing.published for standing in order)]
     keys = [key for key in shared if key.count("/") == 1] or shared
-    main = task(table.name).main_metric
-    by = next((key for key in keys if key.startswith(f"{table.name}/") and key.endswith(f"/{main}")), "".join(keys[:1]))
+    main = task(table.task).main_metric
+    by = next((key for key in keys if key.startswith(f"{table.task}/") and key.endswith(f"/{main}")), "".join(keys[:1]))
     by_key = {key: {Model(standing.published, standing.model): standing for standing in orders[key]} for key in keys}
     everyone = [*(Model(True, name) for name in table.models), *(Model(False, name) for name in reports)]
     return ModelOrder(table, by, tuple(dict.fromkeys([*by_key.get(by, ()), *everyone])), by_key)

@@ -1,4 +1,4 @@
-"""Published scores of Crisscrossed Captions and ECCV Caption, in the units and under the keys of a report."""
+"""Published scores of models, in the units and under the keys of a report."""
 
 from __future__ import annotations
 
@@ -29,9 +29,13 @@ class PublishedScore:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """The scores of one paper; ``decimals`` is the precision of its fractions in [0, 1]."""
+    """The scores of one paper or repository.
+
+    ``decimals`` is the precision of its fractions in [0, 1]; the main metric of ``task`` orders the models.
+    """
 
     name: str
+    task: str
     title: str
     citation: str
     url: str
@@ -59,7 +63,7 @@ class PublishedTable:
 
 def published_tables() -> tuple[PublishedTable, ...]:
     """All tables of published scores."""
-    return eccv_caption_table(), cxc_table()
+    return eccv_caption_table(), cxc_table(), open_clip_table()
 
 
 HEADLINES = (
@@ -135,6 +139,22 @@ def _correlation(row: dict[str, str]) -> Iterator[PublishedScore]:
         if row[f"{kind}_mean"]:
             mean, deviation = (_fraction(row[f"{kind}_{part}"], 3) for part in ("mean", "std"))
             yield PublishedScore(row["model"], f"cxc/{kind}/bootstrap_spearman", mean, deviation)
+
+
+@cache
+def open_clip_table() -> PublishedTable:
+    """Zero-shot R@1, R@5 and R@10 of open_clip's 121 checkpoints on COCO 5K and Flickr30k.
+
+    A hit is any positive in the top K. Queries are 5,000 and 1,000 images, and their captions. Equal scores stand in
+    the order of ``torch.topk``, so a model whose scores often tie is rated higher than under our tie rule.
+    """
+    scores = [
+        PublishedScore(row["model"], key, _fraction(printed, 4))
+        for row in packaged_rows("open_clip_models.csv")
+        for key, printed in row.items()
+        if key != "model"
+    ]
+    return _table("open_clip", 4, scores)
 
 
 def packaged_rows(file_name: str) -> list[dict[str, str]]:

@@ -1,0 +1,132 @@
+"""What a runner declares, and the proof of every difference."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.integrations.conformance.kit import Part
+from cxc_eccv.integrations.conformance.rules import Formula, Order
+from cxc_eccv.types import PositiveRanks
+
+EXACT = 1e-9
+SINGLE = 2e-7
+"""Tolerance of a mean in double and in single precision; one rank of one query of 25,000 changes more."""
+
+
+class Meaning(NamedTuple):
+    """Which of our metrics stands beside a library's, and how the library's is computed from ranks.
+
+    Without ``formula`` both are the same function; else ``why`` says how they differ. ``order`` overrides the library's
+    order of equal scores; ``rule`` then says it in words. ``decimals`` are those that the library rounds to.
+    """
+
+    ours: str
+    k: int = 0
+    formula: Formula | None = None
+    why: str = ""
+    order: Order | None = None
+    rule: str = ""
+    decimals: int | None = None
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another library that measures retrieval.
+
+    Attributes:
+        name: as its file is named.
+        package: its name on PyPI.
+        measure: from a part and names of metrics to their values.
+        metrics: labels of a part to the library's names of metrics and their meanings.
+        order: how it ranks items of equal scores.
+        rule: the same in words, after "ties stand".
+        most_queries: how many queries of a part it is given at most, evenly spaced, or None for all.
+        tolerance: of its values.
+    """
+
+    name: str
+    package: str
+    measure: Callable[[Part, Sequence[str]], Mapping[str, float]]
+    metrics: Mapping[str, Mapping[str, Meaning]]
+    order: Order
+    rule: str
+    most_queries: int | None = None
+    tolerance: float = EXACT
+
+    @property
+    def version(self) -> str | None:
+        """The installed version."""
+        try:
+            return version(self.package)
+        except PackageNotFoundError:
+            return None
+
+
+class Comparison(NamedTuple):
+    """A value of a library beside ours. ``why`` is empty where they are equal, and None where nothing explains them."""
+
+    library: str
+    version: str
+    n_queries: int
+    labels: str
+    direction: str
+    metric: str
+    value: float
+    key: str
+    ours: float
+    why: str | None
+
+
+def compare(peer: Peer, part: Part) -> Iterator[Comparison]:
+    """The metrics of a library on a part, each with a proof of its difference."""
+    part = part.thin(peer.most_queries)
+    metrics = peer.metrics[part.labels]
+    values = _measure(peer, part, list(metrics))
+    ranks = cache(lambda order, k: order(part, k))
+    for name, meaning in metrics.items():
+        value, ours = values[name], part.value(meaning.ours)
+        theirs = ranks(meaning.order or peer.order, meaning.k)
+        why = explain(peer, meaning, part, theirs, value, ours)
+        facts = str(peer.version), len(part.queries), part.labels, part.direction
+        yield Comparison(peer.name, *facts, name, value, meaning.ours, ours, why)
+
+
+def _measure(peer: Peer, part: Part, metrics: Sequence[str]) -> Mapping[str, float]:
+    """A library's values, without its warnings and progress bars."""
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            return peer.measure(part, metrics)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise InvalidOption(
+            f"{peer.name} {peer.version} cannot be run: {error}. Install another version, or name other libraries."
+        ) from error
+
+
+def explain(peer: Peer, meaning: Meaning, part: Part, theirs: PositiveRanks, value: float, ours: float) -> str | None:
+    """Why a value is not ours: only if the library's rules, stated again, give exactly its value."""
+
+    def equal(left: float, right: float) -> bool:
+        return abs(left - right) <= peer.tolerance
+
+    def restate(ranks: PositiveRanks) -> float:
+        return part.value(meaning.ours, ranks) if meaning.formula is None else meaning.formula(ranks, meaning.k).mean()
+
+    if equal(value, ours):
+        return ""
+    exact = restate(theirs)
+    stated = exact if meaning.decimals is None else round(float(exact), meaning.decimals)
+    if not equal(value, stated):
+        return None
+    defined = restate(part.ranks)  # their formula, our ties
+    reasons = [": ".join(filter(None, ("ties", meaning.rule)))] if not equal(exact, defined) else []
+    reasons += [meaning.why] if not equal(defined, ours) else []
+    return "; ".join(reasons) or f"rounded to {meaning.decimals} decimals"

@@ -1,0 +1,1 @@
+"""One runner per library: a ``PEER`` in a file of its name. A library is imported when it runs."""
