@@ -18,7 +18,7 @@ unjudged items is the best and that of the last n the worst: U unjudged pairs ne
 """
 
 from cxc_eccv.evaluation.bounds.expected import ask_probabilities, expected_median
-from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top
+from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top, extremes_of_ranks
 from cxc_eccv.evaluation.bounds.of_needs import BoundsOfNeeds
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, TopOfKnown
 
@@ -30,4 +30,5 @@ __all__ = [
     "bounds_of_ranks",
     "bounds_of_top",
     "expected_median",
+    "extremes_of_ranks",
 ]

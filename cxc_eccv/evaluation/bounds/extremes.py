@@ -25,15 +25,22 @@ def bounds_of_ranks(
     spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved, probabilities: FloatArray | None = None
 ) -> Bounds:
     """Bounds of a metric of ranks."""
-    score, unjudged = partial(spec.function, **parameters), retrieved.within(parameters.get("k"))
-    if spec.best_rank:  # more positives never lower the best rank
-        first = np.minimum(retrieved.first_unjudged(parameters.get("k")), retrieved.ranks.best)
-        labelled = iter((retrieved.ranks, retrieved.with_best(first)))
-    else:
-        labelled = _worst_and_best(retrieved)
-    low, high = _extremes(score(ranks) for ranks in labelled)
+    low, high = extremes_of_ranks(spec, parameters, retrieved)
+    unjudged = retrieved.within(parameters.get("k"))
     expected = None if probabilities is None else _expect(spec, parameters, retrieved, unjudged, probabilities)
     return _make_bounds(spec, low, high, unjudged, parameters.get("k", retrieved.depth), expected)
+
+
+def extremes_of_ranks(
+    spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved
+) -> tuple[FloatArray, FloatArray]:
+    """(Q,) lowest and (Q,) highest values of a metric of ranks."""
+    score = partial(spec.function, **parameters)
+    if not spec.best_rank:
+        return _extremes(score(ranks) for ranks in _worst_and_best(retrieved))
+    # More positives never lower the best rank.
+    best = np.minimum(retrieved.first_unjudged(parameters.get("k")), retrieved.ranks.best)
+    return _extremes(score(ranks) for ranks in (retrieved.ranks, retrieved.with_best(best)))
 
 
 def _expect(
