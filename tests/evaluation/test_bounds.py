@@ -1,6 +1,7 @@
 """Bounds over the unjudged: equal to what comes out when every labelling is evaluated by itself."""
 
 import dataclasses
+import functools
 import itertools
 
 import numpy as np
@@ -256,6 +257,14 @@ def draw_graded(seed, spec, n_queries=2, n_items=8, depth=5, levels=3):
     return judgments, judged, gains, reader.result, random.choice([0.0, 0.2, 0.7, 1.0], size=judged.shape)
 
 
+def score_labelled(spec, parameters, top, judgments, judged, gains, labels, new):
+    """(Q,) values with the labels added at one gain."""
+    rows, items = np.nonzero(judged | labels)
+    values = np.where(labels, new, gains)[rows, items]
+    labelled = Judgments.from_pairs(judgments.query_ids, judgments.gallery_ids, rows, 10 + items, gains=values)
+    return spec.function(top, labelled, **parameters)
+
+
 @pytest.mark.parametrize("name", ["entail_at_k", "graded_recall_at_k", "graded_r_precision", "ndcg_at_k"])
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
@@ -268,13 +277,7 @@ def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
         columns = top.ids[:, :k] - 10
         rows = np.arange(len(columns))[:, None]
         unjudged = ~judged[rows, columns]
-
-        def score(labels, new):
-            at, items = np.nonzero(judged | labels)
-            values = np.where(labels, new, gains)[at, items]
-            own = Judgments.from_pairs(judgments.query_ids, judgments.gallery_ids, at, 10 + items, gains=values)
-            return spec.function(top, own, **own_k)
-
+        score = functools.partial(score_labelled, spec, own_k, top, judgments, judged, gains)
         expected = 0.0
         for flags in labellings(top, unjudged):
             labels = np.zeros_like(judged)
