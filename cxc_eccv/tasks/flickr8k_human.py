@@ -11,8 +11,8 @@ TASK = Task(
     description=(
         "Image-text retrieval between the 1,000 test images of Flickr8k and one caption of each, of which a crowd "
         "judged 47,830 pairs. A pair is positive if the caption was written for the image or most people said yes, a "
-        "judged negative if most said no. bpref, infAP and metrics with judged in their name look at judged pairs only; for "
-        "the others an unjudged pair is wrong. Ids are those of flickr8k."
+        "judged negative if most said no. bpref, infAP and metrics with judged in their name look at judged pairs "
+        "only; for the others an unjudged pair is wrong. Ids are those of flickr8k."
     ),
     directions={direction: partial(flickr8k_human, direction=direction) for direction in ("i2t", "t2i")},
     verdicts={direction: partial(flickr8k_verdicts, direction=direction) for direction in ("i2t", "t2i")},

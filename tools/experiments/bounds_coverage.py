@@ -114,7 +114,7 @@ class Calibrator:
             np.bincount(keys, weights=values, minlength=shape[0] * shape[1]).reshape(shape)
             for values in (np.ones(keys.size), setting.positive[judged].astype(np.float64))
         )
-        counts, hits = weights @ totals, weights @ positives
+        counts, hits = weights.astype(np.float64) @ totals, weights @ positives
         if self.features is not None:
             return fit_logistic(self.features, counts, hits)
         overall = hits.sum(axis=1, keepdims=True) / counts.sum(axis=1, keepdims=True)
@@ -208,11 +208,11 @@ def cxc_setting(library: Library) -> Setting:
 
 def check(setting: Setting, share: float, draws: int) -> None:
     """Print the rows of one setting."""
-    everything, ranks = setting.rank(np.ones(setting.rows.size, dtype=bool))
-    del everything
+    _, ranks = setting.rank(np.ones(setting.rows.size, dtype=bool))
     truth = {label: _values(label, ranks) for label in (*SHALLOW, *DEEP)}
     calibrators = setting.calibrators()
-    covered, outside, errors = np.zeros(2, int), np.zeros(2, int), {}  # of bounds: draws or queries, and all of them
+    covered, outside = np.zeros((2, 2), dtype=np.int64)  # numbers or values of queries, and how many were looked at
+    errors: dict[tuple[str, int], list[Sequence[float]]] = {}
     for seed in range(draws):
         kept = setting.linked | (np.random.default_rng(seed).random(setting.rows.size) >= share)
         retrieved, _ = setting.rank(kept)

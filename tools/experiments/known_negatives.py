@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cxc_eccv.demo.bag_of_words import TfIdf
 from cxc_eccv.evaluation import evaluate
@@ -24,7 +25,7 @@ from cxc_eccv.ranking.rank import ranks_of_run
 from cxc_eccv.runs import EmbeddingsRun, ScoresRun, load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained.other_captions import score_by_other_captions
-from cxc_eccv.types import Embeddings, FloatArray, Judgments
+from cxc_eccv.types import Embeddings, FloatArray, Judgments, PositiveRanks
 
 MEASURES = {
     "original links, R@1": ("flickr8k_links", "recall_at_1"),
@@ -78,7 +79,7 @@ def make_models(library: Library, vectors: EmbeddingsRun) -> dict[str, ScoresRun
     return models
 
 
-def count_words(texts: list[str], own: list[str]) -> FloatArray:
+def count_words(texts: list[str], own: list[str]) -> NDArray[np.float32]:
     """(P, V) TF-IDF vectors of ``own``, with the words and weights of ``texts``."""
     bag = TfIdf.fit(texts).encode(own).toarray().astype(np.float32)
     bag[~bag.any(axis=1)] = 1e-6  # captions of unknown words alone: like all others a little
@@ -108,7 +109,8 @@ def hits_of_links(library: Library, run: ScoresRun, direction: str) -> FloatArra
     linked = np.asarray(judged.gains) == LINKED
     queries, items = judged.query_ids[judged.rows[linked]], judged.gallery_ids[judged.indices[linked]]
     links = Judgments.from_pairs(judged.query_ids, judged.gallery_ids, queries, items)
-    hits = recall_at_k(ranks_of_run(run, {"": (direction, links)})[""], k=1)
+    ranks = ranks_of_run(run, {"": (direction, links)})[""]
+    hits = recall_at_k(ranks if isinstance(ranks, PositiveRanks) else ranks.ranks, k=1)
     return np.asarray(hits[np.argsort(links.query_ids)])
 
 

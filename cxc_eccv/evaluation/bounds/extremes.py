@@ -14,7 +14,7 @@ from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
 from cxc_eccv.ranking.lists import FAR
-from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, TopK, look_up_gains, positions_of
+from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
 from cxc_eccv.types.altered import AlteredRanks
 
 TINY = np.finfo(np.float64).tiny
@@ -31,9 +31,7 @@ def bounds_of_ranks(
     return _make_bounds(spec, low, high, unjudged, parameters.get("k", retrieved.depth), expected)
 
 
-def extremes_of_ranks(
-    spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved
-) -> tuple[FloatArray, FloatArray]:
+def extremes_of_ranks(spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved) -> tuple[FloatArray, FloatArray]:
     """(Q,) lowest and (Q,) highest values of a metric of ranks."""
     score = partial(spec.function, **parameters)
     if not spec.best_rank:
