@@ -115,7 +115,7 @@ class Calibrator:
             np.bincount(keys, weights=values, minlength=shape[0] * shape[1]).reshape(shape)
             for values in (np.ones(keys.size), setting.positive[judged].astype(np.float64))
         )
-        counts, hits = weights.astype(np.float64) @ totals, weights @ positives
+        counts, hits = (weights.astype(np.float64) @ table for table in (totals, positives))
         if self.features is not None:
             return fit_logistic(self.features, counts, hits)
         overall = hits.sum(axis=1, keepdims=True) / counts.sum(axis=1, keepdims=True)
@@ -222,8 +222,8 @@ def check(setting: Setting, share: float, draws: int) -> None:
         for label in (*SHALLOW, *(DEEP if seed % DEEP_EVERY == 0 else ())):
             low, high = extremes_of_ranks(*metric_labelled(label), retrieved)
             within = (low - 1e-9 <= truth[label]) & (truth[label] <= high + 1e-9)
-            covered += [low.mean() - 1e-9 <= truth[label].mean() <= high.mean() + 1e-9, 1]
-            outside += [np.sum(~within), within.size]
+            covered += [int(low.mean() - 1e-9 <= truth[label].mean() <= high.mean() + 1e-9), 1]
+            outside += [int(np.sum(~within)), within.size]
         for name, calibrator in calibrators.items():
             for k, result in zip(RECALLS, expect(calibrator, retrieved, kept, seed), strict=True):
                 errors.setdefault((name, k), []).append([*result, truth[f"recall_at_{k}"].mean()])

@@ -147,18 +147,18 @@ def draw_chart(values: Mapping[str, Mapping[str, FloatArray]], path: Path) -> No
     mpl.rcParams |= {"svg.hashsalt": "known negatives", "svg.fonttype": "none"}
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(8, 4))
+    figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
     for place, name in enumerate(MEASURES):
         found = rank_intervals({model: each[name] for model, each in values.items()})
         for number, (model, (rank, low, high)) in enumerate(found.items()):
             x = place + 0.07 * (number - len(found) / 2)
             line = axes.plot([x, x], [low, high], color=f"C{number}", linewidth=2)
             axes.plot(x, rank, "o", color=line[0].get_color(), label=model if place == 0 else None)
-    axes.set_xticks(range(len(MEASURES)), [name.replace(", ", ",\n") for name in MEASURES])
+    axes.set_xticks(range(len(MEASURES)), [name.replace(", ", ",\n") for name in MEASURES], fontsize="small")
     axes.invert_yaxis()
     axes.set_ylabel("rank, with 95% interval")
     figure.legend(loc="outside right upper", fontsize="small")
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":
