@@ -33,9 +33,6 @@ def baseline(
     collection: Annotated[
         str | None, typer.Option(help="coco, flickr30k or flickr8k, for other_captions. Default: coco.")
     ] = None,
-    pool: Annotated[
-        str | None, typer.Option(help="max or mean of the cosines, for other_captions. Default: max.")
-    ] = None,
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
     seed: Annotated[int | None, typer.Option(help="Seed of the vectors, for random. Default: 0.")] = None,
     output: Annotated[Path | None, typer.Option(help="Folder for report.json and its pages.")] = None,
@@ -61,6 +58,6 @@ def baseline(
     check_output(output, FILES)
     score = baseline_named(name)
     library = open_library()
-    inputs = Inputs(vectors, features, model, images, central_crop, seed, collection, pool)
+    inputs = Inputs(vectors, features, model, images, central_crop, seed, collection)
     report, run = score(library, split_name(split), inputs)
     deliver(report, output, run, library)
