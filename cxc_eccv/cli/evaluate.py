@@ -106,11 +106,14 @@ def evaluate(
         typer.Option(
             "--bounds",
             help="Show the lowest and the highest value that each number has under any labels of the pairs "
-            "without a label.",
+            "without a label (without K: at most --bounds-depth new positives a query).",
         ),
     ] = False,
     bounds_depth: Annotated[
-        int | None, typer.Option(help="Retrieved items per query for bounds of metrics without K. Default: 50.")
+        int | None,
+        typer.Option(
+            help="Retrieved items, and most new positives, per query for bounds of metrics without K. Default: 50."
+        ),
     ] = None,
     probabilities: Annotated[
         Path | None,

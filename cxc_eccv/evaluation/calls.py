@@ -90,9 +90,10 @@ def evaluate(
         limit: score only this many images, the first by id, with their captions.
         allow_missing: score only the items of the split that the run has; not for rankings, as their galleries are not
             known.
-        bounds: add to each result the lowest and highest value over all labels of its unjudged retrieved pairs
+        bounds: add to each result the lowest and highest value over all labels of unjudged pairs
             (:attr:`cxc_eccv.types.reported.Result.bounds`), as defined on the page about unjudged pairs.
-        bounds_depth: number of items of a query that count as retrieved, for metrics without K; None for 50.
+        bounds_depth: number of items of a query that count as retrieved, and the most new positives of a query, for
+            metrics without K; None for 50.
         probabilities: probabilities that an image with its captions entails a caption, which add expected values to the
             bounds: a function of image ids and caption ids, a table with ``image_id``, ``caption_id`` and
             ``probability``, or the path of a Parquet file with these columns. None for those of ``unjudged``, if it is

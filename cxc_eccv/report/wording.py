@@ -35,7 +35,7 @@ TIES = "queries in which an item ties with a positive; it counts as ranked above
 COVERAGE = "percent of the retrieved pairs that have a label; the others count as --unjudged says, by default as wrong"
 """Explanations of the numbers of ties and of labelled pairs."""
 
-BOUNDS = "lowest and highest value under any labels for the retrieved pairs that nobody judged"
+BOUNDS = "lowest and highest value under any labels for the pairs that nobody judged"
 EXPECTED = "in parentheses, the mean over random labels drawn with the given probabilities"
 UNJUDGED = "share of the retrieved pairs that nobody judged"
 """Explanations of the bounds of a number."""

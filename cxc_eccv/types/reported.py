@@ -23,13 +23,13 @@ SPREAD = "_std"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Range of a value over all labels that its unjudged retrieved pairs could have.
+    """Range of a value over all labels that unjudged pairs could have.
 
     Attributes:
-        low, high: lowest and highest value under any labels of these pairs.
+        low, high: lowest and highest value under any labels; without K, at most ``bounds_depth`` new positives a query.
         unjudged: number of unjudged retrieved pairs.
         retrieved: number of retrieved pairs.
-        expected: mean value under random labels, each pair positive with its probability; None without probabilities.
+        expected: mean value if unjudged retrieved pairs are positive with their probabilities; None without these.
     """
 
     low: float

@@ -1,6 +1,7 @@
 """Bounds over the unjudged: equal to what comes out when every labelling is evaluated by itself."""
 
 import dataclasses
+import functools
 import itertools
 
 import numpy as np
@@ -131,6 +132,20 @@ def evaluate_labellings(case, retrieved, open_items, function):
     return np.array(values), np.array(chances)
 
 
+def extremes_of_every_labelling(case, function, most):
+    """(Q,) lowest and highest values over all labels of any unjudged items of the gallery, at most so many a query."""
+    open_items = ~(case.judged | case.positive)
+    if case.folds is not None:
+        open_items &= case.folds[0][:, None] == case.folds[1]
+    values = []
+    for chosen in itertools.product([False, True], repeat=open_items.shape[1]):
+        labels = open_items & np.array(chosen)
+        allowed = labels.sum(axis=1) <= most
+        labels &= allowed[:, None]  # a query with too many keeps its labels as they are
+        values.append(function(case.rank(case.judgments(case.positive | labels))))
+    return np.min(values, axis=0), np.max(values, axis=0)
+
+
 def check_case(case, name, parameters, depth):
     retrieved, spec = case.retrieved(depth), metrics()[name]
     k = parameters.get("k", depth)
@@ -138,16 +153,24 @@ def check_case(case, name, parameters, depth):
     columns = case.columns(retrieved.ids)
     known = (case.judged | case.positive)[np.arange(len(columns))[:, None], columns]
     np.testing.assert_array_equal(retrieved.unjudged, ~known)
-    values, chances = evaluate_labellings(case, retrieved, open_items, lambda ranks: spec.function(ranks, **parameters))
+
+    def score(ranks):
+        return spec.function(ranks, **parameters)
+
+    values, chances = evaluate_labellings(case, retrieved, open_items, score)
     p = case.probabilities[np.arange(len(columns))[:, None], columns]
     bounds = bounds_of_ranks(spec, parameters, retrieved, p)
-    numbers = np.array([spec.average(row) for row in values])
-    assert bounds.low == pytest.approx(numbers.min(), abs=1e-12)
-    assert bounds.high == pytest.approx(numbers.max(), abs=1e-12)
-    assert bounds.expected == pytest.approx(chances @ numbers, abs=1e-9)
+    low, high = extremes_of_every_labelling(case, score, case.scores.shape[1] if spec.best_rank else depth)
+    low, high = spec.average(low), spec.average(high)
+    assert bounds.low <= low + 1e-12
+    assert bounds.high >= high - 1e-12
+    if "k" in parameters or (depth >= case.scores.shape[1] and len(np.unique(case.scores)) == case.scores.size):
+        assert (bounds.low, bounds.high) == pytest.approx((low, high), abs=1e-12)
+    assert bounds.expected == pytest.approx(chances @ [spec.average(row) for row in values], abs=1e-9)
     assert (bounds.unjudged, bounds.retrieved) == (open_items.sum(), open_items[:, :k].size)
     usual = spec.average(spec.function(retrieved.ranks, **parameters))
     assert bounds.low <= usual <= bounds.high
+    assert bounds.low <= bounds.expected + 1e-12 <= bounds.high + 2e-12
 
 
 @pytest.mark.parametrize(("name", "parameters"), RANKED, ids=[f"{name}{list(p.values())}" for name, p in RANKED])
@@ -156,6 +179,7 @@ def test_bounds_of_ranks_are_those_of_all_labellings(name, parameters, levels):
     """Low, high and expected value, against the evaluation of each labelling from the scores themselves."""
     for seed in range(3):
         check_case(draw_case(seed, levels=levels), name, parameters, depth=4)
+        check_case(draw_case(seed, n_items=6, levels=levels), name, parameters, depth=6)
 
 
 @pytest.mark.parametrize("name", ["recall_at_k", "median_rank", "map_at_r"])
@@ -209,13 +233,13 @@ def test_a_query_is_not_in_its_own_top():
     assert retrieved.unjudged.tolist() == [[True, False], [True, False], [False, True]]
 
 
-def test_a_tied_item_that_is_labelled_stands_below_the_others():
-    """All score alike: one more positive is last but for the known one, and cannot be in the top."""
+def test_items_that_tie_across_the_cut_can_all_be_positive():
+    """All score alike: labels of the top alone leave them last but for the known one, labels of all give rank 1."""
     case = Case(np.zeros((1, 9)), np.eye(1, 9, dtype=bool), np.zeros((1, 9), bool), np.zeros(1, int), np.ones((1, 9)))
     retrieved = case.retrieved(3)
     assert retrieved.places(retrieved.unjudged).tolist() == [[6, 7, 8]]
     bounds = bounds_of_ranks(metrics()["recall_at_k"], {"k": 3}, retrieved)
-    assert (bounds.low, bounds.high, bounds.unjudged) == (0, 0, 3)
+    assert (bounds.low, bounds.high, bounds.unjudged) == (0, 1, 3)
 
 
 def draw_graded(seed, spec, n_queries=2, n_items=8, depth=5, levels=3):
@@ -233,6 +257,14 @@ def draw_graded(seed, spec, n_queries=2, n_items=8, depth=5, levels=3):
     return judgments, judged, gains, reader.result, random.choice([0.0, 0.2, 0.7, 1.0], size=judged.shape)
 
 
+def score_labelled(spec, parameters, top, judgments, judged, gains, labels, new):
+    """(Q,) values with the labels added at one gain."""
+    rows, items = np.nonzero(judged | labels)
+    values = np.where(labels, new, gains)[rows, items]
+    labelled = Judgments.from_pairs(judgments.query_ids, judgments.gallery_ids, rows, 10 + items, gains=values)
+    return spec.function(top, labelled, **parameters)
+
+
 @pytest.mark.parametrize("name", ["entail_at_k", "graded_recall_at_k", "graded_r_precision", "ndcg_at_k"])
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
@@ -245,23 +277,23 @@ def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
         columns = top.ids[:, :k] - 10
         rows = np.arange(len(columns))[:, None]
         unjudged = ~judged[rows, columns]
-        numbers, chances, further = [], [], []
-        for labels, new in itertools.product(labellings(top, unjudged), (gain, *others)):
-            flags, values = judged.copy(), gains.copy()
-            place = np.nonzero(labels)[0], columns[labels]
-            flags[place], values[place] = True, new
-            at, items = np.nonzero(flags)
-            own = Judgments.from_pairs(judgments.query_ids, judgments.gallery_ids, at, 10 + items, gains=values[flags])
-            if new != gain:
-                further.append(spec.function(top, own, **own_k).mean())
-                continue
-            numbers.append(spec.function(top, own, **own_k).mean())
-            chances.append(np.prod(np.where(labels, p[rows, columns], 1 - p[rows, columns])[unjudged]))
+        score = functools.partial(score_labelled, spec, own_k, top, judgments, judged, gains)
+        expected = 0.0
+        for flags in labellings(top, unjudged):
+            labels = np.zeros_like(judged)
+            labels[np.nonzero(flags)[0], columns[flags]] = True
+            chance = np.prod(np.where(flags, p[rows, columns], 1 - p[rows, columns])[unjudged])
+            expected += chance * score(labels, gain).mean()
+        every = []
+        for chosen in itertools.product([False, True], repeat=judged.shape[1]):
+            labels = ~judged & np.array(chosen)
+            labels &= labels.sum(axis=1, keepdims=True) <= k
+            every += [score(labels, new) for new in (gain, *others)]
         bounds = bounds_of_top(spec, own_k, top, judgments, p[rows, top.ids - 10], depth=k)
-        assert bounds.low == pytest.approx(min(numbers + further), abs=1e-12)
+        assert bounds.low == pytest.approx(np.min(every, axis=0).mean(), abs=1e-12)
         if spec.highest is None:
-            assert bounds.high == pytest.approx(max(numbers + further), abs=1e-12)
-        assert bounds.expected == pytest.approx(np.dot(chances, numbers), abs=1e-12)
+            assert bounds.high == pytest.approx(np.max(every, axis=0).mean(), abs=1e-12)
+        assert bounds.expected == pytest.approx(expected, abs=1e-12)
         assert (bounds.unjudged, bounds.retrieved) == (unjudged.sum(), unjudged.size)
         assert bounds.low <= spec.function(top, judgments, **own_k).mean() <= bounds.high
 
@@ -270,11 +302,11 @@ def test_bounds_of_the_top_are_those_of_all_labellings(name, k):
 def test_bounds_of_ndcg_are_those_of_all_ratings(k):
     spec, discounts = metrics()["ndcg_at_k"], 1 / np.log2(np.arange(2, k + 2))
     for seed in range(12):
-        judgments, judged, gains, top, _ = draw_graded(seed, spec, n_queries=1, depth=k)
+        judgments, judged, gains, top, _ = draw_graded(seed, spec, n_queries=1, n_items=6, depth=k)
         columns = top.ids[0] - 10
-        unjudged = columns[~judged[0, columns]]
+        unjudged = np.flatnonzero(~judged[0])
         values = []
-        for ratings in itertools.product([0, 0.5, 1, 1.25, 1.5, 3, 4, 5], repeat=unjudged.size):
+        for ratings in itertools.product([0, 0.5, 1.5, 3, 4, 5], repeat=unjudged.size):
             rated = gains[0].copy()
             rated[unjudged] = ratings
             values.append(rated[columns] @ discounts / (np.sort(rated)[::-1][:k] @ discounts))
@@ -326,11 +358,11 @@ def second_rank(ranks):
 def test_a_metric_that_says_nothing_of_itself_has_bounds_all_the_same():
     spec = Spec(function=second_rank, needs="ranks", citation="none")
     for seed in range(3):
-        case = draw_case(seed, levels=3)
+        case = draw_case(seed, n_items=4, levels=3)
         retrieved = case.retrieved(4)
-        values, _ = evaluate_labellings(case, retrieved, retrieved.unjudged, second_rank)
         bounds = bounds_of_ranks(spec, {}, retrieved, np.full(retrieved.ids.shape, 0.5))
-        assert (bounds.low, bounds.high) == pytest.approx((values.mean(axis=1).min(), values.mean(axis=1).max()))
+        low, high = extremes_of_every_labelling(case, second_rank, 4)
+        assert (bounds.low, bounds.high) == pytest.approx((low.mean(), high.mean()))
         assert bounds.expected is None
 
 

@@ -2,9 +2,10 @@
 
     CXC_ECCV_DATA=mirror python tools/experiments/known_negatives.py minilm.npz --chart docs/assets/known_negatives.svg
 
-A file of caption vectors gives two models, an image standing for the largest or mean cosine with its other captions; a
-TF-IDF bag of words gives two more. Noisy models are MiniLM's scores with seeded noise, so that many models lie close.
-Each metric ranks all of them; the interval of a rank is that of 2,000 bootstrap draws of images.
+A file of caption vectors gives two models, an image standing for the largest or mean cosine with its other captions;
+TF-IDF bags of words and of three letters give four more. Noisy models are MiniLM's scores with seeded noise, so that
+many models lie close. Each metric ranks all of them; the interval of a rank is that of 2,000 bootstrap draws of the
+queries, each of a different image.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cxc_eccv.demo.bag_of_words import TfIdf
 from cxc_eccv.evaluation import evaluate
+from cxc_eccv.judgments.flickr8k import LINKED, flickr8k_verdicts
+from cxc_eccv.metrics.recall_at_k import recall_at_k
+from cxc_eccv.ranking.rank import ranks_of_run
 from cxc_eccv.runs import EmbeddingsRun, ScoresRun, load_embeddings
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.untrained.other_captions import score_by_other_captions
-from cxc_eccv.types import Embeddings, FloatArray
+from cxc_eccv.types import Embeddings, FloatArray, Judgments, PositiveRanks
 
 MEASURES = {
     "original links, R@1": ("flickr8k_links", "recall_at_1"),
@@ -53,12 +58,15 @@ def make_models(library: Library, vectors: EmbeddingsRun) -> dict[str, ScoresRun
     """Name to scores."""
     content = library.flickr8k_split("test")
     texts = library.flickr8k_split("train").captions["text"].to_pylist()
-    bag = TfIdf.fit(texts).encode(content.captions["text"].to_pylist()).toarray().astype(np.float32)
-    bag[~bag.any(axis=1)] = 1e-6  # captions of unknown words alone: like all others a little
-    words = EmbeddingsRun(None, Embeddings(content.caption_ids, bag))
+    own = content.captions["text"].to_pylist()
+    words, letters = (count_words(texts, own), count_words(*([cut(text) for text in some] for some in (texts, own))))
     models = {
         f"{name}, {pool}": score_by_other_captions(run, content, pool)
-        for name, run in (("MiniLM", vectors), ("TF-IDF", words))
+        for name, run in (
+            ("MiniLM", vectors),
+            ("TF-IDF", EmbeddingsRun(None, Embeddings(content.caption_ids, words))),
+            ("letters", EmbeddingsRun(None, Embeddings(content.caption_ids, letters))),
+        )
         for pool in ("max", "mean")
     }
     clean = models["MiniLM, mean"]
@@ -69,6 +77,18 @@ def make_models(library: Library, vectors: EmbeddingsRun) -> dict[str, ScoresRun
         )
         models[f"MiniLM, mean, noise {noise}"] = ScoresRun(clean.image_ids, clean.caption_ids, scores)
     return models
+
+
+def count_words(texts: list[str], own: list[str]) -> NDArray[np.float32]:
+    """(P, V) TF-IDF vectors of ``own``, with the words and weights of ``texts``."""
+    bag = TfIdf.fit(texts).encode(own).toarray().astype(np.float32)
+    bag[~bag.any(axis=1)] = 1e-6  # captions of unknown words alone: like all others a little
+    return np.asarray(bag)
+
+
+def cut(text: str) -> str:
+    """The text with every word replaced by its sequences of three letters."""
+    return " ".join(word[at : at + 3] for word in text.split() for at in range(max(1, len(word) - 2)))
 
 
 def measure(library: Library, run: ScoresRun, direction: str) -> dict[str, FloatArray]:
@@ -84,16 +104,14 @@ def measure(library: Library, run: ScoresRun, direction: str) -> dict[str, Float
 
 
 def hits_of_links(library: Library, run: ScoresRun, direction: str) -> FloatArray:
-    """Whether the best item is an original link, in the gallery of the task ``flickr8k_human``."""
-    content = library.flickr8k_split("test")
-    asked = np.unique(np.asarray(library.flickr8k_votes()["caption_id"]))
-    columns = np.flatnonzero(np.isin(run.caption_ids, asked))
-    owners = content.caption_image_ids[columns]
-    if direction == "i2t":
-        hits, ids = owners[run.scores[:, columns].argmax(axis=1)] == run.image_ids, run.image_ids
-    else:
-        hits, ids = run.image_ids[run.scores[:, columns].argmax(axis=0)] == owners, run.caption_ids[columns]
-    return np.asarray(hits[np.argsort(ids)].astype(np.float64))
+    """R@1 of the original links alone, in the gallery of the task ``flickr8k_human``."""
+    judged = flickr8k_verdicts(library, "test", direction)
+    linked = np.asarray(judged.gains) == LINKED
+    queries, items = judged.query_ids[judged.rows[linked]], judged.gallery_ids[judged.indices[linked]]
+    links = Judgments.from_pairs(judged.query_ids, judged.gallery_ids, queries, items)
+    ranks = ranks_of_run(run, {"": (direction, links)})[""]
+    hits = recall_at_k(ranks if isinstance(ranks, PositiveRanks) else ranks.ranks, k=1)
+    return np.asarray(hits[np.argsort(links.query_ids)])
 
 
 def rank_intervals(values: Mapping[str, FloatArray]) -> dict[str, tuple[int, int, int]]:
@@ -126,21 +144,21 @@ def draw_chart(values: Mapping[str, Mapping[str, FloatArray]], path: Path) -> No
     import matplotlib as mpl
 
     mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "known negatives"
+    mpl.rcParams |= {"svg.hashsalt": "known negatives", "svg.fonttype": "none"}
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(8, 4))
+    figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
     for place, name in enumerate(MEASURES):
         found = rank_intervals({model: each[name] for model, each in values.items()})
         for number, (model, (rank, low, high)) in enumerate(found.items()):
             x = place + 0.07 * (number - len(found) / 2)
             line = axes.plot([x, x], [low, high], color=f"C{number}", linewidth=2)
             axes.plot(x, rank, "o", color=line[0].get_color(), label=model if place == 0 else None)
-    axes.set_xticks(range(len(MEASURES)), [name.replace(", ", ",\n") for name in MEASURES])
+    axes.set_xticks(range(len(MEASURES)), [name.replace(", ", ",\n") for name in MEASURES], fontsize="small")
     axes.invert_yaxis()
     axes.set_ylabel("rank, with 95% interval")
     figure.legend(loc="outside right upper", fontsize="small")
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":

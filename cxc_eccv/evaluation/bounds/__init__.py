@@ -1,24 +1,27 @@
-"""Bounds of a number over all labels that the unjudged retrieved pairs could have.
+"""Bounds of a number over all labels that unjudged pairs could have.
 
 - **Retrieved** pairs are those of a query with its top K for a metric at K, and with its top D for other metrics (D is
   ``bounds_depth``, 50 by default). Among ties, known negatives come first, then unjudged items, then positives.
 - **Judged** pairs are those that a source of the task's labels calls positive or negative (such as a rating below the
   threshold), and all pairs with an altered caption. COCO and ECCV Caption list only positives; ECCV Caption did not
   publish the pairs that its annotators rejected. All other pairs are unjudged; the usual number counts them as wrong.
-- A **labelling** makes any of the unjudged retrieved pairs positive; all other pairs stay as they are. Each new
-  positive adds one to R of R-Precision and mAP@R. Ranks are recomputed under the tie rule. For nDCG a new positive has
-  any rating up to 5, for Entail@K the label 1, for graded metrics any degree; these metrics keep the retrieved top.
-- ``low`` and ``high`` are the lowest and highest value of the metric over all labellings. Queries are independent, and
-  mean and median rise with the value of every query, so each query has separate extremes.
-- ``expected`` is the mean of the metric if each of these pairs is positive with its probability, independently. It is
-  exact, and exists only if probabilities are given, for images with captions.
+- A **labelling** makes some unjudged pairs of a query positive, retrieved or not; judged pairs stay as they are. Each
+  new positive adds one to R of R-Precision and mAP@R, so without K a labelling has at most D of them a query; ``low``
+  would otherwise be 0. Ranks are recomputed under the tie rule. For nDCG a new positive has any rating up to 5, for
+  Entail@K the label 1, for graded metrics any degree; these metrics keep the retrieved top.
+- ``low`` and ``high`` bound the metric over all labellings, for the queries that have a known positive. Queries are
+  independent, and mean and median rise with the value of every query, so each query has separate extremes.
+- ``expected`` is the mean of the metric if each unjudged retrieved pair is positive with its probability,
+  independently, and no other pair. It is exact, and exists only if probabilities are given, for images with captions.
 
 A metric never falls when a positive moves up. So of all labellings with n new positives, the one of the first n
-unjudged items is the best and that of the last n the worst: U unjudged pairs need 2 U labellings, not 2^U.
+unjudged items is the best and that of the last n the worst: D need 2 D labellings. A bound is attained, with two
+exceptions in which it is wider: below the top D every item but a known positive counts as unjudged, and a tie across
+the end of the top D is broken for ``high``.
 """
 
 from cxc_eccv.evaluation.bounds.expected import ask_probabilities, expected_median
-from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top
+from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top, extremes_of_ranks
 from cxc_eccv.evaluation.bounds.of_needs import BoundsOfNeeds
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, TopOfKnown
 
@@ -30,4 +33,5 @@ __all__ = [
     "bounds_of_ranks",
     "bounds_of_top",
     "expected_median",
+    "extremes_of_ranks",
 ]

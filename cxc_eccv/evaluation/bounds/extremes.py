@@ -14,7 +14,7 @@ from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved
 from cxc_eccv.judgments.plausible import PlausibleHits
 from cxc_eccv.metrics.spec import HIGHEST_GAIN, Spec
 from cxc_eccv.ranking.lists import FAR
-from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, TopK, look_up_gains, positions_of
+from cxc_eccv.types import Bounds, FloatArray, IntArray, Judgments, PositiveRanks, TopK, look_up_gains, positions_of
 from cxc_eccv.types.altered import AlteredRanks
 
 TINY = np.finfo(np.float64).tiny
@@ -25,15 +25,20 @@ def bounds_of_ranks(
     spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved, probabilities: FloatArray | None = None
 ) -> Bounds:
     """Bounds of a metric of ranks."""
-    score, unjudged = partial(spec.function, **parameters), retrieved.within(parameters.get("k"))
-    if spec.best_rank:  # more positives never lower the best rank
-        labellings = iter((np.zeros_like(unjudged), unjudged))
-        values = (score(retrieved.with_best(retrieved.best(labels))) for labels in labellings)
-    else:
-        values = (score(retrieved.relabel(labels)) for labels in _first_and_last(unjudged))
-    low, high = _extremes(values)
+    low, high = extremes_of_ranks(spec, parameters, retrieved)
+    unjudged = retrieved.within(parameters.get("k"))
     expected = None if probabilities is None else _expect(spec, parameters, retrieved, unjudged, probabilities)
     return _make_bounds(spec, low, high, unjudged, parameters.get("k", retrieved.depth), expected)
+
+
+def extremes_of_ranks(spec: Spec, parameters: Mapping[str, Any], retrieved: Retrieved) -> tuple[FloatArray, FloatArray]:
+    """(Q,) lowest and (Q,) highest values of a metric of ranks."""
+    score = partial(spec.function, **parameters)
+    if not spec.best_rank:
+        return _extremes(score(ranks) for ranks in _worst_and_best(retrieved))
+    # More positives never lower the best rank.
+    best = np.minimum(retrieved.first_unjudged(parameters.get("k")), retrieved.ranks.best)
+    return _extremes(score(ranks) for ranks in (retrieved.ranks, retrieved.with_best(best)))
 
 
 def _expect(
@@ -61,13 +66,12 @@ def bounds_of_top(
     """Bounds of a metric of the top K with gains; see :func:`bounds_of_ranks`."""
     k = parameters.get("k", depth)
     unjudged = ~look_up_gains(top, judgments, k, spec.name)[1]
-    columns = positions_of(top.ids[:, :k], judgments.gallery_ids)[0]
     # For low, only the highest rating matters: nDCG is a linear gain over a convex ideal, so a lower rating of a
     # positive does not lower it further. A tiny degree adds to R and hardly to the gain.
     degrees = (HIGHEST_GAIN[spec.gains], *([TINY] if spec.gains == "degrees" else []))
     low, high = _extremes(
-        spec.function(top, _add_gains(judgments, columns, labels, gain), **parameters)
-        for labels in _first_and_last(unjudged)
+        spec.function(top, _add_gains(judgments, rows, columns, gain), **parameters)
+        for rows, columns in _worst_and_best_pairs(top, judgments, k, parameters.get("k", top.depth))
         for gain in degrees
     )
     if spec.highest is not None:
@@ -129,18 +133,56 @@ def _extremes(values: Iterator[FloatArray]) -> tuple[FloatArray, FloatArray]:
     return low, high
 
 
-def _first_and_last(unjudged: Flags) -> Iterator[Flags]:
-    """Labels of the first n unjudged items of every query, and of the last n, for each n from 0."""
-    order = np.cumsum(unjudged, axis=1)
-    totals = order[:, -1:]
-    for count in range(int(totals.max()) + 1):
-        yield unjudged & (order <= count)
-        yield unjudged & (order > totals - count)
+def _worst_and_best(retrieved: Retrieved) -> Iterator[PositiveRanks]:
+    """Ranks of the positives under the worst and the best labelling with n more of them, for each n up to D."""
+    unjudged, further = retrieved.within(None), retrieved.extend()
+    order, best_order = np.cumsum(unjudged, axis=1), np.cumsum(further.unjudged, axis=1)
+    in_top = order[:, -1]
+    for count in range(retrieved.depth + 1):
+        added = np.minimum(count, retrieved.n_unjudged)
+        below = np.minimum(added, retrieved.n_unjudged - in_top)
+        yield retrieved.relabel(unjudged & (order > (in_top - added + below)[:, None]), below)
+        best = further.unjudged & (best_order <= added[:, None])
+        yield further.relabel(best, added - best.sum(axis=1))
 
 
-def _add_gains(judgments: Judgments, columns: IntArray, labels: Flags, gain: float) -> Judgments:
-    """The judgments with the labelled items of the top added at this gain."""
-    size, added = judgments.gallery_ids.size, np.nonzero(labels)[0] * judgments.gallery_ids.size + columns[labels]
+def _worst_and_best_pairs(top: TopK, judgments: Judgments, k: int, deepest: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Rows and columns of n new positives of the worst and the best labelling, for each n up to K.
+
+    The best are the first unjudged ones of the ``deepest`` best items, the worst are all below these.
+    """
+    unjudged = ~look_up_gains(top, judgments, deepest, "bounds")[1]
+    columns = positions_of(top.ids[:, : unjudged.shape[1]], judgments.gallery_ids)[0]
+    below = _find_below(columns, judgments, k)
+    order, order_below = np.cumsum(unjudged, axis=1), np.cumsum(below, axis=1)
+    n_top, n_below = order[:, -1:], order_below[:, -1:]
+    for count in range(k + 1):
+        worst = order > n_top - np.maximum(count - n_below, 0), order_below <= count
+        best = order <= count, order_below <= count - n_top
+        for in_top, further in (worst, best):
+            (rows, places), (rows_below, columns_below) = np.nonzero(unjudged & in_top), np.nonzero(below & further)
+            yield np.append(rows, rows_below), np.append(columns[rows, places], columns_below)
+
+
+def _find_below(columns: IntArray, judgments: Judgments, most: int) -> Flags:
+    """(Q, W) bool, which of the first W items of the gallery are unjudged and not in the top: all, or at least K."""
+    judged = np.diff(judgments.indptr).max(initial=0)
+    width = int(min(judgments.gallery_ids.size, most + columns.shape[1] + judged + 1))
+    free = np.ones((len(columns), width), dtype=bool)
+    itself, ranked = positions_of(judgments.query_ids, judgments.gallery_ids)
+    taken = [(np.arange(len(columns))[:, None].repeat(columns.shape[1], axis=1), columns)]
+    taken += [(judgments.rows, judgments.indices)]
+    if judgments.without_self:
+        taken += [(np.flatnonzero(ranked), itself[ranked])]
+    for rows, items in taken:
+        inside = items < width
+        free[rows[inside], items[inside]] = False
+    return free
+
+
+def _add_gains(judgments: Judgments, rows: IntArray, columns: IntArray, gain: float) -> Judgments:
+    """The judgments with pairs added at this gain."""
+    size, added = judgments.gallery_ids.size, rows * judgments.gallery_ids.size + columns
     pairs = np.append(judgments.rows * size + judgments.indices, added)
     gains = np.append(np.asarray(judgments.gains), np.full(added.size, gain))
     order = np.argsort(pairs)

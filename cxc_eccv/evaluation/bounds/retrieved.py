@@ -29,6 +29,7 @@ class Retrieved:
     above: IntArray  # (Q, D) number of known positives that score higher, for unjudged items
     ends: IntArray  # (Q, D) place of the last retrieved item with the same score
     lowest: IntArray  # (Q, D) rank of the last item with the same score that is not a known positive
+    n_unjudged: IntArray  # (Q,) number of unjudged items in the whole gallery
     depth: int  # for metrics without K; D may be larger, for a metric at K
 
     def within(self, k: int | None) -> Flags:
@@ -51,13 +52,43 @@ class Retrieved:
         first = np.where(labels, self.places(labels), far[:, None]).min(axis=1)
         return np.asarray(np.minimum(first, self.ranks.best))
 
+    def first_unjudged(self, k: int | None) -> IntArray:
+        """(Q,) the best rank that labels of any unjudged items can give; gallery size + 1 if they give none in sight.
+
+        It is the place of the first unjudged item, as all items that tie with it may be positive as well.
+        """
+        unjudged, far = self.within(k), self.ranks.n_gallery + 1
+        if k is None:
+            below = self.n_unjudged > unjudged.sum(axis=1)
+            far = np.where(below, np.minimum(self.depth + 1, far), far)
+        return np.where(unjudged.any(axis=1), unjudged.argmax(axis=1) + 1, far)
+
+    def extend(self) -> Retrieved:
+        """The top D and the next items, as many as the largest R, of which all but known positives count as unjudged.
+
+        The last tie counts as none, as labels of its items below the top lift those in the top.
+        """
+        ranks, depth = self.ranks, min(self.depth, self.ids.shape[1])
+        width = max(depth, int(min(depth + ranks.n_positives.max(), ranks.n_gallery.max())))
+        every = np.broadcast_to(np.arange(width), (len(self.ids), width))
+        unjudged = every < ranks.n_gallery[:, None]
+        unjudged[:, :depth] = self.unjudged[:, :depth]
+        rows = np.repeat(np.arange(len(unjudged)), np.diff(ranks.indptr))
+        known = (ranks.ranks > depth) & (ranks.ranks <= width)
+        unjudged[rows[known], ranks.ranks[known] - 1] = False
+        ends, lowest = every.copy(), every + 1
+        whole = self.ends[:, :depth] < self.ends[:, depth - 1 : depth]
+        ends[:, :depth] = np.where(whole, self.ends[:, :depth], ends[:, :depth])
+        lowest[:, :depth] = np.where(whole, self.lowest[:, :depth], lowest[:, :depth])
+        return replace(self, ids=every, unjudged=unjudged, above=every, ends=ends, lowest=lowest, depth=width)
+
     def with_best(self, best: IntArray) -> PositiveRanks:
         """Ranks of the best positives alone, given as returned by :meth:`best`."""
         reachable = best <= self.ranks.n_gallery
         return replace(self.ranks, indptr=np.append(0, np.cumsum(reachable)), ranks=best[reachable])
 
-    def relabel(self, labels: Flags) -> PositiveRanks:
-        """Ranks of all positives, known and added by the labels."""
+    def relabel(self, labels: Flags, below: IntArray | int = 0) -> PositiveRanks:
+        """Ranks of all positives, known and added by the labels; ``below``: number of others too low to matter."""
         known, added = np.repeat(np.arange(len(labels)), np.diff(self.ranks.indptr)), np.nonzero(labels)[0]
         rows, ranks = np.append(known, added), np.append(self.ranks.ranks, self.places(labels)[labels])
         counts = np.bincount(rows, minlength=len(labels))
@@ -65,7 +96,7 @@ class Retrieved:
             self.ranks,
             indptr=np.append(0, np.cumsum(counts)),
             ranks=ranks[np.lexsort((ranks, rows))],
-            n_positives=self.ranks.n_positives + labels.sum(axis=1),
+            n_positives=self.ranks.n_positives + labels.sum(axis=1) + below,
         )
 
 
@@ -86,14 +117,17 @@ class TopOfKnown:
     def retrieved(self, ranks: PositiveRanks, depth: int | None = None) -> Retrieved:
         """The top of every query with the ranks of its positives; ``depth`` items, or all, for metrics without K."""
         ids, above, ends, lowest = np.zeros((4, self._n_queries, self.depth), dtype=np.int64)
+        n_unjudged = np.zeros(self._n_queries, dtype=np.int64)
         unjudged = np.zeros_like(ids, dtype=bool)
         for rows, labelled, reader in zip(self._rows, self._labelled, self.readers, strict=True):
             top = _shorten(reader.result, self.depth)
             gains, known = look_up_gains(top, labelled, self.depth, "bounds")
             ids[rows], above[rows] = top.ids, np.cumsum(gains > 0, axis=1)
             unjudged[rows] = ~known & ~is_altered(top.ids)
+            judged = np.diff(labelled.indptr) + is_altered(labelled.gallery_ids).sum()
+            n_unjudged[rows] = ranks.n_gallery[rows] - judged
             ends[rows], lowest[rows] = _find_ties(top, gains > 0, _ranks_of_rows(ranks, rows))
-        return Retrieved(ranks, ids, unjudged, above, ends, lowest, depth or self.depth)
+        return Retrieved(ranks, ids, unjudged, above, ends, lowest, n_unjudged, depth or self.depth)
 
 
 def _add_known(judged: Judgments, queries: IntArray, items: IntArray) -> Judgments:

@@ -29,7 +29,7 @@ def vectors_file(folder, text=TABLE):
 
 
 def test_every_file_that_declares_one_is_found():
-    assert list(baselines()) == ["bow", "image_features", "random", "word_vectors"]
+    assert list(baselines()) == ["bow", "image_features", "other_captions", "random", "word_vectors"]
     assert all(one.summary and one.name == name for name, one in baselines().items())
     with pytest.raises(UnknownName, match="did you mean 'random'"):
         baseline_named("randon")

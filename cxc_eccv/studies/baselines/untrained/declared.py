@@ -26,7 +26,6 @@ class Inputs:
     central_crop: float | None = None
     seed: int | None = None
     collection: str | None = None
-    pool: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
