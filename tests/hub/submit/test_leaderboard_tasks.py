@@ -9,7 +9,14 @@ from cxc_eccv.hub.leaderboard import eval_yaml, leaderboard_tasks, read_task_ids
 from cxc_eccv.registry import metric_labelled, metric_variants, tasks
 from cxc_eccv.sources.catalog import load_catalog
 
-WITHOUT_CONFIG = {"flickr8k", "flickr8k_human", "flickr8k_expert", "flickr8k_crowd", "flickr30k", "flickr30k_entailment"}
+WITHOUT_CONFIG = {
+    "flickr8k",
+    "flickr8k_human",
+    "flickr8k_expert",
+    "flickr8k_crowd",
+    "flickr30k",
+    "flickr30k_entailment",
+}
 """Their captions are not in the dataset."""
 WITHOUT_CONFIG |= {"coco_fg", "thumb", "annotated"}  # a user's own files
 WITHOUT_CONFIG |= {name for name in tasks() if name.startswith("rococo_") and name.endswith(("_cxc", "_eccv"))}

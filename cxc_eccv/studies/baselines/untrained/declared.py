@@ -26,6 +26,7 @@ class Inputs:
     central_crop: float | None = None
     seed: int | None = None
     collection: str | None = None
+    pool: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def run(library: Library, split: str, inputs: Inputs) -> tuple[Report, ScoresRun
         raise UnknownName("collection", name, COLLECTIONS)
     content = COLLECTIONS[name].content(library, split)
     captions = load_embeddings(inputs.features) if inputs.features else _encode(content, inputs)
-    scores = score_by_other_captions(captions, content)
+    scores = score_by_other_captions(captions, content, inputs.pool or "max")
     report = evaluate(scores, split=split, data_dir=library, per_query=True)
     model = f"other captions of {inputs.model or inputs.features.name}"  # type: ignore[union-attr] # one is given
     return replace(report, provenance={**report.provenance, "model": model}), scores
@@ -120,5 +120,5 @@ BASELINE = Baseline(
     name="other_captions",
     summary="a text model scores a caption by the other captions of an image; every image-text task",
     run=run,
-    takes=("model", "features", "collection"),
+    takes=("model", "features", "collection", "pool"),
 )
