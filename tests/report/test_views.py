@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from report_samples import report_of_ranks, sample_report
 
+from cxc_eccv.comparison.ranks import label_tasks
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.charts import curve_panels, line_chart, segments, step_chart
 from cxc_eccv.report.collect import GROUPS, SHOWN_ITEMS, chosen_queries
 from cxc_eccv.report.page import Page
-from cxc_eccv.report.ranks import best_ranks, label_tasks, rank_bins, verdicts
+from cxc_eccv.report.ranks import best_ranks, rank_bins, verdicts
 
 
 @pytest.fixture(scope="module")
