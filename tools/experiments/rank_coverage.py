@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.statistics import ClusterBootstrap, Draws, rank_intervals
-from cxc_eccv.types import FloatArray
+from cxc_eccv.types import IntArray
 
 MODELS = (5, 10, 25)
 IMAGES, SAMPLES = 1_000, 1_000
+EVERY: IntArray = np.arange(IMAGES, dtype=np.int64)
 STEP = np.sqrt(2 / IMAGES)
 """Standard error of the difference of two models whose values are independent with variance 1."""
 
-Drawn = tuple[FloatArray, FloatArray, NDArray[np.integer]]
+Drawn = tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]], IntArray]
 """True means (M,), values of the queries (Q, M), and the image behind each query (Q,)."""
 
 
@@ -46,7 +48,7 @@ def simulate(draw: Callable[[np.random.Generator, int], Drawn], count: int, repe
     covered, width = 0, 0.0
     for seed in range(repetitions):
         means, values, images = draw(np.random.default_rng([seed, count]), count)
-        samples = ClusterBootstrap(images, Draws(seed, SAMPLES)).means(values)
+        samples = ClusterBootstrap(images, Draws(seed, SAMPLES)).means(values.astype(np.float64))
         found = rank_intervals(values.mean(axis=0), samples, np.unique(images).size)
         best = 1 + (means[None] > means[:, None]).sum(axis=1)
         worst = count - (means[None] < means[:, None]).sum(axis=1)
@@ -60,7 +62,7 @@ def independent(spacing: float) -> Callable[[np.random.Generator, int], Drawn]:
 
     def draw(random: np.random.Generator, count: int) -> Drawn:
         means = spacing * STEP * np.arange(count)
-        return means, means + random.standard_normal((IMAGES, count)), np.arange(IMAGES)
+        return means, means + random.standard_normal((IMAGES, count)), EVERY
 
     return draw
 
@@ -68,14 +70,14 @@ def independent(spacing: float) -> Callable[[np.random.Generator, int], Drawn]:
 def pairs_of_twins(random: np.random.Generator, count: int) -> Drawn:
     """Every two models are equal; pairs differ by half a standard error."""
     means = 0.5 * STEP * (np.arange(count) // 2)
-    return means, means + random.standard_normal((IMAGES, count)), np.arange(IMAGES)
+    return means, means + random.standard_normal((IMAGES, count)), EVERY
 
 
 def hits(random: np.random.Generator, count: int) -> Drawn:
     """Hits or misses, such as R@1, that all models find on the same easy queries: correlated, all models equal."""
     difficulty = random.standard_normal((IMAGES, 1))
     latent = np.sqrt(0.8) * difficulty + np.sqrt(0.2) * random.standard_normal((IMAGES, count))
-    return np.zeros(count), (latent > -0.5).astype(float), np.arange(IMAGES)
+    return np.zeros(count), (latent > -0.5).astype(float), EVERY
 
 
 def spaced_hits(random: np.random.Generator, count: int) -> Drawn:
@@ -84,17 +86,17 @@ def spaced_hits(random: np.random.Generator, count: int) -> Drawn:
     shared = np.linspace(0.5, 0.9, count)
     difficulty = random.standard_normal((IMAGES, 1))
     latent = np.sqrt(shared) * difficulty + np.sqrt(1 - shared) * random.standard_normal((IMAGES, count))
-    return ability, (latent + ability > 0).astype(float), np.arange(IMAGES)
+    return ability, (latent + ability > 0).astype(float), EVERY
 
 
 def skewed(random: np.random.Generator, count: int) -> Drawn:
     """Values in [0, 1], mostly near 0, such as mAP@R; all models equal."""
-    return np.zeros(count), random.beta(0.3, 1.2, (IMAGES, count)), np.arange(IMAGES)
+    return np.zeros(count), random.beta(0.3, 1.2, (IMAGES, count)), EVERY
 
 
 def captions(random: np.random.Generator, count: int) -> Drawn:
     """One to five captions per image that share half of their variance; all models equal."""
-    images = np.repeat(np.arange(IMAGES), random.integers(1, 6, IMAGES))
+    images = np.repeat(EVERY, random.integers(1, 6, IMAGES))
     shared = random.standard_normal((IMAGES, count))[images]
     return np.zeros(count), shared + random.standard_normal(shared.shape), images
 
@@ -102,7 +104,7 @@ def captions(random: np.random.Generator, count: int) -> Drawn:
 def captions_alone(random: np.random.Generator, count: int) -> Drawn:
     """The same, resampled as if captions of one image were independent."""
     means, values, images = captions(random, count)
-    return means, values, np.arange(images.size)
+    return means, values, np.arange(images.size, dtype=np.int64)
 
 
 SCENARIOS: dict[str, Callable[[np.random.Generator, int], Drawn]] = {
