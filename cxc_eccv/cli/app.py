@@ -22,6 +22,7 @@ from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
+from cxc_eccv.cli.fuse import fuse
 from cxc_eccv.cli.help import Command, DataCommand, Group
 from cxc_eccv.cli.images import images
 from cxc_eccv.cli.list import list_all
@@ -73,6 +74,7 @@ app.command("list", cls=DataCommand)(list_all)
 app.command(cls=DataCommand)(images)
 app.command(cls=DataCommand)(evaluate)
 app.command(cls=DataCommand)(encode)
+app.command(cls=Command)(fuse)
 app.command(cls=Command)(report)
 app.command(cls=DataCommand)(compare)
 app.command(cls=DataCommand)(sts)
