@@ -28,6 +28,7 @@ from cxc_eccv.cli.images import images
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
+from cxc_eccv.cli.quantize import quantize
 from cxc_eccv.cli.report import report
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.cli.submit import submit
@@ -75,6 +76,7 @@ app.command(cls=DataCommand)(images)
 app.command(cls=DataCommand)(evaluate)
 app.command(cls=DataCommand)(encode)
 app.command(cls=Command)(fuse)
+app.command(cls=DataCommand)(quantize)
 app.command(cls=Command)(report)
 app.command(cls=DataCommand)(compare)
 app.command(cls=DataCommand)(sts)

@@ -72,7 +72,7 @@ def fuse(
         raise InvalidOption("the runs have no direction in common, so there is nothing to fuse")
     fused = {}
     for direction in directions:
-        lists = [_best_items(run, direction, depth) for run in runs]
+        lists = [best_items(run, direction, depth) for run in runs]
         fused[direction] = _fuse_lists(lists, method, factors)
     names = [run.model or (run.path.name if run.path else f"run {place}") for place, run in enumerate(runs, 1)]
     return RankingsRun(fused, f"{method} of {', '.join(names)}")
@@ -89,7 +89,8 @@ def _check_weights(weights: Sequence[float] | None, method: str, count: int) -> 
     return factors
 
 
-def _best_items(run: Run, direction: str, depth: int) -> RankedLists:
+def best_items(run: Run, direction: str, depth: int) -> RankedLists:
+    """The lists of rankings, or the best items of every query of another run."""
     if isinstance(run, RankingsRun):
         return run.lists[direction]
     queries, gallery = (run.ids(side) for side in sides_of(direction))
