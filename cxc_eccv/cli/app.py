@@ -23,11 +23,13 @@ from cxc_eccv.cli.conformance import conformance
 from cxc_eccv.cli.demo import demo
 from cxc_eccv.cli.encode import encode
 from cxc_eccv.cli.evaluate import evaluate
+from cxc_eccv.cli.fuse import fuse
 from cxc_eccv.cli.help import Command, DataCommand, Group
 from cxc_eccv.cli.images import images
 from cxc_eccv.cli.list import list_all
 from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
+from cxc_eccv.cli.quantize import quantize
 from cxc_eccv.cli.report import report
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.cli.submit import submit
@@ -74,6 +76,8 @@ app.command("list", cls=DataCommand)(list_all)
 app.command(cls=DataCommand)(images)
 app.command(cls=DataCommand)(evaluate)
 app.command(cls=DataCommand)(encode)
+app.command(cls=Command)(fuse)
+app.command(cls=DataCommand)(quantize)
 app.command(cls=Command)(report)
 app.command(cls=DataCommand)(compare)
 app.command(cls=Command)(conformance)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cxc_eccv.types import Report
 
 CHARTS = ("published_ranks.svg", "published_ranks.png")
-TEXTS = ("compare.json", "compare.md", "compare.tex", "compare.csv", "placements.csv")
+TEXTS = ("compare.html", "compare.json", "compare.md", "compare.tex", "compare.csv", "placements.csv")
 
 
 def compare(
@@ -36,7 +36,7 @@ def compare(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(help="Folder for compare.json, tables in Markdown, LaTeX and CSV, and a chart of ranks."),
+        typer.Option(help="Folder for a page, compare.json, tables in Markdown, LaTeX and CSV, and a chart of ranks."),
     ] = None,
     name: ReportNames = None,
     all_metrics: Annotated[
@@ -53,6 +53,7 @@ def compare(
     """Test the differences between models, or rank models among published ones.
 
     The tests compare the main metric of each task, one direction at a time. Holm's method corrects for their number.
+    With three or more models, each also gets an interval of ranks and the group of models it cannot be told apart from.
 
     A comparison needs the per_query.parquet that evaluate --output writes beside each report; --published on one report
     does not. Reports of different data, splits or protocols cannot be compared.
@@ -119,6 +120,7 @@ def _texts_of(
 ) -> dict[str, str]:
     from cxc_eccv.comparison import published_agreement
     from cxc_eccv.comparison.views import comparison_to_json, order_to_csv, rows_to_csv
+    from cxc_eccv.report.compared import render_comparison
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown
 
     agreement = published_agreement() if papers else None
@@ -128,6 +130,7 @@ def _texts_of(
         "compare.tex": tables_to_latex(tables),
     }
     if comparison is not None:
+        texts["compare.html"] = render_comparison(comparison)
         texts["compare.csv"] = rows_to_csv(comparison.records())
     if papers:
         texts["placements.csv"] = rows_to_csv([asdict(placement) for placement in placements])

@@ -1,4 +1,4 @@
-"""Compare reports: paired tests between models, ranks among published models, agreement between metrics."""
+"""Compare reports: tests between models, intervals of ranks, ranks among published models, agreement of metrics."""
 
 from cxc_eccv.comparison.differences import Comparison, ComparisonSettings, Difference
 from cxc_eccv.comparison.paired import compare
@@ -12,6 +12,7 @@ from cxc_eccv.comparison.published import (
     published_agreement,
     published_tables,
 )
+from cxc_eccv.comparison.ranks import ModelRank
 from cxc_eccv.comparison.scored_report import QueryValues, ScoredReport, load_reports, read_reports
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Comparison",
     "ComparisonSettings",
     "Difference",
+    "ModelRank",
     "Placement",
     "PublishedScore",
     "PublishedTable",

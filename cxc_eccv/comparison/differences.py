@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from cxc_eccv.comparison.labels import row_name, show_value, task_name
+from cxc_eccv.comparison.ranks import ModelRank, rank_tables
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.shown import visible
-from cxc_eccv.tables import Cell, Table, tables_to_console, tables_to_html
+from cxc_eccv.statistics import POWER
+from cxc_eccv.tables import MISSING, Cell, Table, tables_to_console, tables_to_html
 from cxc_eccv.terminal import shown_text
 from cxc_eccv.types import check_whole
 from cxc_eccv.types.reported import group_by_reason
@@ -20,12 +22,13 @@ if TYPE_CHECKING:
 FEWEST_SAMPLES = 100
 METRICS = ("main", "all")
 LEAST_SHOWN = 0.001
+MOST_QUERIES = 1_000_000
 LONGEST_HEADING = 16
 """Longer names of models are not used as column headings; the title or a legend has them."""
 
 STACKED = (
-    ((0,), (1,), (2,), (3, 4), (5, 6), (7,)),
-    ((0,), (1, 2), (3, 4), (5, 6, 7)),
+    ((0,), (1,), (2,), (3, 4), (5, 6), (7,), (8, 9)),
+    ((0,), (1, 2), (3, 4), (5, 6, 7), (8, 9)),
 )
 """Columns that share one in a narrow terminal: value above interval, p above Holm, and so on."""
 
@@ -68,6 +71,8 @@ class Difference:
         higher_is_better: whether larger values of the metric are better.
         better, worse: numbers of queries on which the model does better and worse; 0 for a whole task.
         n_queries, n_images: numbers of queries, and of the images that are resampled.
+        detectable: true difference that is significant with 80% power, at Bonferroni's level for all tests.
+        queries_needed: number of queries at which this difference is detectable, None for a difference of 0.
     """
 
     model: str
@@ -87,6 +92,8 @@ class Difference:
     worse: int
     n_queries: int
     n_images: int
+    detectable: float
+    queries_needed: int | None
 
     @property
     def key(self) -> str:
@@ -106,6 +113,8 @@ class Comparison:
         not_compared: model to key to the reason why a metric was left out.
         notes: cautions about the numbers.
         data: split and edition of the data, in words.
+        ranks: a row per model, the baseline among them, and main metric; see
+            :func:`cxc_eccv.statistics.rank_intervals`. All hold together with the confidence.
     """
 
     baseline: str
@@ -115,6 +124,7 @@ class Comparison:
     not_compared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     data: str = ""
+    ranks: tuple[ModelRank, ...] = ()
 
     def significant(self, difference: Difference) -> bool:
         """Whether a difference is significant after Holm's correction."""
@@ -137,6 +147,12 @@ class Comparison:
         return [asdict(row) | {"significant": self.significant(row)} for row in self.differences]
 
     def tables(self) -> list[Table]:
+        """The tables of differences, and for three or more models a table of ranks for each direction."""
+        tables = self.difference_tables()
+        tables += rank_tables(self.ranks, self.settings.confidence) if len(self.models) > 1 else []
+        return [replace(table, data=self.data) for table in tables]
+
+    def difference_tables(self) -> list[Table]:
         """A table for each model, with the metrics that were left out; the notes follow the last table."""
         settings, n_tests = self.settings, len(self.differences)
         family = "the main metric of each task" if settings.metrics == "main" else "all metrics"
@@ -144,12 +160,12 @@ class Comparison:
             f"Percent, or ranks. Difference with its {100 * settings.confidence:g}% interval; p two-sided, from a "
             f"paired bootstrap over images ({settings.samples:,} samples, seed {settings.seed}); Holm: p corrected for "
             f"{n_tests} tests ({family}), * under {settings.level:.2g}; won:lost counts the queries that the model "
-            "does better or worse."
+            "does better or worse. Where a difference is not significant: the difference detectable with "
+            f"{100 * POWER:g}% power, and the queries needed to detect the observed one if it is the true one."
         )
         *most, last = [_difference_table(self, model) for model in self.models]
         cautions = [f"note: {note}" for note in self.notes]
-        tables = [*most, replace(last, notes=[*last.notes, legend], cautions=cautions)]
-        return [replace(table, data=self.data) for table in tables]
+        return [*most, replace(last, notes=[*last.notes, legend], cautions=cautions)]
 
     def __repr__(self) -> str:
         models = f"{', '.join(self.models)} with {self.baseline}"
@@ -166,7 +182,8 @@ class Comparison:
 def _difference_table(comparison: Comparison, model: str) -> Table:
     is_short = max(len(model), len(comparison.baseline)) <= LONGEST_HEADING
     names = (comparison.baseline, model) if is_short else ("baseline", "model")
-    header = [(text,) for text in ("", *names, "difference", "interval", "p", "Holm", "won:lost")]
+    columns = ("", *names, "difference", "interval", "p", "Holm", "won:lost", "detectable", "queries")
+    header = [(column,) for column in columns]
     rows: list[Sequence[str | Cell]] = []
     styles = []
     rows_of_model = [row for row in comparison.differences if row.model == model]
@@ -190,7 +207,15 @@ def _difference_cells(row: Difference, significant: bool) -> list[str | Cell]:
         _p(row.p_value),
         f"{_p(row.p_holm)} {'*' if significant else ' '}",
         f"{row.better:,}:{row.worse:,}" if row.direction else "",
+        "" if significant else show_value(row.metric, row.detectable),
+        "" if significant else _queries(row.queries_needed),
     ]
+
+
+def _queries(needed: int | None) -> str:
+    if needed is None:
+        return MISSING
+    return f">{MOST_QUERIES:,}" if needed > MOST_QUERIES else f"{int(float(f'{needed:.2g}')):,}"
 
 
 def _p(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,15 +12,18 @@ from cxc_eccv import registry
 from cxc_eccv.comparison.differences import FEWEST_SAMPLES, Comparison, ComparisonSettings, Difference
 from cxc_eccv.comparison.labels import name_data
 from cxc_eccv.comparison.pairing import Pair, check_comparable, notes_on, pair_up
+from cxc_eccv.comparison.ranks import ModelRank, rank_models
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.statistics import (
     ClusterBootstrap,
     Draws,
+    detectable_difference,
     enough_samples,
     holm,
     interval,
     least_p_value,
+    queries_to_detect,
     two_sided_p_value,
 )
 from cxc_eccv.types import FloatArray, IntArray, Report
@@ -85,17 +88,24 @@ def compare(
     n_tests = sum(len(plan.tested) for plan in plans.values())
     if samples is None:
         settings = replace(settings, samples=enough_samples(n_tests, settings.level))
-    rows: list[Difference] = []
-    for name, plan in plans.items():
-        drawn = paired_samples(plan.pairs, seed, settings.samples, progress=progress)
-        rows += [_difference(plan.pairs[key], drawn[key], first.name, name, confidence) for key in plan.tested]
+    n_ranked = len({key for plan in plans.values() for key in plan.tested if _is_main(key)})
+    by_model: dict[tuple[str, str], Difference] = {}
+    ranks: list[ModelRank] = []
+    for key, others_of_key, drawn in _draw(plans, settings, progress=progress):
+        for place, name in enumerate(others_of_key, 1):
+            pair = plans[name].pairs[key]
+            by_model[name, key] = _difference(pair, drawn[[0, place]], (first.name, name), settings, n_tests)
+        if _is_main(key):
+            joined = Pair.join([plans[name].pairs[key] for name in others_of_key])
+            ranks += rank_models(joined, drawn, (first.name, *others_of_key), 1 - settings.level / n_ranked)
+    rows = [by_model[name, key] for name, plan in plans.items() for key in plan.tested]
     corrected = holm([row.p_value for row in rows])
     rows = [replace(row, p_holm=p_holm) for row, p_holm in zip(rows, corrected, strict=True)]
     notes = [note for other in rest for note in notes_on(first, other)]
     notes += [*dict.fromkeys(note for plan in plans.values() for note in plan.notes), *_too_few(settings, n_tests)]
     left_out = {name: plan.left_out for name, plan in plans.items()}
     data = name_data(first.report)
-    return Comparison(first.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes), data)
+    return Comparison(first.name, tuple(plans), settings, tuple(rows), left_out, tuple(notes), data, tuple(ranks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +149,36 @@ def _is_main(key: str) -> bool:
     return task in registry.tasks() and registry.task(task).main_metric == metric
 
 
-def _difference(pair: Pair, drawn: FloatArray, baseline: str, model: str, confidence: float) -> Difference:
+def _draw(
+    plans: Mapping[str, _Plan], settings: ComparisonSettings, *, progress: bool
+) -> Iterator[tuple[str, list[str], FloatArray]]:
+    """Each key, the models that have it beside the baseline, and the (M, S) drawn scores, the baseline's first."""
+    by_models: dict[tuple[str, ...], list[str]] = {}
+    for key in dict.fromkeys(key for plan in plans.values() for key in plan.tested):
+        by_models.setdefault(tuple(name for name, plan in plans.items() if key in plan.tested), []).append(key)
+    for names, keys in by_models.items():
+        at_once = max(1, MOST_DRAWN // (settings.samples * (1 + len(names))))
+        for chunk in (keys[start : start + at_once] for start in range(0, len(keys), at_once)):
+            needed = dict.fromkeys(part for key in chunk for part in (*plans[names[0]].pairs[key].parts, key))
+            pairs = {part: Pair.join([plans[name].pairs[part] for name in names]) for part in needed}
+            drawn = paired_samples(pairs, settings.seed, settings.samples, progress=progress)
+            for key in chunk:
+                yield key, list(names), drawn.pop(key)
+
+
+def _difference(
+    pair: Pair, drawn: FloatArray, names: tuple[str, str], settings: ComparisonSettings, n_tests: int
+) -> Difference:
     """The difference in one metric from (2, S) drawn scores, before Holm's correction."""
     differences = drawn[1] - drawn[0]
-    low, high = interval(differences, confidence)
+    low, high = interval(differences, settings.confidence)
     gains = (pair.values[:, 1] - pair.values[:, 0]) * (1 if pair.spec.higher_is_better else -1)
     old, new = pair.results
     p_value = two_sided_p_value(differences)
+    detectable = detectable_difference(float(differences.std()), settings.level / n_tests)
     return Difference(
-        model=model,
-        baseline=baseline,
+        model=names[1],
+        baseline=names[0],
         task=new.task,
         direction=new.direction,
         metric=new.metric,
@@ -164,6 +194,8 @@ def _difference(pair: Pair, drawn: FloatArray, baseline: str, model: str, confid
         worse=int(np.count_nonzero(gains < 0)),
         n_queries=new.n_queries,
         n_images=int(np.unique(pair.images).size),
+        detectable=detectable,
+        queries_needed=queries_to_detect(new.value - old.value, detectable, new.n_queries),
     )
 
 
@@ -180,13 +212,14 @@ def _too_few(settings: ComparisonSettings, n_tests: int) -> list[str]:
 
 
 BATCH = 1_000
-"""Samples drawn at once; it limits the memory."""
+MOST_DRAWN = 2**25
+"""Samples drawn at once, and scores kept at once; they limit the memory."""
 
 
 def paired_samples(
     pairs: Mapping[str, Pair], seed: int, samples: int, *, progress: bool = False
 ) -> dict[str, FloatArray]:
-    """Key to (2, S) scores of both models on S bootstrap samples of images; all metrics share the samples.
+    """Key to (M, S) scores of the models on S bootstrap samples of images; all metrics share the samples.
 
     References:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993; Koehn, Statistical significance tests for machine
@@ -234,5 +267,5 @@ def _batch(groups: Sequence[Group], pairs: Mapping[str, Pair], draws: Draws) -> 
             drawn[key] = np.stack([bootstrap.medians(column) for column in pairs[key].values.T])
         if means:
             scores = bootstrap.means(np.concatenate([pairs[key].values for key in means], axis=1))
-            drawn |= dict(zip(means, scores.reshape(len(means), 2, -1), strict=True))
+            drawn |= dict(zip(means, scores.reshape(len(means), -1, draws.samples), strict=True))
     return drawn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -116,16 +116,24 @@ def _refuse(what: str, baseline: ScoredReport, other: ScoredReport, found: objec
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """One metric of two models: values (Q, 2) and the image (Q,) behind each query.
+    """One metric of two models, or with :meth:`join` of more: values (Q, M) and the image (Q,) behind each query.
 
     A metric over a whole task has no values. Its parts are keys of other pairs, and its images are those of its parts.
     """
 
-    results: tuple[Result, Result]
+    results: tuple[Result, ...]
     spec: Spec
     values: FloatArray
     images: IntArray
     parts: tuple[str, ...] = ()
+
+    @classmethod
+    def join(cls, pairs: Sequence[Pair]) -> Pair:
+        """The baseline that all pairs share, and the other model of each."""
+        first = pairs[0]
+        results = (first.results[0], *(pair.results[1] for pair in pairs))
+        values = np.concatenate([first.values[:, :1], *(pair.values[:, 1:] for pair in pairs)], axis=1)
+        return cls(results, first.spec, values, first.images, first.parts)
 
 
 def pair_up(baseline: ScoredReport, other: ScoredReport) -> tuple[dict[str, Pair], dict[str, str]]:

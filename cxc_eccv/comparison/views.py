@@ -13,6 +13,7 @@ from typing import Any
 from cxc_eccv.comparison.differences import LONGEST_HEADING, Comparison
 from cxc_eccv.comparison.labels import heading_of, row_name, show_value, task_name
 from cxc_eccv.comparison.published import Agreement, ModelOrder, Placement, PublishedTable, Standing
+from cxc_eccv.comparison.ranks import ranks_under_any_labels
 from cxc_eccv.shown import visible
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.edition import describe_data
@@ -48,6 +49,8 @@ def comparison_to_json(
                 {"key": row.key, **asdict(row), "significant": comparison.significant(row)}
                 for row in comparison.differences
             ],
+            "ranks": [{"key": row.key, **asdict(row)} for row in comparison.ranks],
+            "ranks_under_any_labels": ranks_under_any_labels(comparison.ranks),
             "not_compared": comparison.not_compared,
             "notes": comparison.notes,
         }

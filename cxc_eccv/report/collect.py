@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.builders.lookup import caption_texts, file_names, images_of
+from cxc_eccv.comparison.ranks import COCO
 from cxc_eccv.errors import RunTooShallow
 from cxc_eccv.evaluation.select import find_restriction
 from cxc_eccv.judgments.evidence import label_file_source, official_sources
@@ -17,7 +18,7 @@ from cxc_eccv.judgments.qrels import MergedPairs, merge
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.cards import LABELS_COLUMN, SCHEMA, no_examples
-from cxc_eccv.report.ranks import COCO, BestRanks, align, best_ranks, directions_judged
+from cxc_eccv.report.ranks import BestRanks, align, best_ranks, directions_judged
 from cxc_eccv.runs import RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import Task

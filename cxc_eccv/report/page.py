@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from cxc_eccv.comparison.labels import metric_name, name_data, task_name, unit_of
+from cxc_eccv.comparison.ranks import COCO
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.cards import QueryCard, example_cards, no_examples, reason_of
 from cxc_eccv.report.charts import CurvePanel, curve_panels
-from cxc_eccv.report.ranks import COCO, LABELS, BestRanks, Verdicts, best_ranks, rank_bins, verdicts
+from cxc_eccv.report.ranks import LABELS, BestRanks, Verdicts, best_ranks, rank_bins, verdicts
 from cxc_eccv.report.wording import Shown, fold_deviations
 from cxc_eccv.shown import visible
 from cxc_eccv.types import Report, Result

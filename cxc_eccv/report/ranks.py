@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -12,10 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cxc_eccv.comparison.labels import task_name
-from cxc_eccv.judgments.evidence import label_sources
+from cxc_eccv.comparison.ranks import COCO, label_tasks
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.wording import count, share
-from cxc_eccv.tasks.task import COCO as COCO_COLLECTION
 from cxc_eccv.types import FloatArray, IntArray, Report, positions_of
 
 UPPER = (1, 5, 10, 50, 100, 500, 1_000)
@@ -64,23 +62,6 @@ def rank_bins(ranks: Mapping[str, BestRanks]) -> list[tuple[str, str, tuple[int,
         inside = np.bincount(np.searchsorted(UPPER, best.finite), minlength=len(UPPER) + 1)
         rows.append((task, direction, (*inside.tolist(), best.ranks.size - best.finite.size)))
     return rows
-
-
-COCO = "coco_5k"
-
-
-@cache
-def label_tasks() -> tuple[str, ...]:
-    """Tasks that rank the same galleries under different labels, COCO 5K first, then in the order of their sources.
-
-    Other tasks under the original links rank something else: folds, other pairs, altered captions.
-    """
-    order = list(label_sources())
-    coco = [task for task in tasks().values() if task.collection is COCO_COLLECTION]
-    ranking = [task for task in coco if task.serves == "ranks" and not task.altered]
-    labelled = [task for task in ranking if set(task.label_sources) - set(tasks()[COCO].label_sources)]
-    labelled.sort(key=lambda task: max(order.index(source) for source in task.label_sources))
-    return (COCO, *(task.name for task in labelled))
 
 
 @dataclass(frozen=True, slots=True)

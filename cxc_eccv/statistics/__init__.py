@@ -1,4 +1,4 @@
-"""Statistics: draws, cluster bootstrap, confidence intervals, tests, corrections and agreement of annotators."""
+"""Statistics: draws, cluster bootstrap, intervals of values and ranks, tests, corrections, agreement of annotators."""
 
 from cxc_eccv.statistics.intervals import (
     FEWEST_SAMPLES,
@@ -14,18 +14,24 @@ from cxc_eccv.statistics.intervals import (
     two_sided_p_value,
     wilson,
 )
+from cxc_eccv.statistics.ranks import POWER, RankIntervals, detectable_difference, queries_to_detect, rank_intervals
 
 __all__ = [
     "FEWEST_SAMPLES",
+    "POWER",
     "SAMPLES",
     "ClusterBootstrap",
     "Draws",
     "Estimate",
+    "RankIntervals",
+    "detectable_difference",
     "enough_samples",
     "fisher_interval",
     "holm",
     "interval",
     "least_p_value",
+    "queries_to_detect",
+    "rank_intervals",
     "two_sided_p_value",
     "wilson",
 ]

@@ -185,10 +185,10 @@ def evaluated(run, sample_library, tmp_path):
 
 def test_a_comparison_is_written_as_its_console_shows_it(run, evaluated, tmp_path):
     _, out, _ = run("compare", *evaluated, "--output", tmp_path / "out")
-    names = ["compare.csv", "compare.json", "compare.md", "compare.tex"]
+    names = ["compare.csv", "compare.html", "compare.json", "compare.md", "compare.tex"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
     assert [line.rpartition("/")[2] for line in out.splitlines() if line.startswith("wrote ")] == sorted(
-        names, key=["compare.json", "compare.md", "compare.tex", "compare.csv"].index
+        names, key=["compare.json", "compare.md", "compare.tex", "compare.html", "compare.csv"].index
     )
     found = json.loads((tmp_path / "out" / "compare.json").read_text())["differences"]
     markdown = (tmp_path / "out" / "compare.md").read_text()

@@ -66,7 +66,7 @@ def test_evaluate_writes_its_report_all_the_same(demo, tmp_path, ending):
     assert statuses == expected
 
 
-COMPARED = ["compare.csv", "compare.json", "compare.md", "compare.tex"]
+COMPARED = ["compare.csv", "compare.html", "compare.json", "compare.md", "compare.tex"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import oracles
 import pyarrow as pa
 import pytest
 from rich.console import Console
+from scored_reports import DATA, rows, scored
 
 from cxc_eccv.comparison import ScoredReport, metric_agreement
 from cxc_eccv.comparison import compare as compare_main
@@ -17,29 +18,8 @@ from cxc_eccv.evaluation import evaluate
 from cxc_eccv.statistics import Draws, holm, two_sided_p_value
 from cxc_eccv.types import Report, Result
 
-DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {"karpathy": "k", "sts": "s"}}
 compare = partial(compare_main, metrics="all")
 RECALLS = ("recall_at_1", "recall_at_5", "recall_at_10")
-
-
-def rows(key, queries, values, clusters):
-    task, direction, metric = key.split("/")
-    labels = {"task": [task] * len(queries), "direction": [direction] * len(queries), "metric": [metric] * len(queries)}
-    return pa.table(
-        {"query_id": np.asarray(queries), **labels, "value": np.asarray(values, float), "cluster": clusters}
-    )
-
-
-def scored(name, per_key, *, data=DATA, split="test", parameters=None, extra=(), **facts):
-    """A report whose values are the means or medians of the given queries: key to (query ids, values, images)."""
-    results = []
-    for key, (queries, values, _) in per_key.items():
-        task, direction, metric = key.split("/")
-        value = float(np.median(values) if metric == "median_rank" else np.mean(values))
-        results.append(Result(task, direction, metric, value, len(queries), parameters=parameters or {}))
-    table = pa.concat_tables([rows(key, *columns) for key, columns in per_key.items()])
-    provenance = {"split": split, "data": data, **facts}
-    return ScoredReport.of(name, Report((*results, *extra), {}, provenance, table))
 
 
 def two_models(seed=0, n_images=30, key="cxc/t2t/mrr", gain=0.0):

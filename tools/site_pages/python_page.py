@@ -80,7 +80,15 @@ GROUPS = {
         "Test the differences between models, and place a model among published ones.",
         {
             "cxc_eccv": ("compare", "load_reports"),
-            "cxc_eccv.comparison": ("ScoredReport", "Comparison", "Difference", "place", "metric_agreement"),
+            "cxc_eccv.comparison": (
+                "ScoredReport",
+                "Comparison",
+                "Difference",
+                "ModelRank",
+                "place",
+                "metric_agreement",
+            ),
+            "cxc_eccv.statistics": ("rank_intervals", "RankIntervals"),
         },
     ),
     "train": Group(

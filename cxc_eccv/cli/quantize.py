@@ -1,0 +1,68 @@
+"""``cxc-eccv quantize``: what int8 and binary vectors lose, beside their size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cxc_eccv.cli.choices import names, open_library
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.terminal import print_shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cxc_eccv.tables import Table
+    from cxc_eccv.types import Report
+
+
+def quantize(
+    file: Annotated[Path, typer.Argument(help="Embeddings (.npz, .safetensors).")],
+    tasks: Annotated[list[str] | None, typer.Option(help="Tasks, comma-separated or repeated. Default: all.")] = None,
+    depth: Annotated[int, typer.Option(help="Items of each query that are ranked again with the float query.")] = 200,
+) -> None:
+    """Compare float32, int8 and binary vectors: their size, and what each metric loses.
+
+    Vectors are quantized as sentence-transformers does, with and without rescoring the best items by the float query.
+
+    Examples:
+      cxc-eccv quantize clip.npz
+      cxc-eccv quantize clip.npz --tasks coco_5k,eccv_caption --depth 400
+    """
+    from cxc_eccv.evaluation import evaluate
+    from cxc_eccv.ranking.quantized import PRECISIONS, rescore
+    from cxc_eccv.ranking.quantized import quantize as quantize_run
+    from cxc_eccv.runs import EmbeddingsRun, load_run
+    from cxc_eccv.tables import tables_to_console
+
+    run = load_run(file)
+    if not isinstance(run, EmbeddingsRun):
+        raise InvalidOption(f"{file}: holds {run.kind}; only embeddings can be quantized")
+    library, chosen = open_library(), names(tasks) or "all"
+    made = {precision: quantize_run(run, precision) for precision in PRECISIONS}
+    size = sum(side.vectors.nbytes for side in (run.images, run.captions) if side is not None)
+    runs = {"float32": (run, size)}
+    for precision, quantized in made.items():
+        runs[precision] = quantized.search, quantized.size
+        runs[f"{precision} rescored"] = rescore(quantized, depth), quantized.size
+    reports = {name: evaluate(one, chosen, data_dir=library, intervals="none") for name, (one, _) in runs.items()}
+    print_shown(tables_to_console([_lay_out(reports, {name: size for name, (_, size) in runs.items()})]))
+
+
+def _lay_out(reports: Mapping[str, Report], sizes: Mapping[str, int]) -> Table:
+    """A row per metric: the value of float vectors, and the change of the others."""
+    from cxc_eccv.comparison.labels import row_name, show_value, task_name
+    from cxc_eccv.tables import MISSING, Table
+
+    full, *others = reports.values()
+    rows = [["MB", *(f"{size / 1e6:.2f}" for size in sizes.values())]]
+    for task in dict.fromkeys(row.task for row in full.results):
+        rows.append([task_name(task)])
+        for row in (row for row in full.results if row.task == task):
+            changes = [other.scores.get(row.key) for other in others]
+            texts = [MISSING if to is None else show_value(row.metric, to - row.value, sign=True) for to in changes]
+            rows.append([row_name(row.key), show_value(row.metric, row.value), *texts])
+    note = "Percent, or ranks: the value of float32 vectors, and the change of the others."
+    return Table([("",), *((name,) for name in reports)], rows, "Quantized vectors", notes=[note])

@@ -1,0 +1,168 @@
+"""Ranks of all models under each metric, with the models that cannot be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from cxc_eccv.comparison.labels import list_names, task_name
+from cxc_eccv.comparison.pairing import Pair
+from cxc_eccv.judgments.evidence import label_sources
+from cxc_eccv.registry import tasks
+from cxc_eccv.statistics import queries_to_detect, rank_intervals
+from cxc_eccv.tables import MISSING, Table
+from cxc_eccv.tasks.task import COCO as COCO_COLLECTION
+from cxc_eccv.types import DIRECTIONS, FloatArray
+
+COCO = "coco_5k"
+SAMPLES_USED = 10_000
+"""More samples do not sharpen the ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRank:
+    """The rank of a model under one metric.
+
+    Attributes:
+        model: name.
+        task, direction, metric: the key's parts.
+        value: score, in the report's units.
+        rank: 1 plus the number of models with a better score.
+        low, high: best and worst rank; see :func:`cxc_eccv.statistics.rank_intervals`.
+        groups: letters; two models share one if and only if they cannot be told apart.
+        tied_with: each model that cannot be told apart, to the number of queries that would do it if the scores are the
+            true ones, None for equal scores.
+    """
+
+    model: str
+    task: str
+    direction: str
+    metric: str
+    value: float
+    rank: int
+    low: int
+    high: int
+    groups: str
+    tied_with: Mapping[str, int | None]
+
+    @property
+    def key(self) -> str:
+        """``task/direction/metric``, as in report.json."""
+        return "/".join(part for part in (self.task, self.direction, self.metric) if part)
+
+    @property
+    def interval(self) -> str:
+        """The ranks in words: ``3`` or ``3-7``."""
+        return name_ranks(self.low, self.high)
+
+
+def rank_models(joined: Pair, drawn: FloatArray, names: Sequence[str], confidence: float) -> list[ModelRank]:
+    """A row per model, the best first, from (M, S) drawn scores."""
+    result, values = joined.results[0], np.array([row.value for row in joined.results])
+    higher = joined.spec.higher_is_better
+    clusters = np.unique(joined.images).size
+    found = rank_intervals(values, drawn[:, :SAMPLES_USED], clusters, confidence, higher_is_better=higher)
+    groups, scores = found.groups, values if higher else -values
+    order = np.lexsort((np.arange(values.size), -scores)).tolist()
+    return [
+        ModelRank(
+            model=names[place],
+            task=result.task,
+            direction=result.direction,
+            metric=result.metric,
+            value=float(values[place]),
+            rank=1 + int(np.count_nonzero(scores > scores[place])),
+            low=int(found.low[place]),
+            high=int(found.high[place]),
+            groups=groups[place],
+            tied_with={
+                names[other]: queries_to_detect(
+                    values[place] - values[other], found.detectable[place, other], result.n_queries
+                )
+                for other in order
+                if other != place and found.tied[place, other]
+            },
+        )
+        for place in order
+    ]
+
+
+def ranks_under_any_labels(ranks: Iterable[ModelRank]) -> dict[str, dict[str, tuple[int, int]]]:
+    """Direction to model to its best and worst rank under any labels of the same gallery, if two or more rank it."""
+    by_direction: dict[str, dict[str, list[ModelRank]]] = {}
+    for row in ranks:
+        if row.task in label_tasks():
+            by_direction.setdefault(row.direction, {}).setdefault(row.model, []).append(row)
+    found = {}
+    for direction, by_model in by_direction.items():
+        n_tasks = len({row.task for rows in by_model.values() for row in rows})
+        found[direction] = {
+            model: (min(row.low for row in rows), max(row.high for row in rows))
+            for model, rows in by_model.items()
+            if len(rows) == n_tasks > 1
+        }
+    return {direction: by_model for direction, by_model in found.items() if by_model}
+
+
+def group_ranks(ranks: Iterable[ModelRank]) -> dict[str, dict[str, list[ModelRank]]]:
+    """Direction to task to its rows, the directions of pairs of modalities first."""
+    order = {direction: place for place, direction in enumerate(DIRECTIONS)}
+    groups: dict[str, dict[str, list[ModelRank]]] = {}
+    for row in sorted(ranks, key=lambda row: order.get(row.direction, len(order))):
+        groups.setdefault(row.direction, {}).setdefault(row.task, []).append(row)
+    return groups
+
+
+def rank_tables(ranks: Sequence[ModelRank], confidence: float) -> list[Table]:
+    """A table per direction with a row per model and a column per task, and the ranks under any labels."""
+    any_labels = ranks_under_any_labels(ranks)
+    tables = [
+        _rank_table(direction, by_task, any_labels.get(direction, {}))
+        for direction, by_task in group_ranks(ranks).items()
+    ]
+    return [*tables[:-1], replace(tables[-1], notes=explain_ranks(ranks, confidence))] if tables else []
+
+
+def _rank_table(
+    direction: str, by_task: Mapping[str, Sequence[ModelRank]], union: Mapping[str, tuple[int, int]]
+) -> Table:
+    columns = [{row.model: f"{row.interval} {row.groups}" for row in rows} for rows in by_task.values()]
+    names = [task_name(task) for task in by_task]
+    if union:
+        columns.append({model: name_ranks(*bounds) for model, bounds in union.items()})
+        names.append("any labels")
+    models = dict.fromkeys(model for column in columns for model in column)
+    rows = [[model, *(column.get(model, MISSING) for column in columns)] for model in models]
+    return Table([(name,) for name in ("", *names)], rows, f"Ranks, {direction or 'all parts'}")
+
+
+def explain_ranks(ranks: Sequence[ModelRank], confidence: float) -> list[str]:
+    """What the ranks and their letters mean, in sentences."""
+    labels = list_names(task_name(task) for task in label_tasks() if task in {row.task for row in ranks})
+    return [
+        f"Ranks by the main metric of each task; with {100 * confidence:g}% confidence, all of them hold together. Two "
+        "models share a letter if and only if they cannot be told apart.",
+        *([f"Any labels: the rank under any of {labels}."] if ranks_under_any_labels(ranks) else []),
+    ]
+
+
+def name_ranks(low: int, high: int) -> str:
+    """One rank, or a range of ranks."""
+    return str(low) if low == high else f"{low}-{high}"
+
+
+@cache
+def label_tasks() -> tuple[str, ...]:
+    """Tasks that rank the same galleries under different labels, COCO 5K first, then in the order of their sources.
+
+    Other tasks under the original links rank something else: folds, other pairs, altered captions.
+    """
+    order = list(label_sources())
+    coco = [task for task in tasks().values() if task.collection is COCO_COLLECTION]
+    ranking = [task for task in coco if task.serves == "ranks" and not task.altered]
+    labelled = [task for task in ranking if set(task.label_sources) - set(tasks()[COCO].label_sources)]
+    labelled.sort(key=lambda task: max(order.index(source) for source in task.label_sources))
+    return (COCO, *(task.name for task in labelled))

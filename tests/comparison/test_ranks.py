@@ -1,0 +1,118 @@
+"""Ranks of a comparison: those of the differences between all its models, under every set of labels, on its page."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from scored_reports import scored
+
+from cxc_eccv.comparison import compare, paired
+from cxc_eccv.comparison.ranks import ranks_under_any_labels
+from cxc_eccv.comparison.views import comparison_to_json
+from cxc_eccv.report.compared import render_comparison
+from cxc_eccv.statistics import Draws, rank_intervals
+
+KEYS = ("coco_5k/i2t/recall_at_1", "cxc/i2t/recall_at_1", "eccv_caption/i2t/map_at_r", "cxc/t2t/recall_at_1")
+SHIFTS = {"<b>": (0, 0, 0.4, 0), "new": (0.3, 0.3, 0.4, 0), "third": (0.31, 0.3, 0, 0), "fourth": (0.7, 0.7, 0.4, 0)}
+IDS = np.arange(300)
+
+
+def models():
+    """Four models; the orders under COCO and CxC differ from that under ECCV Caption."""
+    easy = np.random.default_rng(0).random(IDS.size)
+    reports = []
+    for place, (name, shifts) in enumerate(SHIFTS.items()):
+        random = np.random.default_rng(place + 1)
+        per_key = {
+            key: (IDS, np.round(np.clip(0.6 * easy + 0.3 * random.random(IDS.size) + shift, 0, 2)), IDS % 150)
+            for key, shift in zip(KEYS, shifts, strict=True)
+        }
+        reports.append(scored(name, per_key))
+    return reports
+
+
+def draw(values):
+    """Means on the 1,500 samples of seed 0, each image with its two queries."""
+    seeds = np.random.SeedSequence(0).generate_state(2).tolist()
+    times = np.concatenate([Draws(seed, size).times(150) for seed, size in zip(seeds, (1000, 500), strict=True)])
+    return times @ values.reshape(2, 150).sum(axis=0) / 300
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return compare(*models(), samples=1500)
+
+
+def test_ranks_are_those_of_slow_draws_at_the_level_of_each_of_the_metrics(comparison):
+    reports = models()
+    for key in KEYS:
+        values = [one.per_query[key].values for one in reports]
+        expected = rank_intervals(np.mean(values, axis=1), list(map(draw, values)), 150, 1 - 0.05 / len(KEYS))
+        rows = {row.model: row for row in comparison.ranks if row.key == key}
+        assert [(rows[name].low, rows[name].high) for name in SHIFTS] == list(
+            zip(expected.low.tolist(), expected.high.tolist(), strict=True)
+        )
+        assert [row.value for row in rows.values()] == sorted(map(np.mean, values), reverse=True)
+        for place, name in enumerate(SHIFTS):
+            assert {*rows[name].tied_with, name} == {
+                other for other, tied in zip(SHIFTS, expected.tied[place], strict=True) if tied
+            }
+
+
+def test_ranks_do_not_depend_on_how_many_metrics_are_drawn_at_once(comparison, monkeypatch):
+    monkeypatch.setattr(paired, "MOST_DRAWN", 1)
+    again = compare(*models(), samples=1500)
+    assert again.ranks == comparison.ranks
+    assert again.differences == comparison.differences
+
+
+def test_under_any_labels_stands_the_union_of_all_labels_of_the_gallery(comparison):
+    found = ranks_under_any_labels(comparison.ranks)
+    assert found.keys() == {"i2t"}
+    for name, (low, high) in found["i2t"].items():
+        rows = [row for row in comparison.ranks if row.model == name and row.direction == "i2t"]
+        assert len(rows) == 3
+        assert (low, high) == (min(row.low for row in rows), max(row.high for row in rows))
+    assert found["i2t"]["third"][1] == 4  # the last under ECCV Caption alone
+
+
+def test_a_difference_that_is_not_significant_says_what_would_be(comparison):
+    level = 0.05 / len(comparison.differences)
+    values = [one.per_query["cxc/t2t/recall_at_1"].values for one in models()[:2]]
+    drawn = draw(values[1]) - draw(values[0])
+    row = next(one for one in comparison.differences if (one.model, one.direction) == ("new", "t2t"))
+    assert row.detectable == pytest.approx((norm.isf(level / 2) + norm.ppf(0.8)) * drawn.std())
+    assert row.queries_needed == np.ceil(300 * (row.detectable / row.difference) ** 2)
+    cells = {
+        str(cells[0]).strip(): cells for table in comparison.tables()[:1] for cells in table.rows if len(cells) > 1
+    }
+    assert cells["t2t R@1"][-2] == f"{100 * row.detectable:.1f}"
+    assert cells["t2t R@1"][-1].replace(",", "").isdigit()
+    assert [cells["i2t R@1"][-2], cells["i2t R@1"][-1]] == ["", ""]
+
+
+def test_tables_file_and_page_show_the_ranks(comparison):
+    *_, i2t, t2t = comparison.tables()
+    assert i2t.headings == ["", "COCO 5K", "CxC", "ECCV Caption", "any labels"]
+    assert i2t.rows[0] == ["fourth", "1 a", "1 a", "1-3 a", "1-3"]
+    assert t2t.headings == ["", "CxC"]
+    written = json.loads(comparison_to_json(comparison))
+    assert written["ranks_under_any_labels"]["i2t"]["fourth"] == [1, 3]
+    assert next(row["model"] for row in written["ranks"] if row["key"] == KEYS[0]) == "fourth"
+    page = render_comparison(comparison)
+    assert "<b><b>" not in page
+    assert page.count('class="forest"') == len(KEYS)
+    assert re.search(r"&lt;b&gt;: 3 to 4 under COCO 5K|&lt;b&gt;: 4 to 4 under COCO 5K", page)
+    assert len(comparison.tables()) == 3 + 2
+    assert len(compare(*models()[:2], samples=100).tables()) == 1
+
+
+def test_a_model_without_a_metric_is_ranked_under_the_others():
+    first, second, third, fourth = models()
+    lacking = scored("lacking", {key: (IDS, third.per_query[key].values, IDS % 150) for key in KEYS[:1]})
+    found = compare(first, second, lacking, fourth, samples=200)
+    assert {row.model for row in found.ranks if row.key == KEYS[1]} == {"<b>", "new", "fourth"}
+    assert {row.model for row in found.ranks if row.key == KEYS[0]} == {"<b>", "new", "fourth", "lacking"}
+    assert "lacking" not in ranks_under_any_labels(found.ranks)["i2t"]

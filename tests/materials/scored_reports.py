@@ -1,0 +1,29 @@
+"""Reports made of the values of their queries."""
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.comparison import ScoredReport
+from cxc_eccv.types import Report, Result
+
+DATA = {"edition": "official", "version": "1", "fingerprint": "f", "files": {"karpathy": "k", "sts": "s"}}
+
+
+def rows(key, queries, values, clusters):
+    task, direction, metric = key.split("/")
+    labels = {"task": [task] * len(queries), "direction": [direction] * len(queries), "metric": [metric] * len(queries)}
+    return pa.table(
+        {"query_id": np.asarray(queries), **labels, "value": np.asarray(values, float), "cluster": clusters}
+    )
+
+
+def scored(name, per_key, *, data=DATA, split="test", parameters=None, extra=(), **facts):
+    """A report whose values are the means or medians of the given queries: key to (query ids, values, images)."""
+    results = []
+    for key, (queries, values, _) in per_key.items():
+        task, direction, metric = key.split("/")
+        value = float(np.median(values) if metric == "median_rank" else np.mean(values))
+        results.append(Result(task, direction, metric, value, len(queries), parameters=parameters or {}))
+    table = pa.concat_tables([rows(key, *columns) for key, columns in per_key.items()])
+    provenance = {"split": split, "data": data, **facts}
+    return ScoredReport.of(name, Report((*results, *extra), {}, provenance, table))
