@@ -103,7 +103,7 @@ def _merge_for(
     """Merged positives within each query's fold; unreachable ones count if all sources of the task are named."""
     judged = task.judgments(library, split, direction)
     queries, items = library.once(
-        ("positives", split, direction, sources), lambda: _find_positives(library, split, direction, sources)
+        ("positives", split, direction, sources), lambda: find_positives(library, split, direction, sources)
     )
     rows, asked = positions_of(queries, judged.query_ids)
     columns, ranked = positions_of(items, judged.gallery_ids)
@@ -126,6 +126,6 @@ def _merge_for(
     return replace(merged, unreachable=unreachable[left])
 
 
-def _find_positives(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
+def find_positives(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
     pairs = merge(library, split, direction, sources=sources)
     return pairs.query_ids[pairs.queries[pairs.positive]], pairs.gallery_ids[pairs.items[pairs.positive]]

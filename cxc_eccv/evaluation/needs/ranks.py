@@ -38,6 +38,8 @@ class Ranks(Need[Judgments]):
 
     def find_too_short(self, run: RankingsRun) -> dict[str, RunTooShallow]:
         """Label to error, for metrics that need deeper rankings; with folds rankings must be whole."""
+        if run.lists[self.direction].known is not None:  # lengths alone do not show which positives are known
+            return {}
         given = depths_alone(run, self.direction, self.judged)
         if self.judged.gallery_folds is not None:
             return self._find_unsettled(given, self.variants)
