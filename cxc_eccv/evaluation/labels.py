@@ -85,10 +85,16 @@ def relabel(task: Task, sources: tuple[str, ...]) -> Task:
     """The task with the positives of the sources, for its queries and within its gallery."""
     keeps = set(task.label_sources) <= set(sources)
     directions = {
-        direction: partial(_merge_for, task=task, direction=direction, sources=sources, keeps_unreachable=keeps)
+        direction: partial(_merge_once, task=task, direction=direction, sources=sources, keeps_unreachable=keeps)
         for direction in task.directions
     }
     return replace(task, directions=directions)
+
+
+def _merge_once(library: Library, split: str, **of_part: Any) -> Judgments:  # noqa: ANN401 - as below
+    """The judgments, which many runs share."""
+    key = ("relabelled", split, of_part["task"].name, of_part["direction"], of_part["sources"])
+    return library.once(key, lambda: _merge_for(library, split, **of_part))
 
 
 def _merge_for(

@@ -57,19 +57,14 @@ def _look_up(
     queries, items = judgments.rows[entries], judgments.gallery_ids[judgments.indices[entries]]
     at_least, above = np.zeros((2, entries.size), dtype=np.int64)
     settled = np.zeros(entries.size, dtype=bool)
-    if lists.known is not None and lists.known.items.size:
+    if lists.known is not None:
         known, (names, chosen) = lists.known, name_galleries(judgments)
         numbers = np.array([known.galleries.index(name) if name in known.galleries else -2 for name in names])
         is_column = known.gallery[rows] == np.where(chosen < 0, -2, numbers[chosen])[:, None]
-        distinct = np.unique(known.items)
-        owners = np.repeat(np.arange(lists.query_ids.size), np.diff(known.indptr))
-        keys = owners * distinct.size + np.searchsorted(distinct, known.items)  # ascending
-        places, occurs = positions_of(items, distinct)
-        wanted = rows[queries] * distinct.size + places
-        pairs = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-        settled = occurs & (keys[pairs] == wanted) & is_column[queries].any(axis=1)
-        column = is_column[queries].argmax(axis=1)
-        at_least, above = (np.where(settled, table[pairs, column], 0) for table in (known.at_least, known.above))
+        pairs, settled = known.places(rows[queries], items)
+        settled &= is_column[queries].any(axis=1)
+        column, pairs = is_column.argmax(axis=1)[queries[settled]], pairs[settled]
+        at_least[settled], above[settled] = known.at_least[pairs, column], known.above[pairs, column]
     others = np.flatnonzero(~settled)
     step = max(1, ITEMS_AT_ONCE // max(1, int(lists.depths.max())))
     for start in range(0, others.size, step):

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from cxc_eccv.errors import MalformedRun
 from cxc_eccv.runs.checks import MODEL, shorten
-from cxc_eccv.runs.rankings import KnownPositives, RankingsRun
-from cxc_eccv.types import IntArray
+from cxc_eccv.runs.rankings import KnownPositives, RankingsRun, narrow_ids
+from cxc_eccv.types import SIDES, IntArray
 from cxc_eccv.types.strict_json import JsonFault, decode_json
 from cxc_eccv.writing import replaced_file
 
@@ -28,6 +28,7 @@ KEPT = "cxc_eccv_run"
 
 SCHEMA = 1
 SUFFIX = ".run.parquet"
+SHELF_INDEX = "shelf.json"
 KEEP_AGAIN = "make the run file again with cxc-eccv evaluate --keep-run"
 
 COLUMNS = ("query_id", "direction", "item_ids", "scores", "positive_ids", "above", "tied", "gallery")
@@ -44,6 +45,7 @@ ENCODING: dict[str, Any] = {
 def write_run_file(path: Path, run: RankingsRun) -> None:
     """Write a run with known positives in one step, with a group of rows for each direction."""
     tables, galleries = [], {}
+    ids = np.result_type(*(narrow_ids(run.ids(side)) for side in SIDES))
     for direction, lists in run.lists.items():
         known = lists.known
         if known is None:
@@ -53,9 +55,9 @@ def write_run_file(path: Path, run: RankingsRun) -> None:
         columns = {
             "query_id": lists.query_ids,
             "direction": [direction] * n_queries,
-            "item_ids": _to_lists(lists.indptr, lists.items.astype(np.int64)),
+            "item_ids": _to_lists(lists.indptr, lists.items.astype(ids)),
             "scores": _to_lists(lists.indptr, np.empty(0, np.float32) if lists.scores is None else lists.scores),
-            "positive_ids": _to_lists(known.indptr, known.items),
+            "positive_ids": _to_lists(known.indptr, known.items.astype(ids)),
             "above": _to_lists(known.indptr * n_galleries, known.above.astype(np.int32)),
             "tied": _to_lists(known.indptr * n_galleries, (known.at_least - known.above).astype(np.int32)),
             "gallery": _to_lists(np.arange(n_queries + 1) * n_galleries, known.gallery.astype(np.int32)),

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.runs.checks import CORPUS, MODEL, check_ids, check_name, shorten, whole_ids
-from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, sides_of
+from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, positions_of, sides_of
 from cxc_eccv.types.ids import measure_span
 from cxc_eccv.writing import replaced_file
 
@@ -33,7 +33,7 @@ class KnownPositives:
 
     Query q has the positives ``items[indptr[q]:indptr[q + 1]]``, ascending. A query may rank several galleries, such as
     all captions and those of its fold: column g of (P, G) ``at_least`` and ``above`` counts in the gallery whose hash
-    is ``galleries[gallery[q, g]]``; -1 where there is none.
+    is ``galleries[gallery[q, g]]``; -1 where there is none. ``keys`` number the pairs, ascending.
     """
 
     indptr: IntArray
@@ -42,6 +42,23 @@ class KnownPositives:
     above: IntArray
     gallery: IntArray  # (Q, G)
     galleries: tuple[str, ...]
+    item_ids: IntArray = field(init=False)
+    keys: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        ids = _distinct_ids(self.items)
+        owners = np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr))
+        object.__setattr__(self, "item_ids", ids)
+        object.__setattr__(self, "keys", owners * ids.size + positions_of(self.items, ids)[0])
+
+    def places(self, rows: IntArray, items: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
+        """Positions in ``items`` of pairs of a query, by its row, and an item; and which pairs are known."""
+        if not self.keys.size:
+            return np.zeros_like(rows), np.zeros(rows.shape, dtype=bool)
+        columns, occurs = positions_of(items, self.item_ids)
+        wanted = rows * self.item_ids.size + columns
+        places = np.minimum(np.searchsorted(self.keys, wanted), self.keys.size - 1)
+        return places, occurs & (self.keys[places] == wanted)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
