@@ -11,15 +11,14 @@ import numpy as np
 import cxc_eccv
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.evaluation.labels import find_positives
-from cxc_eccv.evaluation.report import choose_similarity, name_model
+from cxc_eccv.evaluation.report import choose_similarity, name_model, training_data_of
 from cxc_eccv.evaluation.settings import check_split
 from cxc_eccv.judgments.evidence import sources_of
 from cxc_eccv.ranking.kept import keep_lists
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import tasks
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run
-from cxc_eccv.runs.kept import SUFFIX, write_run_file
-from cxc_eccv.runs.record import read_record
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun, load_run
+from cxc_eccv.runs.kept import check_run_file, write_run_file
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, NotApplicable
 from cxc_eccv.types import Judgments, check_whole
@@ -31,7 +30,7 @@ DEPTH = 200
 
 def keep_run(
     path: str | Path,
-    run: EmbeddingsRun | ScoresRun,
+    run: Run,
     *,
     split: str = "test",
     data_dir: str | Path | Library | None = None,
@@ -80,15 +79,14 @@ def keep_run(
         60
     """
     path = Path(path)
-    if not path.name.endswith(SUFFIX):
-        raise InvalidOption(f"{path}: name the run file NAME{SUFFIX}")
+    check_run_file(path)
     if not isinstance(run, EmbeddingsRun | ScoresRun):
         raise InvalidOption(f"{getattr(run, 'path', None) or 'run'}: is rankings already; keep embeddings or scores")
     check_split(split)
     check_whole("depth", depth)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     scoring = choose_similarity(run, similarity=similarity, device=device)
-    trained_on = check_training_data(training_data or _recorded_training_data(run))
+    trained_on = check_training_data(training_data or training_data_of(run))
     options = {"similarity": scoring["similarity"], "progress": progress, "device": device}
     if isinstance(run, ScoresRun):
         options = {}
@@ -109,12 +107,6 @@ def keep_run(
     if not isinstance(kept, RankingsRun):
         raise DataError(f"{path}: does not hold rankings")
     return kept
-
-
-def _recorded_training_data(run: EmbeddingsRun | ScoresRun) -> Sequence[str]:
-    """What the record beside an encoded file says that its model was trained on."""
-    record = {} if run.path is None else read_record(run.path) or {}
-    return record.get("training_data") or ()
 
 
 def _all_positives(

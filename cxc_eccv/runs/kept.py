@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import MalformedRun
+from cxc_eccv.errors import InvalidOption, MalformedRun
 from cxc_eccv.runs.checks import MODEL, shorten
 from cxc_eccv.runs.rankings import KnownPositives, RankingsRun, narrow_ids
 from cxc_eccv.types import SIDES, IntArray
 from cxc_eccv.types.strict_json import JsonFault, decode_json
-from cxc_eccv.writing import replaced_file
+from cxc_eccv.writing import check_output, replaced_file
 
 KEPT = "cxc_eccv_run"
 """Entry of the metadata with what a run file was made from, as JSON."""
@@ -40,6 +40,13 @@ ENCODING: dict[str, Any] = {
     "use_dictionary": ["direction", *(f"{name}.list.element" for name in ("item_ids", "positive_ids", "gallery"))],
     "use_byte_stream_split": [f"{name}.list.element" for name in ("scores", "above", "tied")],
 }
+
+
+def check_run_file(path: Path) -> None:
+    """Refuse, before long work, a run file of another ending or that cannot be written."""
+    if not path.name.endswith(SUFFIX):
+        raise InvalidOption(f"{path}: name the run file NAME{SUFFIX}")
+    check_output(path, (path.suffix,))
 
 
 def write_run_file(path: Path, run: RankingsRun) -> None:
