@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from cxc_eccv.builders.markdown import table
-from cxc_eccv.comparison import ScoredReport
+from cxc_eccv.comparison import Comparison, ScoredReport
+from cxc_eccv.comparison.labels import name_data, row_name, score_cell, task_name
 from cxc_eccv.errors import HubError, InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.kept import keep_run
@@ -26,6 +27,8 @@ from cxc_eccv.runs.checks import MODEL, check_name, hash_file
 from cxc_eccv.runs.kept import SHELF_INDEX, SUFFIX, read_kept_facts, write_run_file
 from cxc_eccv.shown import markdown_text
 from cxc_eccv.sources.library import Library
+from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.types import Result
 from cxc_eccv.types.strict_json import decode_json
 from cxc_eccv.types.training_data import check_training_data, describe_training_data
 from cxc_eccv.writing import replaced_file
@@ -256,6 +259,47 @@ def rescore(
         values = {key: own.per_query[key] for key in own.per_query if _is_main(key)}  # all would take gigabytes
         scored.append(replace(own, report=replace(own.report, per_query=None), per_query=values))
     return tuple(scored)
+
+
+def list_table(runs: Sequence[ShelvedRun]) -> Table:
+    """The runs of a shelf, and what their models were trained on."""
+    header = [(text,) for text in ("model", "trained on", "split", "depth", "size")]
+    rows = [
+        (run.model, describe_training_data(run.training_data), run.split, str(run.depth), f"{run.size / 1e6:.1f} MB")
+        for run in runs
+    ]
+    return Table(header, rows, f"{len(runs)} run{'s'[: len(runs) != 1]}")
+
+
+def main_tables(models: Sequence[ScoredReport], comparison: Comparison | None = None) -> list[Table]:
+    """A table for each task: its main metric of every model, with an asterisk where it differs from the baseline."""
+    rows = {model.name: {row.key: row for row in model.report.results if _is_main(row.key)} for model in models}
+    differs = () if comparison is None else tuple(row for row in comparison.differences if comparison.significant(row))
+    starred = {(row.model, row.key) for row in differs}
+    keys: dict[str, list[str]] = {}
+    for key in dict.fromkeys(key for of_model in rows.values() for key in of_model):
+        keys.setdefault(key.partition("/")[0], []).append(key)
+    notes = []
+    if comparison is not None:
+        share = f"{comparison.settings.level:.2g}, Holm's correction for {len(comparison.differences)} tests"
+        notes = [f"* differs from {comparison.baseline} (level {share})", *comparison.notes]
+    tables = [
+        Table(
+            [("model",), *((row_name(key).strip(),) for key in of_task)],
+            [[name, *(_cell(of_model.get(key), (name, key) in starred) for key in of_task)] for name, of_model in rows.items()],
+            f"{task_name(task)}, labels {labels}" if (labels := models[0].report.labels) else task_name(task),
+            data=name_data(models[0].report),
+        )
+        for task, of_task in keys.items()
+    ]
+    return [*tables[:-1], *(replace(last, notes=notes) for last in tables[-1:])]
+
+
+def _cell(result: Result | None, starred: bool) -> Cell:
+    if result is None:
+        return Cell(MISSING)
+    cell = score_cell(result)
+    return replace(cell, interval=f"{cell.interval} {'*' if starred else ' '}")
 
 
 def _is_main(key: str) -> bool:

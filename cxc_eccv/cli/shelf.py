@@ -26,10 +26,9 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.terminal import print_shown, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-    from cxc_eccv.shelf import ShelvedRun
-    from cxc_eccv.tables import Table
+    from cxc_eccv.types import Report
 
 shelf = typer.Typer(no_args_is_help=True, help="Keep what models ranked, and score them again under any labels.")
 
@@ -72,23 +71,12 @@ def list_runs(folder: Folder, without: Without = None) -> None:
 
     Example: cxc-eccv shelf list shelf --without coco_val
     """
-    from cxc_eccv.shelf import read_shelf
+    from cxc_eccv.shelf import list_table, read_shelf
     from cxc_eccv.tables import tables_to_console
 
     left_out = set(names(without) or ())
     runs = [run for run in read_shelf(folder) if not left_out & set(run.training_data)]
-    print_shown(tables_to_console([_list_table(runs)]))
-
-
-def _list_table(runs: Sequence[ShelvedRun]) -> Table:
-    from cxc_eccv.tables import Table
-    from cxc_eccv.types.training_data import describe_training_data
-
-    rows = [
-        (run.model, describe_training_data(run.training_data), run.split, str(run.depth), f"{run.size / 1e6:.1f} MB")
-        for run in runs
-    ]
-    return Table([(text,) for text in ("model", "trained on", "split", "depth", "size")], rows, f"{len(runs)} runs")
+    print_shown(tables_to_console([list_table(runs)]))
 
 
 @shelf.command(cls=Command)
@@ -140,6 +128,8 @@ def rescore(
 ) -> None:
     """Score all models of a shelf, with intervals and paired tests, under the labels of the tasks or other ones.
 
+    It prints the main metric of each task. --output has all metrics, and the differences with intervals and p-values.
+
     Where a list ends above a new positive, the metrics that need its rank are left out, with the reason.
 
     Examples:
@@ -150,36 +140,38 @@ def rescore(
     from cxc_eccv.cli.compare import texts_of, write_texts
     from cxc_eccv.comparison import compare
     from cxc_eccv.report.paper import paper_csv, paper_tables
+    from cxc_eccv.shelf import main_tables
     from cxc_eccv.shelf import rescore as rescore_shelf
     from cxc_eccv.tables import tables_to_console
-    from cxc_eccv.types.reported import group_by_reason
 
     check_output(output)
+    chosen, options = names(tasks), {"sources": names(sources), "without": names(without) or ()}
     library = open_library(labels=labels or ())
-    scored = rescore_shelf(
-        folder,
-        names(tasks) or "all",
-        sources=names(sources),
-        data_dir=library,
-        without=names(without) or (),
-        confidence=confidence,
-    )
+    scored = rescore_shelf(folder, chosen or "all", data_dir=library, confidence=confidence, **options)
     by_name = {model.name: model for model in scored}
     if baseline is not None and baseline not in by_name:
         raise UnknownName("model on the shelf", baseline, by_name)
     first = by_name.pop(baseline or scored[0].name)
     comparison = compare(first, *by_name.values(), confidence=confidence) if by_name else None
     reports = {model.name: model.report for model in scored}
-    tables = paper_tables(reports, names(tasks), intervals=True)
-    tables += [] if comparison is None else comparison.tables()
     written = []
     try:
         if output is not None:
-            texts = texts_of(comparison, (), (), (), tables) | {"scores.csv": paper_csv(reports, names(tasks))}
+            tables = paper_tables(reports, chosen, intervals=True)
+            tables += [] if comparison is None else comparison.tables()
+            texts = texts_of(comparison, (), (), (), tables) | {"scores.csv": paper_csv(reports, chosen)}
             written = write_texts(texts, None, output)
     finally:
-        print_shown(tables_to_console(tables))
-    skipped = {f"{name} {key}": why for name, report in reports.items() for key, why in report.skipped.items()}
-    for reason, keys in group_by_reason(skipped).items():
-        say(f"skipped: {keys[0]}{f' and {len(keys) - 1} more' if keys[1:] else ''}: {reason}", err=True)
+        print_shown(tables_to_console(main_tables(scored, comparison)))
+    _say_skipped(reports)
     say_written(written)
+
+
+def _say_skipped(reports: Mapping[str, Report]) -> None:
+    """Print the metrics that a part lacks beside others, with the reason, such as how deep the lists must be."""
+    from cxc_eccv.types.reported import group_by_reason
+
+    for name, report in reports.items():
+        metrics = {key: reason for key, reason in report.skipped.items() if key.count("/") > 1}
+        for reason, keys in group_by_reason(metrics).items():
+            say(f"{name} lacks {', '.join(keys)}: {reason}", err=True)

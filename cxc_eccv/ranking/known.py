@@ -47,7 +47,7 @@ def ranks_of_known(run: RankingsRun, direction: str, judgments: Judgments) -> Po
     everywhere = np.ones((rows.size, 1), dtype=bool)
     share = Share(judgments, entries[settled], np.flatnonzero(settled), everywhere)
     ranks = rank_positives(share, counts)
-    return GivenRanks(ranks, depths, ~lacking) if lacking.any() else ranks
+    return GivenRanks(ranks, depths, ~lacking, by_fold=True) if lacking.any() else ranks
 
 
 def _look_up(

@@ -37,12 +37,14 @@ class GivenRanks:
 
     ``ranks`` holds the positives that occur in the rankings; its ``n_gallery`` is the depth of a ranking if the size of
     the gallery is unknown. ``depths`` are the (Q,) lengths of the rankings; ``complete`` is (Q,) bool, whether a
-    ranking holds the whole gallery, so that missing positives are outside the gallery.
+    ranking holds the whole gallery, or the ranks of all positives in it are known. ``by_fold`` says whether the lengths
+    are those within folds.
     """
 
     ranks: PositiveRanks
     depths: IntArray
     complete: NDArray[np.bool_]
+    by_fold: bool = False
 
     @property
     def n_found(self) -> IntArray:
