@@ -19,9 +19,9 @@ from cxc_eccv.comparison.labels import name_data, row_name, score_cell, task_nam
 from cxc_eccv.errors import HubError, InvalidOption, MalformedRun
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.kept import keep_run
-from cxc_eccv.hub.card import CARD, join_card, merge_card
+from cxc_eccv.hub.card import CARD, join_card
 from cxc_eccv.hub.client import Repository
-from cxc_eccv.registry import tasks as all_tasks
+from cxc_eccv.registry import is_main
 from cxc_eccv.runs import RankingsRun, load_run
 from cxc_eccv.runs.checks import MODEL, check_name, hash_file
 from cxc_eccv.runs.kept import SHELF_INDEX, SUFFIX, read_kept_facts, write_run_file
@@ -151,11 +151,8 @@ def _write_index(folder: Path) -> None:
     with replaced_file(folder / SHELF_INDEX) as part:
         content = {"schema": SCHEMA, "runs": [asdict(run) for run in runs]}
         part.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    card = folder / CARD
-    before = card.read_text(encoding="utf-8") if card.is_file() else None
-    text = merge_card(_write_card(runs), before, (), str(card))
-    with replaced_file(card) as part:
-        part.write_text(text, encoding="utf-8", newline="\n")
+    with replaced_file(folder / CARD) as part:
+        part.write_text(_write_card(runs), encoding="utf-8", newline="\n")
 
 
 def _write_card(runs: Sequence[ShelvedRun]) -> str:
@@ -256,7 +253,7 @@ def rescore(
             load_run(folder / run.file), tasks, split=run.split, name=run.model, per_query=True, progress=progress, **options
         )
         own = ScoredReport.of(run.model, replace(report, origin=None), library)
-        values = {key: own.per_query[key] for key in own.per_query if _is_main(key)}  # all would take gigabytes
+        values = {key: own.per_query[key] for key in own.per_query if is_main(key)}  # all would take gigabytes
         scored.append(replace(own, report=replace(own.report, per_query=None), per_query=values))
     return tuple(scored)
 
@@ -273,7 +270,7 @@ def list_table(runs: Sequence[ShelvedRun]) -> Table:
 
 def main_tables(models: Sequence[ScoredReport], comparison: Comparison | None = None) -> list[Table]:
     """A table for each task: its main metric of every model, with an asterisk where it differs from the baseline."""
-    rows = {model.name: {row.key: row for row in model.report.results if _is_main(row.key)} for model in models}
+    rows = {model.name: {row.key: row for row in model.report.results if is_main(row.key)} for model in models}
     differs = () if comparison is None else tuple(row for row in comparison.differences if comparison.significant(row))
     starred = {(row.model, row.key) for row in differs}
     keys: dict[str, list[str]] = {}
@@ -300,10 +297,3 @@ def _cell(result: Result | None, starred: bool) -> Cell:
         return Cell(MISSING)
     cell = score_cell(result)
     return replace(cell, interval=f"{cell.interval} {'*' if starred else ' '}")
-
-
-def _is_main(key: str) -> bool:
-    task, *_, metric = key.split("/")
-    return all_tasks()[task].main_metric == metric
-
-

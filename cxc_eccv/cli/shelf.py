@@ -163,15 +163,16 @@ def rescore(
             written = write_texts(texts, None, output)
     finally:
         print_shown(tables_to_console(main_tables(scored, comparison)))
-    _say_skipped(reports)
+    _say_lacking(reports)
     say_written(written)
 
 
-def _say_skipped(reports: Mapping[str, Report]) -> None:
-    """Print the metrics that a part lacks beside others, with the reason, such as how deep the lists must be."""
+def _say_lacking(reports: Mapping[str, Report]) -> None:
+    """Print the main metrics that a model lacks, with the reason, such as how deep its lists must be."""
+    from cxc_eccv.registry import is_main
     from cxc_eccv.types.reported import group_by_reason
 
     for name, report in reports.items():
-        metrics = {key: reason for key, reason in report.skipped.items() if key.count("/") > 1}
-        for reason, keys in group_by_reason(metrics).items():
+        lacking = {key: reason for key, reason in report.skipped.items() if key.count("/") > 1 and is_main(key)}
+        for reason, keys in group_by_reason(lacking).items():
             say(f"{name} lacks {', '.join(keys)}: {reason}", err=True)
