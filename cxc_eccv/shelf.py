@@ -86,7 +86,7 @@ def read_shelf(folder: str | Path) -> tuple[ShelvedRun, ...]:
     for file in sorted({*named, *hashes}):
         if hashes.get(file) != named.get(file):
             what = "is missing" if file not in hashes else "is not in the index" if file not in named else "has changed"
-            raise MalformedRun(f"{folder / file}: {what}; put it on the shelf with cxc-eccv shelf add, or pull it again")
+            raise MalformedRun(f"{folder / file}: {what}; add it with cxc-eccv shelf add, or pull it again")
     _refuse_repeats(folder, runs)
     return tuple(sorted(runs, key=lambda run: run.model))
 
@@ -156,10 +156,8 @@ def _write_index(folder: Path) -> None:
 
 
 def _write_card(runs: Sequence[ShelvedRun]) -> str:
-    rows = [
-        (markdown_text(run.model), markdown_text(describe_training_data(run.training_data)), run.split, run.depth, run.file)
-        for run in runs
-    ]
+    texts = [map(markdown_text, (run.model, describe_training_data(run.training_data))) for run in runs]
+    rows = [(*text, run.split, run.depth, run.file) for text, run in zip(texts, runs, strict=True)]
     sections = [
         "# Runs of image-text retrieval models",
         "Every file keeps what one model ranked: the top of every list, and the exact ranks of known positives.",
@@ -247,11 +245,10 @@ def rescore(
         raise InvalidOption(f"{folder} has runs of the splits {', '.join(sorted(splits))}; keep one shelf for each")
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     options: dict[str, Any] = {"sources": sources, "data_dir": library, "confidence": confidence, "seed": seed}
+    options |= {"per_query": True, "progress": progress}
     scored = []
     for run in runs:
-        report = evaluate(
-            load_run(folder / run.file), tasks, split=run.split, name=run.model, per_query=True, progress=progress, **options
-        )
+        report = evaluate(load_run(folder / run.file), tasks, split=run.split, name=run.model, **options)
         own = ScoredReport.of(run.model, replace(report, origin=None), library)
         values = {key: own.per_query[key] for key in own.per_query if is_main(key)}  # all would take gigabytes
         scored.append(replace(own, report=replace(own.report, per_query=None), per_query=values))
@@ -280,15 +277,15 @@ def main_tables(models: Sequence[ScoredReport], comparison: Comparison | None = 
     if comparison is not None:
         share = f"{comparison.settings.level:.2g}, Holm's correction for {len(comparison.differences)} tests"
         notes = [f"* differs from {comparison.baseline} (level {share})", *comparison.notes]
-    tables = [
-        Table(
-            [("model",), *((row_name(key).strip(),) for key in of_task)],
-            [[name, *(_cell(of_model.get(key), (name, key) in starred) for key in of_task)] for name, of_model in rows.items()],
-            f"{task_name(task)}, labels {labels}" if (labels := models[0].report.labels) else task_name(task),
-            data=name_data(models[0].report),
-        )
-        for task, of_task in keys.items()
-    ]
+    first, tables = models[0].report, []
+    for task, of_task in keys.items():
+        cells: list[list[str | Cell]] = [
+            [name, *(_cell(of_model.get(key), (name, key) in starred) for key in of_task)]
+            for name, of_model in rows.items()
+        ]
+        title = ", labels ".join(filter(None, (task_name(task), first.labels)))
+        header = [("model",), *((row_name(key).strip(),) for key in of_task)]
+        tables.append(Table(header, cells, title, data=name_data(first)))
     return [*tables[:-1], *(replace(last, notes=notes) for last in tables[-1:])]
 
 

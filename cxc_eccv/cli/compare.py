@@ -117,6 +117,7 @@ def texts_of(
     orders: Sequence[ModelOrder],
     tables: Sequence[Table],
 ) -> dict[str, str]:
+    """The text of each file that a comparison writes, by name."""
     from cxc_eccv.comparison import published_agreement
     from cxc_eccv.comparison.views import comparison_to_json, order_to_csv, rows_to_csv
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown

@@ -145,9 +145,15 @@ def rescore(
     from cxc_eccv.tables import tables_to_console
 
     check_output(output)
-    chosen, options = names(tasks), {"sources": names(sources), "without": names(without) or ()}
-    library = open_library(labels=labels or ())
-    scored = rescore_shelf(folder, chosen or "all", data_dir=library, confidence=confidence, **options)
+    chosen = names(tasks)
+    scored = rescore_shelf(
+        folder,
+        chosen or "all",
+        sources=names(sources),
+        data_dir=open_library(labels=labels or ()),
+        without=names(without) or (),
+        confidence=confidence,
+    )
     by_name = {model.name: model for model in scored}
     if baseline is not None and baseline not in by_name:
         raise UnknownName("model on the shelf", baseline, by_name)

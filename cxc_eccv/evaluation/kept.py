@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -72,10 +71,11 @@ def keep_run(
         >>> from cxc_eccv.runs import EmbeddingsRun
         >>> from cxc_eccv.types import Embeddings
         >>> library = Library("sample")
-        >>> ids = {side: getattr(library, side)("test")[f"{side[:-1]}_id"].to_numpy() for side in ("images", "captions")}
-        >>> sides = {side: Embeddings(own, np.random.default_rng(0).normal(size=(own.size, 8))) for side, own in ids.items()}
+        >>> content, random = library.karpathy("test"), np.random.default_rng(0)
+        >>> ids = content.image_ids, content.caption_ids
+        >>> run = EmbeddingsRun(*(Embeddings(side, random.normal(size=(side.size, 8))) for side in ids))
         >>> file = Path(tempfile.mkdtemp()) / "mine.run.parquet"
-        >>> keep_run(file, EmbeddingsRun(**sides), data_dir=library).facts()["directions"]["t2i"]["deepest"]
+        >>> keep_run(file, run, data_dir=library).facts()["directions"]["t2i"]["deepest"]
         60
     """
     path = Path(path)
@@ -109,9 +109,7 @@ def keep_run(
     return kept
 
 
-def _all_positives(
-    run: EmbeddingsRun | ScoresRun, library: Library, split: str
-) -> dict[str, tuple[str, Judgments]]:
+def _all_positives(run: EmbeddingsRun | ScoresRun, library: Library, split: str) -> dict[str, tuple[str, Judgments]]:
     """The positives of all tasks that the run can be scored on, and those of all sources of labels together."""
     positives: dict[str, tuple[str, Judgments]] = {}
     for task in tasks().values():

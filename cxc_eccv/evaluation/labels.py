@@ -133,5 +133,6 @@ def _merge_for(
 
 
 def find_positives(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
+    """(P,) query ids and (P,) item ids of the pairs that any of the sources calls positive."""
     pairs = merge(library, split, direction, sources=sources)
     return pairs.query_ids[pairs.queries[pairs.positive]], pairs.gallery_ids[pairs.items[pairs.positive]]

@@ -110,6 +110,7 @@ def _segments(every: Iterable[Judgments], gallery_ids: IntArray) -> IntArray:
 
 
 def entries_in_own_fold(judgments: Judgments) -> IntArray:
+    """(E,) the entries of ``judgments.indices`` whose item is in the fold of their query; all without folds."""
     if judgments.query_folds is None or judgments.gallery_folds is None:
         return np.arange(judgments.indices.size)
     same = judgments.query_folds[judgments.rows] == judgments.gallery_folds[judgments.indices]

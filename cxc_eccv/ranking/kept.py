@@ -68,7 +68,9 @@ def _cut(top: TopK, query_ids: IntArray, depth: int) -> tuple[IntArray, IntArray
 def _find_known(named: list[Judgments], merged: MergedJudgments, counts: Counts) -> KnownPositives:
     """The counts of all merged pairs in every gallery that a task ranks."""
     galleries: list[str] = []
-    columns, at_least, above = [], [], []
+    columns: list[IntArray] = []
+    at_least: list[IntArray] = []
+    above: list[IntArray] = []
     for judged, share in zip(named, merged.shares.values(), strict=True):
         names, chosen = name_galleries(judged)
         if set(names) <= set(galleries):

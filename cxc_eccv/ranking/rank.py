@@ -116,7 +116,9 @@ def _count_matrix(run: ScoresRun, judgments: Requests, readers: Readers) -> dict
 def _rank(counted: Mapping[str, tuple[MergedJudgments, Counts]], names: Iterable[str]) -> dict[str, PositiveRanks]:
     """The ranks of each task, in the order of their names."""
     ranks = {
-        name: rank_positives(share, counts) for merged, counts in counted.values() for name, share in merged.shares.items()
+        name: rank_positives(share, counts)
+        for merged, counts in counted.values()
+        for name, share in merged.shares.items()
     }
     return {name: ranks[name] for name in names}
 
@@ -144,7 +146,8 @@ def positive_ranks_many(
     readers: Readers = NO_READERS,
 ) -> dict[str, PositiveRanks]:
     """Exact ranks by name for several sets of judgments; those over the same modalities share one product."""
-    options = {"similarity": similarity, "block_size": block_size, "progress": progress, "device": device}
+    options: dict[str, Any] = {"similarity": similarity, "block_size": block_size}
+    options |= {"progress": progress, "device": device}
     return _rank(_count_embeddings(run, judgments, readers=readers, **options), judgments)
 
 

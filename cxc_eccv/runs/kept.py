@@ -119,7 +119,8 @@ def known_of_table(table: pa.Table, place: str, galleries: object) -> KnownPosit
                 f"{place}, column {name}: needs {width} counts of at least 0 for each positive; {KEEP_AGAIN}"
             )
         counts.append(values.reshape(items.size, width))
-    chosen = gallery.reshape(-1, width) if width and gallery.size == width * table.num_rows else np.empty((0, 0))
+    fits = width > 0 and gallery.size == width * table.num_rows
+    chosen = gallery.reshape(-1, width) if fits else np.empty((0, 0), dtype=np.int64)
     if not chosen.size or np.any(np.diff(of_rows) != width) or chosen.min() < -1 or chosen.max() >= len(galleries):
         raise MalformedRun(f"{place}, column gallery: does not name one of {len(galleries)} galleries; {KEEP_AGAIN}")
     rising = np.append(True, items[1:] > items[:-1])[: items.size]
@@ -144,5 +145,3 @@ def list_values(table: pa.Table, name: str, place: str, *, whole: bool = True) -
     bounds = np.append(0, np.cumsum(pc.list_value_length(column).to_numpy(zero_copy_only=False))).astype(np.int64)
     numbers: NDArray[Any] = values.to_numpy(zero_copy_only=False)
     return bounds, numbers.astype(np.int64, copy=False) if whole else numbers
-
-

@@ -112,7 +112,8 @@ def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> 
             names = " and ".join(sorted(map(str, texts)))
             raise MalformedRun(f"{files[0]} and others: are of {names}; give files of one {entry}")
     facts = {name: fact for name, fact in kept[0].items() if name != "galleries"} if kept else None
-    return RankingsRun(lists, *(next(iter(texts), None) for texts in named.values()), kept=facts)
+    model, corpus = (next(iter(texts), None) for texts in named.values())
+    return RankingsRun(lists, model, corpus, facts)
 
 
 def _text_of(path: Path, entry: str) -> str | None:
@@ -190,7 +191,8 @@ def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
     codes = pc.index_in(names, pa.array(directions)).to_numpy()
     in_order = bool(np.all(codes[1:] >= codes[:-1]))  # then a slice will do, which copies nothing
     for code, name in enumerate(directions):
-        place, first, stop = f"{path}, {name}", *np.searchsorted(codes, [code, code + 1]).tolist()
+        place = f"{path}, {name}"
+        first, stop = np.searchsorted(codes, [code, code + 1]).tolist()
         rows = table.slice(first, stop - first) if in_order else table.filter(pc.equal(names, name))
         known = {} if facts is None else {"known": known_of_table(rows, place, facts["galleries"].get(name))}
         lists[name] = make(rows, place, {**origin, **known})

@@ -73,12 +73,16 @@ def test_one_model_of_a_shelf_is_scored_alone(shelf, run):
     assert (status, "bad" in out, "good" in out) == (0, True, False)
 
 
+def copy_bad(shelf, name):
+    shutil.copy(shelf / "bad.run.parquet", shelf / f"{name}.run.parquet")
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
         (lambda shelf: (shelf / "good.run.parquet").unlink(), "good.run.parquet: is missing"),
-        (lambda shelf: shutil.copy(shelf / "bad.run.parquet", shelf / "good.run.parquet"), "good.run.parquet: has changed"),
-        (lambda shelf: shutil.copy(shelf / "bad.run.parquet", shelf / "c.run.parquet"), "c.run.parquet: is not in the index"),
+        (lambda shelf: copy_bad(shelf, "good"), "good.run.parquet: has changed"),
+        (lambda shelf: copy_bad(shelf, "c"), "c.run.parquet: is not in the index"),
         (lambda shelf: (shelf / "good.run.parquet").write_bytes(b"PAR1"), "good.run.parquet: not readable Parquet"),
         (lambda shelf: (shelf / "shelf.json").write_text("{"), "shelf.json: is damaged"),
         (lambda shelf: (shelf / "shelf.json").unlink(), "is not a shelf: it has no shelf.json"),

@@ -30,7 +30,8 @@ def noisy_run(library, seed=0):
     captions = captions + random.normal(size=captions.shape).astype(np.float32)
     for side, every in ((images, 20), (captions, 30)):
         side[1::every] = side[::every][: len(side[1::every])]
-    return EmbeddingsRun(Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions), model="noisy")
+    sides = Embeddings(content.image_ids, images), Embeddings(content.caption_ids, captions)
+    return EmbeddingsRun(*sides, model="noisy")
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +150,7 @@ def change_facts(**entries):
     ("spoil", "words"),
     [
         (lambda table: table.drop_columns("above"), "lacks the columns above of a run file"),
-        (put("positive_ids", lambda rows: [row[::-1] for row in rows]), "positive_ids: must increase within each query"),
+        (put("positive_ids", lambda rows: [row[::-1] for row in rows]), "must increase within each query"),
         (put("above", lambda rows: [[-1] * len(row) for row in rows]), "above: needs 1 counts of at least 0"),
         (put("tied", lambda rows: [row[:-1] for row in rows]), "tied: needs 1 counts"),
         (put("gallery", lambda rows: [[9] for _ in rows]), "gallery: does not name one of 1 galleries"),

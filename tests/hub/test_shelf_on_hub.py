@@ -5,10 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-
 from cxc_eccv.evaluation.kept import keep_run
-
-
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.shelf import add_run, read_shelf
 from cxc_eccv.types import Embeddings
