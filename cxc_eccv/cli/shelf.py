@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cxc_eccv.cli.choices import (
-    Confidence,
     Labels,
     Names,
-    Similarity,
     Sources,
     Tasks,
     TrainingData,
     Without,
     names,
     open_library,
-    split_name,
 )
 from cxc_eccv.cli.help import Command, DataCommand
 from cxc_eccv.cli.output import check_output, say_written
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 
     from cxc_eccv.types import Report
 
-shelf = typer.Typer(no_args_is_help=True, help="Keep what models ranked, and score them again under any labels.")
+shelf = typer.Typer(no_args_is_help=True, help="Keep runs, and score them again under any labels.")
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the shelf.")]
 Repo = Annotated[str, typer.Argument(help="Dataset repository on the Hub: owner/name.")]
@@ -42,14 +39,11 @@ def add(
     files: Annotated[list[Path], typer.Argument(help="Run files, or embeddings or scores to make them from.")],
     name: Names = None,
     training_data: TrainingData = None,
-    split: Annotated[str, typer.Option(help="Split of embeddings or scores: val or test.")] = "test",
-    similarity: Similarity = None,
-    labels: Labels = None,
 ) -> None:
     """Put runs on a shelf, and write its index: shelf.json and README.md.
 
-    A run file keeps the top 200 of every list and the exact ranks of all known positives, those of --labels too. It has
-    about 25 MB for the test split.
+    Embeddings and scores are those of the test split. For other splits, similarities and labels make the run file with
+    evaluate --keep-run first.
 
     Examples:
       cxc-eccv shelf add shelf clip.npz --training-data web
@@ -59,24 +53,22 @@ def add(
 
     if name and len(name) != len(files):
         raise InvalidOption(f"--name: {len(name)} names for {len(files)} files; give one for each")
-    options = {"split": split_name(split), "similarity": similarity, "data_dir": open_library(labels=labels or ())}
+    options: dict[str, Any] = {"training_data": names(training_data), "data_dir": open_library()}
     for place, file in enumerate(files):
-        title = name[place] if name else None
-        say_written([folder / add_run(folder, file, name=title, training_data=names(training_data), **options).file])
+        run = add_run(folder, file, name=name[place] if name else None, **options)
+        say_written([folder / run.file])
 
 
 @shelf.command("list", cls=Command)
-def list_runs(folder: Folder, without: Without = None) -> None:
+def list_runs(folder: Folder) -> None:
     """List the runs of a shelf, what their models were trained on, and check their files.
 
-    Example: cxc-eccv shelf list shelf --without coco_val
+    Example: cxc-eccv shelf list shelf
     """
     from cxc_eccv.shelf import list_table, read_shelf
     from cxc_eccv.tables import tables_to_console
 
-    left_out = set(names(without) or ())
-    runs = [run for run in read_shelf(folder) if not left_out & set(run.training_data)]
-    print_shown(tables_to_console([list_table(runs)]))
+    print_shown(tables_to_console([list_table(read_shelf(folder))]))
 
 
 @shelf.command(cls=Command)
@@ -98,7 +90,6 @@ def push(
     folder: Folder,
     repo: Repo,
     yes: Annotated[bool, typer.Option("--yes", help="Upload. Without it nothing is sent.")] = False,
-    private: Annotated[bool | None, typer.Option(help="Visibility of a new repository. Default: the owner's.")] = None,
 ) -> None:
     """Upload a shelf to a dataset repository on the Hub, as cxc-eccv push does.
 
@@ -108,7 +99,7 @@ def push(
     from cxc_eccv.shelf import read_shelf
 
     read_shelf(folder)
-    send(folder, repo, yes=yes, private=private)
+    send(folder, repo, yes=yes, private=None)
 
 
 @shelf.command(cls=DataCommand)
@@ -121,7 +112,6 @@ def rescore(
     baseline: Annotated[
         str | None, typer.Option(help="Model that the others are tested against. Default: the first by name.")
     ] = None,
-    confidence: Confidence = 0.95,
     output: Annotated[
         Path | None, typer.Option(help="Folder for scores.csv, compare.json, and tables in Markdown, LaTeX and CSV.")
     ] = None,
@@ -152,13 +142,12 @@ def rescore(
         sources=names(sources),
         data_dir=open_library(labels=labels or ()),
         without=names(without) or (),
-        confidence=confidence,
     )
     by_name = {model.name: model for model in scored}
     if baseline is not None and baseline not in by_name:
         raise UnknownName("model on the shelf", baseline, by_name)
     first = by_name.pop(baseline or scored[0].name)
-    comparison = compare(first, *by_name.values(), confidence=confidence) if by_name else None
+    comparison = compare(first, *by_name.values()) if by_name else None
     reports = {model.name: model.report for model in scored}
     written = []
     try:

@@ -45,7 +45,6 @@ def test_runs_are_listed_and_scored_under_new_labels(shelf, built, run, tmp_path
     _, out, _ = run("shelf", "list", shelf)
     assert "2 runs" in out
     assert "COCO train, COCO val" in out
-    assert "bad" in run("shelf", "list", shelf, "--without", "coco_val")[1].split("1 run")[1]
     card = (shelf / "README.md").read_text()
     assert "| good | COCO train, COCO val | test | 200 | good.run.parquet |" in card
     labels = write_label_file(tmp_path / "mine.parquet", sample_library, *random_pairs(sample_library))
@@ -108,7 +107,7 @@ def test_what_a_shelf_does_not_take(shelf, run, tmp_path, sample_library):
         assert (status, message in err) == (2, True)
     again = run("shelf", "add", shelf, shelf / "bad.run.parquet", "--training-data", "coco_train")
     assert again[0] == 0
-    assert "COCO train" in run("shelf", "list", shelf, "--without", "coco_val")[1]
+    assert "web crawl" not in run("shelf", "list", shelf)[1]
     status, _, err = run(*SAMPLE, "shelf", "rescore", shelf, "--without", "coco_train")
     assert (status, "no model is left without coco_train" in err) == (2, True)
 
