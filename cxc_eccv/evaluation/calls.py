@@ -171,6 +171,7 @@ def check_request(
     device: str | None = None,
     block_size: int | None = None,
     name: str | None = None,
+    training_data: Sequence[str] | None = None,
     **settings: Any,  # noqa: ANN401 - those of evaluate
 ) -> None:
     """Raise the errors of options and raw files that :func:`evaluate` would raise, before a model is encoded."""
@@ -182,6 +183,7 @@ def check_request(
     run = EmbeddingsRun(ones.get("images"), ones.get("captions"))
     choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
     name_model(run, name)
+    check_training_data(training_data or ())
     Settings(**{option: value for option, value in settings.items() if option != "progress"})
     raise_all(select(run, tasks, library, split, metrics, limit=limit, sources=sources).refused)
 
