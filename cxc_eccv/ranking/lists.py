@@ -129,7 +129,7 @@ class _GalleryPlaces:
     def __init__(self, item_ids: IntArray, gallery_ids: IntArray) -> None:
         places, known = positions_of(item_ids, gallery_ids)
         self._ids = item_ids
-        self._low, span, self._dense = measure_span(item_ids)
+        self._low, span, self._dense = measure_span(item_ids) if item_ids.size else (0, 0, False)
         self._table = np.full(span if self._dense else item_ids.size, -1, dtype=np.int32)
         self._table[item_ids - self._low if self._dense else slice(None)] = np.where(known, places, -1)
 

@@ -90,6 +90,17 @@ def test_new_positives_beyond_the_lists_are_refused_and_never_guessed(kept, libr
             ce.evaluate(ce.load_run(kept), ["coco_5k/i2t"], metrics=[metric], **options)
 
 
+def test_bounds_and_gains_look_no_deeper_than_the_lists(kept, sample_library):
+    options = {"data_dir": sample_library, "bounds": True, **QUIET}
+    report, expected = (ce.evaluate(run, **options) for run in (ce.load_run(kept), noisy_run(sample_library)))
+    bounds = {row.key: row.bounds for row in report.results if row.bounds is not None}
+    assert bounds.items() <= {row.key: row.bounds for row in expected.results}.items()
+    assert {key.split("/")[1] for key in bounds} == {"i2t", "t2i", "rsum"}
+    assert "ranking holds 0 of the gallery" in report.skipped["cxc/t2t/recall_at_1 bounds"]
+    with pytest.raises(RunTooShallow, match="needs 10 ranked items for its top 10, but its ranking holds 0"):
+        ce.evaluate(ce.load_run(kept), ["cxc/t2t"], data_dir=sample_library, metrics=["ndcg_at_10"], **QUIET)
+
+
 def test_positives_of_label_files_are_known_when_they_are_there(tmp_path, library):
     run = noisy_run(library)
     keep_run(tmp_path / "a.run.parquet", run, data_dir=library, depth=5, **QUIET)
