@@ -157,7 +157,8 @@ def rescore(
             texts = texts_of(comparison, (), (), (), tables) | {"scores.csv": paper_csv(reports, chosen)}
             written = write_texts(texts, None, output)
     finally:
-        print_shown(tables_to_console(main_tables(scored, comparison)))
+        of_all = [] if comparison is None else comparison.tables()[len(comparison.models) :]  # behind a table for each
+        print_shown(tables_to_console([*main_tables(scored, comparison), *of_all]))
     _say_lacking(reports)
     say_written(written)
 
