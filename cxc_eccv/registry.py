@@ -71,6 +71,17 @@ def metric_labelled(label: str) -> tuple[Spec, Mapping[str, Any]]:
     return spec, parameters
 
 
+def is_main(key: str) -> bool:
+    """Whether a report's key is of its task's main metric.
+
+    Example:
+        >>> is_main("eccv_caption/t2i/map_at_r"), is_main("eccv_caption/t2i/recall_at_1")
+        (True, False)
+    """
+    task_name, *_, label = key.split("/")
+    return task_name in tasks() and tasks()[task_name].main_metric == label
+
+
 def _lookup(kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
     if name not in known:
         raise UnknownName(kind, name, known)

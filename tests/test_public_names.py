@@ -21,6 +21,7 @@ PUBLIC = [
     "evaluate",
     "evaluate_model",
     "evaluate_rankings",
+    "keep_run",
     "load",
     "load_embeddings",
     "load_report",

@@ -31,6 +31,7 @@ from cxc_eccv.cli.output import COMMAND, command_text
 from cxc_eccv.cli.push import push
 from cxc_eccv.cli.quantize import quantize
 from cxc_eccv.cli.report import report
+from cxc_eccv.cli.shelf import shelf
 from cxc_eccv.cli.sts import sts
 from cxc_eccv.cli.submit import submit
 from cxc_eccv.discovery import modules_of, study_modules
@@ -85,6 +86,7 @@ app.command(cls=DataCommand)(sts)
 app.command(cls=DataCommand)(build)
 app.command(cls=Command)(submit)
 app.command(cls=Command)(push)
+app.add_typer(shelf, name="shelf")
 
 
 def _add_commands(added: typer.Typer) -> None:

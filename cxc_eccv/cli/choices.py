@@ -55,6 +55,25 @@ Labels = Annotated[
         "files, or a dataset on the Hub (user/name). Repeat for several."
     ),
 ]
+Sources = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Sources of labels that define the positives of every task, comma-separated or repeated: coco, cxc, "
+        "eccv, entailment and names of --labels. Default: each task's own."
+    ),
+]
+TrainingData = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What the model was trained on, comma-separated or repeated: coco_train, coco_val, flickr30k, web, "
+        "unknown, or other names. Default: what its file or model card says."
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(help="Leave out models trained on any of these, comma-separated or repeated, such as coco_val."),
+]
+Tasks = Annotated[list[str] | None, typer.Option(help="Tasks, comma-separated or repeated. Default: all.")]
 Names = Annotated[
     list[str] | None,
     typer.Option(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cxc_eccv.types import Report
 
 CHARTS = ("published_ranks.svg", "published_ranks.png")
-TEXTS = ("compare.html", "compare.json", "compare.md", "compare.tex", "compare.csv", "placements.csv")
+TEXTS = ("compare.html", "compare.json", "compare.md", "compare.tex", "compare.csv", "placements.csv", "scores.csv")
 
 
 def compare(
@@ -87,8 +87,8 @@ def compare(
     written = []
     try:
         if output is not None:
-            texts = _texts_of(comparison, papers, placements, orders, tables)
-            written = _write(texts, models if published else None, output)
+            texts = texts_of(comparison, papers, placements, orders, tables)
+            written = write_texts(texts, models if published else None, output)
     finally:
         print_shown(tables_to_console(tables))
     say_written(written)
@@ -111,13 +111,14 @@ def _lay_out(
     return tables
 
 
-def _texts_of(
+def texts_of(
     comparison: Comparison | None,
     papers: Sequence[PublishedTable],
     placements: Sequence[Placement],
     orders: Sequence[ModelOrder],
     tables: Sequence[Table],
 ) -> dict[str, str]:
+    """The text of each file that a comparison writes, by name."""
     from cxc_eccv.comparison import published_agreement
     from cxc_eccv.comparison.views import comparison_to_json, order_to_csv, rows_to_csv
     from cxc_eccv.report.compared import render_comparison
@@ -137,7 +138,7 @@ def _texts_of(
     return texts | {f"published_{order.table.name}.csv": order_to_csv(order) for order in orders}
 
 
-def _write(texts: dict[str, str], models: dict[str, Report] | None, output: Path) -> list[Path]:
+def write_texts(texts: dict[str, str], models: dict[str, Report] | None, output: Path) -> list[Path]:
     """Write the files and the chart, all or nothing; the files of an earlier comparison are removed."""
     from cxc_eccv.comparison.published import draw_rank_chart, eccv_caption_table, published_tables
 

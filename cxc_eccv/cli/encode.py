@@ -30,7 +30,11 @@ def encode(
         typer.Option(help="Hugging Face id, folder of a saved model, or open_clip:NAME/TAG, open_clip:NAME=FILE."),
     ],
     output: Annotated[
-        Path, typer.Option(help="Embeddings (.npz, .safetensors), scores (.npz), or re-ranked lists (.parquet).")
+        Path,
+        typer.Option(
+            help="Embeddings (.npz, .safetensors), scores (.npz), a run file (.run.parquet), or re-ranked lists "
+            "(.parquet)."
+        ),
     ],
     images: Annotated[
         Path | None, typer.Option(help="Folder with the images, at any depth; text models need none.")
@@ -95,6 +99,8 @@ def encode(
       --output clip.npz
       cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2
       --output minilm.npz
+      cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2
+      --output minilm.run.parquet
       cxc-eccv encode --model open_clip:ViT-B-32/laion2b_s34b_b79k --images val2014
       --name "OpenCLIP B/32" --output openclip.npz
       cxc-eccv encode --model openai/clip-vit-base-patch32 --images val2014
@@ -108,7 +114,9 @@ def encode(
       torchrun --nproc-per-node 4 --no-python cxc-eccv encode
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
+    from cxc_eccv.evaluation.settings import check_split
     from cxc_eccv.from_model import find_sentences
+    from cxc_eccv.runs.kept import SUFFIX
     from cxc_eccv.sources.edition import describe_data
 
     check_output(output, SUFFIXES)
@@ -119,7 +127,11 @@ def encode(
         if config is None and value is not None:
             raise InvalidOption(f"--{option} needs --config; name the config")
     _check_values(only, score, top_k, max_pairs)
-    library, split = open_library(), split_name(split)
+    library, split, keeps = open_library(), split_name(split), output.name.endswith(SUFFIX)
+    if keeps and (config or captions or only):
+        raise InvalidOption("a run file keeps a whole split; leave out --config, --captions and --only")
+    if keeps:
+        check_split(split)
     check_model(model, images, pooling=pooling, batch_size=batch_size, dtype=dtype, central_crop=central_crop)
     own_captions, first, further = _read_files(captions, rerank, beside)
     if config is not None:
@@ -144,7 +156,8 @@ def encode(
         if loaded.is_cross_encoder:
             wrote = _score(loaded, first, top_k, options | items | {"max_pairs": max_pairs, "score": score})
         else:
-            wrote = _encode_items(loaded, options | items | {"pooling": pooling, "central_crop": central_crop})
+            options |= items | {"pooling": pooling, "central_crop": central_crop}
+            wrote = _keep(loaded, library, split, options) if keeps else _encode_items(loaded, options)
     data = describe_data({"data": {"edition": library.edition}, "split": split})
     say_once(f"wrote {output}: {wrote}, {data}")
 
@@ -223,6 +236,18 @@ def _encode_items(loaded: LoadedModel, options: dict[str, Any]) -> str:
     run = encode_run(loaded, **options)
     by_side = {"images": run.images, "captions": run.captions}
     return " and ".join(f"{len(side.ids)} {name}" for name, side in by_side.items() if side is not None)
+
+
+def _keep(loaded: LoadedModel, library: Library, split: str, options: dict[str, Any]) -> str:
+    """Encode to the cache, from which the run file is written on the first process."""
+    from cxc_eccv.encoding import encode_once
+    from cxc_eccv.evaluation.kept import keep_run
+
+    output = options.pop("output")
+    run, _ = encode_once(loaded, **options)
+    if os.environ.get("RANK", "0") == "0":
+        keep_run(output, run, split=split, data_dir=library)
+    return "the run"
 
 
 def _score(loaded: LoadedModel, first: EmbeddingsRun | ScoresRun | None, top_k: int, options: dict[str, Any]) -> str:

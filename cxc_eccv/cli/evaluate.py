@@ -15,19 +15,22 @@ from cxc_eccv.cli.choices import (
     Seed,
     Similarity,
     SkipBadImages,
+    Sources,
+    Tasks,
+    TrainingData,
     names,
     open_library,
     split_name,
 )
 from cxc_eccv.cli.compare import compare
 from cxc_eccv.cli.extras import check_model, load_named_model
-from cxc_eccv.cli.output import check_output, deliver, say_kept
+from cxc_eccv.cli.output import check_output, deliver, say_kept, say_written
 from cxc_eccv.cli.run_file import read_run, warn_of_other_versions, write_run
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.terminal import say
 
 if TYPE_CHECKING:
-    from cxc_eccv.runs import EmbeddingsRun
+    from cxc_eccv.runs import EmbeddingsRun, Run
 
 
 def evaluate(
@@ -71,6 +74,7 @@ def evaluate(
         ),
     ] = None,
     similarity: Similarity = None,
+    training_data: TrainingData = None,
     device: Annotated[
         str | None,
         typer.Option(
@@ -80,17 +84,11 @@ def evaluate(
     skip_bad_images: SkipBadImages = False,
     split: Annotated[str, typer.Option(help="val or test.")] = "test",
     labels: Labels = None,
-    sources: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Sources of labels that define the positives of every task, comma-separated or repeated: coco, cxc, "
-            "eccv, entailment and names of --labels. Default: each task's own."
-        ),
-    ] = None,
+    sources: Sources = None,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Score a file that lacks items of the split. The report says so.")
     ] = False,
-    tasks: Annotated[list[str] | None, typer.Option(help="Tasks, comma-separated or repeated. Default: all.")] = None,
+    tasks: Tasks = None,
     metrics: Annotated[
         list[str] | None, typer.Option(help="Metrics, comma-separated or repeated. Default: each task's own.")
     ] = None,
@@ -130,6 +128,10 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option(help="Folder for report.json, its tables, report.md, report.html and run.yaml.")
     ] = None,
+    keep_run: Annotated[
+        Path | None,
+        typer.Option(help="Run file (.run.parquet) for later reports under other labels, without the model."),
+    ] = None,
 ) -> None:
     """Score a model, or its embeddings, scores or rankings of the split's images and captions.
 
@@ -159,6 +161,7 @@ def evaluate(
       cxc-eccv evaluate clip.npz --tasks coco_5k,eccv_caption --split test
       cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k --intervals binomial
       cxc-eccv evaluate clip.npz --bounds
+      cxc-eccv evaluate clip.npz --keep-run clip.run.parquet
       cxc-eccv evaluate clip.npz --labels mine.parquet --sources coco,cxc,eccv,mine
       cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
       cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-classifier
@@ -179,6 +182,8 @@ def evaluate(
     looks = bool(model) or getattr(judge, "images", None) is not None
     check_output(output, images=None if looks else images)
     library = open_library(labels=labels or ())
+    if keep_run is not None:
+        _check_keep(keep_run, limit, allow_missing, len(models))
     warn_of_other_versions(context, library)
     options: dict[str, Any] = {
         "tasks": names(tasks) or "all",
@@ -196,12 +201,15 @@ def evaluate(
         "device": device,
         "limit": limit,
         "sources": names(sources),
+        "training_data": names(training_data),
     }
     scoring: dict[str, Any] = {"per_query": output is not None, "allow_missing": allow_missing}
     pages = images if output is not None else None
     if not model:
         run = load_run(*(files or ()), direction=direction)
         report = evaluate_run(run, **options, **scoring, name=name[0] if name else None)
+        if keep_run is not None:
+            _keep(keep_run, run, options | {"name": report.provenance.get("model")})
         deliver(report, output, run, library, pages, write_run(context, library))
         return
     check_request(("images", "captions"), **options)  # what no model can change is refused before one is loaded
@@ -217,9 +225,30 @@ def evaluate(
             os.environ.get("RANK", "0") == "0"
         ):  # of torchrun's processes, which share the encoding, the first one scores
             report = evaluate_run(encoded, **options, **scoring)
+            if keep_run is not None:
+                _keep(keep_run, encoded, options)
             deliver(report, place, encoded, library, pages, text)
     if output is not None and len(models) > 1 and os.environ.get("RANK", "0") == "0":
         compare([output / folder for folder in models], output=output)
+
+
+def _check_keep(path: Path, limit: int | None, allow_missing: bool, n_models: int) -> None:
+    """Refuse a run file that cannot be written, or that would lack a part of the split."""
+    from cxc_eccv.runs.kept import check_run_file
+
+    check_run_file(path)
+    if limit is not None or allow_missing:
+        raise InvalidOption("--keep-run keeps whole runs; leave out --limit and --allow-missing")
+    if n_models > 1:
+        raise InvalidOption("--keep-run names one file; evaluate one model at a time, or use cxc-eccv shelf add")
+
+
+def _keep(path: Path, run: Run, options: dict[str, Any]) -> None:
+    from cxc_eccv.evaluation.kept import keep_run
+
+    kept = ("split", "data_dir", "training_data", "similarity", "name", "device")
+    keep_run(path, run, **{name: options[name] for name in kept})
+    say_written([path])
 
 
 def _check_source(context: typer.Context, files: list[Path] | None, model: list[str] | None) -> None:

@@ -54,7 +54,7 @@ OPTION_GROUPS = {
     "Input": (
         *("model", "classifier", "images", "captions", "config", "limit", "name", "similarity", "adversarial"),
         *("revision", "trust_remote_code", "built", "beside", "summarizer", "summaries", "labelled"),
-        *("labelled_retriever", "project", "preferences"),
+        *("labelled_retriever", "project", "preferences", "training_data"),
     ),
     "Encoding": (
         *("only", "caption_prompt", "image_prompt", "pooling", "central_crop", "batch_size", "device", "dtype"),
@@ -72,7 +72,7 @@ OPTION_GROUPS = {
         *("scheme", "strategy", "budget", "depth", "metric", "ask_known", "without_reasons", "leave_open", "size"),
     ),
     "Statistics": ("intervals", "confidence", "seed"),
-    "Output": ("output",),
+    "Output": ("output", "keep_run"),
 }
 """Heading to the options below it, in every command that has many: an option of one name does one thing."""
 

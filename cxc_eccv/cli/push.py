@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -48,17 +48,31 @@ def push(
       cxc-eccv push my_labels org/my_labels --yes
       cxc-eccv push map_at_r org/map_at_r --type space --yes
     """
-    from cxc_eccv.hub.client import Access
-    from cxc_eccv.hub.upload import plan_push
-
     if repo_type == "space" and not folder.exists() and folder.name == str(folder):
         from cxc_eccv.adapters.space import write_space
 
         folder = write_space(folder.name, Path(context.with_resource(tempfile.TemporaryDirectory())))
+    send(folder, repo, repo_type, yes=yes, private=private, timeout=timeout, framework=framework, all_tasks=all_tasks)
+
+
+def send(
+    folder: Path,
+    repo: str,
+    repo_type: str = "dataset",
+    *,
+    yes: bool,
+    private: bool | None,
+    timeout: float = 120.0,
+    **options: Any,  # noqa: ANN401 - of plan_push
+) -> None:
+    """Show the plan of an upload; with ``yes`` carry it out."""
+    from cxc_eccv.hub.client import Access
+    from cxc_eccv.hub.upload import plan_push
+
     access = Access(timeout=timeout)
     if not yes:
         say(access.token_line)  # first, because the Hub may not answer
-    push = plan_push(folder, repo, repo_type, access=access, private=private, framework=framework, all_tasks=all_tasks)
+    push = plan_push(folder, repo, repo_type, access=access, private=private, **options)
     say(str(push))
     if not yes:
         say("Nothing was sent. Add --yes to upload.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MADE_WITH = "made-with"
 """Key of the version of the package and the edition of the data; every other key is an option."""
 
-LEFT_OUT = ("config", "output")
+LEFT_OUT = ("config", "output", "keep_run")
 """Options that do not change a report."""
 
 

@@ -11,7 +11,7 @@ from tqdm import tqdm
 from cxc_eccv import registry
 from cxc_eccv.comparison.differences import FEWEST_SAMPLES, Comparison, ComparisonSettings, Difference
 from cxc_eccv.comparison.labels import name_data
-from cxc_eccv.comparison.pairing import Pair, check_comparable, notes_on, pair_up
+from cxc_eccv.comparison.pairing import Pair, check_comparable, notes_on, pair_up, training_notes
 from cxc_eccv.comparison.ranks import ModelRank, rank_models
 from cxc_eccv.comparison.scored_report import ScoredReport
 from cxc_eccv.errors import InvalidOption
@@ -101,7 +101,7 @@ def compare(
     rows = [by_model[name, key] for name, plan in plans.items() for key in plan.tested]
     corrected = holm([row.p_value for row in rows])
     rows = [replace(row, p_holm=p_holm) for row, p_holm in zip(rows, corrected, strict=True)]
-    notes = [note for other in rest for note in notes_on(first, other)]
+    notes = [*training_notes([first, *rest]), *(note for other in rest for note in notes_on(first, other))]
     notes += [*dict.fromkeys(note for plan in plans.values() for note in plan.notes), *_too_few(settings, n_tests)]
     left_out = {name: plan.left_out for name, plan in plans.items()}
     data = name_data(first.report)

@@ -13,6 +13,8 @@ from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.metrics.spec import Spec
 from cxc_eccv.registry import metric_variants, task
 from cxc_eccv.types import FloatArray, IntArray, Report, Result
+from cxc_eccv.types.reported import group_by_reason
+from cxc_eccv.types.training_data import DATA_SETS, UNKNOWN, describe_training_data
 
 TOLERANCE = 1e-9
 """A report's value and the mean over its queries may differ by the rounding of a sum."""
@@ -77,6 +79,14 @@ def notes_on(baseline: ScoredReport, other: ScoredReport) -> list[str]:
                 f"{key}: {share:.1%} of the pairs are judged for {baseline.name}, {others:.1%} for {other.name}"
             )
     return notes
+
+
+def training_notes(models: Sequence[ScoredReport]) -> list[str]:
+    """What the models were trained on, if any of them says so."""
+    trained_on = {model.name: describe_training_data(model.report.training_data) for model in models}
+    if set(trained_on.values()) == {DATA_SETS[UNKNOWN]}:
+        return []
+    return [f"trained on {data}: {', '.join(names)}" for data, names in group_by_reason(trained_on).items()]
 
 
 def _data_of(model: ScoredReport) -> Mapping[str, Any]:

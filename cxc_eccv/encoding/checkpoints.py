@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from huggingface_hub import hf_hub_download, metadata_load
 from transformers import AutoModel, PreTrainedConfig, dynamic_module_utils
 
 from cxc_eccv.errors import ModelError
@@ -49,6 +50,16 @@ def load_part(kind: Any, source: str | Path, origin: Origin = NAMELESS, **option
     """Load a class from a folder or Hub id; raises ModelError with the reason."""
     with explain_damage(source, lambda reason: f"{source}: {kind.__name__} cannot load it ({reason})"):
         return open_checkpoint(kind, source, origin, **options)
+
+
+def card_datasets(source: str, revision: str | None = None) -> list[str]:
+    """The ``datasets`` that the model card of a folder or Hub id names; empty without such a card."""
+    with suppress(OSError, ValueError):  # no card, no such model on the Hub, or no answer
+        folder = Path(source)
+        card = folder / "README.md" if folder.is_dir() else hf_hub_download(source, "README.md", revision=revision)
+        named = (metadata_load(card) or {}).get("datasets") or []
+        return [str(name) for name in ([named] if isinstance(named, str) else named)]
+    return []
 
 
 @contextmanager

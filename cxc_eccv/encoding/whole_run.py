@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from cxc_eccv.encoding.checkpoints import card_datasets
 from cxc_eccv.encoding.distributed.processes import join_processes
 from cxc_eccv.encoding.distributed.shards import (
     Notes,
@@ -184,6 +185,8 @@ class _Work:
                 lowercased = "captions" in vectors and self.loaded.lowercases
                 facts = {**self.loaded.facts, "dtype": dtype, "fingerprint": key, "whole": self.whole}
                 facts |= {**self._crop_facts, "lowercased": lowercased}
+                if trained_on := card_datasets(self.loaded.name, self.loaded.revision):
+                    facts["training_data"] = trained_on
             write_output(processes, path, partial(save_embeddings, run=run), notes, **facts)
         return run
 

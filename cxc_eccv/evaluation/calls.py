@@ -15,7 +15,7 @@ from cxc_eccv.evaluation.bounds import BoundsOfNeeds
 from cxc_eccv.evaluation.labels import describe_sources
 from cxc_eccv.evaluation.measure import find_faults, measure, refuse_to_compute
 from cxc_eccv.evaluation.needs import AnyRanks, Ranks
-from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report, name_model
+from cxc_eccv.evaluation.report import choose_similarity, describe_run, make_report, name_model, training_data_of
 from cxc_eccv.evaluation.select import Part, plan_of, select
 from cxc_eccv.evaluation.settings import Probabilities, Settings, Unjudged, check_split
 from cxc_eccv.ranking.scores import one_blas_thread
@@ -23,6 +23,7 @@ from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.types import Embeddings, Judgments, Report
+from cxc_eccv.types.training_data import check_training_data
 
 
 def evaluate(
@@ -48,6 +49,7 @@ def evaluate(
     bounds_depth: int | None = None,
     probabilities: Probabilities = None,
     sources: str | Sequence[str] | None = None,
+    training_data: Sequence[str] | None = None,
 ) -> Report:
     """Score a run on tasks.
 
@@ -100,6 +102,8 @@ def evaluate(
             a classifier.
         sources: sources of labels that define the positives instead of those of each task: ``coco``, ``cxc``, ``eccv``,
             ``entailment``, and names of label files of the library. None for the sources that each task declares.
+        training_data: what the model was trained on, for the provenance: ``coco_train``, ``coco_val``, ``flickr30k``,
+            ``web``, ``unknown`` or other names; None for what the run says, if it does.
 
     Returns:
         One result per task, direction and metric; ``report.skipped`` gives the reason for each one left out.
@@ -133,7 +137,9 @@ def evaluate(
     scoring = choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
     check_split(split)
     settings = Settings(seed, confidence, intervals, unjudged, per_query, bounds, bounds_depth, probabilities)
-    model = name_model(run, name)
+    model: dict[str, Any] = name_model(run, name)
+    if trained_on := check_training_data(training_data) if training_data else training_data_of(run):
+        model["training_data"] = list(trained_on)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     options = {"block_size": block_size, "progress": progress, "device": device}
     with one_blas_thread():  # idle BLAS threads would slow down our threads
@@ -166,6 +172,7 @@ def check_request(
     device: str | None = None,
     block_size: int | None = None,
     name: str | None = None,
+    training_data: Sequence[str] | None = None,
     **settings: Any,  # noqa: ANN401 - those of evaluate
 ) -> None:
     """Raise the errors of options and raw files that :func:`evaluate` would raise, before a model is encoded."""
@@ -177,6 +184,7 @@ def check_request(
     run = EmbeddingsRun(ones.get("images"), ones.get("captions"))
     choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
     name_model(run, name)
+    check_training_data(training_data or ())
     Settings(**{option: value for option, value in settings.items() if option != "progress"})
     raise_all(select(run, tasks, library, split, metrics, limit=limit, sources=sources).refused)
 

@@ -85,10 +85,16 @@ def relabel(task: Task, sources: tuple[str, ...]) -> Task:
     """The task with the positives of the sources, for its queries and within its gallery."""
     keeps = set(task.label_sources) <= set(sources)
     directions = {
-        direction: partial(_merge_for, task=task, direction=direction, sources=sources, keeps_unreachable=keeps)
+        direction: partial(_merge_once, task=task, direction=direction, sources=sources, keeps_unreachable=keeps)
         for direction in task.directions
     }
     return replace(task, directions=directions)
+
+
+def _merge_once(library: Library, split: str, **of_part: Any) -> Judgments:  # noqa: ANN401 - as below
+    """The judgments, which many runs share."""
+    key = ("relabelled", split, of_part["task"].name, of_part["direction"], of_part["sources"])
+    return library.once(key, lambda: _merge_for(library, split, **of_part))
 
 
 def _merge_for(
@@ -103,7 +109,7 @@ def _merge_for(
     """Merged positives within each query's fold; unreachable ones count if all sources of the task are named."""
     judged = task.judgments(library, split, direction)
     queries, items = library.once(
-        ("positives", split, direction, sources), lambda: _find_positives(library, split, direction, sources)
+        ("positives", split, direction, sources), lambda: find_positives(library, split, direction, sources)
     )
     rows, asked = positions_of(queries, judged.query_ids)
     columns, ranked = positions_of(items, judged.gallery_ids)
@@ -126,6 +132,7 @@ def _merge_for(
     return replace(merged, unreachable=unreachable[left])
 
 
-def _find_positives(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
+def find_positives(library: Library, split: str, direction: str, sources: Sequence[str]) -> tuple[IntArray, IntArray]:
+    """(P,) query ids and (P,) item ids of the pairs that any of the sources calls positive."""
     pairs = merge(library, split, direction, sources=sources)
     return pairs.query_ids[pairs.queries[pairs.positive]], pairs.gallery_ids[pairs.items[pairs.positive]]

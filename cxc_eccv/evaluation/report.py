@@ -20,8 +20,9 @@ from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Judge, Settings
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.ranking.scores import one_blas_thread, refuse_embedding_options, similarity_of, workers
-from cxc_eccv.runs import EmbeddingsRun, Run
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
 from cxc_eccv.runs.checks import check_name
+from cxc_eccv.runs.record import read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
 from cxc_eccv.tasks.task import COCO, Collection
@@ -203,6 +204,12 @@ def name_model(run: Run, name: str | None) -> dict[str, str]:
         check_name("evaluate", name, InvalidOption)
         return {"model": name}
     return {} if run.model is None else {"model": run.model}
+
+
+def training_data_of(run: Run) -> tuple[str, ...]:
+    """What a run file, or the record beside an encoded file, says that the model was trained on; empty if nothing."""
+    facts = run.kept if isinstance(run, RankingsRun) else read_record(run.path) if run.path is not None else None
+    return tuple((facts or {}).get("training_data") or ())
 
 
 def choose_similarity(

@@ -147,6 +147,7 @@ PROVENANCE = Loose(
     {
         **dict.fromkeys(("split", "model", "similarity", "command", "intervals"), TEXT),
         "confidence": SHARE,
+        "training_data": [TEXT],
         "package": Loose({"name": TEXT, "version": TEXT}),
         "data": Loose(
             {

@@ -107,11 +107,15 @@ class Repository:
 
     def text(self, path: str, revision: str) -> str:
         """Content of a text file at a revision."""
+        with tempfile.TemporaryDirectory() as folder:
+            return self.fetch(path, revision, Path(folder)).read_text(encoding="utf-8")
 
-        def read(api: HfApi, repo_id: str, **options: Any) -> str:  # noqa: ANN401 - as of the client
-            with tempfile.TemporaryDirectory() as folder, explained(Path(folder)):
-                file = api.hf_hub_download(repo_id, path, local_dir=folder, **options)
-                return Path(file).read_text(encoding="utf-8")
+    def fetch(self, path: str, revision: str, folder: Path) -> Path:
+        """A file at a revision, downloaded to a folder."""
+
+        def read(api: HfApi, repo_id: str, **options: Any) -> Path:  # noqa: ANN401 - as of the client
+            with explained(folder):
+                return Path(api.hf_hub_download(repo_id, path, local_dir=folder, **options))
 
         return self._ask(f"read {path} of", read, revision=revision, etag_timeout=self.access.timeout)
 

@@ -33,6 +33,7 @@ from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.hub.report_checks import checked_report
 from cxc_eccv.sources.catalog import load_catalog
 from cxc_eccv.types import Report
+from cxc_eccv.types.training_data import describe_training_data
 
 RESULTS = ".eval_results/cxc_eccv.yaml"
 
@@ -133,6 +134,8 @@ def plan_submission(
     tasks, left_out = _choose_tasks(report, options, benchmark.task_ids, path)
     data = report.provenance["data"]
     made = f"cxc_eccv {cxc_eccv.__version__}, data {data['version']}"
+    if "training_data" in report.provenance:
+        made = f"trained on {describe_training_data(report.training_data)}; {made}"
     board = [
         (
             task,

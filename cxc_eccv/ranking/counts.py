@@ -64,7 +64,7 @@ class MergedJudgments:
         query_ids = _union([judged.query_ids for judged in asking])
         gallery_ids = _union([judged.gallery_ids for judged in asking])
         segments = _segments(judgments.values(), gallery_ids)
-        kept = [_entries_in_own_fold(judged) for judged in judgments.values()]
+        kept = [entries_in_own_fold(judged) for judged in judgments.values()]
         keys = [
             positions_of(judged.query_ids, query_ids)[0][judged.rows[entries]] * gallery_ids.size
             + positions_of(judged.gallery_ids, gallery_ids)[0][judged.indices[entries]]
@@ -109,7 +109,8 @@ def _segments(every: Iterable[Judgments], gallery_ids: IntArray) -> IntArray:
     return segments
 
 
-def _entries_in_own_fold(judgments: Judgments) -> IntArray:
+def entries_in_own_fold(judgments: Judgments) -> IntArray:
+    """(E,) the entries of ``judgments.indices`` whose item is in the fold of their query; all without folds."""
     if judgments.query_folds is None or judgments.gallery_folds is None:
         return np.arange(judgments.indices.size)
     same = judgments.query_folds[judgments.rows] == judgments.gallery_folds[judgments.indices]

@@ -37,12 +37,14 @@ class GivenRanks:
 
     ``ranks`` holds the positives that occur in the rankings; its ``n_gallery`` is the depth of a ranking if the size of
     the gallery is unknown. ``depths`` are the (Q,) lengths of the rankings; ``complete`` is (Q,) bool, whether a
-    ranking holds the whole gallery, so that missing positives are outside the gallery.
+    ranking holds the whole gallery, or the ranks of all positives in it are known. ``by_fold`` says whether the lengths
+    are those within folds.
     """
 
     ranks: PositiveRanks
     depths: IntArray
     complete: NDArray[np.bool_]
+    by_fold: bool = False
 
     @property
     def n_found(self) -> IntArray:
@@ -127,7 +129,7 @@ class _GalleryPlaces:
     def __init__(self, item_ids: IntArray, gallery_ids: IntArray) -> None:
         places, known = positions_of(item_ids, gallery_ids)
         self._ids = item_ids
-        self._low, span, self._dense = measure_span(item_ids)
+        self._low, span, self._dense = measure_span(item_ids) if item_ids.size else (0, 0, False)
         self._table = np.full(span if self._dense else item_ids.size, -1, dtype=np.int32)
         self._table[item_ids - self._low if self._dense else slice(None)] = np.where(known, places, -1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +14,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds
 from cxc_eccv.kernels import pair_products
 from cxc_eccv.ranking.counts import CountRows, Counts, MergedJudgments, RowPairs, count_rows, rank_positives
 from cxc_eccv.ranking.device import DeviceProduct, full_precision, torch_on
+from cxc_eccv.ranking.known import ranks_of_known
 from cxc_eccv.ranking.lists import GivenRanks, ranks_from_rankings, read_rankings
 from cxc_eccv.ranking.readers import RowReader, TopRows, can_read_columns
 from cxc_eccv.ranking.scores import (
@@ -73,14 +74,32 @@ def ranks_of_run(
         )
     refuse_embedding_options(run, **options)
     if isinstance(run, ScoresRun):
-        return _ranks_of_matrix(run, judgments, readers)
+        return _rank(_count_matrix(run, judgments, readers), judgments)
     for direction, readers_of_direction in readers.items():
         read_rankings(run, direction, readers_of_direction)
-    return {name: ranks_from_rankings(run, direction, judged) for name, (direction, judged) in judgments.items()}
+    ranks: dict[str, PositiveRanks | GivenRanks] = {}
+    for name, (direction, judged) in judgments.items():
+        is_kept = direction in run.lists and run.lists[direction].known is not None
+        ranks[name] = (ranks_of_known if is_kept else ranks_from_rankings)(run, direction, judged)
+    return ranks
 
 
-def _ranks_of_matrix(run: ScoresRun, judgments: Requests, readers: Readers) -> dict[str, PositiveRanks]:
-    ranks: dict[str, PositiveRanks] = {}
+def counts_of_run(
+    run: EmbeddingsRun | ScoresRun,
+    judgments: Requests,
+    *,
+    readers: Readers = NO_READERS,
+    **options: Any,  # noqa: ANN401 - of positive_ranks_many
+) -> dict[str, tuple[MergedJudgments, Counts]]:
+    """The merged judgments of each direction, and the counts of their positive pairs."""
+    if isinstance(run, ScoresRun):
+        refuse_embedding_options(run, **options)
+        return _count_matrix(run, judgments, readers)
+    return _count_embeddings(run, judgments, readers=readers, **options)
+
+
+def _count_matrix(run: ScoresRun, judgments: Requests, readers: Readers) -> dict[str, tuple[MergedJudgments, Counts]]:
+    counted: dict[str, tuple[MergedJudgments, Counts]] = {}
     for direction, named in _by_direction(judgments, readers).items():
         further = readers.get(direction, ())
         query_side, gallery_side = sides_of(direction)
@@ -89,8 +108,19 @@ def _ranks_of_matrix(run: ScoresRun, judgments: Requests, readers: Readers) -> d
             places_of(asking.query_ids, run, query_side)
             places_of(asking.gallery_ids, run, gallery_side)
         rows = partial(_score_rows, run.scores if direction == "i2t" else run.scores.T)
-        ranks |= ranks_from_scores(rows, run.ids(query_side), run.ids(gallery_side), named, further)
-    return {name: ranks[name] for name in judgments}
+        ids = run.ids(query_side), run.ids(gallery_side)
+        counted[direction] = _counts_from_scores(rows, *ids, named, further)
+    return counted
+
+
+def _rank(counted: Mapping[str, tuple[MergedJudgments, Counts]], names: Iterable[str]) -> dict[str, PositiveRanks]:
+    """The ranks of each task, in the order of their names."""
+    ranks = {
+        name: rank_positives(share, counts)
+        for merged, counts in counted.values()
+        for name, share in merged.shares.items()
+    }
+    return {name: ranks[name] for name in names}
 
 
 def positive_ranks(
@@ -116,6 +146,21 @@ def positive_ranks_many(
     readers: Readers = NO_READERS,
 ) -> dict[str, PositiveRanks]:
     """Exact ranks by name for several sets of judgments; those over the same modalities share one product."""
+    options: dict[str, Any] = {"similarity": similarity, "block_size": block_size}
+    options |= {"progress": progress, "device": device}
+    return _rank(_count_embeddings(run, judgments, readers=readers, **options), judgments)
+
+
+def _count_embeddings(
+    run: EmbeddingsRun,
+    judgments: Requests,
+    *,
+    readers: Readers,
+    similarity: str | None = None,
+    block_size: int | None = None,
+    progress: bool = False,
+    device: str | None = None,
+) -> dict[str, tuple[MergedJudgments, Counts]]:
     if block_size is not None and block_size < 1:
         raise InvalidOption(f"block_size is {block_size}, expected at least 1")
     options = Options(similarity_of(run, similarity), block_size, progress, device)
@@ -124,12 +169,7 @@ def positive_ranks_many(
         for direction, named in _by_direction(judgments, readers).items()
     }
     counts = _count(run, merged, options, readers)
-    ranks = {
-        name: rank_positives(share, counts[direction])
-        for direction in merged
-        for name, share in merged[direction].shares.items()
-    }
-    return {name: ranks[name] for name in judgments}
+    return {direction: (merged[direction], counts[direction]) for direction in merged}
 
 
 def _by_direction(judgments: Requests, readers: Readers) -> dict[str, dict[str, Judgments]]:
@@ -220,14 +260,24 @@ def ranks_from_scores(
     readers: Sequence[RowReader] = (),
 ) -> dict[str, PositiveRanks]:
     """Ranks by name for several judgments of one direction, from a function that returns rows of scores."""
+    counted = _counts_from_scores(score_rows, query_ids, gallery_ids, judgments, readers)
+    return _rank({"": counted}, judgments)
+
+
+def _counts_from_scores(
+    score_rows: ScoreRows,
+    query_ids: IntArray,
+    gallery_ids: IntArray,
+    judgments: Mapping[str, Judgments],
+    readers: Sequence[RowReader] = (),
+) -> tuple[MergedJudgments, Counts]:
     merged = MergedJudgments.of(judgments, readers)
     rows, items = _places(merged.query_ids, query_ids, "queries"), _places(merged.gallery_ids, gallery_ids, "items")
     layout = Layout.of(merged.segments)
     scores = GivenScores(score_rows, merged.query_ids, rows, items, layout, merged.self_columns(layout.column))
     counts = _scan_rows(scores, merged, layout, readers, Options(), rows_at_once=SCORED_AT_ONCE, threads=1)
     # Positives are ordered by the number of items above them: counts fit float32, float64 scores may not.
-    counts = Counts(-counts.above.sum(axis=1).astype("float32"), counts.at_least, counts.above)
-    return {name: rank_positives(share, counts) for name, share in merged.shares.items()}
+    return merged, Counts(-counts.above.sum(axis=1).astype("float32"), counts.at_least, counts.above)
 
 
 def _score_rows(scores: NDArray[Any], rows: IntArray) -> NDArray[Any]:

@@ -20,6 +20,7 @@ from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs.checks import CORPUS, MODEL, hash_file, parse_json, refuse_unreadable
 from cxc_eccv.runs.embeddings import EmbeddingsRun, embeddings_of_arrays, load_embeddings
+from cxc_eccv.runs.kept import known_of_table, list_values, read_kept_facts
 from cxc_eccv.runs.npz import read_npz
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
 from cxc_eccv.runs.scores import ScoresRun, scores_of_arrays
@@ -102,12 +103,17 @@ def _load_rankings(files: list[Path], direction: str | Sequence[str] | None) -> 
                 raise MalformedRun(f"{where}: both hold the rankings of {name}; keep one")
             lists[name] = rankings
     tables = [path for path in files if path.suffix.lower() == ".parquet"]
+    kept = [facts for path in tables if (facts := read_kept_facts(path)) is not None]
+    if kept and len(files) > 1:
+        raise MalformedRun(f"{files[0]} and others: a run file has all directions of a run; give it alone")
     named = {entry: {_text_of(path, entry) for path in tables} - {None} for entry in (MODEL, CORPUS)}
     for entry, texts in named.items():
         if len(texts) > 1:
             names = " and ".join(sorted(map(str, texts)))
             raise MalformedRun(f"{files[0]} and others: are of {names}; give files of one {entry}")
-    return RankingsRun(lists, *(next(iter(texts), None) for texts in named.values()))
+    facts = {name: fact for name, fact in kept[0].items() if name != "galleries"} if kept else None
+    model, corpus = (next(iter(texts), None) for texts in named.values())
+    return RankingsRun(lists, model, corpus, facts)
 
 
 def _text_of(path: Path, entry: str) -> str | None:
@@ -168,9 +174,9 @@ def _read_text(path: Path) -> str:
 
 def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
     """Direction to its rankings, from a row per query and item, or a row per query with a list of items."""
-    table = _read_table(path)
+    table, facts = _read_table(path), read_kept_facts(path)
     make = _lists_of_lists if "item_ids" in table.column_names else _lists_of_long
-    origin = {"path": path, "sha256": hash_file(path)}
+    origin: dict[str, Any] = {"path": path, "sha256": hash_file(path)}
     if "direction" not in table.column_names:
         only = _direction_of(path, direction)
         return {only: make(table, f"{path}, {only}", origin)}
@@ -181,7 +187,16 @@ def _read_parquet(path: Path, direction: str | None) -> dict[str, RankedLists]:
     for name in directions:
         if name not in DIRECTIONS:
             raise UnknownName(f"direction in {path}, column direction:", name, DIRECTIONS)
-    return {name: make(table.filter(pc.equal(names, name)), f"{path}, {name}", origin) for name in directions}
+    lists: dict[str, RankedLists] = {}
+    codes = pc.index_in(names, pa.array(directions)).to_numpy()
+    in_order = bool(np.all(codes[1:] >= codes[:-1]))  # then a slice will do, which copies nothing
+    for code, name in enumerate(directions):
+        place = f"{path}, {name}"
+        first, stop = np.searchsorted(codes, [code, code + 1]).tolist()
+        rows = table.slice(first, stop - first) if in_order else table.filter(pc.equal(names, name))
+        known = {} if facts is None else {"known": known_of_table(rows, place, facts["galleries"].get(name))}
+        lists[name] = make(rows, place, {**origin, **known})
+    return lists
 
 
 def _read_table(path: Path) -> pa.Table:
@@ -229,10 +244,16 @@ def _lists_of_lists(table: pa.Table, place: str, origin: dict[str, Any]) -> Rank
     lists = _pick(place, table, "item_ids", _is_list, "lists of whole numbers, the COCO ids")
     items = pa.table({"item_ids": pc.list_flatten(lists)})
     indptr = np.append(0, np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False)))
+    scores = None
+    if "scores" in table.column_names:
+        bounds, scores = list_values(table, "scores", place, whole=False)
+        if not np.array_equal(bounds, indptr):
+            raise MalformedRun(f"{place}, column scores: needs one score for each of item_ids; save them together")
     return RankedLists(
         _take_ids(place, table, "query_id"),
         indptr.astype(np.int64),
         narrow_ids(_take_ids(place, items, "item_ids")),
+        scores,
         place=place,
         **origin,
     )

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import MalformedRun, UnknownName
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.runs.checks import CORPUS, MODEL, check_ids, check_name, shorten, whole_ids
-from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, sides_of
+from cxc_eccv.types import DIRECTIONS, SIDES, FloatArray, IntArray, positions_of, sides_of
 from cxc_eccv.types.ids import measure_span
 from cxc_eccv.writing import replaced_file
 
@@ -28,10 +28,45 @@ ITEMS_AT_ONCE = 2**18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class KnownPositives:
+    """How many items reach and exceed the score of each known positive, which gives its rank however deep it is.
+
+    Query q has the positives ``items[indptr[q]:indptr[q + 1]]``, ascending. A query may rank several galleries, such as
+    all captions and those of its fold: column g of (P, G) ``at_least`` and ``above`` counts in the gallery whose hash
+    is ``galleries[gallery[q, g]]``; -1 where there is none. ``keys`` number the pairs, ascending.
+    """
+
+    indptr: IntArray
+    items: IntArray
+    at_least: IntArray
+    above: IntArray
+    gallery: IntArray  # (Q, G)
+    galleries: tuple[str, ...]
+    item_ids: IntArray = field(init=False)
+    keys: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        ids = _distinct_ids(self.items)
+        owners = np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr))
+        object.__setattr__(self, "item_ids", ids)
+        object.__setattr__(self, "keys", owners * ids.size + positions_of(self.items, ids)[0])
+
+    def places(self, rows: IntArray, items: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
+        """Positions in ``items`` of pairs of a query, by its row, and an item; and which pairs are known."""
+        if not self.keys.size:
+            return np.zeros_like(rows), np.zeros(rows.shape, dtype=bool)
+        columns, occurs = positions_of(items, self.item_ids)
+        wanted = rows * self.item_ids.size + columns
+        places = np.minimum(np.searchsorted(self.keys, wanted), self.keys.size - 1)
+        return places, occurs & (self.keys[places] == wanted)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RankedLists:
     """The ranked items of every query of one direction: query q has ``items[indptr[q]:indptr[q + 1]]``, best first.
 
-    ``items`` are int32 if they fit; ``place`` names the lists in messages.
+    ``items`` are int32 if they fit; ``place`` names the lists in messages. Lists with ``known`` positives end with all
+    items that tie with the last one, and may be empty.
     """
 
     query_ids: IntArray
@@ -41,12 +76,13 @@ class RankedLists:
     path: Path | None = None
     sha256: str | None = None
     place: str = "rankings"
+    known: KnownPositives | None = None
     item_ids: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "query_ids", check_ids(self.place, "query ids", self.query_ids))
         lengths = np.diff(self.indptr)
-        if not lengths.all():
+        if not lengths.all() and self.known is None:
             raise MalformedRun(
                 f"{self.place}: the ranking of query {self.query_ids[lengths == 0][0]} is empty; rank its gallery, or "
                 "at least the items that the metrics need"
@@ -90,7 +126,7 @@ class RankedLists:
 
     def _refuse_bad_scores(self, scores: FloatArray) -> None:
         rising = np.append(False, scores[1:] > scores[:-1])
-        rising[self.indptr[1:-1]] = False
+        rising[self.indptr[:-1][self.depths > 0]] = False
         rises = np.flatnonzero(rising | ~np.isfinite(scores))
         if rises.size:
             row = int(np.searchsorted(self.indptr, rises[0], side="right")) - 1
@@ -120,7 +156,9 @@ def narrow_ids(ids: NDArray[Any]) -> NDArray[Any]:
 
 
 def _distinct_ids(ids: NDArray[Any]) -> IntArray:
-    """The distinct ids, ascending, of at least one id."""
+    """The distinct ids, ascending."""
+    if not ids.size:
+        return np.empty(0, dtype=np.int64)
     low, span, is_dense = measure_span(ids)
     if not is_dense:
         return np.unique(ids).astype(np.int64)
@@ -131,6 +169,8 @@ def _distinct_ids(ids: NDArray[Any]) -> IntArray:
 
 def _first_repeat(ids: NDArray[Any], indptr: IntArray, distinct: IntArray) -> tuple[int, int, int] | None:
     """The first list that repeats an id, and the two places of the id in it, or None."""
+    if not ids.size:
+        return None
     low, span, is_dense = measure_span(distinct, ids.size)
     for rows in np.split(np.arange(indptr.size - 1), np.flatnonzero(np.diff(indptr[1:] // ITEMS_AT_ONCE)) + 1):
         block = ids[indptr[rows[0]] : indptr[rows[-1] + 1]]
@@ -163,6 +203,7 @@ class RankingsRun:
         model: name of the model, or None.
         corpus: for rankings of ``query-corpus``, what represents an image, in words; they may lack queries. None for
             all other rankings.
+        kept: for a run file, what it was made from, and how; None for all other rankings.
 
     Raises:
         MalformedRun: there is no direction, or a name is not a line of text.
@@ -179,6 +220,7 @@ class RankingsRun:
     lists: Mapping[str, RankedLists]
     model: str | None = None
     corpus: str | None = None
+    kept: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         check_name(self.path or "run", self.model)
@@ -233,7 +275,8 @@ class RankingsRun:
         ids = [np.empty(0, dtype=np.int64)]
         for direction, lists in self.lists.items():
             queries, gallery = sides_of(direction)
-            ids += [lists.query_ids] * (queries == side) + [lists.item_ids] * (gallery == side)
+            items = lists.item_ids if lists.known is None else np.append(lists.item_ids, lists.known.items)
+            ids += [lists.query_ids] * (queries == side) + [items] * (gallery == side)
         return np.unique(np.concatenate(ids))
 
     def depths(self, direction: str) -> IntArray:
@@ -242,8 +285,9 @@ class RankingsRun:
         queries, gallery = sides_of(direction)
         if queries != gallery:
             return lists.depths
-        is_query = np.repeat(lists.query_ids, lists.depths) == lists.items
-        return np.asarray(lists.depths - np.add.reduceat(is_query.astype(np.int64), lists.indptr[:-1]))
+        owners = np.repeat(np.arange(lists.query_ids.size), lists.depths)
+        is_query = lists.query_ids[owners] == lists.items
+        return lists.depths - np.bincount(owners[is_query], minlength=lists.query_ids.size)
 
     def facts(self) -> dict[str, Any]:
         """Kind and model; file, hash, number of queries and depth per direction; number of images and captions."""
@@ -260,7 +304,8 @@ class RankingsRun:
         sides = {side: {"count": self.ids(side).size} for side in SIDES if self.ids(side).size}
         file = self.path.name if self.path else None
         name = {key: text for key, text in ((MODEL, self.model), (CORPUS, self.corpus)) if text is not None}
-        return {"kind": self.kind, "file": file, **name, "directions": directions, **sides}
+        kept = {} if self.kept is None else {"kept": dict(self.kept)}
+        return {"kind": self.kind, "file": file, **name, "directions": directions, **sides, **kept}
 
 
 def write_rankings(path: Path, run: RankingsRun) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cxc_eccv.presenting import presenter
 from cxc_eccv.shown import visible
+from cxc_eccv.types.training_data import UNKNOWN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,6 +133,16 @@ class Report:
         model = str(self.provenance.get("model") or run.get("file") or "")
         named = ", on ".join(filter(None, [model, *self._parts[:1]]))
         return ", ".join(filter(None, [named, f"labels {self.labels}" if self.labels else ""]))
+
+    @property
+    def training_data(self) -> tuple[str, ...]:
+        """What the model was trained on, as its run declares it; ``unknown`` if it does not.
+
+        Example:
+            >>> Report((), {}, {"training_data": ["coco_train"]}).training_data, Report((), {}, {}).training_data
+            (('coco_train',), ('unknown',))
+        """
+        return tuple(self.provenance.get("training_data") or (UNKNOWN,))
 
     @property
     def labels(self) -> str:

@@ -102,7 +102,8 @@ def _run(words, hub):
     if words[0] in ("cxc-eccv", ".venv/bin/cxc-eccv"):
         if OFFICIAL & set(words) and os.environ["CXC_ECCV_DATA"] == "sample":
             return _refused(words, "edition is 'sample'", "edition 'sample'")
-        return hub().command(words[1:]) if words[1] == "push" else _command_line(words, environment)
+        on_hub = "push" in words[1:3] or "pull" in words[1:3]
+        return hub().command(words[1:]) if on_hub else _command_line(words, environment)
     if words[0] == "python" and words[1].startswith("examples/"):
         return run_example(*words[1:])
     raise AssertionError(f"no test knows how to run {' '.join(words)!r}")

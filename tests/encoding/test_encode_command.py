@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 
 tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
 
+from cxc_eccv.evaluation import evaluate  # noqa: E402 - after the skip
 from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings  # noqa: E402 - after the skip
 from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
 from cxc_eccv.sources.library import Library  # noqa: E402 - after the skip
@@ -162,3 +164,19 @@ def test_of_two_runs_into_one_file_one_is_refused_and_the_file_is_whole(command,
     assert first.returncode == 0
     assert output.read_bytes() == (tmp_path / "alone.npz").read_bytes()
     assert sorted(path.name for path in tmp_path.glob("*run*")) == ["run.encoding.json", "run.npz"]
+
+
+@pytest.mark.filterwarnings("ignore:.* decided by ties")  # of a random model
+def test_a_run_file_says_what_the_model_card_says(command, model, tmp_path, monkeypatch):
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+    folder = shutil.copytree(model("dual"), tmp_path / "seen")
+    (folder / "README.md").write_text("---\ndatasets:\n- coco_train\n- laion2b\n---\n# Seen\n")
+    words = ("--model", folder, "--images", IMAGES)
+    command(*words, "--output", tmp_path / "run.npz")
+    command(*words, "--output", tmp_path / "seen.run.parquet")
+    kept, plain = load_run(tmp_path / "seen.run.parquet"), load_run(tmp_path / "run.npz")
+    assert (kept.model, kept.kept["training_data"]) == (plain.model, ["coco_train", "laion2b"])
+    report, expected = (evaluate(run, "eccv_caption", data_dir="sample", progress=False) for run in (kept, plain))
+    assert (report.results, report.training_data) == (expected.results, expected.training_data)
+    refused = command(*words, "--only", "captions", "--output", tmp_path / "half.run.parquet", status=2)
+    assert "a run file keeps a whole split; leave out --config, --captions and --only" in " ".join(refused.err.split())

@@ -1,5 +1,7 @@
 """Submitting a report: the file it writes, the diff it shows, the pull request it opens, the leaderboard."""
 
+import json
+
 import pytest
 import yaml
 from official import BENCHMARK, MODEL, SCORES, add_benchmark, add_model, edited, official_report
@@ -69,6 +71,13 @@ def test_the_pull_request_holds_every_result_in_the_hubs_form(hub, client, model
         assert row["notes"] == "zero-shot; cxc_eccv 0.1.0, data 1.0.0"
     assert PATH not in model.files()  # proposed, not written
     assert model.files("refs/pr/1")["README.md"] == model.files()["README.md"]
+
+
+def test_an_entry_says_what_the_model_was_trained_on(hub, client, model, benchmark, report):
+    content = json.loads(report.read_text())
+    content["provenance"]["training_data"] = ["coco_train", "laion2b"]
+    report.write_text(json.dumps(content))
+    assert "notes: trained on COCO train, laion2b; cxc_eccv 0.1.0" in " ".join(submit(client, report).out.split())
 
 
 def test_merged_results_reach_the_leaderboard_and_the_model(hub, client, model, benchmark, report):

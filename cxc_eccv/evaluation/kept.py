@@ -1,0 +1,135 @@
+"""keep_run: writes what later reports need of a run, under any labels, to a small file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+import cxc_eccv
+from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.evaluation.labels import find_positives
+from cxc_eccv.evaluation.report import choose_similarity, name_model, training_data_of
+from cxc_eccv.evaluation.settings import check_split
+from cxc_eccv.judgments.evidence import sources_of
+from cxc_eccv.ranking.kept import keep_lists
+from cxc_eccv.ranking.scores import one_blas_thread
+from cxc_eccv.registry import tasks
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun, load_run
+from cxc_eccv.runs.kept import check_run_file, write_run_file
+from cxc_eccv.sources.library import Library
+from cxc_eccv.tasks.task import COCO, NotApplicable
+from cxc_eccv.types import Judgments, check_whole
+from cxc_eccv.types.ids import distinct_of
+from cxc_eccv.types.training_data import check_training_data
+
+DEPTH = 200
+
+
+def keep_run(
+    path: str | Path,
+    run: Run,
+    *,
+    split: str = "test",
+    data_dir: str | Path | Library | None = None,
+    depth: int = DEPTH,
+    training_data: Sequence[str] | None = None,
+    similarity: str | None = None,
+    name: str | None = None,
+    progress: bool = True,
+    device: str | None = None,
+) -> RankingsRun:
+    """Write a run file, from which later reports are computed without the model, also under new labels.
+
+    It holds the top items of every image and caption with their scores, and the exact rank of every pair that any
+    source of labels calls positive. Reports from it equal those from the run, for every metric of ranks of known
+    positives and every metric that looks no deeper than the lists. The other metrics are skipped with the reason.
+
+    Args:
+        path: the file, ``NAME.run.parquet``.
+        run: embeddings or scores of all images and captions of the split, or of one side.
+        split: ``validation`` or ``test`` of COCO.
+        data_dir: raw files, as of :func:`cxc_eccv.evaluate`; the positives of its label files are kept too.
+        depth: items of every list of images or captions; items that tie with the last one are kept too.
+        training_data: what the model was trained on: ``coco_train``, ``coco_val``, ``flickr30k``, ``web``, ``unknown``
+            or other names; None for what the record beside the encoded file says, else unknown.
+        similarity: ``cosine`` or ``dot``, for embeddings; None for that of the run, or cosine.
+        name: name of the model; None for that of the run.
+        progress: show a progress bar when standard error is a terminal.
+        device: torch device for embeddings; None for the CPU.
+
+    Returns:
+        The run, as :func:`cxc_eccv.load_run` reads it from the file.
+
+    Raises:
+        InvalidOption: the path has another ending, the run has rankings, or an option is out of range.
+        RunError: the run lacks items of the split.
+
+    Example:
+        >>> import tempfile
+        >>> from cxc_eccv.runs import EmbeddingsRun
+        >>> from cxc_eccv.types import Embeddings
+        >>> library = Library("sample")
+        >>> content, random = library.karpathy("test"), np.random.default_rng(0)
+        >>> ids = content.image_ids, content.caption_ids
+        >>> run = EmbeddingsRun(*(Embeddings(side, random.normal(size=(side.size, 8))) for side in ids))
+        >>> file = Path(tempfile.mkdtemp()) / "mine.run.parquet"
+        >>> keep_run(file, run, data_dir=library).facts()["directions"]["t2i"]["deepest"]
+        60
+    """
+    path = Path(path)
+    check_run_file(path)
+    if not isinstance(run, EmbeddingsRun | ScoresRun):
+        raise InvalidOption(f"{getattr(run, 'path', None) or 'run'}: is rankings already; keep embeddings or scores")
+    check_split(split)
+    check_whole("depth", depth)
+    library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
+    scoring = choose_similarity(run, similarity=similarity, device=device)
+    trained_on = check_training_data(training_data or training_data_of(run))
+    options = {"similarity": scoring["similarity"], "progress": progress, "device": device}
+    if isinstance(run, ScoresRun):
+        options = {}
+    with one_blas_thread():
+        lists = keep_lists(run, _all_positives(run, library, split), depth, **options)
+    facts = {
+        "split": split,
+        "depth": depth,
+        "made_with": cxc_eccv.__version__,
+        "data": {"edition": library.edition, "version": library.catalog.version, "fingerprint": library.fingerprint()},
+        "training_data": list(trained_on),
+        **scoring,
+        "run": run.facts(),
+    }
+    model = name_model(run, name).get("model")
+    write_run_file(path, RankingsRun(lists, model, kept=facts))
+    kept = load_run(path)
+    if not isinstance(kept, RankingsRun):
+        raise DataError(f"{path}: does not hold rankings")
+    return kept
+
+
+def _all_positives(run: EmbeddingsRun | ScoresRun, library: Library, split: str) -> dict[str, tuple[str, Judgments]]:
+    """The positives of all tasks that the run can be scored on, and those of all sources of labels together."""
+    positives: dict[str, tuple[str, Judgments]] = {}
+    for task in tasks().values():
+        if task.collection is not COCO or task.altered or task.serves != "ranks" or task.view(run) is not run:
+            continue
+        for direction in task.directions:
+            try:
+                if run.why_not(direction) is None:
+                    positives[f"{task.name}/{direction}"] = direction, task.judgments(library, split, direction)
+            except NotApplicable:
+                continue
+    if not positives:
+        raise InvalidOption(f"{run.path or 'run'}: has neither images with captions nor captions or images of COCO")
+    sources = tuple(name for name, source in sources_of(library).items() if source.official)
+    for direction in dict.fromkeys(direction for direction, _ in positives.values()):
+        of_direction = [judged for other, judged in positives.values() if other == direction]
+        widest = max(of_direction, key=lambda judged: judged.gallery_ids.size)
+        queries, items = find_positives(library, split, direction, sources)
+        kept = np.isin(items, widest.gallery_ids) & ((queries != items) | (not widest.without_self))
+        asked, pairs = distinct_of(queries[kept]), (queries[kept], items[kept])
+        every = Judgments.from_pairs(asked, widest.gallery_ids, *pairs, without_self=widest.without_self)
+        positives[f"all/{direction}"] = direction, every
+    return positives
