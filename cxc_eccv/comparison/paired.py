@@ -88,14 +88,14 @@ def compare(
     n_tests = sum(len(plan.tested) for plan in plans.values())
     if samples is None:
         settings = replace(settings, samples=enough_samples(n_tests, settings.level))
-    n_ranked = len({key for plan in plans.values() for key in plan.tested if _is_main(key)})
+    n_ranked = len({key for plan in plans.values() for key in plan.tested if registry.is_main(key)})
     by_model: dict[tuple[str, str], Difference] = {}
     ranks: list[ModelRank] = []
     for key, others_of_key, drawn in _draw(plans, settings, progress=progress):
         for place, name in enumerate(others_of_key, 1):
             pair = plans[name].pairs[key]
             by_model[name, key] = _difference(pair, drawn[[0, place]], (first.name, name), settings, n_tests)
-        if _is_main(key):
+        if registry.is_main(key):
             joined = Pair.join([plans[name].pairs[key] for name in others_of_key])
             ranks += rank_models(joined, drawn, (first.name, *others_of_key), 1 - settings.level / n_ranked)
     rows = [by_model[name, key] for name, plan in plans.items() for key in plan.tested]
@@ -125,8 +125,8 @@ def _plan(baseline: ScoredReport, other: ScoredReport, metrics: str) -> _Plan:
         raise InvalidOption(f"{baseline.name} and {other.name} share no metric that can be compared: {reasons}")
     if metrics == "all":
         return _Plan(pairs, tuple(pairs), left_out)
-    tested = tuple(key for key in pairs if _is_main(key))
-    left_out = {key: reason for key, reason in left_out.items() if _is_main(key)}
+    tested = tuple(key for key in pairs if registry.is_main(key))
+    left_out = {key: reason for key, reason in left_out.items() if registry.is_main(key)}
     if not tested:
         lacking = "".join(f"; {key}: {reason}" for key, reason in left_out.items())
         raise InvalidOption(
@@ -141,12 +141,6 @@ def _plan(baseline: ScoredReport, other: ScoredReport, metrics: str) -> _Plan:
 
 def _tasks(keys: Iterable[str]) -> set[str]:
     return {key.split("/")[0] for key in keys}
-
-
-def _is_main(key: str) -> bool:
-    """Whether a key is of its task's main metric."""
-    task, *_, metric = key.split("/")
-    return task in registry.tasks() and registry.task(task).main_metric == metric
 
 
 def _draw(
