@@ -36,7 +36,7 @@ class Part:
         judgments: positives of Q queries among N items; ids are positions from 0.
         queries: (Q, D) vectors.
         gallery: (N, D) vectors.
-        scores: (Q, N) their dot products, which are whole numbers.
+        scores: (Q, N) their dot products, whole numbers from -64 to 64.
     """
 
     labels: str
@@ -44,7 +44,7 @@ class Part:
     judgments: Judgments
     queries: Vectors
     gallery: Vectors
-    scores: Vectors
+    scores: NDArray[np.int8]
 
     def thin(self, most: int | None) -> Part:
         """At most so many queries, evenly spaced, against the whole gallery.
@@ -82,7 +82,7 @@ class Part:
 
     def value(self, label: str, ranks: PositiveRanks | None = None) -> float:
         """The mean of one of our metrics, over our ranks or others."""
-        if label.startswith(NDCG):
+        if label.startswith(NDCG) and ranks is None:
             k = int(label.removeprefix(NDCG))
             graded = replace(self.judgments, gains=np.ones(self.judgments.indices.size))
             return float(ndcg_at_k(top_k(self._run, graded, self.direction, k, similarity="dot"), graded, k).mean())
@@ -105,7 +105,7 @@ def _parts_of(
 ) -> Iterator[Part]:
     """The parts of a direction; by their labels the step between queries, and the key that positives share."""
     queries, gallery = (sides[side] for side in (direction[0], direction[-1]))
-    scores = queries @ gallery.T
+    scores = (queries @ gallery.T).astype(np.int8)
     for name, (step, keys) in labels.items():
         ids = np.arange(0, len(queries), step)
         positives = [np.flatnonzero(keys[direction[-1]] == key) for key in keys[direction[0]][ids]]

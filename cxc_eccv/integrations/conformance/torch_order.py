@@ -20,7 +20,7 @@ def _top_k(part: Part, k: int) -> Iterator[IntArray]:
     import torch
 
     for scores in part.scores:
-        yield torch.from_numpy(np.ascontiguousarray(scores)).topk(k).indices.numpy()
+        yield torch.from_numpy(scores.astype(np.float32)).topk(k).indices.numpy()
 
 
 def argsort_order(part: Part, k: int) -> PositiveRanks:
@@ -32,4 +32,4 @@ def _argsort(part: Part, _k: int) -> Iterator[IntArray]:
     import torch
 
     for scores in part.scores:
-        yield torch.from_numpy(np.ascontiguousarray(scores)).argsort(descending=True).numpy()
+        yield torch.from_numpy(scores.astype(np.float32)).argsort(descending=True).numpy()

@@ -18,7 +18,7 @@ def measure(part: Part, names: Sequence[str]) -> dict[str, float]:
     import torch
     from clip_benchmark.metrics.zeroshot_retrieval import batchify, recall_at_k
 
-    scores = torch.from_numpy(np.ascontiguousarray(part.scores))
+    scores = torch.from_numpy(part.scores.astype(np.float32))
     positives = torch.zeros(scores.shape, dtype=torch.bool)
     positives[torch.from_numpy(part.judgments.rows), torch.from_numpy(part.judgments.indices.copy())] = True
     return {

@@ -27,7 +27,7 @@ def measure(part: Part, names: Sequence[str]) -> dict[str, float]:
     for scores, positives in zip(part.scores, part.positives, strict=True):
         target = torch.zeros(scores.size, dtype=torch.bool)
         target[torch.from_numpy(positives.copy())] = True
-        predictions = torch.from_numpy(np.ascontiguousarray(scores))
+        predictions = torch.from_numpy(scores.astype(np.float32))
         for name, function in functions.items():
             sums[name] += function(predictions, target).item()
     return {name: total / len(part.scores) for name, total in sums.items()}
