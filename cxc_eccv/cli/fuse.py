@@ -20,14 +20,11 @@ def fuse(
     weight: Annotated[
         list[float] | None, typer.Option(help="Weight of a run in a sum; repeat for each. Default: 1 each.")
     ] = None,
-    depth: Annotated[
-        int, typer.Option(help="Items that each query takes from embeddings or scores; rankings are taken whole.")
-    ] = 200,
 ) -> None:
     """Fuse the rankings of several models, in every direction that all of them rank.
 
-    The runs must rank the same queries. Embeddings are compared by the similarity that their file states, else cosine.
-    The output is scored as any other rankings.
+    The runs must rank the same queries. A query takes its best 200 items from embeddings or scores; rankings are taken
+    whole. Embeddings are compared by the similarity that their file states, else cosine.
 
     Examples:
       cxc-eccv fuse clip.npz blip.parquet --output fused.parquet
@@ -39,6 +36,6 @@ def fuse(
     from cxc_eccv.runs.rankings import write_rankings
 
     check_output(output, (".parquet",))
-    fused = fuse_runs([load_run(path) for path in runs], method, weights=weight, depth=depth)
+    fused = fuse_runs([load_run(path) for path in runs], method, weights=weight)
     write_rankings(output, fused)
     say_written([output])

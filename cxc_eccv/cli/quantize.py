@@ -14,6 +14,7 @@ from cxc_eccv.terminal import print_shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cxc_eccv.runs import Run
     from cxc_eccv.tables import Table
     from cxc_eccv.types import Report
 
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 def quantize(
     file: Annotated[Path, typer.Argument(help="Embeddings (.npz, .safetensors).")],
     tasks: Annotated[list[str] | None, typer.Option(help="Tasks, comma-separated or repeated. Default: all.")] = None,
-    depth: Annotated[int, typer.Option(help="Items of each query that are ranked again with the float query.")] = 200,
 ) -> None:
     """Compare float32, int8 and binary vectors: their size, and what each metric loses.
 
-    Vectors are quantized as sentence-transformers does, with and without rescoring the best items by the float query.
+    Vectors are quantized as sentence-transformers does, with and without ranking the best 200 items of each query again
+    by the float query.
 
     Examples:
       cxc-eccv quantize clip.npz
-      cxc-eccv quantize clip.npz --tasks coco_5k,eccv_caption --depth 400
+      cxc-eccv quantize clip.npz --tasks coco_5k,eccv_caption
     """
     from cxc_eccv.evaluation import evaluate
     from cxc_eccv.ranking.quantized import PRECISIONS, rescore
@@ -43,10 +44,10 @@ def quantize(
     library, chosen = open_library(), names(tasks) or "all"
     made = {precision: quantize_run(run, precision) for precision in PRECISIONS}
     size = sum(side.vectors.nbytes for side in (run.images, run.captions) if side is not None)
-    runs = {"float32": (run, size)}
+    runs: dict[str, tuple[Run, int]] = {"float32": (run, size)}
     for precision, quantized in made.items():
         runs[precision] = quantized.search, quantized.size
-        runs[f"{precision} rescored"] = rescore(quantized, depth), quantized.size
+        runs[f"{precision} rescored"] = rescore(quantized), quantized.size
     reports = {name: evaluate(one, chosen, data_dir=library, intervals="none") for name, (one, _) in runs.items()}
     print_shown(tables_to_console([_lay_out(reports, {name: size for name, (_, size) in runs.items()})]))
 

@@ -34,7 +34,7 @@ class ModelRank:
         low, high: best and worst rank; see :func:`cxc_eccv.statistics.rank_intervals`.
         groups: letters; two models share one if and only if they cannot be told apart.
         tied_with: each model that cannot be told apart, to the number of queries that would do it if the scores are the
-            true ones, None for equal scores.
+            true ones, None for equal scores or too few samples.
     """
 
     model: str

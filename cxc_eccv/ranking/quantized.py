@@ -78,8 +78,8 @@ def quantize(run: EmbeddingsRun, precision: str) -> Quantized:
         items = {side: (one > 0).astype(np.float32) for side, one in vectors.items()}
         search = {side: 2 * one - 1 for side, one in items.items()}
         size = sum(len(one) * -(-one.shape[1] // 8) for one in vectors.values())
-    made = (_with_vectors(run, sides, values) for values in (search, vectors, items))
-    return Quantized(*made, size)
+    searched, queries, restored = (_with_vectors(run, sides, values) for values in (search, vectors, items))
+    return Quantized(searched, queries, restored, size)
 
 
 def _scale(run: EmbeddingsRun, side: str, embeddings: Embeddings) -> NDArray[np.float32]:
@@ -87,7 +87,7 @@ def _scale(run: EmbeddingsRun, side: str, embeddings: Embeddings) -> NDArray[np.
         return embeddings.vectors
     lengths = np.linalg.norm(embeddings.vectors, axis=1, keepdims=True)
     refuse_zero_vectors(embeddings.ids[lengths[:, 0] == 0], embeddings.ids.size, side, run.path or "run")
-    return embeddings.vectors / lengths
+    return np.asarray(embeddings.vectors / lengths)
 
 
 def _with_vectors(

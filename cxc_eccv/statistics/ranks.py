@@ -27,7 +27,7 @@ class RankIntervals:
     Attributes:
         low, high: (M,) best and worst rank, from 1; models of equal true value share all their ranks.
         tied: (M, M) whether two models cannot be told apart; true on the diagonal.
-        detectable: (M, M) difference that would tell two models apart with 80% power.
+        detectable: (M, M) difference that would tell two models apart with 80% power; infinite with too few samples.
     """
 
     low: IntArray

@@ -70,7 +70,7 @@ def test_the_options_are_few():
         found += getattr(group, "commands", {}).values()
     commands = [command for command in found if not hasattr(command, "commands")]
     options = [one for command in commands for one in command.params if one.param_type_name == "option"]
-    assert len(options) <= 260
+    assert len(options) <= 280
 
 
 @pytest.mark.parametrize(("command", "reads"), [("evaluate", True), ("report", False)])

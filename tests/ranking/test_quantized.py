@@ -83,7 +83,7 @@ def test_the_command_prints_the_loss_beside_the_size(tmp_path, capsys, sample_li
 
     save_embeddings(tmp_path / "a.npz", make_run(sample_library, 0))
     with pytest.raises(SystemExit) as ended:
-        main(["quantize", str(tmp_path / "a.npz"), "--data-dir", "sample", "--tasks", "coco_5k", "--depth", "20"])
+        main(["quantize", str(tmp_path / "a.npz"), "--data-dir", "sample", "--tasks", "coco_5k"])
     out = capsys.readouterr().out
     assert not ended.value.code
     assert [line.split()[0] for line in out.splitlines() if line.split()[:1] in (["MB"], ["i2t"])][:2] == ["MB", "i2t"]
