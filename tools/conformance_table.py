@@ -1,7 +1,7 @@
 """Write expected.json of the conformance kit, and the table of docs/conformance.md, from what is installed.
 
-    python tools/generate_conformance.py            both
-    python tools/generate_conformance.py --expected  the values alone
+    python tools/conformance_table.py             both
+    python tools/conformance_table.py --expected  the values alone
 
 The table takes some minutes; every library must be installed, and a difference that nothing explains is refused.
 """
