@@ -47,6 +47,7 @@ def test_every_check_gets_that_data_and_the_tests_are_counted_in_the_end(check, 
     ran = []
 
     def record(command, env, **_):
+        assert "PYTHONDONTWRITEBYTECODE" not in env
         ran.append((command[1:], env["CXC_ECCV_DATA"]))
         for argument in command:
             if argument.startswith("--junit-xml="):
@@ -62,6 +63,7 @@ def test_every_check_gets_that_data_and_the_tests_are_counted_in_the_end(check, 
     monkeypatch.setattr(check, "MIRROR", tmp_path)
     monkeypatch.setattr(sys, "argv", ["check.py", "-n", "0", "tests/metrics"])
     monkeypatch.delenv("CXC_ECCV_DATA", raising=False)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     assert check.main() == 0
     assert {data for _, data in ran} == {str(tmp_path)}
     (tests,) = (command for command, _ in ran if "pytest" in command)
