@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, raise_all
+from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds
 from cxc_eccv.evaluation.labels import describe_sources
 from cxc_eccv.evaluation.measure import find_faults, measure, refuse_to_compute
@@ -47,6 +48,7 @@ def evaluate(
     bounds: bool = False,
     bounds_depth: int | None = None,
     probabilities: Probabilities = None,
+    answers: str | Path | None = None,
     sources: str | Sequence[str] | None = None,
 ) -> Report:
     """Score a run on tasks.
@@ -97,6 +99,8 @@ def evaluate(
             bounds: a function of image ids and caption ids, a table with ``image_id``, ``caption_id`` and
             ``probability``, or the path of a Parquet file with these columns. None for those of ``unjudged``, if it is
             a classifier.
+        answers: folder or label file of an annotation project that asked about pairs drawn for one of the numbers;
+            with bounds and probabilities, that number's bounds get an estimate with an interval.
         sources: sources of labels that define the positives instead of those of each task: ``coco``, ``cxc``, ``eccv``,
             ``entailment``, and names of label files of the library. None for the sources that each task declares.
 
@@ -131,7 +135,7 @@ def evaluate(
         )
     scoring = choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
     check_split(split)
-    settings = Settings(seed, confidence, intervals, unjudged, per_query, bounds, bounds_depth, probabilities)
+    settings = Settings(seed, confidence, intervals, unjudged, per_query, bounds, bounds_depth, probabilities, answers)
     model = name_model(run, name)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     options = {"block_size": block_size, "progress": progress, "device": device}
@@ -149,6 +153,8 @@ def evaluate(
         facts |= {"labels": describe_sources(chosen.sources, library, split)} if chosen.sources else {}
         report = make_report(parts, library, split, settings, bounds=ranges, skipped=chosen.skipped, **facts)
     _refuse_empty_tasks(report, tasks)
+    if isinstance(settings.answers, Answers):
+        settings.answers.refuse_unused(report, split)
     return replace(report, origin=(run, library)) if per_query else report
 
 

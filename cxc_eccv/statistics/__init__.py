@@ -14,6 +14,13 @@ from cxc_eccv.statistics.intervals import (
     two_sided_p_value,
     wilson,
 )
+from cxc_eccv.statistics.prediction_powered import (
+    choose_probabilities,
+    draw,
+    estimate_mean,
+    estimate_ratio,
+    ppi_mean,
+)
 
 __all__ = [
     "FEWEST_SAMPLES",
@@ -21,11 +28,16 @@ __all__ = [
     "ClusterBootstrap",
     "Draws",
     "Estimate",
+    "choose_probabilities",
+    "draw",
     "enough_samples",
+    "estimate_mean",
+    "estimate_ratio",
     "fisher_interval",
     "holm",
     "interval",
     "least_p_value",
+    "ppi_mean",
     "two_sided_p_value",
     "wilson",
 ]

@@ -200,9 +200,9 @@ def estimate_mean(
             "draw more units"
         )
     if clusters is None:
-        centred = errors - np.average(errors, weights=uncertain) if n_free else errors
+        centred: FloatArray = errors - np.average(errors, weights=uncertain) if n_free else errors
         freedom = n_free - sample.rank
-        parts = np.sqrt(uncertain * (n_free / max(freedom, 1))) * centred
+        parts: FloatArray = np.sqrt(uncertain * (n_free / max(freedom, 1))) * centred
     else:
         guesses[sample.places] += errors
         sums = np.bincount(np.unique(np.asarray(clusters), return_inverse=True)[1], guesses - value)

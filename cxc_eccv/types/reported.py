@@ -30,6 +30,8 @@ class Bounds:
         unjudged: number of unjudged retrieved pairs.
         retrieved: number of retrieved pairs.
         expected: mean value under random labels, each pair positive with its probability; None without probabilities.
+        estimate, estimate_low, estimate_high: the value if people had judged all of these pairs, estimated from their
+            answers about drawn ones, with its confidence interval; None without answers.
     """
 
     low: float
@@ -37,6 +39,9 @@ class Bounds:
     unjudged: int
     retrieved: int
     expected: float | None = None
+    estimate: float | None = None
+    estimate_low: float | None = None
+    estimate_high: float | None = None
 
     @property
     def share(self) -> float:
@@ -237,7 +242,7 @@ class Report:
 
 
 COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]
-OF_BOUNDS = ("low", "high", "expected", "unjudged", "retrieved")
+OF_BOUNDS = ("low", "high", "expected", "estimate", "estimate_low", "estimate_high", "unjudged", "retrieved")
 MAYBE_LACKING = ("low", "high", "coverage")
 
 
