@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -32,6 +32,11 @@ class Answers:
     captions: IntArray
     labels: FloatArray  # 1 for a match, else 0
     drawn: FloatArray  # the probability with which each pair was drawn
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a report records."""
+        return {"number": self.key, "pairs": self.labels.size, "positive": int(self.labels.sum())}
 
     def estimate(self, units: Units, clusters: IntArray, confidence: float) -> Estimate:
         """The number if people had labelled all open pairs, with an interval over the answers and over images.

@@ -119,6 +119,7 @@ class Settings:
             "confidence": self.level,
             "intervals": "none" if self.level is None else self.intervals,
             **({"bounds_depth": self.depth} if self.bounds else {}),
+            **({"answers": self.answers.facts} if isinstance(self.answers, Answers) else {}),
         }
 
     def on(self, library: Library, split: str, collection: Collection) -> Settings:

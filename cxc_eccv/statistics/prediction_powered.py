@@ -202,12 +202,12 @@ def estimate_mean(
     if clusters is None:
         centred: FloatArray = errors - np.average(errors, weights=uncertain) if n_free else errors
         freedom = n_free - sample.rank
-        parts: FloatArray = np.sqrt(uncertain * (n_free / max(freedom, 1))) * centred
+        parts = np.sqrt(uncertain * (n_free / max(freedom, 1))) * centred
     else:
         guesses[sample.places] += errors
         sums = np.bincount(np.unique(np.asarray(clusters), return_inverse=True)[1], guesses - value)
         freedom = min(n_free or sums.size, sums.size) - 1
-        parts = sums * math.sqrt(sums.size / max(sums.size - 1, 1))
+        parts = np.asarray(sums * math.sqrt(sums.size / max(sums.size - 1, 1)), dtype=np.float64)
     return _interval(value, parts / guesses.size, freedom, confidence)
 
 

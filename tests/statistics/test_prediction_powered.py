@@ -1,4 +1,4 @@
-"""Means from predictions and a sample: equal to ppi-python and to textbook formulas, and true however bad the machine."""
+"""Means from predictions and a sample: equal to ppi-python and textbooks, and true however wrong the machine is."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ PPI_PYTHON = {
 @pytest.mark.parametrize("case", PPI_PYTHON)
 def test_equal_to_ppi_python(case):
     seed, n, others, bias, noise, alpha = case
-    random = np.random.RandomState(seed)  # noqa: NPY002 - the draws behind the recorded values
+    random = np.random.RandomState(seed)
     labels = random.normal(0, 1, n)
     predictions = labels + random.normal(bias, noise, n)
     unlabelled = random.normal(0, 1, others) + random.normal(bias, noise, others)

@@ -105,7 +105,7 @@ def test_a_budget_in_whole_queries_is_not_exceeded(tmp_path, sample_library):
 
 
 def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
-    project, labels = label_drawn(tmp_path, sample_library, KEY, 60)
+    project, _ = label_drawn(tmp_path, sample_library, KEY, 60)
     path = project.folder
     with pytest.raises(DataError, match="of another run"):
         ce.evaluate(
