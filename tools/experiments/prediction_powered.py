@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cxc_eccv.cli.user_tables import read_probabilities
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved
@@ -71,12 +72,10 @@ def main() -> None:
         values = PairValues(read_probabilities(arguments.judge), "probability", "probabilities")
         judges["given"] = values(flickr8k.images, flickr8k.captions)
     if arguments.coco is not None:
-        val, test = (
-            read_sits(library, split, path) for split, path in zip(("validation", "test"), arguments.coco, strict=True)
-        )
-        transferred = calibrate(val.cosines, val.labels)
-        judges["MiniLM, calibrated on CxC val"] = transferred(flickr8k.cosines)
-        compare("CxC SITS test", test, {"MiniLM, calibrated on CxC val": transferred(test.cosines)})
+        splits = zip(("validation", "test"), arguments.coco, strict=True)
+        val, test = (read_sits(library, split, path) for split, path in splits)
+        compare_sits(library, val, test)
+        judges["MiniLM, calibrated on CxC val"] = calibrate(val.cosines, val.labels)(flickr8k.cosines)
     compare("Flickr8k", flickr8k, judges)
     print(f"\nFlickr8k, over images too: coverage {cover_images(flickr8k, fitted):.1%}")
     compare_metrics(library, flickr8k, fitted)
@@ -166,6 +165,25 @@ def compare(name: str, pairs: Pairs, judges: Mapping[str, FloatArray]) -> None:
         rows = [measure(labels, probabilities, even)]
         rows.append(measure(labels, probabilities, np.sqrt(probabilities * (1 - probabilities))))
         print(f"| {judge} | " + " | ".join(f"{covered:.1%} | {width / alone:.2f}" for covered, width in rows) + " |")
+
+
+def compare_sits(library: Library, val: Pairs, test: Pairs) -> None:
+    """Compare on test with judges calibrated on val: on all rated pairs, and on those of a caption of another image."""
+    is_own = find_own(library, "test", test)
+    cosine = "MiniLM, calibrated on val"
+    probabilities = calibrate(val.cosines, val.labels)(test.cosines)
+    of_val = find_own(library, "validation", val)
+    others = calibrate(val.cosines[~of_val], val.labels[~of_val])(test.cosines)
+    with_links = np.where(is_own, val.labels[of_val].mean(), others)
+    compare("CxC SITS test", test, {cosine: probabilities, "the same, and original links": with_links})
+    apart = Pairs(test.images[~is_own], test.captions[~is_own], test.labels[~is_own], test.scores)
+    compare("CxC SITS test, captions of other images", apart, {cosine: others[~is_own]})
+
+
+def find_own(library: Library, split: str, pairs: Pairs) -> NDArray[np.bool_]:
+    """(P,) whether the caption was written for the image."""
+    content = library.karpathy(split)
+    return content.caption_image_ids[positions_of(pairs.captions, content.caption_ids)[0]] == pairs.images
 
 
 def cover_images(pairs: Pairs, probabilities: FloatArray) -> float:
