@@ -183,7 +183,7 @@ def compare_sits(library: Library, val: Pairs, test: Pairs) -> None:
 def find_own(library: Library, split: str, pairs: Pairs) -> NDArray[np.bool_]:
     """(P,) whether the caption was written for the image."""
     content = library.karpathy(split)
-    return content.caption_image_ids[positions_of(pairs.captions, content.caption_ids)[0]] == pairs.images
+    return np.asarray(content.caption_image_ids[positions_of(pairs.captions, content.caption_ids)[0]] == pairs.images)
 
 
 def cover_images(pairs: Pairs, probabilities: FloatArray) -> float:
