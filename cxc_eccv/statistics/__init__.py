@@ -1,4 +1,4 @@
-"""Statistics: draws, cluster bootstrap, confidence intervals, tests, corrections and agreement of annotators."""
+"""Statistics: draws, bootstrap, intervals, tests, corrections, agreement, and means from predictions and a sample."""
 
 from cxc_eccv.statistics.intervals import (
     FEWEST_SAMPLES,

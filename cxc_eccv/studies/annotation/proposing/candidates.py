@@ -249,7 +249,7 @@ def _find_strategy(name: str, **options: object) -> Strategy:
     for option, value in options.items():
         if value is not None and option not in (*strategy.takes, "depth" if strategy.depth else ""):
             able = [other.name for other in known.values() if option in other.takes]
-            advice = f"; {able[0]} takes it" if len(able) == 1 else ""
+            advice = f"; {' and '.join(able)} take{'s' * (len(able) == 1)} it" if 1 <= len(able) <= 2 else ""
             raise InvalidOption(f"strategy {name} does not take {option}{advice}")
     return strategy
 
