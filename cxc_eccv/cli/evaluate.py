@@ -120,6 +120,13 @@ def evaluate(
             "expected value between the bounds."
         ),
     ] = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of an annotation project that asked about pairs drawn for a number (annotate propose --for): "
+            "with --probabilities or a classifier, that number is estimated, with an interval."
+        ),
+    ] = None,
     intervals: Annotated[
         str, typer.Option(help="bootstrap over images; binomial or binomial_images (Wilson's, for recall); or none.")
     ] = "bootstrap",
@@ -162,6 +169,7 @@ def evaluate(
       cxc-eccv evaluate clip.npz --metrics recall_at_k,ndcg_at_k --intervals binomial
       cxc-eccv evaluate clip.npz --bounds
       cxc-eccv evaluate clip.npz --keep-run clip.run.parquet
+      cxc-eccv evaluate clip.npz --probabilities judge.parquet --answers mine
       cxc-eccv evaluate clip.npz --labels mine.parquet --sources coco,cxc,eccv,mine
       cxc-eccv evaluate clip_i2t.trec clip_t2i.trec
       cxc-eccv evaluate clip.npz --tasks entailment --unjudged my-classifier
@@ -194,9 +202,10 @@ def evaluate(
         "confidence": confidence,
         "intervals": intervals,
         "unjudged": judge,
-        "bounds": bounds,
+        "bounds": bounds or answers is not None,
         "bounds_depth": bounds_depth,
         "probabilities": None if probabilities is None else read_probabilities(probabilities),
+        "answers": answers,
         "similarity": similarity,
         "device": device,
         "limit": limit,

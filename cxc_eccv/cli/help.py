@@ -66,7 +66,7 @@ OPTION_GROUPS = {
     ),
     "What to score": (
         *("tasks", "metrics", "direction", "query_position", "normalize", "unjudged", "bounds", "bounds_depth"),
-        *("probabilities", "threshold", "precision", "share", "score", "rerank", "top_k", "max_pairs"),
+        *("probabilities", "answers", "threshold", "precision", "share", "score", "rerank", "top_k", "max_pairs"),
     ),
     "What to ask": (
         *("scheme", "strategy", "budget", "depth", "metric", "ask_known", "without_reasons", "leave_open", "size"),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cxc_eccv.errors import InvalidOption, MalformedRun, raise_all
+from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.bounds import BoundsOfNeeds
 from cxc_eccv.evaluation.labels import describe_sources
 from cxc_eccv.evaluation.measure import find_faults, measure, refuse_to_compute
@@ -48,6 +49,7 @@ def evaluate(
     bounds: bool = False,
     bounds_depth: int | None = None,
     probabilities: Probabilities = None,
+    answers: str | Path | None = None,
     sources: str | Sequence[str] | None = None,
     training_data: Sequence[str] | None = None,
 ) -> Report:
@@ -100,6 +102,8 @@ def evaluate(
             bounds: a function of image ids and caption ids, a table with ``image_id``, ``caption_id`` and
             ``probability``, or the path of a Parquet file with these columns. None for those of ``unjudged``, if it is
             a classifier.
+        answers: folder or label file of an annotation project that asked about pairs drawn for one of the numbers;
+            with bounds and probabilities, that number's bounds get an estimate with an interval.
         sources: sources of labels that define the positives instead of those of each task: ``coco``, ``cxc``, ``eccv``,
             ``entailment``, and names of label files of the library. None for the sources that each task declares.
         training_data: what the model was trained on, for the provenance: ``coco_train``, ``coco_val``, ``flickr30k``,
@@ -136,7 +140,7 @@ def evaluate(
         )
     scoring = choose_similarity(run, similarity=similarity, block_size=block_size, device=device)
     check_split(split)
-    settings = Settings(seed, confidence, intervals, unjudged, per_query, bounds, bounds_depth, probabilities)
+    settings = Settings(seed, confidence, intervals, unjudged, per_query, bounds, bounds_depth, probabilities, answers)
     model: dict[str, Any] = name_model(run, name)
     if trained_on := check_training_data(training_data) if training_data else training_data_of(run):
         model["training_data"] = list(trained_on)
@@ -156,6 +160,8 @@ def evaluate(
         facts |= {"labels": describe_sources(chosen.sources, library, split)} if chosen.sources else {}
         report = make_report(parts, library, split, settings, bounds=ranges, skipped=chosen.skipped, **facts)
     _refuse_empty_tasks(report, tasks)
+    if isinstance(settings.answers, Answers):
+        settings.answers.refuse_unused(report, split)
     return replace(report, origin=(run, library)) if per_query else report
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 import cxc_eccv
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.evaluation.bounds import BoundsOfNeeds
+from cxc_eccv.evaluation.answers import Answers
+from cxc_eccv.evaluation.bounds import BoundsOfNeeds, Units
 from cxc_eccv.evaluation.measure import collect_ids
 from cxc_eccv.evaluation.needs import OtherScores, QueryValues, Scored, TopItems
 from cxc_eccv.evaluation.report_files import per_query_table
@@ -26,7 +27,7 @@ from cxc_eccv.runs.record import read_record
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval, wilson
 from cxc_eccv.tasks.task import COCO, Collection
-from cxc_eccv.types import SIDES, FloatArray, IntArray, Report, positions_of
+from cxc_eccv.types import SIDES, Bounds, FloatArray, IntArray, Report, positions_of
 
 
 def make_report(
@@ -102,9 +103,20 @@ class Scorer:
             scored = need.score(variant, settings)
             if self._bounds is not None:
                 bounds = self._bounds.find(need, variant, settings)
+                answers = settings.answers
+                if isinstance(answers, Answers) and answers.key == f"{part.key}/{variant.label}" and bounds is not None:
+                    bounds = self._add_estimate(bounds, self._bounds.units(need, variant, settings), answers, part)
                 scored = [replace(row, result=replace(row.result, bounds=bounds)) for row in scored]
             rows += scored
         return [self._with_interval(row) for row in self._resample(part, rows)]
+
+    def _add_estimate(self, bounds: Bounds, units: Units, answers: Answers, part: Part) -> Bounds:
+        direction, collection = part.needs[0].direction, part.task.collection
+        images = images_behind(units.query_ids, self._library, self._split, direction, collection)
+        level = self._settings.level
+        drawn = answers.estimate(units, images, level or 0.95)
+        low, high = (None, None) if level is None else (drawn.low, drawn.high)
+        return replace(bounds, estimate=drawn.value, estimate_low=low, estimate_high=high)
 
     def _resample(self, part: Part, rows: Sequence[Scored]) -> list[Scored]:
         """Add samples over drawn images; metrics over the same queries share the draws."""

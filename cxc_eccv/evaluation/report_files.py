@@ -62,6 +62,8 @@ def report_from_json(text: str) -> Report:
 def _make_entry(result: Result) -> dict[str, Any]:
     """The JSON entry of a result, without ``bounds`` if it has none."""
     entry = {"key": result.key, **dataclasses.asdict(result)}
+    if result.bounds is not None and result.bounds.estimate is None:
+        entry["bounds"] = {name: entry["bounds"][name] for name in BOUNDS if name not in ESTIMATE}
     return entry if result.bounds is not None else {name: entry[name] for name in entry if name != "bounds"}
 
 
@@ -140,7 +142,17 @@ RESULT: Mapping[str, Kind] = {
 OPTIONAL = ("low", "high", "coverage", "bounds")
 """Entries of a result that may be null; bounds may also be absent."""
 
-BOUNDS: Mapping[str, Kind] = {"low": NUMBER, "high": NUMBER, "unjudged": COUNT, "retrieved": COUNT, "expected": NUMBER}
+ESTIMATE = ("estimate", "estimate_low", "estimate_high")
+"""Entries of bounds that are absent without answers."""
+
+BOUNDS: Mapping[str, Kind] = {
+    "low": NUMBER,
+    "high": NUMBER,
+    "unjudged": COUNT,
+    "retrieved": COUNT,
+    "expected": NUMBER,
+    **dict.fromkeys(ESTIMATE, NUMBER),
+}
 
 SIDE = {"used": COUNT, "of": COUNT}
 PROVENANCE = Loose(
@@ -193,7 +205,7 @@ def _result(entry: Mapping[str, Any]) -> Result:
     _check_entries(entry, RESULT, place, OPTIONAL)
     values = {name: value for name, value in entry.items() if name != "key"}
     if values.get("bounds") is not None:
-        _check_entries(values["bounds"], BOUNDS, f"{place}, bounds", ("expected",))
+        _check_entries(values["bounds"], BOUNDS, f"{place}, bounds", ("expected", *ESTIMATE))
         values["bounds"] = Bounds(**values["bounds"])
     result = Result(**values)
     if entry["key"] != result.key:

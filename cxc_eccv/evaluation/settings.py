@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
+from cxc_eccv.evaluation.answers import Answers, read_answers
 from cxc_eccv.metrics.entail_at_k import UNJUDGED, Classifier, check_policy
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_table
@@ -56,6 +57,7 @@ class Settings:
     bounds: bool = False
     bounds_depth: int | None = None
     probabilities: Probabilities = None
+    answers: Answers | str | Path | None = None
 
     def __post_init__(self) -> None:
         check_whole("seed", self.seed, least=0)
@@ -68,6 +70,13 @@ class Settings:
             raise InvalidOption("bounds_depth and probabilities need bounds; set bounds too (--bounds)")
         if self.bounds_depth is not None:
             check_whole("bounds_depth", self.bounds_depth)
+        if isinstance(self.answers, str | Path):
+            object.__setattr__(self, "answers", read_answers(self.answers))
+        if self.answers is not None and not (self.bounds and self._has_judge):
+            raise InvalidOption(
+                "answers need a judge of the other pairs, and bounds: give probabilities (--probabilities), or a "
+                "classifier of entailment as unjudged (--unjudged)"
+            )
         probabilities = self.probabilities
         if isinstance(probabilities, str | Path):
             probabilities = read_table(Path(probabilities), "probabilities of pairs")
@@ -79,6 +88,10 @@ class Settings:
                 "table with image_id, caption_id and probability, or the path of its Parquet file"
             )
         object.__setattr__(self, "probabilities", probabilities)
+
+    @property
+    def _has_judge(self) -> bool:
+        return self.probabilities is not None or isinstance(self.unjudged, Judge)
 
     @property
     def depth(self) -> int:
@@ -106,6 +119,7 @@ class Settings:
             "confidence": self.level,
             "intervals": "none" if self.level is None else self.intervals,
             **({"bounds_depth": self.depth} if self.bounds else {}),
+            **({"answers": self.answers.facts} if isinstance(self.answers, Answers) else {}),
         }
 
     def on(self, library: Library, split: str, collection: Collection) -> Settings:

@@ -14,12 +14,14 @@ from cxc_eccv.report.page import Page, TaskScores, caveat_of
 from cxc_eccv.report.wording import (
     BOUNDS,
     COVERAGE,
+    ESTIMATE,
     EXPECTED,
     TIES,
     UNJUDGED,
     Shown,
     bounds_text,
     deviation_text,
+    estimate_text,
     unjudged_text,
 )
 from cxc_eccv.shown import visible
@@ -52,7 +54,7 @@ def report_html(report: Report) -> str:
 
 NOTHING = "No task could be scored."
 JUDGED = "judged pairs, least"
-BELOW = {"bounds": bounds_text, "unjudged": unjudged_text}
+BELOW = {"bounds": bounds_text, "estimate": estimate_text, "unjudged": unjudged_text}
 """Rows below a metric."""
 
 HEADLINE = {"coco_5k": "recall_at_1", "cxc": "recall_at_1", "eccv_caption": "map_at_r"}
@@ -87,6 +89,7 @@ def _notes(page: Page) -> list[str]:
         return []
     covered = any(row.coverage is not None for row in page.report.results)
     bounds = f"bounds: {BOUNDS}{f'; {EXPECTED}' if page.expects else ''}; unjudged: {UNJUDGED}"
+    bounds += f"; estimate: {ESTIMATE}" if page.estimates else ""
     return [f"ties: {TIES}", *([f"{JUDGED}: {COVERAGE}"] if covered else []), *([bounds] if page.bounded else [])]
 
 

@@ -180,6 +180,11 @@ class Page:
         """Whether the bounds come with expected values."""
         return any(row.bounds is not None and row.bounds.expected is not None for row in self.report.results)
 
+    @property
+    def estimates(self) -> bool:
+        """Whether a number is estimated from people's answers."""
+        return any(row.bounds is not None and row.bounds.estimate is not None for row in self.report.results)
+
     @cached_property
     def headline(self) -> list[tuple[str, str, list[Shown]]]:
         """Task, metric and results: the main metric and recall at 1 of every task, if they are fractions."""

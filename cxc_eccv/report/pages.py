@@ -79,6 +79,7 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
     environment.filters |= {
         "bin_segments": _bin_segments,
         "bounds": wording.bounds_text,
+        "estimate": wording.estimate_text,
         "breakable": lambda file_name: escape(file_name).replace("_", Markup("_<wbr>")),  # in a narrow column
         "code": code_span,
         "data": describe_data,
@@ -98,6 +99,6 @@ def template(name: str, package: str = "cxc_eccv.report", **options: Any) -> Tem
     }
     environment.globals |= {
         name: getattr(wording, name)
-        for name in ("BOUNDS", "COVERAGE", "EXPECTED", "TIES", "UNJUDGED", "count", "share")
+        for name in ("BOUNDS", "COVERAGE", "ESTIMATE", "EXPECTED", "TIES", "UNJUDGED", "count", "share")
     }
     return environment.get_template(name)

@@ -37,6 +37,7 @@ COVERAGE = "percent of the retrieved pairs that have a label; the others count a
 
 BOUNDS = "lowest and highest value under any labels for the pairs that nobody judged"
 EXPECTED = "in parentheses, the mean over random labels drawn with the given probabilities"
+ESTIMATE = "the value if people had judged all of them, from their answers about drawn pairs"
 UNJUDGED = "share of the retrieved pairs that nobody judged"
 """Explanations of the bounds of a number."""
 
@@ -106,6 +107,18 @@ def bounds_text(result: Result) -> str:
     expected = "" if bounds.expected is None else f" ({show_value(result.metric, bounds.expected)})"
     low, high = (show_value(result.metric, value) for value in (bounds.low, bounds.high))
     return f"{low} to{NO_BREAK}{high}{expected}"
+
+
+def estimate_text(result: Result) -> str:
+    """The value estimated from people's answers about drawn pairs, with its interval; empty without answers."""
+    bounds = result.bounds
+    if bounds is None or bounds.estimate is None:
+        return ""
+    value = show_value(result.metric, bounds.estimate)
+    if bounds.estimate_low is None or bounds.estimate_high is None:
+        return value
+    low, high = (show_value(result.metric, end) for end in (bounds.estimate_low, bounds.estimate_high))
+    return f"{value} [{low}, {high}]"
 
 
 def unjudged_text(result: Result) -> str:

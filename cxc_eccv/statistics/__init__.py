@@ -1,4 +1,4 @@
-"""Statistics: draws, cluster bootstrap, intervals of values and ranks, tests, corrections, agreement of annotators."""
+"""Statistics: draws, bootstrap, intervals of values and ranks, tests, agreement, and means from predictions."""
 
 from cxc_eccv.statistics.intervals import (
     FEWEST_SAMPLES,
@@ -14,6 +14,13 @@ from cxc_eccv.statistics.intervals import (
     two_sided_p_value,
     wilson,
 )
+from cxc_eccv.statistics.prediction_powered import (
+    choose_probabilities,
+    draw,
+    estimate_mean,
+    estimate_ratio,
+    ppi_mean,
+)
 from cxc_eccv.statistics.ranks import POWER, RankIntervals, detectable_difference, queries_to_detect, rank_intervals
 
 __all__ = [
@@ -24,12 +31,17 @@ __all__ = [
     "Draws",
     "Estimate",
     "RankIntervals",
+    "choose_probabilities",
     "detectable_difference",
+    "draw",
     "enough_samples",
+    "estimate_mean",
+    "estimate_ratio",
     "fisher_interval",
     "holm",
     "interval",
     "least_p_value",
+    "ppi_mean",
     "queries_to_detect",
     "rank_intervals",
     "two_sided_p_value",

@@ -30,7 +30,9 @@ class Bounds:
         low, high: lowest and highest value under any labels; without K, at most ``bounds_depth`` new positives a query.
         unjudged: number of unjudged retrieved pairs.
         retrieved: number of retrieved pairs.
-        expected: mean value if unjudged retrieved pairs are positive with their probabilities; None without these.
+        expected: mean value under random labels, each pair positive with its probability; None without probabilities.
+        estimate, estimate_low, estimate_high: the value if people had judged all of these pairs, estimated from their
+            answers about drawn ones, with its confidence interval; None without answers.
     """
 
     low: float
@@ -38,6 +40,9 @@ class Bounds:
     unjudged: int
     retrieved: int
     expected: float | None = None
+    estimate: float | None = None
+    estimate_low: float | None = None
+    estimate_high: float | None = None
 
     @property
     def share(self) -> float:
@@ -248,7 +253,7 @@ class Report:
 
 
 COLUMNS = ["task", "direction", "metric", "value", "low", "high", "n_queries", "ties", "coverage"]
-OF_BOUNDS = ("low", "high", "expected", "unjudged", "retrieved")
+OF_BOUNDS = ("low", "high", "expected", "estimate", "estimate_low", "estimate_high", "unjudged", "retrieved")
 MAYBE_LACKING = ("low", "high", "coverage")
 
 

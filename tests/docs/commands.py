@@ -59,6 +59,8 @@ NOT_RUN = {
         f"cxc-eccv annotate {step} doubts": "takes one step after the other, as docs/annotation.md does"
         for step in ("propose", "export", "import", "undo", "check", "merge", "report")
     },
+    "cxc-eccv annotate propose mine clip.npz": "needs a judge; docs/machine_judges.md has one",
+    "cxc-eccv evaluate clip.npz --probabilities": "needs answers about drawn pairs; docs/machine_judges.md gives some",
     "cxc-eccv annotate report mine": "needs people's answers; docs/annotation.md makes such a report",
     "export CXC_ECCV_DATA": "the tests set it",
     "cxc-eccv conformance": "runs other libraries for minutes; tests/integrations/test_conformance.py runs a small kit",

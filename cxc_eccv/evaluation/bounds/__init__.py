@@ -24,11 +24,13 @@ from cxc_eccv.evaluation.bounds.expected import ask_probabilities, expected_medi
 from cxc_eccv.evaluation.bounds.extremes import bounds_of_ranks, bounds_of_top, extremes_of_ranks
 from cxc_eccv.evaluation.bounds.of_needs import BoundsOfNeeds
 from cxc_eccv.evaluation.bounds.retrieved import Retrieved, TopOfKnown
+from cxc_eccv.evaluation.bounds.units import Units
 
 __all__ = [
     "BoundsOfNeeds",
     "Retrieved",
     "TopOfKnown",
+    "Units",
     "ask_probabilities",
     "bounds_of_ranks",
     "bounds_of_top",

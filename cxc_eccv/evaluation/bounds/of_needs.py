@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.evaluation.bounds.expected import ProbabilitiesOf, ask_probabilities
 from cxc_eccv.evaluation.bounds.extremes import (
     bounds_of_matches,
@@ -17,6 +18,7 @@ from cxc_eccv.evaluation.bounds.extremes import (
     bounds_of_tops,
 )
 from cxc_eccv.evaluation.bounds.retrieved import Flags, Retrieved, TopOfKnown
+from cxc_eccv.evaluation.bounds.units import Units, units_of_ranks, units_of_top
 from cxc_eccv.evaluation.needs import (
     Alterations,
     MatchCounts,
@@ -70,6 +72,18 @@ class BoundsOfNeeds:
             return bounds_of_sums(variant.spec.function, [[row.result.bounds for row in rows] for rows in inputs])
         return None
 
+    def units(self, need: Need[Any], variant: Variant, settings: Settings) -> Units:
+        """The units that a metric averages, with the pairs whose labels decide their values."""
+        key, spec = f"{need.key}/{variant.label}", variant.spec
+        is_open = spec.best_rank or spec.term is not None or spec.gains == "labels"
+        if need not in self._tops or need.direction not in CROSS_MODAL or spec.unit != "percent" or not is_open:
+            raise InvalidOption(
+                f"{key} cannot be estimated from answers about some pairs: choose a mean between images and captions "
+                "that only labels of retrieved pairs can change, such as recall_at_k, mrr_at_k, map_at_r, r_precision "
+                "or entail_at_k"
+            )
+        return self._tops[need].units(variant, settings.probabilities_of)
+
     def reasons(self, need: Need[Any]) -> Mapping[str, str]:
         """Label to reason, for the metrics whose bounds cannot be computed."""
         return self._tops[need].unbounded if need in self._tops else {}
@@ -106,16 +120,31 @@ class _Top(ABC):
     def compute(self, variant: Variant, probabilities: FloatArray | None) -> Bounds:
         """The bounds of a metric that has them."""
 
+    @abstractmethod
+    def make_units(self, variant: Variant, probabilities: FloatArray) -> Units:
+        """The units of a metric that has them."""
+
     def find(self, variant: Variant, probabilities_of: ProbabilitiesOf | None) -> Bounds | None:
-        """The bounds of a metric; probabilities are asked once for all metrics."""
+        """The bounds of a metric."""
+        return None if variant.label in self.unbounded else self.compute(variant, self._ask(probabilities_of))
+
+    def units(self, variant: Variant, probabilities_of: ProbabilitiesOf | None) -> Units:
+        """The units of a metric; InvalidOption if there are no probabilities, or its bounds cannot be computed."""
+        probabilities, key = self._ask(probabilities_of), f"{self.need.key}/{variant.label}"
         if variant.label in self.unbounded:
-            return None
+            raise InvalidOption(f"{key}: {self.unbounded[variant.label]}")
+        if probabilities is None:
+            raise InvalidOption(f"{key} needs a judge: give probabilities of pairs, or a classifier of entailment")
+        return self.make_units(variant, probabilities)
+
+    def _ask(self, probabilities_of: ProbabilitiesOf | None) -> FloatArray | None:
+        """(Q, D) probabilities, asked once for all metrics; None without a judge."""
         need = self.need
         if self._probabilities is None and need.direction in CROSS_MODAL and probabilities_of is not None:
             lacking = {*self.unbounded, *need.errors}
             ids, asked = self.ask([other for other in need.variants if other.label not in lacking])
             self._probabilities = ask_probabilities(probabilities_of, need.direction, need.query_ids, ids, asked)
-        return self.compute(variant, self._probabilities)
+        return self._probabilities
 
     def looks_at(self, variant: Variant) -> int:
         """Number of items of a query that count as retrieved."""
@@ -175,6 +204,9 @@ class _TopOfRanks(_Top):
     def compute(self, variant: Variant, probabilities: FloatArray | None) -> Bounds:
         return bounds_of_ranks(variant.spec, variant.parameters, self._retrieved, probabilities)
 
+    def make_units(self, variant: Variant, probabilities: FloatArray) -> Units:
+        return units_of_ranks(variant.spec, variant.parameters, self._retrieved, probabilities, self.need.direction)
+
 
 class _TopOfItems(_Top):
     """The top of every query for metrics with gains; deeper than the need's for a metric at R, as labels add to R."""
@@ -209,3 +241,6 @@ class _TopOfItems(_Top):
         return bounds_of_top(
             variant.spec, variant.parameters, self._top, self.need.judged, probabilities, depth=self.depth
         )
+
+    def make_units(self, variant: Variant, probabilities: FloatArray) -> Units:
+        return units_of_top(variant.parameters, self._top, self.need.judged, probabilities, self.need.direction)

@@ -33,6 +33,9 @@ LABELS_SCHEMA = _whole_rows(
 )
 """``gain`` is in [0, 1], above 0 if ``positive`` and below 1 otherwise; ``answers`` is the number of people."""
 
+DRAWN = pa.field("drawn", pa.float64())
+"""The probability with which a pair was drawn to be asked about; null for a chosen one. Files may lack the column."""
+
 MINED_SCHEMA = _whole_rows(
     image_id=pa.int64(),
     caption_id=pa.int64(),
@@ -178,6 +181,9 @@ def _check_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> Labe
         "data": (isinstance(facts["data"].get("content"), str), "an entry content with the fingerprint of the split"),
     }
     _check_facts(path, facts, expected)
+    drawn = table["drawn"] if "drawn" in table.column_names else None
+    if drawn is not None and drawn.type != DRAWN.type:
+        raise MalformedSource(path, "drawn", str(drawn.type), str(DRAWN.type))
     table = _check_columns(path, table, LABELS_SCHEMA).cast(LABELS_SCHEMA)
     if not table.num_rows:
         raise MalformedSource(path, "", "no row", "at least one labelled pair")
@@ -188,6 +194,10 @@ def _check_labels(path: Path, table: pa.Table, facts: Mapping[str, Any]) -> Labe
         "a gain below 1 if positive is false": ("gain", ~positive & (gains == 1)),
         "a number of people, at least 1": ("answers", answers < 1),
     }
+    if drawn is not None:
+        table = table.append_column(DRAWN, drawn)
+        chances = np.asarray(drawn.fill_null(1.0))
+        wrong["a probability above 0 and at most 1"] = "drawn", ~((chances > 0) & (chances <= 1))
     _check_rows(path, table, wrong)
     return LabelFile(path, table, facts)
 

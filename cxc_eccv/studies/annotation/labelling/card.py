@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.answers import identify_worker
 from cxc_eccv.studies.asking.questions import CANDIDATE
 from cxc_eccv.studies.asking.schemes import schemes
@@ -33,6 +34,7 @@ FIELDS = {
     "answers": "number of people with an accepted answer",
     "rating": "the mean of the accepted ratings, on the scale that people saw",
     "said": "each person's answer: an anonymous name, the answer as JSON, and its gain",
+    "drawn": "the probability with which the pair was drawn; empty for a pair that a strategy chose",
     "proposals": "the models that proposed the pair, with direction and rank; empty for a randomly drawn pair",
 }
 
@@ -206,7 +208,10 @@ SAID = pa.list_(pa.struct([("person", pa.string()), ("answer", pa.string()), ("g
 def join_answers(
     labels: pa.Table, accepted: pa.Table, stored: Sequence[Mapping[str, Any]], candidates: pa.Table
 ) -> pa.Table:
-    """Add ``said`` and ``proposals`` to labels; people are called p1, p2 ... in the order of their answers."""
+    """Add ``said``, ``proposals`` and, if pairs were drawn, ``drawn`` to labels.
+
+    People are called p1, p2 ... in the order of their answers.
+    """
     names: dict[str, str] = {}
     for row in sorted(stored, key=lambda row: (row["import"], row["sheet"], row["pair_id"], row["worker"])):
         names.setdefault(identify_worker(row["worker"]), f"p{len(names) + 1}")
@@ -215,12 +220,18 @@ def join_answers(
         entry = {"person": names[row["worker"]], "answer": row["answer"], "gain": row["gain"]}
         answers_by_pair[row["image_id"], row["caption_id"]].append(entry)
     proposals: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+    chances: dict[tuple[int, int], float] = {}
     for row in candidates.to_pylist():
+        if strategies()[row["strategy"]].draws:
+            chances[row["image_id"], row["caption_id"]] = row["priority"]
         proposals[row["image_id"], row["caption_id"]] += row["proposals"]
     pairs = list(zip(labels["image_id"].to_pylist(), labels["caption_id"].to_pylist(), strict=True))
     every = [sorted(answers_by_pair[pair], key=lambda answer: int(answer["person"][1:])) for pair in pairs]
     labels = labels.append_column(pa.field("said", SAID, nullable=False), pa.array(every, SAID))
     kind = candidates.schema.field("proposals").type
-    return labels.append_column(
+    labels = labels.append_column(
         pa.field("proposals", kind, nullable=False), pa.array([proposals[pair] for pair in pairs], kind)
     )
+    if not chances:
+        return labels
+    return labels.append_column("drawn", pa.array([chances.get(pair) for pair in pairs], pa.float64()))

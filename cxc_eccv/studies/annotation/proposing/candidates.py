@@ -112,7 +112,8 @@ def propose(
         classifier: a classifier of entailment, for ``uncertainty``.
         probabilities: a table with ``image_id``, ``caption_id`` and ``probability`` in place of the classifier.
         threshold: threshold of these probabilities; None for the classifier's, or 0.5 for a table.
-        metric: the metric that ``bounds`` wants a label to change; None for ``map_at_r``.
+        metric: the metric that ``bounds`` wants a label to change, None for ``map_at_r``; or the number for which
+            ``active`` draws pairs, such as ``coco_5k/t2i/recall_at_1``.
         sources: sources of known labels; None for all official ones.
         ask_known: also ask about pairs that a source calls positive, to measure the precision of sources.
         asked: a table of pairs that were asked before, with ``image_id`` and ``caption_id``.
@@ -145,8 +146,13 @@ def propose(
         threshold = 0.5 if classifier is None else float(classifier.threshold)
     check_threshold(threshold)
     known = _find_known(library, split, pairs, sources)
+    if chosen_by.draws and asked is not None:
+        raise InvalidOption(
+            f"strategy {strategy} draws from all pairs, so it is a project's first round: start another"
+        )
     before = np.empty(0, np.int64) if asked is None else distinct_of(_read_pairs(asked, pairs, "pairs asked before"))
     judged = known.judged[~known.flag(known.judged).any(axis=1)] if ask_known else known.judged
+    closed = before if chosen_by.draws else np.append(judged, before)
     pool = Pool(
         library=library,
         split=split,
@@ -154,7 +160,7 @@ def propose(
         runs=runs,
         depth=depth or chosen_by.depth or NEAR,
         queries=rows,
-        closed=distinct_of(np.append(judged, before)),
+        closed=distinct_of(closed),
         sources=tuple(known.positive),
         budget=budget,
         random=np.random.default_rng([seed, len(rows), before.size]),
@@ -162,8 +168,10 @@ def propose(
         probabilities=None if probabilities is None else _read_probabilities(probabilities, pairs),
         threshold=float(threshold),
         metric=metric or "map_at_r",
+        given_sources=sources,
     )
     chosen, facts = chosen_by.choose(pool), _describe(pool, chosen_by, seed)
+    facts["options"] |= chosen.facts
     if ask_known:
         facts["options"]["ask_known"] = True
     return _make_proposal(chosen, pool, known, before, facts)
@@ -241,7 +249,7 @@ def _find_strategy(name: str, **options: object) -> Strategy:
     for option, value in options.items():
         if value is not None and option not in (*strategy.takes, "depth" if strategy.depth else ""):
             able = [other.name for other in known.values() if option in other.takes]
-            advice = f"; {able[0]} takes it" if len(able) == 1 else ""
+            advice = f"; {' and '.join(able)} take{'s' * (len(able) == 1)} it" if 1 <= len(able) <= 2 else ""
             raise InvalidOption(f"strategy {name} does not take {option}{advice}")
     return strategy
 

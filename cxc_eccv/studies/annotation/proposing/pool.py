@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,6 +106,7 @@ class Pool:
     probabilities: tuple[IntArray, NDArray[np.float64]] | None
     threshold: float
     metric: str
+    given_sources: Sequence[str] | None = None  # sources of known labels that the user named
 
     def is_open(self, pairs: IntArray) -> NDArray[np.bool_]:
         """(P,) whether a pair was neither judged nor asked before."""
@@ -175,6 +177,7 @@ class Chosen(NamedTuple):
     pairs: IntArray  # (P,) numbers of distinct pairs; closed pairs are not asked about
     priority: FloatArray | None  # (P,) higher ones are asked first; None if the pairs are in that order
     entries: Entries = NONE  # entries of models' lists that propose some of these pairs
+    facts: Mapping[str, Any] = MappingProxyType({})  # recorded with the options
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +190,4 @@ class Strategy:
     models: tuple[int, int | None] = (1, None)  # the fewest and the most; None for no limit
     directions: tuple[str, ...] = ("i2t", "t2i")  # directions that every model must rank
     takes: tuple[str, ...] = ("queries",)  # options that it takes
+    draws: bool = False  # whether chance decides, so that every drawn pair is asked about, whatever sources say of it

@@ -223,7 +223,7 @@ class TestEccv:
 
 
 class TestWhatIsAskedAgain:
-    @pytest.mark.parametrize("strategy", sorted(strategies().keys() - {"uncertainty"}))
+    @pytest.mark.parametrize("strategy", sorted(strategies().keys() - {"uncertainty", "active"}))
     def test_nothing_that_somebody_judged_or_was_asked(self, strategy, runs, sample_library, content, known):
         own = runs if strategy != "entailment" else {"first": runs["first"]}
         if strategy == "cxc":
@@ -712,7 +712,7 @@ class TestRefused:
         [
             ({"strategy": "ecvc"}, UnknownName, "eccv"),
             ({"strategy": "random", "depth": 5, "budget": 5}, InvalidOption, "random does not take depth"),
-            ({"metric": "map_at_r"}, InvalidOption, "eccv does not take metric; bounds takes it"),
+            ({"metric": "map_at_r"}, InvalidOption, "eccv does not take metric; active and bounds take it"),
             ({"threshold": 0.5}, InvalidOption, "eccv does not take threshold; uncertainty takes it"),
             ({"budget": 0}, InvalidOption, "budget is 0"),
             ({"depth": 0}, InvalidOption, "depth is 0"),

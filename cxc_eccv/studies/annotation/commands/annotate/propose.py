@@ -45,8 +45,8 @@ def propose(
     strategy: Annotated[
         str | None,
         typer.Option(
-            help="eccv, cxc or entailment, as in the papers; disagreement, bounds, uncertainty; or random. Default: "
-            "eccv, and cxc for pairs of two images or two captions."
+            help="eccv, cxc or entailment, as in the papers; disagreement, bounds, uncertainty; active; or random. "
+            "Default: eccv; active with --for task/direction/metric; cxc for pairs of two images or two captions."
         ),
     ] = None,
     budget: Annotated[int | None, typer.Option(help="Most candidates. Default: all that are proposed.")] = None,
@@ -59,15 +59,23 @@ def propose(
     probabilities: Annotated[
         str | None,
         typer.Option(
-            help="For uncertainty: a file (.parquet, .csv, .jsonl) with image_id, caption_id and probability; or a "
-            "classifier of entailment, by its id or folder."
+            help="For uncertainty and active: a file (.parquet, .csv, .jsonl) with image_id, caption_id and "
+            "probability; or a classifier of entailment, by its id or folder."
         ),
     ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(help="For uncertainty: probability of largest doubt. Default: the classifier's, else 0.5."),
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="For bounds: metric that a label shall change most.")] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric",
+            "--for",
+            help="For bounds: metric that a label shall change most. For active: the number to estimate, such as "
+            "coco_5k/t2i/recall_at_1.",
+        ),
+    ] = None,
     size: Annotated[int, typer.Option(help="Candidates on a sheet, beside two known pairs.")] = 18,
     ask_known: Annotated[
         bool, typer.Option("--ask-known", help="Also ask about pairs that sources call positive.")
@@ -93,6 +101,8 @@ def propose(
       cxc-eccv annotate propose doubts clip.npz --scheme entailment --split val
       cxc-eccv annotate propose doubts clip.npz --strategy uncertainty
       --probabilities my-classifier --images val2014
+      cxc-eccv annotate propose mine clip.npz --for coco_5k/t2i/recall_at_1
+      --budget 500 --probabilities judge.parquet
     """
     from pyarrow import Table
 
@@ -104,7 +114,7 @@ def propose(
     project = _open_or_create(folder, library, {key: value for key, value in given.items() if value is not None})
     doubts = None if probabilities is None else probabilities_or_judge(probabilities, images)
     options: dict[str, Any] = {
-        "strategy": strategy,
+        "strategy": strategy or ("active" if metric is not None and "/" in metric else None),
         "budget": budget,
         "depth": depth,
         "queries": None if queries is None else _read_queries(queries),

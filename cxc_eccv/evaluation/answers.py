@@ -1,0 +1,94 @@
+"""People's answers about pairs that were drawn for a number, and what they say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.sources.readers import find_label_files
+from cxc_eccv.statistics import Estimate, estimate_mean
+from cxc_eccv.types import FloatArray, IntArray, Report
+
+if TYPE_CHECKING:
+    from cxc_eccv.evaluation.bounds import Units
+
+DRAW = "Pairs must be drawn for a number: cxc-eccv annotate propose FOLDER MODEL --for TASK/DIRECTION/METRIC"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """The answers about all drawn pairs."""
+
+    path: Path
+    split: str
+    key: str  # task/direction/metric for which the pairs were drawn
+    frame: str  # fingerprint of the units among which they were drawn
+    images: IntArray  # (P,) ids of the drawn pairs
+    captions: IntArray
+    labels: FloatArray  # 1 for a match, else 0
+    drawn: FloatArray  # the probability with which each pair was drawn
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a report records."""
+        return {"number": self.key, "pairs": self.labels.size, "positive": int(self.labels.sum())}
+
+    def estimate(self, units: Units, clusters: IntArray, confidence: float) -> Estimate:
+        """The number if people had labelled all open pairs, with an interval over the answers and over images.
+
+        Args:
+            units: all units of the number.
+            clusters: (U,) image of each unit.
+            confidence: confidence level.
+        """
+        if units.fingerprint != self.frame:
+            raise DataError(
+                f"{self.path}: the pairs were drawn for {self.key} of another run or with other labels: this one has "
+                "other unlabelled pairs. Evaluate the run that they were drawn for, with the same --sources"
+            )
+        labels, chances = np.full((2, units.owners.size), np.nan)
+        place = {pair: at for at, pair in enumerate(zip(units.images.tolist(), units.captions.tolist(), strict=True))}
+        asked = [place[pair] for pair in zip(self.images.tolist(), self.captions.tolist(), strict=True)]
+        labels[asked], chances[asked] = self.labels, self.drawn
+        # A unit without open pairs is known.
+        of_unit = np.ones(units.query_ids.size)
+        of_unit[units.owners] = chances
+        known = np.flatnonzero(~np.isnan(of_unit))
+        values = units.value(np.nan_to_num(labels))
+        return estimate_mean(
+            units.predicted, known, values[known], of_unit[known], clusters=clusters, confidence=confidence
+        )
+
+    def refuse_unused(self, report: Report, split: str) -> None:
+        """Raise InvalidOption unless they estimate a number of the report."""
+        if not any(row.bounds is not None and row.bounds.estimate is not None for row in report.results):
+            task, _, metric = self.key.rpartition("/")
+            raise InvalidOption(
+                f"{self.path} answers for {self.key} on {self.split}, which is not evaluated on {split}: add "
+                f"--tasks {task} --metrics {metric} --split {self.split.removesuffix('idation')}"
+            )
+
+
+def read_answers(path: str | Path) -> Answers:
+    """The answers in the folder or label file of an annotation project; DataError if any drawn pair lacks a label."""
+    (file, *_) = find_label_files(path)
+    rounds = [each for each in file.facts.get("rounds", ()) if "frame" in each["options"]]
+    if not rounds or "drawn" not in file.table.column_names:
+        raise DataError(f"{path}: the pairs were chosen, not drawn, so they say nothing of others. {DRAW}")
+    table, options = file.table.filter(pc.is_valid(file.table["drawn"])), rounds[0]["options"]
+    lacking = rounds[0]["counts"]["candidates"] - table.num_rows
+    if lacking:
+        raise DataError(
+            f"{path}: {lacking:,} of the {rounds[0]['counts']['candidates']:,} drawn pairs have no label, and leaving "
+            "them out would bias the estimate. Import the answers to all sheets, accept them, and merge again"
+        )
+    images, captions, positive, drawn = (
+        np.asarray(table[name]) for name in ("image_id", "caption_id", "positive", "drawn")
+    )
+    labels = positive.astype(np.float64)
+    return Answers(file.path, file.split, options["metric"], options["frame"], images, captions, labels, drawn)

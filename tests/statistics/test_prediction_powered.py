@@ -1,0 +1,128 @@
+"""Means from predictions and a sample: equal to ppi-python and textbooks, and true however wrong the machine is."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.statistics import choose_probabilities, draw, estimate_mean, estimate_ratio, ppi_mean
+
+# ppi_mean_ci of ppi-python 0.2.3, on normal labels with biased, noisy predictions as in its own tests.
+PPI_PYTHON = {
+    (0, 100, 1000, 0.0, 1.0, 0.05): (-0.18896273804499716, 0.09529808662708086),
+    (1, 100, 1000, -2.0, 0.5, 0.1): (-0.0854097903229263, 0.07354917917608562),
+    (2, 40, 60, 1.0, 0.2, 0.05): (-0.20951971944512895, 0.19166642075999554),
+    (3, 30, 3000, 0.0, 5.0, 0.2): (-0.2500415622502603, 0.16377264578054745),
+}
+
+
+@pytest.mark.parametrize("case", PPI_PYTHON)
+def test_equal_to_ppi_python(case):
+    seed, n, others, bias, noise, alpha = case
+    random = np.random.RandomState(seed)
+    labels = random.normal(0, 1, n)
+    predictions = labels + random.normal(bias, noise, n)
+    unlabelled = random.normal(0, 1, others) + random.normal(bias, noise, others)
+    interval = ppi_mean(labels, predictions, unlabelled, confidence=1 - alpha)
+    assert (interval.low, interval.high) == pytest.approx(PPI_PYTHON[case], rel=1e-12)
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=30), st.floats(0.05, 0.9), st.integers(0, 99))
+def test_probabilities_spend_the_budget_and_draws_respect_it(deviations, share, seed):
+    costs = np.random.default_rng(seed).integers(1, 6, len(deviations))
+    budget = share * costs.sum()
+    chances = choose_probabilities(deviations, budget, costs=costs)
+    assert chances @ costs == pytest.approx(budget)
+    assert (chances > 0).all()
+    drawn = draw(chances, seed, costs=costs)
+    assert abs(drawn.size - chances.sum()) < 1
+    assert costs[drawn].sum() <= budget + costs.max() + 1e-6
+
+
+def test_every_unit_is_drawn_with_its_probability():
+    chances = choose_probabilities(np.linspace(0, 1, 12) ** 2, 5, costs=np.tile([1, 2, 1], 4))
+    times = np.bincount(np.concatenate([draw(chances, seed) for seed in range(4_000)]), minlength=12)
+    errors = np.sqrt(chances * (1 - chances) / 4_000)
+    assert (np.abs(times / 4_000 - chances) <= 4.5 * errors + 1e-9).all()
+
+
+def test_without_a_machine_it_is_the_mean_of_a_simple_random_sample():
+    values = np.random.default_rng(0).integers(0, 2, 400).astype(float)
+    drawn = draw(np.full(400, 0.25), 1)
+    sample = values[drawn]
+    interval = estimate_mean(np.zeros(400), drawn, sample, np.full(100, 0.25))
+    error = np.sqrt((1 - 0.25) * sample.var(ddof=1) / 100)  # Cochran, Sampling Techniques, equation 2.20
+    assert interval.value == pytest.approx(sample.mean())
+    assert interval.high - interval.low == pytest.approx(2 * 1.984 * error, rel=1e-2)
+
+
+def test_columns_of_strata_weigh_the_means_of_strata():
+    random = np.random.default_rng(0)
+    stratum, values = random.integers(0, 3, 600), random.random(600)
+    drawn = draw(np.full(600, 0.2), 0)
+    interval = estimate_mean(np.eye(3)[stratum], drawn, values[drawn], np.full(drawn.size, 0.2))
+    means = [values[drawn][stratum[drawn] == each].mean() for each in range(3)]
+    assert interval.value == pytest.approx(np.bincount(stratum) @ means / 600)
+
+
+def test_when_all_are_drawn_the_value_is_exact_and_clusters_give_the_usual_interval():
+    values, clusters = np.random.default_rng(0).random(300), np.arange(300) // 3
+    whole = np.zeros(300), np.arange(300), values, np.ones(300)
+    interval = estimate_mean(*whole)
+    assert interval.low == interval.value == interval.high == pytest.approx(values.mean())
+    over_clusters = estimate_mean(*whole, clusters=clusters)
+    error = values.reshape(100, 3).mean(axis=1).std(ddof=1) / 10
+    assert over_clusters.high - over_clusters.low == pytest.approx(2 * 1.984 * error, rel=1e-2)
+
+
+@pytest.mark.parametrize("machine", ["right", "useless", "opposite"])
+@pytest.mark.parametrize("by_cluster", [False, True])
+def test_intervals_hold_however_wrong_the_machine_is(machine, by_cluster):
+    """400 experiments; for clusters each draws its units anew. A binomial 95% share is below 92% once in 200 times."""
+    held = 0
+    for seed in range(400):
+        random = np.random.default_rng(seed)
+        level = np.repeat(random.beta(1, 5, 250), 4)
+        labels = (random.random(1_000) < level).astype(float)
+        guess = {"right": level, "useless": random.random(1_000), "opposite": 1 - level}[machine]
+        chances = choose_probabilities(np.sqrt(guess * (1 - guess)), 250)
+        drawn = draw(chances, random)
+        clusters = np.arange(1_000) // 4 if by_cluster else None
+        interval = estimate_mean(guess, drawn, labels[drawn], chances[drawn], clusters=clusters)
+        held += interval.low <= (1 / 6 if by_cluster else labels.mean()) <= interval.high
+    assert 0.92 <= held / 400 <= 0.98
+
+
+def test_a_ratio_is_that_of_the_sums_and_holds():
+    random = np.random.default_rng(0)
+    positive, found = random.random(4_000) < 0.2, random.random(4_000) < 0.5
+    truth, held = (positive & found).sum() / positive.sum(), 0
+    for seed in range(200):
+        drawn = draw(np.full(4_000, 0.1), seed)
+        labels = positive[drawn].astype(float)
+        interval = estimate_ratio(found, drawn, labels * found[drawn], labels, np.full(drawn.size, 0.1))
+        held += interval.low <= truth <= interval.high
+    assert 0.9 <= held / 200 <= 0.99
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"values": np.ones(40)}, "all 40 units drawn by chance have the value 1"),
+        ({"drawn": np.arange(20), "values": np.arange(20.0), "probabilities": np.full(20, 0.5)}, "needs 30"),
+        ({"drawn": np.zeros(40, int)}, "one each"),
+        ({"probabilities": np.zeros(40)}, "above 0 and at most 1"),
+        ({"probabilities": np.ones(40)}, "certain to be drawn"),
+        ({"predictions": np.full(100, np.nan)}, "not finite"),
+    ],
+)
+def test_bad_samples_never_yield_a_number(changes, message):
+    sample = {"predictions": np.zeros(100), "drawn": np.arange(40), "values": np.arange(40.0)}
+    with pytest.raises(DataError, match=message):
+        estimate_mean(**{**sample, "probabilities": np.full(40, 0.4), **changes})
+
+
+def test_a_budget_without_a_uniform_share_is_refused():
+    with pytest.raises(InvalidOption, match="uniform"):
+        choose_probabilities([0.1, 0.2], 1, uniform=0)
