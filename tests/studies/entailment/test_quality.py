@@ -2,7 +2,6 @@
 
 import json
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,8 @@ from label_files import write_label_file
 from cxc_eccv.cli import main
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment import answering
+from cxc_eccv.studies.entailment.answering import Announced, Answerer
 from cxc_eccv.studies.entailment.labelled import read_labelled
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier, measure_reliability
 from cxc_eccv.studies.entailment.quality import diagram, render_classifier, report_classifier, warn_of_training_data
@@ -35,18 +36,18 @@ def said(pairs):
     return 1 / (1 + np.exp(-1.5 * (np.asarray(pairs.table["rating"]) - 3 + noise)))
 
 
-class FakeClassifier:
+class FakeClassifier(Answerer):
     """Says what the ratings of the pairs say."""
 
     name, fingerprint = "fake", "f" * 64
 
     def __init__(self, said, **config):
-        options = {"has_visual": False, "threshold": 0.4, "training_data": {"holds": {}, "sources": {"sick/train": {}}}}
-        self.model, self.said = SimpleNamespace(config=SimpleNamespace(**options | config)), said
+        options = {"threshold": 0.4, "training_data": {"holds": {}, "sources": {"sick/train": {}}}} | config
+        self.threshold, self.training_data, self.said = options["threshold"], options["training_data"], said
 
-    def score(self, premises, images, hypotheses, *, batch_size=64, progress=True):
+    def score_and_count(self, premises, images, hypotheses, **_options):
         assert len(premises) == len(hypotheses) == self.said.size
-        return self.said
+        return self.said, 0
 
 
 def run(*arguments):
@@ -206,9 +207,9 @@ def test_the_page_escapes_names_and_needs_nothing_from_elsewhere(pairs, said, li
 
 
 def fake_classifier(monkeypatch, fake):
-    scoring = pytest.importorskip("cxc_eccv.studies.entailment.scoring", reason="torch is not installed")
-    monkeypatch.setattr(scoring, "announce", lambda _: scoring.Announced(fake.name, fake.model.config))
-    monkeypatch.setattr(scoring, "load_classifier", lambda *_, **__: fake)
+    pytest.importorskip("torch")
+    known = Announced(fake.name, lambda: fake, fake.threshold, training_data=fake.training_data)
+    monkeypatch.setattr(answering, "announce", lambda *_, **__: known)
 
 
 def test_the_page_names_the_data_of_the_runs_that_it_went_on_from(pairs, said, library):

@@ -137,18 +137,19 @@ def _ask(
     check_model(model, images, batch_size=batch_size)
     find_labelled(pairs)
     with needs_train_extra():
-        from cxc_eccv.studies.entailment.scoring import announce, load_classifier
+        from cxc_eccv.studies.entailment.answering import announce
+        from cxc_eccv.studies.entailment.judge import ClassifierJudge
     from cxc_eccv.studies.entailment.seen import seen_by
 
-    announced = announce(model)
-    config = announced.config
-    labelled = read_labelled(pairs, library, images=images if config.has_visual else None)
+    announced = announce(model, images=images is not None, **loading)
+    labelled = read_labelled(pairs, library, images=images if announced.has_visual else None)
     find_images(announced, labelled.table["image"].to_pylist(), images)
-    classifier = load_classifier(model, **loading)
-    said = classifier.score(*labelled.ask(classifier, images).part(slice(None)), batch_size=batch_size)
-    facts = {"model": classifier.name, "fingerprint": classifier.fingerprint, "threshold": config.threshold}
+    classifier = announced.load()
+    judge = ClassifierJudge(classifier, images, batch_size=batch_size)
+    said = judge.score(*labelled.ask(classifier, images).part(slice(None)))
+    facts = {"model": classifier.name, "fingerprint": classifier.fingerprint, "threshold": classifier.threshold}
     facts["seen"] = seen_by(classifier)
-    return labelled, said, {**facts, "training_data": getattr(config, "training_data", None)}
+    return labelled, said, {**facts, "training_data": classifier.training_data}
 
 
 @entailment.command("mean", cls=Command)

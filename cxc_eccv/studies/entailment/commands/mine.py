@@ -99,12 +99,13 @@ def mine(
     of_labels: Run | None = None if labelled_retriever is None else load_run(labelled_retriever)
     library = open_library()
     with needs_train_extra():
-        from cxc_eccv.studies.entailment.scoring import announce, load_classifier
+        from cxc_eccv.studies.entailment.answering import announce
     from cxc_eccv.studies.entailment.mining import MiningOptions, labelled_part, require_labelled_run
     from cxc_eccv.studies.entailment.mining import mine as mine_pairs
 
-    announced = announce(classifier)
-    looked_at = images if announced.config.has_visual else None
+    loading: dict[str, Any] = {"device": device}
+    announced = announce(classifier, images=images is not None, **loading)
+    looked_at = images if announced.has_visual else None
     pairs = None if labelled is None else read_labelled(labelled, library, images=looked_at)
     options = MiningOptions(
         split=part[1],
@@ -118,13 +119,12 @@ def mine(
         output=output,
     )
     options.check(announced, library)
-    loading: dict[str, Any] = {"device": device}
     run_of = partial(_encode, model, library, images, batch_size, loading)
     labelled_run: Run | None = None
     of_labelled = part if pairs is None else labelled_part(pairs, library)
     if pairs is not None and of_labelled != part and (labelled_retriever is not None or model is None):
         labelled_run = require_labelled_run(of_labels, pairs, of_labelled)
-    judge = load_classifier(classifier, **loading)
+    judge = announced.load()
     run = run_of(part) if run is None else run
     if of_labelled != part and labelled_run is None:
         labelled_run = run_of(of_labelled)

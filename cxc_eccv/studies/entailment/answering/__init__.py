@@ -1,0 +1,86 @@
+"""Who answers whether an image with its captions entails a sentence: one kind per file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cxc_eccv.discovery import find_declared
+from cxc_eccv.errors import InvalidOption, ModelError
+from cxc_eccv.studies.entailment.answering.answerer import Announced, Answerer, Answers, Kind
+
+__all__ = ["Announced", "Answerer", "Answers", "announce", "is_address", "kinds", "recognise"]
+
+
+@cache
+def kinds() -> Mapping[str, Kind]:
+    """The kinds of answerers, by name."""
+    return find_declared(sys.modules[__name__], "KIND", Kind)
+
+
+def is_address(source: str | Path) -> bool:
+    """Whether a name is the address of an endpoint."""
+    return str(source).startswith(("http://", "https://"))
+
+
+def recognise(source: str | Path) -> Kind | None:
+    """The kind of answerer that a name stands for, or None; reads its config."""
+    config = {} if is_address(source) else _config_of(str(source))
+    return next((kind for kind in kinds().values() if kind.recognise(str(source), config)), None)
+
+
+def announce(
+    source: str | Path,
+    *,
+    images: bool = False,
+    device: str | None = None,
+    name: str | None = None,
+    **options: Any,  # noqa: ANN401 - of the kind
+) -> Announced:
+    """Say what a folder, Hub id or address stands for, to check options before weights are loaded.
+
+    Args:
+        source: folder or Hub id of a classifier of entailment, of a model of natural language inference, of a
+            cross-encoder or of a vision-language model; or ``URL#MODEL`` of an endpoint.
+        images: whether images can be looked at.
+        device: torch device; None for a GPU if there is one.
+        name: name in files and reports; None for the Hub id, the folder's name or the endpoint's model.
+        **options: options of its kind, such as ``question``.
+
+    Raises:
+        ModelError: the model cannot judge pairs.
+        InvalidOption: its kind has no such option.
+    """
+    kind = recognise(source)
+    if kind is None:
+        _refuse(str(source))
+    unknown = [option for option in options if option not in kind.takes]
+    if unknown:
+        takes = ", ".join(kind.takes) or "no option"
+        raise InvalidOption(f"{source} is {kind.title}, which takes {takes}, not {', '.join(unknown)}")
+    return kind.announce(source, images=images, device=device, name=name, **options)
+
+
+def _config_of(source: str) -> Mapping[str, Any]:
+    from transformers import PreTrainedConfig
+
+    try:
+        config: Mapping[str, Any] = PreTrainedConfig.get_config_dict(source)[0]
+    except Exception:  # loading reports what is wrong
+        return {}
+    return config
+
+
+def _refuse(source: str) -> Any:  # noqa: ANN401 - never returns
+    from transformers import AutoConfig
+
+    from cxc_eccv.encoding.checkpoints import load_part
+
+    kind = _config_of(source).get("model_type")
+    if kind is None:
+        load_part(AutoConfig, source)
+    titles = "; ".join(each.title for each in kinds().values())
+    raise ModelError(f"{source} is a model of type {kind}, not a classifier of entailment. What can judge: {titles}")
