@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,17 @@ class HubModel(Answerer):
     @cached_property
     def fingerprint(self) -> str:  # type: ignore[override]
         """Hex sha256 over weights, config, processors and settings."""
-        from cxc_eccv.encoding.models import LoadedModel, Processors, model_key
+        import torch
+
+        from cxc_eccv.encoding.models import UNUSED, LoadedModel, Processors, model_key
 
         sides = ["captions", "images"] if self.has_visual else ["captions"]
-        return model_key(LoadedModel(self.model, Processors(self.processor, ""), self.name), sides, *self.settings)
+        head = sha256()  # features use no pooler, but a head does
+        for name, tensor in sorted(self.model.state_dict().items()):
+            if any(part in name for part in UNUSED):
+                head.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        loaded = LoadedModel(self.model, Processors(self.processor, ""), self.name)
+        return model_key(loaded, sides, *self.settings, head.hexdigest())
 
     @abstractmethod
     def probabilities(
