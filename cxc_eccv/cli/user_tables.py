@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
-from cxc_eccv.evaluation.settings import Unjudged
+from cxc_eccv.evaluation.settings import Judge, Unjudged
 from cxc_eccv.metrics.entail_at_k import UNJUDGED
 from cxc_eccv.sources.reading import read_csv, read_json_lines, read_table, shown
 from cxc_eccv.types import LABELS, PROBABILITIES, check_values
@@ -73,14 +73,22 @@ def probabilities_or_judge(value: str, images: Path | None = None) -> pa.Table |
 def _load_judge(
     kind: str, value: str, others: Sequence[str], images: Path | None, device: str | None = None
 ) -> Unjudged:
-    if not (Path(value).is_dir() or HUB_ID.fullmatch(value)):
+    if not (Path(value).is_dir() or HUB_ID.fullmatch(value) or value.startswith(("http://", "https://"))):
         *names, file = others
         files = f"{file} ({', '.join(SUFFIXES)})"
-        raise UnknownName(kind, value, (*names, files, "the folder or Hub id of a classifier of entailment"))
+        raise UnknownName(kind, value, (*names, files, "the folder or Hub id of a judge, or URL#MODEL of an endpoint"))
     for module in study_modules("judges"):
         judge: Unjudged = module.load_judge(value, images, device)
         return judge
     raise InvalidOption(f"{value}: no study is installed that can judge pairs")
+
+
+def find_reranker(value: str, images: Path | None, device: str | None) -> Judge | None:
+    """The judge of pairs that a model's name stands for, or None for a model that is none."""
+    for module in study_modules("judges"):
+        judge: Judge | None = module.load_reranker(value, images, device)
+        return judge
+    return None
 
 
 def read_captions(path: Path) -> pa.Table:

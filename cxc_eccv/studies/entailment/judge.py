@@ -115,11 +115,12 @@ class ClassifierJudge(Judge):
     def facts(self) -> Mapping[str, Any]:
         """Facts for the provenance of a report."""
         data = self.classifier.training_data
+        looks_at = {"captions": self.classifier.reads_captions, "image": self.images is not None}
         return {
             "model": self.classifier.name,
             "fingerprint": self.classifier.fingerprint,
             "threshold": self.threshold,
-            "looks_at": "captions" if self.images is None else "captions and image",
+            "looks_at": " and ".join(name for name, looks in looks_at.items() if looks),
             "trained_on": None if data is None else dict(data["holds"]),
             "cautions": list(warn_of_training_data(data)),
         }

@@ -1,5 +1,6 @@
 """Kinds of judges: models of the Hub, endpoints, and how a name stands for one of them."""
 
+import json
 import warnings
 
 import numpy as np
@@ -8,7 +9,10 @@ import tiny_models
 
 from PIL import Image
 
+from cxc_eccv.cli import main
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
+from cxc_eccv.runs import load_run, save_embeddings
+from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -26,6 +30,12 @@ HYPOTHESES = ["a dog", "a man rides the bus", "the cat"]
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+
+
+def run_command(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments), "--data-dir", "sample"])
+    return ended.value.code
 
 
 def save_classifier(folder, labels):
@@ -128,3 +138,39 @@ def test_other_models_and_options_are_refused_before_weights_are_loaded(tmp_path
         announce(tmp_path / "nli", question="Is it?")
     for kind in kinds().values():
         assert kind.title
+
+
+class TestReranking:
+    @pytest.fixture
+    def first(self, sample_library, make_run, tmp_path):
+        save_embeddings(tmp_path / "first.npz", make_run(sample_library))
+        return tmp_path / "first.npz"
+
+    @pytest.mark.thorough
+    def test_a_judge_orders_the_top_of_both_directions(self, first, sample_library, tmp_path, capsys):
+        tiny_models.save(tiny_vision_language.llava(), tmp_path / "llava")
+        images = mirror_folder("sample") / "coco" / "images"
+        options = ("--images", images, "--rerank", first, "--top-k", 2, "--output", tmp_path / "top.parquet")
+        assert run_command("encode", "--model", tmp_path / "llava", *options) == 0
+        assert "the top 2 of first.npz, ranked again" in capsys.readouterr().out
+        run, before = load_run(tmp_path / "top.parquet"), load_run(first)
+        judge = ClassifierJudge(tmp_path / "llava", images, progress=False).on(sample_library, "test")
+        images, captions = (side.vectors.astype(np.float64) for side in (before.images, before.captions))
+        cosines = images @ captions.T / np.linalg.norm(images, axis=1)[:, None] / np.linalg.norm(captions, axis=1)
+        for direction, scores, ids in (("i2t", cosines, before.captions.ids), ("t2i", cosines.T, before.images.ids)):
+            lists = run.lists[direction]
+            for row in range(0, lists.query_ids.size, 7):
+                query, ranked = lists.query_ids[row], lists.items[lists.indptr[row] : lists.indptr[row + 1]]
+                place = np.flatnonzero((before.images if direction == "i2t" else before.captions).ids == query)[0]
+                assert set(ranked) == set(ids[np.argsort(-scores[place])[:2]])
+                pair = (np.full(2, query), ranked) if direction == "i2t" else (ranked, np.full(2, query))
+                probabilities = judge.probabilities(*pair)
+                assert (np.diff(probabilities) <= 0).all()
+        assert json.loads((tmp_path / "top.encoding.json").read_text())["looks_at"] == "image"
+
+    def test_a_judge_that_reads_the_captions_is_refused(self, first, tmp_path, capsys):
+        save_classifier(tmp_path / "nli", ["entailment", "neutral"])
+        options = ("--rerank", first, "--output", tmp_path / "top.parquet")
+        assert run_command("encode", "--model", tmp_path / "nli", *options) != 0
+        words = " ".join(capsys.readouterr().err.split())
+        assert "reads the captions of an image, and a re-ranking must find these" in words

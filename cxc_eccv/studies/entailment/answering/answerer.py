@@ -35,6 +35,7 @@ class Answerer(ABC):
         fingerprint: text that identifies weights, prompt and settings; the cache of answers is named by it.
         threshold: the lowest probability that counts as entailed.
         has_visual: whether it looks at images.
+        reads_captions: whether it reads the captions of the image.
         training_data: a record of what it was trained on, as ``train entailment-classifier`` writes it, or None.
         source: folder or Hub id that it was loaded from, where ``pairs_seen.parquet`` may lie; empty if none.
         commit: commit on the Hub.
@@ -45,6 +46,7 @@ class Answerer(ABC):
     fingerprint: str
     threshold: float = 0.5
     has_visual: bool = False
+    reads_captions: bool = True
     training_data: Mapping[str, Any] | None = None
     source: str = ""
     commit: str | None = None

@@ -26,12 +26,11 @@ class VisionLanguage(HubModel):
     """
 
     has_visual = True
-    keeps_texts = False
 
     def __init__(self, model: Any, processor: Any, name: str, question: str = OF_IMAGE) -> None:  # noqa: ANN401 - of transformers
         super().__init__(model, processor, name)
         check_question(question)
-        self.question = question
+        self.question, self.reads_captions = question, "{captions}" in question
         if model.config.is_encoder_decoder:
             raise ModelError(f"{name} is an encoder-decoder; give a vision-language model that continues a prompt")
         processor.tokenizer.padding_side = "right"  # positions then do not depend on the batch
