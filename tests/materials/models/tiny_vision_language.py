@@ -90,8 +90,10 @@ def smolvlm():
     kind = transformers.SmolVLMProcessor
     processing_smolvlm.num2words = processing_smolvlm.num2words or SimpleNamespace()
     processor = kind.__new__(kind)
-    processor.image_processor, processor.tokenizer, processor.video_processor = images, words, SimpleNamespace(
-        num_frames=1, fps=1, size={}
+    processor.image_processor, processor.tokenizer, processor.video_processor = (
+        images,
+        words,
+        SimpleNamespace(num_frames=1, fps=1, size={}),
     )
     processor.image_token, processor.fake_image_token, processor.global_image_token = "<image>", *WORDS[9:11]
     processor.image_token_id, processor.image_seq_len, processor.video_token = 4, 4, WORDS[12]
@@ -108,7 +110,5 @@ def paligemma():
     )
     images = transformers.SiglipImageProcessorPil(size={"height": 32, "width": 32}, image_seq_length=16)
     images.image_seq_length = 16
-    processor = transformers.PaliGemmaProcessor(
-        image_processor=images, tokenizer=tokenizer(image_token="<image>")
-    )
+    processor = transformers.PaliGemmaProcessor(image_processor=images, tokenizer=tokenizer(image_token="<image>"))
     return tiny_models.seeded(lambda: transformers.PaliGemmaForConditionalGeneration(config), scale=3), processor
