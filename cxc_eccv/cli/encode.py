@@ -15,9 +15,9 @@ from cxc_eccv.terminal import say
 from cxc_eccv.writing import check_output
 
 if TYPE_CHECKING:
-    from pyarrow import Table
-
     from collections.abc import Mapping
+
+    from pyarrow import Table
 
     from cxc_eccv.encoding import LoadedModel
     from cxc_eccv.evaluation.settings import Judge

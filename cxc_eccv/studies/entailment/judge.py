@@ -30,10 +30,13 @@ from cxc_eccv.parquet import read_parquet, write_parquet
 from cxc_eccv.sources.download import answers_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.entailment.answering import Answerer, Answers, announce
+from cxc_eccv.studies.entailment.calibration import Calibration, fit
+from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
+from cxc_eccv.studies.entailment.seen import seen_by
 from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import COCO, Collection
-from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types import IntArray
 from cxc_eccv.writing import is_plain, replaced_file, resumable
 
 PAIRS_AT_ONCE = 2048
@@ -52,8 +55,8 @@ class ClassifierJudge(Judge):
 
     Args:
         classifier: the folder or Hub id of a classifier of entailment, of a model of natural language inference, of a
-            cross-encoder, or of a vision-language model; ``URL#MODEL`` of an endpoint; or an ``Answerer``, such as a
-            classifier from ``load_classifier``.
+            cross-encoder, or of a vision-language model; ``URL#MODEL`` of an endpoint; the ``.json`` file of a judge; or
+            an ``Answerer``, such as a classifier from ``load_classifier``.
         images: folder with the image files, at any depth; for what looks at images.
         batch_size: pairs per batch.
         device: torch device for the classifier; None for a GPU if there is one.
@@ -123,6 +126,7 @@ class ClassifierJudge(Judge):
             "looks_at": " and ".join(name for name, looks in looks_at.items() if looks),
             "trained_on": None if data is None else dict(data["holds"]),
             "cautions": list(warn_of_training_data(data)),
+            **({} if self.classifier.calibrated is None else {"calibration": dict(self.classifier.calibrated)}),
         }
 
     def on(self, library: Library, split: str, collection: Collection = COCO) -> PairJudge:
@@ -178,7 +182,7 @@ class ClassifierJudge(Judge):
                 "premises were truncated",
                 stacklevel=2,
             )
-        return np.asarray(probabilities[back])
+        return self.classifier.calibrate(probabilities[back])
 
     def _ask(self, pairs: Sequence[tuple[str, Path | None, str]]) -> Iterator[Answers]:
         premises, images, hypotheses = (list(part) for part in zip(*pairs, strict=True))
@@ -194,6 +198,32 @@ class ClassifierJudge(Judge):
             raise DataError(
                 f"{self.classifier.name} must give one probability between 0 and 1 for each of {len(pairs)} pairs"
             )
+
+
+def fit_on_others(
+    judge: ClassifierJudge, others: LabelledPairs, measured: LabelledPairs, images: str | Path | None
+) -> Calibration:
+    """The calibration of a judge on judged pairs of other images than those it is measured on, which it has not seen.
+
+    InvalidOption if they share images, if the judge was trained on them, or if it is calibrated already.
+    """
+    classifier = judge.classifier
+    if classifier.calibrated is not None:
+        raise InvalidOption(f"{classifier.name} is calibrated already; name the judge itself, not its file")
+    shared = set(others.images.tolist()) & set(measured.images.tolist())
+    if shared:
+        raise InvalidOption(
+            f"{others.name} and {measured.name} share {len(shared):,} images: calibrate on pairs of another split"
+        )
+    seen = seen_by(classifier)
+    trained = 0 if seen is None else int(seen.among(others.table)["trained"].sum())
+    if trained:
+        raise InvalidOption(
+            f"{classifier.name} was trained on {trained:,} of {others.table.num_rows:,} pairs of {others.name}, where "
+            "it is surer than elsewhere: calibrate on others"
+        )
+    answers = judge.score(*others.ask(classifier, images).part(slice(None)))
+    return fit(answers, others.labels, pairs=others.name, fingerprint=classifier.fingerprint)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

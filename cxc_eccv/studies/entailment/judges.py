@@ -12,15 +12,26 @@ if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.judge import ClassifierJudge
 
 
+def check_judge(name: str, images: Path | None = None, batch_size: int = 64) -> None:
+    """Refuse, before torch is imported, the name of a judge, a folder of images and a batch size."""
+    from cxc_eccv.sources.download import image_folder
+    from cxc_eccv.studies.entailment.answering import is_address, is_file
+    from cxc_eccv.studies.entailment.calibration import read_judge
+
+    if is_file(name):
+        name = read_judge(Path(name))["judge"]
+    if not is_address(name):
+        check_model(name, images, batch_size=batch_size)
+    elif images is not None:
+        image_folder(images)
+
+
 def load_reranker(name: str, images: Path | None, device: str | None) -> ClassifierJudge | None:
     """The judge that a name stands for, or None for models that are no judges, such as BLIP's matching head.
 
     InvalidOption if it reads the captions of an image, among which are those that a re-ranking must find.
     """
-    from cxc_eccv.studies.entailment.answering import is_address
-
-    if not is_address(name):
-        check_model(name, images)
+    check_judge(name, images)
     with needs_train_extra():
         from cxc_eccv.studies.entailment.answering import recognise
 
@@ -38,10 +49,7 @@ def load_reranker(name: str, images: Path | None, device: str | None) -> Classif
 
 def load_judge(name: str, images: Path | None = None, device: str | None = None) -> ClassifierJudge:
     """Load a judge by its folder, Hub id or address; ``images`` is the folder with the image files."""
-    from cxc_eccv.studies.entailment.answering import is_address
-
-    if not is_address(name):
-        check_model(name, images)
+    check_judge(name, images)
     with needs_train_extra():
         from cxc_eccv.studies.entailment.judge import ClassifierJudge
 

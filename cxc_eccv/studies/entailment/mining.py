@@ -95,6 +95,8 @@ class MiningOptions:
             _refuse_seen_pairs(classifier, self.labelled)
             labelled_part(self.labelled, library)
         find_images(classifier, [], self.images)
+        if classifier.keeps_texts:
+            raise InvalidOption(f"{classifier.name} is an endpoint: mine with a model that runs here")
         return None if self.output is None else check_output(self.output, [".parquet"])
 
 
@@ -371,7 +373,7 @@ def _score(
             "premises were truncated",
             stacklevel=3,
         )
-    return np.asarray(scored.vectors[:, 0]), notes.truncated
+    return classifier.calibrate(scored.vectors[:, 0]).astype(np.float32), notes.truncated
 
 
 def _describe(
@@ -391,6 +393,7 @@ def _describe(
             "fingerprint": classifier.fingerprint,
             "premise": "image and captions" if classifier.has_visual else "captions",
             "training_data": classifier.training_data,
+            **({} if classifier.calibrated is None else {"calibration": dict(classifier.calibrated)}),
         },
         "retriever": retriever,
         "rule": rule,

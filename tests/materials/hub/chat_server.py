@@ -22,7 +22,7 @@ def chat_server(answer):
     requests, lock = [], threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):  # noqa: N802 - the name of http.server
+        def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with lock:
                 requests.append((dict(self.headers), body))

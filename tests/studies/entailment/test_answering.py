@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pytest
 import tiny_models
-
 from PIL import Image
 
 from cxc_eccv.cli import main
@@ -16,9 +15,8 @@ from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-import transformers  # noqa: E402
-
 import tiny_vision_language  # noqa: E402
+import transformers  # noqa: E402
 
 from cxc_eccv.studies.entailment.answering import announce, kinds  # noqa: E402
 from cxc_eccv.studies.entailment.answering.vision_language import VisionLanguage, spellings  # noqa: E402

@@ -11,8 +11,10 @@ from typing import Any
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, ModelError
 from cxc_eccv.studies.entailment.answering.answerer import Announced, Answerer, Answers, Kind
+from cxc_eccv.studies.entailment.answering.from_file import announce_file
+from cxc_eccv.studies.entailment.calibration import read_judge
 
-__all__ = ["Announced", "Answerer", "Answers", "announce", "is_address", "kinds", "recognise"]
+__all__ = ["Announced", "Answerer", "Answers", "announce", "is_address", "is_file", "kinds", "recognise"]
 
 
 @cache
@@ -26,8 +28,15 @@ def is_address(source: str | Path) -> bool:
     return str(source).startswith(("http://", "https://"))
 
 
+def is_file(source: str | Path) -> bool:
+    """Whether a name is that of a file of a judge."""
+    return str(source).endswith(".json")
+
+
 def recognise(source: str | Path) -> Kind | None:
     """The kind of answerer that a name stands for, or None; reads its config."""
+    if is_file(source):
+        source = read_judge(Path(source))["judge"]
     config = {} if is_address(source) else _config_of(str(source))
     return next((kind for kind in kinds().values() if kind.recognise(str(source), config)), None)
 
@@ -44,7 +53,7 @@ def announce(
 
     Args:
         source: folder or Hub id of a classifier of entailment, of a model of natural language inference, of a
-            cross-encoder or of a vision-language model; or ``URL#MODEL`` of an endpoint.
+            cross-encoder or of a vision-language model; ``URL#MODEL`` of an endpoint; or the ``.json`` file of a judge.
         images: whether images can be looked at.
         device: torch device; None for a GPU if there is one.
         name: name in files and reports; None for the Hub id, the folder's name or the endpoint's model.
@@ -54,6 +63,9 @@ def announce(
         ModelError: the model cannot judge pairs.
         InvalidOption: its kind has no such option.
     """
+    if is_file(source):
+        given: dict[str, Any] = {"images": images, "device": device, **options}
+        return announce_file(Path(source), announce, **given | ({} if name is None else {"name": name}))
     kind = recognise(source)
     if kind is None:
         _refuse(str(source))

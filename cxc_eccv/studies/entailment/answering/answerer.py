@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.types import FloatArray
 
@@ -39,6 +38,7 @@ class Answerer(ABC):
         training_data: a record of what it was trained on, as ``train entailment-classifier`` writes it, or None.
         source: folder or Hub id that it was loaded from, where ``pairs_seen.parquet`` may lie; empty if none.
         commit: commit on the Hub.
+        calibrated: facts of a calibration, or None.
         keeps_texts: answers cost money or time: each is saved with its prompt, and none is asked for that cannot be.
     """
 
@@ -51,6 +51,7 @@ class Answerer(ABC):
     source: str = ""
     commit: str | None = None
     keeps_texts: bool = False
+    calibrated: Mapping[str, Any] | None = None
 
     @abstractmethod
     def score_and_count(
@@ -72,6 +73,10 @@ class Answerer(ABC):
             progress: show a bar.
         """
 
+    def calibrate(self, probabilities: ArrayLike) -> NDArray[np.float64]:
+        """The (P,) probabilities that answers stand for."""
+        return np.asarray(probabilities)
+
     def answer(
         self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str], *, batch_size: int = 64
     ) -> Iterator[Answers]:
@@ -91,6 +96,7 @@ class Announced:
     training_data: Mapping[str, Any] | None = None
     source: str = ""
     commit: str | None = None
+    keeps_texts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,9 +208,7 @@ class Endpoint(Answerer):
                 self._left -= 1
                 return
         raise self._end(
-            ModelError(
-                "the budget of requests is spent; run again to continue from the answers that are kept, or raise requests"
-            )
+            ModelError("the budget of requests is spent. Answers are kept: run again to continue, or raise requests")
         )
 
     def _end(self, failure: ModelError) -> ModelError:
@@ -306,13 +304,13 @@ def announce(
     source: str,
     *,
     images: bool,
-    device: str | None,  # noqa: ARG001 - of models that run here
+    device: str | None,
     name: str | None,
     **options: Any,  # noqa: ANN401 - of Endpoint
 ) -> Announced:
     """Check address and options; nothing is asked yet."""
     endpoint = Endpoint(source, has_visual=images, name=name, **options)
-    return Announced(endpoint.name, lambda: endpoint, has_visual=images)
+    return Announced(endpoint.name, lambda: endpoint, has_visual=images, keeps_texts=True)
 
 
 KIND = Kind(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def mine(
-    classifier: Annotated[str, typer.Option(help="The classifier of entailment: its folder or Hub id.")],
+    classifier: Annotated[str, typer.Option(help="The classifier or another judge: folder, Hub id or .json file.")],
     output: Annotated[Path, typer.Option(help="File of weak positives to write (.parquet).")],
     retriever: Annotated[
         Path | None, typer.Argument(help="Embeddings, scores or rankings of the split's images and captions.")
@@ -81,14 +81,16 @@ def mine(
       --output weak.parquet
     """
     from cxc_eccv.runs import load_run
+    from cxc_eccv.studies.entailment.judges import check_judge
     from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled
     from cxc_eccv.studies.entailment.rule import check_rule
     from cxc_eccv.types import check_whole
 
     if (retriever is None) == (model is None):
         raise InvalidOption("name the retriever's file, or a model to encode first (--model): one of the two")
-    for source in filter(None, (classifier, model)):
-        check_model(source, images, batch_size=batch_size)
+    check_judge(classifier, images, batch_size=batch_size)
+    if model is not None:
+        check_model(model, images, batch_size=batch_size)
     check_whole("top_k", top_k)
     check_rule(threshold, precision, share, labelled=labelled is not None)
     check_output(output, [".parquet"])
