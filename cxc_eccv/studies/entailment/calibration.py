@@ -73,7 +73,7 @@ def fit(
 
     Example:
         >>> found = fit([0.1, 0.2, 0.6, 0.7], [0, 1, 0, 1], pairs="some", fingerprint="1", method="isotonic")
-        >>> found([0.0, 0.15, 0.4, 0.9]).tolist()
+        >>> found([0.0, 0.15, 0.4, 0.9]).round(6).tolist()
         [0.0, 0.25, 0.5, 1.0]
     """
     values, truth = np.asarray(probabilities, dtype=np.float64), np.asarray(labels)

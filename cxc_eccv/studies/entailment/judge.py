@@ -55,8 +55,8 @@ class ClassifierJudge(Judge):
 
     Args:
         classifier: the folder or Hub id of a classifier of entailment, of a model of natural language inference, of a
-            cross-encoder, or of a vision-language model; ``URL#MODEL`` of an endpoint; the ``.json`` file of a judge; or
-            an ``Answerer``, such as a classifier from ``load_classifier``.
+            cross-encoder, or of a vision-language model; ``URL#MODEL`` of an endpoint; the ``.json`` file of a
+            judge; or an ``Answerer``, such as a classifier from ``load_classifier``.
         images: folder with the image files, at any depth; for what looks at images.
         batch_size: pairs per batch.
         device: torch device for the classifier; None for a GPU if there is one.

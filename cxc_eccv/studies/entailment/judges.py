@@ -41,8 +41,8 @@ def load_reranker(name: str, images: Path | None, device: str | None) -> Classif
     judge = load_judge(name, images, device)
     if judge.classifier.reads_captions:
         raise InvalidOption(
-            f"{name} reads the captions of an image, and a re-ranking must find these: give a judge that sees the image alone, such as "
-            "a vision-language model"
+            f"{name} reads the captions of an image, and a re-ranking must find these: give a judge that sees the "
+            "image alone, such as a vision-language model"
         )
     return judge
 

@@ -27,7 +27,8 @@ class Overconfident(Answerer):
     name, fingerprint = "overconfident", "e" * 64
 
     def score_and_count(self, premises, images, hypotheses, **_options):
-        shares = [len(set(a.lower().split()) & set(b.lower().split())) for a, b in zip(premises, hypotheses)]
+        pairs = zip(premises, hypotheses, strict=True)
+        shares = [len(set(a.lower().split()) & set(b.lower().split())) for a, b in pairs]
         return np.array([1 / (1 + np.exp(6.0 - 2.0 * share)) for share in shares]), 0
 
 
@@ -115,20 +116,8 @@ def test_each_source_of_pairs_is_measured_alone():
 
 def test_score_calibrates_on_another_split_and_evaluate_uses_it(announced, tmp_path, sample_library, make_run, capsys):
     out = tmp_path / "out"
-    assert (
-        run(
-            "entailment",
-            "score",
-            "cxc/test",
-            "--model",
-            "any/model",
-            "--calibrate-on",
-            "cxc/val",
-            "-" * 2 + "output",
-            out,
-        )
-        == 0
-    )
+    options = ("--model", "any/model", "--calibrate-on", "cxc/val", "--output", out)
+    assert run("entailment", "score", "cxc/test", *options) == 0
     assert "By source of the pairs" in capsys.readouterr().out
     content = json.loads((out / "judge.json").read_text())
     labelled, others = (read_labelled(name, sample_library) for name in ("cxc/test", "cxc/val"))
@@ -147,7 +136,7 @@ def test_score_calibrates_on_another_split_and_evaluate_uses_it(announced, tmp_p
         make_run(sample_library), "entailment", data_dir=sample_library, unjudged=judge, confidence=None
     )
     facts = report.provenance["unjudged"]["calibration"]
-    assert (facts["pairs"], facts["measured"]["pairs"]) == ("cxc/val", "cxc/test")
+    assert (facts["pairs"], facts["measured"]["on"]) == ("cxc/val", "cxc/test")
     captions = sample_library.captions("test")[:30].select(["image_id", "caption_id"])
     found = judge.on(sample_library, "test").judge_pairs(captions)["probability"]
     plain = raw.on(sample_library, "test").judge_pairs(captions)["probability"]

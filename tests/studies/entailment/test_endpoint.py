@@ -121,7 +121,7 @@ def test_an_answer_that_is_neither_gives_no_number(tmp_path):
 
 def test_the_budget_counts_tries_and_the_next_run_continues(tmp_path):
     with chat_server(right) as (url, requests):
-        with pytest.raises(ModelError, match="budget of requests is spent. Answers are kept: run again"):
+        with pytest.raises(ModelError, match=r"budget of requests is spent\. Answers are kept: run again"):
             judge_at(url, requests=5).score(*PAIRS)
         assert len(requests) == len(kept(tmp_path)) == 5
         judge_at(url).score(*PAIRS)

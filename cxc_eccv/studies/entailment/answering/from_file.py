@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,17 @@ class FromFile(Answerer):
     """An answerer with the threshold and the calibration of its file; its answers are cached without the latter."""
 
     def __init__(
-        self, inner: Answerer, threshold: float | None, calibration: Calibration | None, measured: Any
-    ) -> None:  # noqa: ANN401 - JSON
+        self,
+        inner: Answerer,
+        threshold: float | None,
+        calibration: Calibration | None,
+        measured: Mapping[str, Any] | None,
+    ) -> None:
         refuse_another_judge(calibration, inner.name, inner.fingerprint)
         self.inner, self.name, self.fingerprint = inner, inner.name, inner.fingerprint
         self.threshold = inner.threshold if threshold is None else threshold
-        self.has_visual, self.reads_captions, self.keeps_texts = (
-            inner.has_visual,
-            inner.reads_captions,
-            inner.keeps_texts,
-        )
+        self.has_visual, self.reads_captions = inner.has_visual, inner.reads_captions
+        self.keeps_texts = inner.keeps_texts
         self.training_data, self.source, self.commit = inner.training_data, inner.source, inner.commit
         self._calibration, self.calibrated = calibration, None
         if calibration is not None:

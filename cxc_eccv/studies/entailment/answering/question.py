@@ -23,7 +23,7 @@ def check_question(question: str) -> None:
         >>> check_question("Is it {caption}?")
         >>> check_question("Is it {text}?")
         Traceback (most recent call last):
-        cxc_eccv.errors.InvalidOption: question 'Is it {text}?': write {caption} once, and {captions} for the captions ...
+        cxc_eccv.errors.InvalidOption: question 'Is it {text}?': write {caption} once, and {captions} ...
     """
     fields = FIELD.findall(question)
     if fields.count("caption") != 1 or set(fields) - {"caption", "captions"}:

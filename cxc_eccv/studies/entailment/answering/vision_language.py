@@ -81,8 +81,8 @@ class VisionLanguage(HubModel):
 
 def spellings(tokenizer: Any, word: str, name: str) -> list[int]:  # noqa: ANN401 - of transformers
     """The tokens that spell a word, in any case, with or without a space before it."""
-    marked = {token: place for token, place in tokenizer.get_vocab().items()}
-    ids = [place for token, place in marked.items() if token.removesuffix("</w>").lstrip(BEFORE_WORDS).lower() == word]
+    vocabulary = tokenizer.get_vocab().items()
+    ids = [place for token, place in vocabulary if token.removesuffix("</w>").lstrip(BEFORE_WORDS).lower() == word]
     if not ids:
         raise ModelError(f"{name}: its tokenizer has no token for {word!r}, so its probability cannot be read")
     return sorted(ids)

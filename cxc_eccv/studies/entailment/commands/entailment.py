@@ -130,7 +130,7 @@ def score(
     try:
         written = [] if output is None else write_classifier_folder(output, report, labelled, said, COMMAND.get())
         if output is not None and calibration is not None:
-            measured = {"pairs": report.pairs, **asdict(report.by_source[0])}
+            measured = {"on": report.pairs, **asdict(report.by_source[0])}
             written.append(write_judge(output / "judge.json", str(model), calibration, measured))
     finally:
         print_shown(tables_to_console(report.tables()))
