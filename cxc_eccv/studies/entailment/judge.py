@@ -29,7 +29,7 @@ from cxc_eccv.evaluation.settings import Judge
 from cxc_eccv.parquet import read_parquet, write_parquet
 from cxc_eccv.sources.download import answers_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.entailment.answering import Answerer, Answers, announce
+from cxc_eccv.studies.entailment.answering import Announced, Answerer, Answers, announce
 from cxc_eccv.studies.entailment.calibration import Calibration, fit
 from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
@@ -91,12 +91,12 @@ class ClassifierJudge(Judge):
         progress: bool = True,
         **options: Any,  # noqa: ANN401 - of the kind
     ) -> None:
+        known: Answerer | Announced
         if isinstance(classifier, str | Path):
-            known = announce(classifier, images=images is not None, device=device, **options)
-            self._load = known.load
+            known = announced = announce(classifier, images=images is not None, device=device, **options)
+            self._load = announced.load
         else:
-            known = classifier
-            self._load = lambda: classifier
+            known, self._load = classifier, lambda: classifier
         if known.has_visual and images is None:
             raise InvalidOption(f"{known.name} looks at images: give their folder (--images)")
         self.threshold = float(known.threshold)

@@ -29,7 +29,7 @@ from cxc_eccv.studies.entailment.training_data import (
 from cxc_eccv.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from cxc_eccv.studies.entailment.answering import Announced, Answerer
+    from cxc_eccv.studies.entailment.answerer import Announced, Answerer
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 PAIR_IDS = ("image_id", "caption_id")

@@ -47,7 +47,7 @@ from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, positio
 from cxc_eccv.writing import check_output, replaced_file
 
 if TYPE_CHECKING:
-    from cxc_eccv.studies.entailment.answering import Announced, Answerer
+    from cxc_eccv.studies.entailment.answerer import Announced, Answerer
 
 SPLITS = ("train", "restval", "validation")
 

@@ -20,7 +20,7 @@ from cxc_eccv.encoding.models import LoadedModel, Processors, load_model, model_
 from cxc_eccv.encoding.sides import work_ahead
 from cxc_eccv.encoding.towers.images import open_picture
 from cxc_eccv.errors import ModelError
-from cxc_eccv.studies.entailment.answering import Answerer
+from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor, Prepared
 from cxc_eccv.types import check_whole

@@ -22,7 +22,7 @@ from cxc_eccv.types import IntArray
 from cxc_eccv.writing import replaced_file
 
 if TYPE_CHECKING:
-    from cxc_eccv.studies.entailment.answering import Announced, Answerer
+    from cxc_eccv.studies.entailment.answerer import Announced, Answerer
 
 SEEN_FILE = "pairs_seen.parquet"
 

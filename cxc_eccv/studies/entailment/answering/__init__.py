@@ -6,11 +6,11 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from cxc_eccv.discovery import find_declared
 from cxc_eccv.errors import InvalidOption, ModelError
-from cxc_eccv.studies.entailment.answering.answerer import Announced, Answerer, Answers, Kind
+from cxc_eccv.studies.entailment.answerer import Announced, Answerer, Answers, Kind
 from cxc_eccv.studies.entailment.answering.from_file import announce_file
 from cxc_eccv.studies.entailment.calibration import read_judge
 
@@ -86,7 +86,7 @@ def _config_of(source: str) -> Mapping[str, Any]:
     return config
 
 
-def _refuse(source: str) -> Any:  # noqa: ANN401 - never returns
+def _refuse(source: str) -> NoReturn:
     from transformers import AutoConfig
 
     from cxc_eccv.encoding.checkpoints import load_part

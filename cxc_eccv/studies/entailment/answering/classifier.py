@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cxc_eccv.studies.entailment.answering.answerer import Announced, Kind
+from cxc_eccv.studies.entailment.answerer import Announced, Kind
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.entailment.scoring import Classifier

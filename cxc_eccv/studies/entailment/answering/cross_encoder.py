@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import ModelError
-from cxc_eccv.studies.entailment.answering.answerer import Announced, Kind
+from cxc_eccv.studies.entailment.answerer import Announced, Kind
 from cxc_eccv.studies.entailment.answering.hub_model import HubModel, open_model
 
 HEAD = "ForSequenceClassification"
@@ -94,7 +94,7 @@ def load(source: str | Path, name: str, label: int | None, device: str | None) -
 
 def recognise(_: str, config: Mapping[str, Any]) -> bool:
     """Whether the first architecture of a config classifies sequences."""
-    return (config.get("architectures") or [""])[0].endswith(HEAD)
+    return str((config.get("architectures") or [""])[0]).endswith(HEAD)
 
 
 KIND = Kind(

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, ModelError
-from cxc_eccv.studies.entailment.answering.answerer import Announced, Answerer, Answers, Kind
+from cxc_eccv.studies.entailment.answerer import Announced, Answerer, Answers, Kind
 from cxc_eccv.studies.entailment.answering.question import OF_CAPTIONS, OF_IMAGE, check_question, fill
 from cxc_eccv.types import check_whole
 

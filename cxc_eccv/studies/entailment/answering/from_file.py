@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.studies.entailment.answering.answerer import Announced, Answerer, Answers
+from cxc_eccv.studies.entailment.answerer import Announced, Answerer, Answers
 from cxc_eccv.studies.entailment.calibration import Calibration, read_judge, refuse_another_judge
 
 

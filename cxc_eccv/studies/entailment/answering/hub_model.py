@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from cxc_eccv.errors import CheckpointMismatch, ModelError
-from cxc_eccv.studies.entailment.answering.answerer import Answerer
+from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.types import check_whole
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import InvalidOption, ModelError
-from cxc_eccv.studies.entailment.answering.answerer import Announced, Kind
+from cxc_eccv.studies.entailment.answerer import Announced, Kind
 from cxc_eccv.studies.entailment.answering.hub_model import HubModel, open_model
 from cxc_eccv.studies.entailment.answering.question import OF_IMAGE, check_question, fill
 
