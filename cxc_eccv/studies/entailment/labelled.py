@@ -196,7 +196,7 @@ def _of_labels(table: pa.Table) -> pa.Table:
     keys = [f"image/{name}" if number is None else f"coco/{number}" for number, name in zip(ids, names, strict=True)]
     captions = [
         f"coco/{caption}" if key.startswith("coco/") and caption is not None else None
-        for key, caption in zip(keys, table["hypothesis_id"].to_pylist(), strict=True)
+        for key, caption in zip(keys, table["caption_id"].to_pylist(), strict=True)
     ]
     given = {
         "premise": premises,
