@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.sources.reading import read_object
 from cxc_eccv.studies.entailment.measures import check_threshold, fit_calibration, measure_reliability
+from cxc_eccv.writing import write_json
 
 METHODS = ("platt", "isotonic")
 ENOUGH = 1_000
@@ -108,8 +108,7 @@ def write_judge(path: Path, judge: str, calibration: Calibration, measured: Mapp
     """Write the file of a judge: its name and options, its calibration, and how good it is on other pairs."""
     options = read_judge(Path(judge)) if judge.endswith(".json") else {"judge": judge}
     content = options | {"threshold": 0.5, "calibration": asdict(calibration), "measured": dict(measured)}
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8", newline="\n")
-    return path
+    return write_json(path, content)
 
 
 def read_judge(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import cxc_eccv as ce
 from cxc_eccv.cli import main
 from cxc_eccv.cli.user_tables import policy
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
+from cxc_eccv.runs import save_embeddings
 from cxc_eccv.statistics.agreement import cohen_kappa
 from cxc_eccv.studies.entailment import answering
 from cxc_eccv.studies.entailment.answering import Announced, Answerer
@@ -191,3 +192,22 @@ def test_a_file_of_probabilities_judges_as_labels_do(tmp_path, sample_library, m
     assert all(row.bounds.low <= row.bounds.expected <= row.bounds.high for row in reports[1].results)
     with pytest.raises(DataError, match="no label or probability among the columns"):
         ce.evaluate(make_run(sample_library), "entailment", data_dir=sample_library, unjudged=pa.table(ids))
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_listed_pairs_with_probabilities_are_all_that_an_evaluation_asks_for(form, tmp_path, sample_library, make_run):
+    for seed in (0, 1):
+        save_embeddings(tmp_path / f"{seed}.npz", make_run(sample_library, seed=seed))
+    path = tmp_path / f"pairs.{form}"
+    assert run("entailment", "pairs", tmp_path / "0.npz", tmp_path / "1.npz", "--output", path) == 0
+    table = policy(str(path))
+    count = table.num_rows
+    texts = dict(
+        zip(*(sample_library.captions("test")[name].to_pylist() for name in ("caption_id", "text")), strict=True)
+    )
+    assert [texts[caption] for caption in table["caption_id"].to_pylist()] == table["caption"].to_pylist()
+    judged = table.append_column("probability", pa.array(np.random.default_rng(0).random(count)))
+    report = ce.evaluate(make_run(sample_library, seed=1), "entailment", data_dir=sample_library, unjudged=judged)
+    assert report.scores
+    with pytest.raises(DataError, match=r"probabilities lack \d+ of \d+ retrieved pairs"):
+        ce.evaluate(make_run(sample_library), "entailment", data_dir=sample_library, unjudged=judged[: count // 2])

@@ -231,6 +231,32 @@ def mean(
     say_written([] if output is None else [output])
 
 
+@entailment.command("pairs", cls=DataCommand)
+def pairs(
+    files: Annotated[
+        list[Path], typer.Argument(help="Embeddings, scores or rankings (image to text), one file per model.")
+    ],
+    output: Annotated[Path, typer.Option(help="File (.parquet, .csv, .jsonl) for the pairs.")],
+    split: Annotated[str, typer.Option(help="val or test.")] = "test",
+) -> None:
+    """List the pairs that Entail@K of these models needs and that have no label, for a judge of yours.
+
+    Each pair stands there once, with image_id, caption_id, file_name, the image's captions and the caption. Add a
+    column probability, from 0 to 1, and name the file with evaluate --unjudged.
+
+    Examples:
+      cxc-eccv entailment pairs clip.npz blip.npz --output pairs.csv
+      cxc-eccv evaluate clip.npz --tasks entailment --unjudged answered.csv
+    """
+    from cxc_eccv.cli.output import check_output
+    from cxc_eccv.studies.entailment.listing import list_unjudged, write_unjudged
+
+    check_output(output, (".parquet", ".csv", ".jsonl"))
+    found = list_unjudged(load_runs(files, None).values(), open_library(), split_name(split))
+    say_written([write_unjudged(output, found)])
+    say(f"{found.num_rows:,} pairs without a label")
+
+
 @entailment.command("export", cls=DataCommand)
 def export(
     files: Annotated[
