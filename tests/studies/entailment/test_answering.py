@@ -98,7 +98,7 @@ class TestVisionLanguage:
         assert np.ptp(expected) > 1e-3
         judge = ClassifierJudge(answerer, tmp_path, batch_size=3, progress=False)
         np.testing.assert_allclose(judge.score([""] * 3, images, captions), expected, atol=1e-5)
-        assert judge.facts["looks_at"] == "captions and image"
+        assert judge.facts["looks_at"] == "image"
 
     def test_another_question_is_another_cache(self):
         model, processor = tiny_vision_language.llava()

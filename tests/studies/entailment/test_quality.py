@@ -238,7 +238,7 @@ def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, 
     assert table.drop_columns(["probability"]).equals(pairs.table)
     assert np.asarray(table["probability"]).tolist() == said.tolist()
     again = tmp_path / "again"
-    scores = ("--scores", out / "probabilities.parquet", "--threshold", "0.4")
+    scores = ("--model", out / "probabilities.parquet", "--threshold", "0.4")
     assert run("entailment", "score", "cxc/test", *scores, "--output", again) == 0
     assert json.loads((again / "report.json").read_text())["rates"] == content["rates"]
     assert run("entailment", "score", out / "probabilities.parquet", *scores) == 0
@@ -275,16 +275,14 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "name the classifier (--model), or a file"),
-        (("--model", "a", "--scores", "b.csv"), "one of the two"),
-        (("--scores", "b.csv", "--threshold", "0.5", "--precision", "0.9"), "give one of them"),
-        (("--scores", "none.csv"), "none.csv"),
-        (("--scores", "wrong.csv"), "no column probability"),
-        (("--scores", "text.csv"), "line 3, column 'probability'"),
-        (("--scores", "high.csv"), "high.csv, line 2, column 'probability': found '1.5'"),
-        (("--scores", "low.csv", "--threshold", "0.9"), "no pair reaches the threshold 0.9"),
-        (("--scores", "low.csv", "--threshold", "-3"), "threshold -3: probabilities run from 0 to 1"),
-        (("--scores", "low.npz"), "with a column probability"),
+        ((), "'--model'"),
+        (("--model", "b.csv", "--threshold", "0.5", "--precision", "0.9"), "give one of them"),
+        (("--model", "none.csv"), "none.csv"),
+        (("--model", "wrong.csv"), "no column probability"),
+        (("--model", "text.csv"), "line 3, column 'probability'"),
+        (("--model", "high.csv"), "high.csv, line 2, column 'probability': found '1.5'"),
+        (("--model", "low.csv", "--threshold", "0.9"), "no pair reaches the threshold 0.9"),
+        (("--model", "low.csv", "--threshold", "-3"), "threshold -3: probabilities run from 0 to 1"),
     ],
 )
 def test_bad_input_ends_without_a_number(arguments, told, tmp_path, monkeypatch, capsys):
@@ -304,6 +302,6 @@ def test_csv_and_json_lines_give_the_same_numbers(said, tmp_path, capsys):
     (tmp_path / "said.jsonl").write_text("\n".join(json.dumps({"probability": value}) for value in said.tolist()))
     printed = []
     for name in ("said.csv", "said.jsonl"):
-        assert run("entailment", "score", "cxc/test", "--name", "same", "--scores", tmp_path / name) == 0
-        printed.append(capsys.readouterr().out)
+        assert run("entailment", "score", "cxc/test", "--model", tmp_path / name) == 0
+        printed.append(capsys.readouterr().out.replace(name, "said"))
     assert printed[0] == printed[1]

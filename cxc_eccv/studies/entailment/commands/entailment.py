@@ -58,16 +58,13 @@ def score(
         str, typer.Argument(help="Labelled pairs: a file (.parquet, .csv, .jsonl), or a part such as cxc/test.")
     ],
     model: Annotated[
-        str | None, typer.Option(help="The classifier or judge: folder, Hub id, URL#MODEL, or .json file.")
-    ] = None,
-    scores: Annotated[
-        Path | None,
-        typer.Option(help="File (.parquet, .csv, .jsonl) with probabilities of these pairs, instead of --model."),
-    ] = None,
+        str,
+        typer.Option(
+            help="The classifier or judge: its folder, Hub id, URL#MODEL or .json file; or a file (.parquet, .csv, "
+            ".jsonl) of its probabilities."
+        ),
+    ],
     images: Annotated[Path | None, typer.Option(help="Folder with the images, at any depth.")] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the classifier. Default: its id, or its folder's name.")
-    ] = None,
     batch_size: BatchSize = 64,
     device: Device = None,
     threshold: Annotated[
@@ -96,21 +93,21 @@ def score(
       cxc-eccv entailment score pairs.jsonl --model classifier --images val2014
       cxc-eccv entailment score cxc/test --model http://localhost:8000/v1#my-model
       --calibrate-on cxc/val --output calibrated
-      cxc-eccv entailment score cxc/test --scores report/probabilities.parquet
+      cxc-eccv entailment score cxc/test --model report/probabilities.parquet
     """
     from cxc_eccv.cli.output import COMMAND, check_output
+    from cxc_eccv.cli.user_tables import SUFFIXES
     from cxc_eccv.studies.entailment.calibration import write_judge
     from cxc_eccv.studies.entailment.measures import check_precision, check_threshold
     from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types import check_whole
 
-    if (model is None) == (scores is None):
-        raise InvalidOption("name the classifier (--model), or a file of its probabilities (--scores): one of the two")
+    scores = Path(model) if Path(model).suffix in SUFFIXES else None
     if threshold is not None and precision is not None:
         raise InvalidOption("--threshold and --precision: give one of them")
-    if calibrate_on is not None and model is None:
-        raise InvalidOption("--calibrate-on asks the judge about other pairs: name it with --model")
+    if calibrate_on is not None and scores is not None:
+        raise InvalidOption("--calibrate-on asks the judge about other pairs: name the judge itself with --model")
     check_output(output)
     check_whole("batch_size", batch_size)
     if threshold is not None:
@@ -119,10 +116,9 @@ def score(
         check_precision(precision)
     library = open_library()
     if scores is not None:
-        labelled, said, facts = _read_scores(scores, pairs, library, images, name)
+        labelled, said, facts = _read_scores(scores, pairs, library, images)
     else:
-        loading = {"device": device, "name": name}
-        labelled, said, facts = _ask(str(model), pairs, library, images, batch_size, loading, calibrate_on)
+        labelled, said, facts = _ask(model, pairs, library, images, batch_size, device, calibrate_on)
     if threshold is not None:
         facts |= {"threshold": threshold, "threshold_from": "as given"}
     calibration = facts.pop("fitted", None)
@@ -131,18 +127,18 @@ def score(
         written = [] if output is None else write_classifier_folder(output, report, labelled, said, COMMAND.get())
         if output is not None and calibration is not None:
             measured = {"on": report.pairs, **asdict(report.by_source[0])}
-            written.append(write_judge(output / "judge.json", str(model), calibration, measured))
+            written.append(write_judge(output / "judge.json", model, calibration, measured))
     finally:
         print_shown(tables_to_console(report.tables()))
     say_written(written)
 
 
-def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None, name: str | None) -> Said:
+def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None) -> Said:
     from cxc_eccv.cli.user_tables import read_probabilities
     from cxc_eccv.studies.entailment.labelled import read_labelled
 
     labelled = read_labelled(pairs, library, images=images)
-    facts = {"model": name or scores.name, "threshold": 0.5, "threshold_from": "the default"}
+    facts = {"model": scores.name, "threshold": 0.5, "threshold_from": "the default"}
     return labelled, labelled.align(read_probabilities(scores), scores), facts
 
 
@@ -152,8 +148,8 @@ def _ask(
     library: Library,
     images: Path | None,
     batch_size: int,
-    loading: dict[str, Any],
-    calibrate_on: str | None = None,
+    device: str | None,
+    calibrate_on: str | None,
 ) -> Said:
     from cxc_eccv.studies.entailment.judges import check_judge
     from cxc_eccv.studies.entailment.labelled import find_images, find_labelled, read_labelled
@@ -166,7 +162,7 @@ def _ask(
         from cxc_eccv.studies.entailment.judge import ClassifierJudge, fit_on_others
     from cxc_eccv.studies.entailment.seen import seen_by
 
-    announced = announce(model, images=images is not None, **loading)
+    announced = announce(model, images=images is not None, device=device)
     labelled = read_labelled(pairs, library, images=images if announced.has_visual else None)
     find_images(announced, labelled.table["image"].to_pylist(), images)
     classifier = announced.load()
@@ -237,9 +233,8 @@ def pairs(
         list[Path], typer.Argument(help="Embeddings, scores or rankings (image to text), one file per model.")
     ],
     output: Annotated[Path, typer.Option(help="File (.parquet, .csv, .jsonl) for the pairs.")],
-    split: Annotated[str, typer.Option(help="val or test.")] = "test",
 ) -> None:
-    """List the pairs that Entail@K of these models needs and that have no label, for a judge of yours.
+    """List the pairs of the test split without a label that Entail@K of these models needs, for a judge of yours.
 
     Each pair stands there once, with image_id, caption_id, file_name, the image's captions and the caption. Add a
     column probability, from 0 to 1, and name the file with evaluate --unjudged.
@@ -252,7 +247,7 @@ def pairs(
     from cxc_eccv.studies.entailment.listing import list_unjudged, write_unjudged
 
     check_output(output, (".parquet", ".csv", ".jsonl"))
-    found = list_unjudged(load_runs(files, None).values(), open_library(), split_name(split))
+    found = list_unjudged(load_runs(files, None).values(), open_library())
     say_written([write_unjudged(output, found)])
     say(f"{found.num_rows:,} pairs without a label")
 
