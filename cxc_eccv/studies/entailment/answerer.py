@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.types import FloatArray
 
 
@@ -72,6 +73,18 @@ class Answerer(ABC):
             batch_size: pairs per batch.
             progress: show a bar.
         """
+
+    def refuse_gaps(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> None:
+        """Raise InvalidOption for a pair without a sentence, or without what is looked at; rows count from 0."""
+        sides = {"the hypothesis is empty": [not text.strip() for text in hypotheses]}
+        if self.reads_captions:
+            sides["it has no captions, which the judge reads"] = [not text.strip() for text in premises]
+        if self.has_visual:
+            files = [None] * len(premises) if images is None else images
+            sides["it has no image, which the judge looks at"] = [file is None for file in files]
+        for reason, lacks in sides.items():
+            if any(lacks):
+                raise InvalidOption(f"{self.name}, pair {lacks.index(True)}: {reason}")
 
     def calibrate(self, probabilities: ArrayLike) -> NDArray[np.float64]:
         """The (P,) probabilities that answers stand for."""

@@ -4,15 +4,19 @@ import json
 import warnings
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import tiny_models
 from PIL import Image
 
+import cxc_eccv as ce
 from cxc_eccv.cli import main
+from cxc_eccv.cli.user_tables import policy
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
-from cxc_eccv.runs import load_run, save_embeddings
+from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
+from cxc_eccv.types import Embeddings
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import tiny_vision_language  # noqa: E402
@@ -172,3 +176,47 @@ class TestReranking:
         assert run_command("encode", "--model", tmp_path / "nli", *options) != 0
         words = " ".join(capsys.readouterr().err.split())
         assert "reads the captions of an image, and a re-ranking must find these" in words
+
+
+@pytest.mark.filterwarnings("ignore:.*pairs are longer than the context", "ignore:nli has no record of the pairs")
+def test_a_model_of_inference_is_taken_wherever_a_classifier_is(tmp_path, sample_library, make_run, capsys):
+    save_classifier(tmp_path / "nli", ["entailment", "neutral"])
+    out = tmp_path / "report"
+    score = ("entailment", "score", "cxc/test", "--model", tmp_path / "nli", "--threshold", 0)
+    assert run_command(*score, "--output", out) == 0
+    assert "training data is not recorded" in " ".join(capsys.readouterr().out.split())
+    table, judge = pq.read_table(out / "probabilities.parquet"), ClassifierJudge(tmp_path / "nli", progress=False)
+    direct = announce(tmp_path / "nli").load().score_and_count(*texts_of(table), batch_size=1, progress=False)[0]
+    np.testing.assert_allclose(np.asarray(table["probability"]), direct, atol=1e-6)
+    report = ce.evaluate(
+        make_run(sample_library),
+        "entailment",
+        data_dir=sample_library,
+        unjudged=policy(str(tmp_path / "nli")),
+        confidence=None,
+    )
+    assert report.provenance["unjudged"]["fingerprint"] == judge.facts["fingerprint"]
+    content, rng = sample_library.karpathy("train"), np.random.default_rng(0)
+    sides = [Embeddings(ids, rng.standard_normal((ids.size, 4))) for ids in (content.image_ids, content.caption_ids)]
+    save_embeddings(tmp_path / "run.npz", EmbeddingsRun(*sides))
+    mined = ("--classifier", tmp_path / "nli", "--top-k", 1, "--threshold", 0, "--output", tmp_path / "weak.parquet")
+    assert run_command("mine", tmp_path / "run.npz", *mined) == 0
+    refused = ("--classifier", "http://localhost/v1#m", "--threshold", 0, "--output", tmp_path / "other.parquet")
+    assert run_command("mine", tmp_path / "run.npz", *refused) != 0
+    assert "m is an endpoint: mine with a model that runs here" in " ".join(capsys.readouterr().err.split())
+
+
+def texts_of(table):
+    return table["premise"].to_pylist(), None, table["hypothesis"].to_pylist()
+
+
+def test_pairs_with_gaps_get_no_number(tmp_path):
+    save_classifier(tmp_path / "nli", ["entailment", "neutral"])
+    judge = ClassifierJudge(tmp_path / "nli", progress=False)
+    with pytest.raises(InvalidOption, match="nli, pair 1: it has no captions, which the judge reads"):
+        judge.score(["a dog", " "], None, ["a", "a"])
+    with pytest.raises(InvalidOption, match="nli, pair 0: the hypothesis is empty"):
+        judge.score(["a dog"], None, [""])
+    llava = VisionLanguage(*tiny_vision_language.llava(), "llava")
+    with pytest.raises(InvalidOption, match="llava, pair 0: it has no image, which the judge looks at"):
+        ClassifierJudge(llava, tmp_path, progress=False).score(["a"], [None], ["a"])

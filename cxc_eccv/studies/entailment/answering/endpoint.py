@@ -135,6 +135,7 @@ class Endpoint(Answerer):
             ModelError: the endpoint fails for good, or some answers say neither yes nor no.
             InvalidOption: the budget of requests is spent.
         """
+        self.refuse_gaps(premises, images, hypotheses)
         files = [None] * len(premises) if images is None else images
         unclear: list[_Answer] = []
         failure: BaseException | None = None
@@ -170,9 +171,7 @@ class Endpoint(Answerer):
     def _ask(self, premise: str, image: Path | None, hypothesis: str) -> _Answer:
         prompt = fill(self.question, premise, hypothesis)
         content: list[dict[str, Any]] = [{"type": "text", "text": prompt}]
-        if self.has_visual:
-            if image is None:
-                raise InvalidOption(f"{self.name} looks at images, and a pair has none: give pairs with images")
+        if image is not None and self.has_visual:
             content.insert(0, {"type": "image_url", "image_url": {"url": _data_url(image)}})
         messages = [{"role": "user", "content": content}]
         if self.repeats is None:

@@ -85,6 +85,7 @@ class HubModel(Answerer):
         import torch
 
         check_whole("batch_size", batch_size)
+        self.refuse_gaps(premises, images, hypotheses)
         lengths = [len(premise) + len(hypothesis) for premise, hypothesis in zip(premises, hypotheses, strict=True)]
         order, cut = np.argsort(-np.array(lengths, dtype=np.int64), kind="stable"), 0
         scores = np.empty(order.size)

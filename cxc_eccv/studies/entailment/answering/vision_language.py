@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import InvalidOption, ModelError
+from cxc_eccv.errors import ModelError
 from cxc_eccv.studies.entailment.answerer import Announced, Kind
 from cxc_eccv.studies.entailment.answering.hub_model import HubModel, open_model
 from cxc_eccv.studies.entailment.answering.question import OF_IMAGE, check_question, fill
@@ -57,7 +57,7 @@ class VisionLanguage(HubModel):
         import torch
 
         prompts = [self.prompt(*texts) for texts in zip(premises, hypotheses, strict=True)]
-        opened = self._open(images or [None] * len(prompts))
+        opened = self._open(images or [])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # PaliGemma's of NumPy, for labels that are not used
             inputs = self.processor(text=prompts, images=[[each] for each in opened], padding=True, return_tensors="pt")
@@ -73,8 +73,6 @@ class VisionLanguage(HubModel):
     def _open(self, images: Sequence[Any]) -> list[Any]:
         from cxc_eccv.encoding.towers.images import open_picture
 
-        if any(image is None for image in images):
-            raise InvalidOption(f"{self.name} looks at images, and a pair has none: give pairs with images")
         opened = {image: open_picture(image).image for image in dict.fromkeys(images)}
         return [opened[image] for image in images]
 
