@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -103,6 +104,17 @@ class TestVisionLanguage:
         judge = ClassifierJudge(answerer, tmp_path, batch_size=3, progress=False)
         np.testing.assert_allclose(judge.score([""] * 3, images, captions), expected, atol=1e-5)
         assert judge.facts["looks_at"] == "image"
+
+    def test_a_model_that_gives_all_logits_gives_the_same_answers(self, tmp_path):
+        model, processor = tiny_vision_language.llava()
+        files = [path for _, path in tiny_models.picture_files(tmp_path, 2)]
+        pairs, forward = (["", ""], files, ["a dog", "the man with a cat"]), model.forward
+        expected = VisionLanguage(model, processor, "tiny").score_and_count(*pairs)[0]
+        model.forward = lambda logits_to_keep, **inputs: forward(**inputs)
+        np.testing.assert_allclose(VisionLanguage(model, processor, "tiny").score_and_count(*pairs)[0], expected)
+        model.forward = lambda logits_to_keep, **inputs: SimpleNamespace(logits=forward(**inputs).logits[:, :7])
+        with pytest.raises(ModelError, match="other places than its prompts"):
+            VisionLanguage(model, processor, "tiny").score_and_count(*pairs)
 
     def test_another_question_is_another_cache(self):
         model, processor = tiny_vision_language.llava()

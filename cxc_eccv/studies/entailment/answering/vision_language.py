@@ -66,6 +66,10 @@ class VisionLanguage(HubModel):
         last = inputs["attention_mask"].sum(1) - 1
         places, rows = last.unique(return_inverse=True)
         logits = self.model(**inputs, logits_to_keep=places, use_cache=False).logits
+        if logits.shape[1] != places.numel():  # the model knows no logits_to_keep
+            if logits.shape[1] != inputs["input_ids"].shape[1]:
+                raise ModelError(f"{self.name}: its answers have other places than its prompts, so P(yes) is not known")
+            logits = logits[:, places]
         logits = logits[torch.arange(len(prompts)), rows].double()
         yes, no = (logits[:, ids].logsumexp(-1) for ids in self.answers)
         return (yes - no).sigmoid().cpu().numpy(), 0
