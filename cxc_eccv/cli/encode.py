@@ -15,9 +15,12 @@ from cxc_eccv.terminal import say
 from cxc_eccv.writing import check_output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyarrow import Table
 
     from cxc_eccv.encoding import LoadedModel
+    from cxc_eccv.evaluation.settings import Judge
     from cxc_eccv.runs import EmbeddingsRun, ScoresRun
     from cxc_eccv.sources.library import Library
 
@@ -80,7 +83,7 @@ def encode(
         str, typer.Option(help="Score of a cross-encoder: itm; of BLIP and BLIP-2 also itc or itm+itc.")
     ] = "itm",
     rerank: Annotated[
-        Path | None, typer.Option(help="Embeddings or scores whose top items a cross-encoder ranks again.")
+        Path | None, typer.Option(help="Embeddings or scores whose top items a cross-encoder or a judge ranks again.")
     ] = None,
     top_k: Annotated[int, typer.Option(help="Items per query to rank again.")] = 20,
     max_pairs: Annotated[int, typer.Option(help="Most pairs that a cross-encoder scores.")] = 10_000_000,
@@ -107,6 +110,8 @@ def encode(
       --caption-prompt "a photo of {}" --output clip.npz
       cxc-eccv encode --model Salesforce/blip-itm-base-coco --images val2014
       --score itm+itc --rerank clip.npz --output blip.parquet
+      cxc-eccv encode --model HuggingFaceTB/SmolVLM-Instruct --images val2014
+      --rerank clip.npz --top-k 20 --output smolvlm.parquet
       cxc-eccv encode --model openai/clip-vit-base-patch32 --config rococo
       --beside clip.npz --output clip_rococo.npz
       cxc-eccv encode --model sentence-transformers/all-MiniLM-L6-v2
@@ -114,6 +119,7 @@ def encode(
       torchrun --nproc-per-node 4 --no-python cxc-eccv encode
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
+    from cxc_eccv.cli.user_tables import find_reranker
     from cxc_eccv.evaluation.settings import check_split
     from cxc_eccv.from_model import find_sentences
     from cxc_eccv.runs.kept import SUFFIX
@@ -128,12 +134,22 @@ def encode(
             raise InvalidOption(f"--{option} needs --config; name the config")
     _check_values(only, score, top_k, max_pairs)
     library, split, keeps = open_library(), split_name(split), output.name.endswith(SUFFIX)
-    if keeps and (config or captions or only):
-        raise InvalidOption("a run file keeps a whole split; leave out --config, --captions and --only")
+    if keeps and (config or captions or only or rerank):
+        raise InvalidOption("a run file keeps a whole split; leave out --config, --captions, --only and --rerank")
     if keeps:
         check_split(split)
-    check_model(model, images, pooling=pooling, batch_size=batch_size, dtype=dtype, central_crop=central_crop)
     own_captions, first, further = _read_files(captions, rerank, beside)
+    options: dict[str, Any]
+    judge = None if rerank is None else find_reranker(model, images, device)
+    if judge is not None and first is not None:
+        refused = {"score": score != "itm", "captions": captions, "revision": revision, "dtype": dtype}
+        refused |= {"caption-prompt": caption_prompt, "skip-bad-images": skip_bad_images}
+        _refuse_of_judges(model, refused | {"trust-remote-code": trust_remote_code})
+        options = {"name": name, "top_k": top_k, "max_pairs": max_pairs, "output": output}
+        wrote = _rerank_by(judge, first, library, split, options)
+        say_once(f"wrote {output}: {wrote}, {describe_data({'data': {'edition': library.edition}, 'split': split})}")
+        return
+    check_model(model, images, pooling=pooling, batch_size=batch_size, dtype=dtype, central_crop=central_crop)
     if config is not None:
         find_sentences(config, split, built)
     loaded = load_named_model(
@@ -147,7 +163,7 @@ def encode(
         dtype=dtype,
     )
     _refuse_of_other_models(loaded, central_crop, score, rerank)
-    options: dict[str, Any] = {"batch_size": batch_size, "skip_bad_images": skip_bad_images}
+    options = {"batch_size": batch_size, "skip_bad_images": skip_bad_images}
     if config is not None:
         options |= {"pooling": pooling, "central_crop": central_crop, "built": built, "images": images}
         wrote = _encode_config(loaded, config, library, split, further, output, options)
@@ -257,6 +273,29 @@ def _score(loaded: LoadedModel, first: EmbeddingsRun | ScoresRun | None, top_k: 
         run = score_pairs(loaded, **options)
         return f"{len(run.image_ids)} images x {len(run.caption_ids)} captions"
     rerank(loaded, first, top_k=top_k, **options)
+    return _describe_reranked(top_k, first)
+
+
+def _refuse_of_judges(model: str, given: Mapping[str, object]) -> None:
+    for option, value in given.items():
+        if value:
+            raise InvalidOption(f"--{option} is not for a judge, as {model} is; leave it out")
+
+
+def _rerank_by(
+    judge: Judge, first: EmbeddingsRun | ScoresRun, library: Library, split: str, options: dict[str, Any]
+) -> str:
+    from cxc_eccv.encoding import rerank_by
+    from cxc_eccv.tasks.task import COCO
+
+    content, facts = library.karpathy(split), judge.facts
+    score: Any = judge.on(library, split, COCO)
+    options["name"] = options["name"] or facts["model"]
+    rerank_by(score.probabilities, first, content.image_ids, content.caption_ids, facts=facts, **options)
+    return _describe_reranked(options["top_k"], first)
+
+
+def _describe_reranked(top_k: int, first: EmbeddingsRun | ScoresRun) -> str:
     return f"the top {top_k} of {first.path.name if first.path else 'the first ranking'}, ranked again"
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cxc_eccv.discovery import study_modules
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, UnknownName
-from cxc_eccv.evaluation.settings import Unjudged
+from cxc_eccv.evaluation.settings import Judge, Unjudged
 from cxc_eccv.metrics.entail_at_k import UNJUDGED
 from cxc_eccv.sources.reading import read_csv, read_json_lines, read_table, shown
 from cxc_eccv.types import LABELS, PROBABILITIES, check_values
@@ -55,7 +55,9 @@ def policy(value: str, images: Path | None = None, device: str | None = None) ->
     """The value of ``--unjudged``: a policy, the table in a file, or a classifier by its folder or Hub id."""
     path = Path(value)
     if path.suffix in SUFFIXES:
-        table = _read_table(path, "predicted labels", {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL})
+        forms = {"image_id": NUMBER, "caption_id": NUMBER, "label": LABEL, "probability": PROBABILITY}
+        table = _read_table(path, "predicted labels", forms)
+        _check_column(path, table, "probability", PROBABILITIES)
         return _check_column(path, table, "label", LABELS)
     if value in UNJUDGED[:-1]:  # the last is said by naming the classifier, whose folder may be called so
         return value
@@ -73,14 +75,24 @@ def probabilities_or_judge(value: str, images: Path | None = None) -> pa.Table |
 def _load_judge(
     kind: str, value: str, others: Sequence[str], images: Path | None, device: str | None = None
 ) -> Unjudged:
-    if not (Path(value).is_dir() or HUB_ID.fullmatch(value)):
+    named = value.startswith(("http://", "https://")) or value.endswith(".json")
+    if not (named or Path(value).is_dir() or HUB_ID.fullmatch(value)):
         *names, file = others
         files = f"{file} ({', '.join(SUFFIXES)})"
-        raise UnknownName(kind, value, (*names, files, "the folder or Hub id of a classifier of entailment"))
+        judges = "a judge: folder, Hub id, URL#MODEL of an endpoint, or .json file"
+        raise UnknownName(kind, value, (*names, files, judges))
     for module in study_modules("judges"):
         judge: Unjudged = module.load_judge(value, images, device)
         return judge
     raise InvalidOption(f"{value}: no study is installed that can judge pairs")
+
+
+def find_reranker(value: str, images: Path | None, device: str | None) -> Judge | None:
+    """The judge of pairs that a model's name stands for, or None for a model that is none."""
+    for module in study_modules("judges"):
+        judge: Judge | None = module.load_reranker(value, images, device)
+        return judge
+    return None
 
 
 def read_captions(path: Path) -> pa.Table:

@@ -1,6 +1,6 @@
 """Encodes images and captions with Hugging Face models: batched, resumable, on several processes."""
 
-from cxc_eccv.encoding.cross_encoding import rerank, score_pairs
+from cxc_eccv.encoding.cross_encoding import rerank, rerank_by, score_pairs
 from cxc_eccv.encoding.distributed.sharded_ranks import sharded_ranks, split_ranks
 from cxc_eccv.encoding.models import LoadedModel, load_model
 from cxc_eccv.encoding.towers.images import TenCrops
@@ -15,6 +15,7 @@ __all__ = [
     "encode_once",
     "load_model",
     "rerank",
+    "rerank_by",
     "score_pairs",
     "sharded_ranks",
     "split_ranks",

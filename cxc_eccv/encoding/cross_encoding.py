@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
@@ -43,6 +43,7 @@ from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.runs.checks import MODEL
 from cxc_eccv.runs.npz import write_npz
 from cxc_eccv.runs.rankings import RankedLists, write_rankings
+from cxc_eccv.runs.record import record_path, write_record
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, positions_of
 from cxc_eccv.types.encoding_options import SCORES
 from cxc_eccv.writing import check_output, replaced_file
@@ -142,22 +143,70 @@ def rerank(
     if score == "itc":
         raise InvalidOption("score itc is not for re-ranking; score all pairs by itc, and re-rank the top of that file")
     work = _PairWork(model, score, **options)
-    most = min(work.image_ids.size, work.caption_ids.size)
+    ids = work.image_ids, work.caption_ids
+    tops, pairs = _top_pairs(run, ids, top_k, max_pairs)
+
+    def make_lists(encode_one: Encode) -> tuple[RankingsRun, Notes]:
+        scored, scores, notes = work.score(pairs, encode_one)
+        return _rank_by_score(tops, ids, work.title, scored, scores), notes
+
+    return work.run(make_lists, write_rankings, path, progress)
+
+
+def rerank_by(
+    score: Callable[[IntArray, IntArray], FloatArray],
+    run: EmbeddingsRun | ScoresRun,
+    image_ids: IntArray,
+    caption_ids: IntArray,
+    *,
+    facts: Mapping[str, Any],
+    name: str | None = None,
+    top_k: int = 20,
+    max_pairs: int = MOST_PAIRS,
+    output: str | Path | None = None,
+) -> RankingsRun:
+    """Re-rank the top items of a dual encoder by a function, such as a judge's probabilities.
+
+    Args:
+        score: function of (P,) image ids and (P,) caption ids to (P,) scores; it is called once with distinct pairs.
+        run: as in :func:`rerank`.
+        image_ids: (N,) images to rank.
+        caption_ids: (M,) captions to rank.
+        facts: what made the scores, for the record beside the output.
+        name: name of the rankings in reports.
+        top_k: items per query.
+        max_pairs: most pairs to score.
+        output: ``.parquet`` file of rankings to write.
+
+    Raises:
+        InvalidOption, MissingIds: as in :func:`rerank`.
+    """
+    path = None if output is None else check_output(output, [".parquet"])
+    tops, pairs = _top_pairs(run, (image_ids, caption_ids), top_k, max_pairs)
+    images, captions = np.divmod(pairs, caption_ids.size)
+    scores = score(image_ids[images], caption_ids[captions])
+    ranked = _rank_by_score(tops, (image_ids, caption_ids), name, pairs, scores)
+    if path is not None:
+        record_path(path).unlink(missing_ok=True)
+        write_rankings(path, ranked)
+        write_record(path, dict(facts))
+    return ranked
+
+
+def _top_pairs(
+    run: EmbeddingsRun | ScoresRun, ids: tuple[IntArray, IntArray], top_k: int, max_pairs: int
+) -> tuple[dict[str, IntArray], IntArray]:
+    """The candidates of both directions, and the ascending numbers of their pairs."""
+    most, n_captions = min(ids[0].size, ids[1].size), ids[1].size
     check_whole("top_k", top_k)
     if top_k > most:
         raise InvalidOption(f"top_k is {top_k!r}, expected a whole number from 1 to {most}, the smaller gallery's size")
-    tops = candidates(run, work.image_ids, work.caption_ids, top_k)
-    n_captions = work.caption_ids.size
+    tops = candidates(run, *ids, top_k)
     images, captions = (np.arange(len(rows))[:, None] for rows in (tops["i2t"], tops["t2i"]))
     both = ((images * n_captions + tops["i2t"]).ravel(), (tops["t2i"] * n_captions + captions).ravel())
     pairs = np.unique(np.concatenate(both))
     _refuse_too_many(pairs.size, max_pairs, f"the top {top_k} of every query")
-
-    def make_lists(encode_one: Encode) -> tuple[RankingsRun, Notes]:
-        scored, scores, notes = work.score(pairs, encode_one)
-        return _rank_by_score(tops, (work.image_ids, work.caption_ids), work.title, scored, scores), notes
-
-    return work.run(make_lists, write_rankings, path, progress)
+    return tops, pairs
 
 
 def _refuse_too_many(pairs: int, most: int, what: str) -> None:
@@ -191,7 +240,7 @@ def _rank_by_score(
     ids: tuple[IntArray, IntArray],
     title: str | None,
     pairs: IntArray,
-    scores: NDArray[np.float32],
+    scores: NDArray[Any],
 ) -> RankingsRun:
     """Every query's candidates ordered by the (P,) scores of numbered pairs, without unreadable images."""
     lists = {}

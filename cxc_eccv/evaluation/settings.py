@@ -66,6 +66,8 @@ class Settings:
         if self.intervals not in INTERVALS:
             raise UnknownName("kind of intervals", self.intervals, INTERVALS)
         policy_name(self.unjudged)
+        if isinstance(self.unjudged, pa.Table) and "label" not in self.unjudged.column_names:
+            object.__setattr__(self, "unjudged", PairLabels(self.unjudged))
         if not self.bounds and (self.bounds_depth is not None or self.probabilities is not None):
             raise InvalidOption("bounds_depth and probabilities need bounds; set bounds too (--bounds)")
         if self.bounds_depth is not None:
@@ -148,6 +150,19 @@ def policy_of(unjudged: Unjudged) -> str | Classifier:
     if isinstance(unjudged, Judge):
         raise InvalidOption("unjudged is a judge without data; pass the classifier that its method on returns")
     return PairValues(unjudged, "label", "predicted labels") if isinstance(unjudged, pa.Table) else unjudged
+
+
+class PairLabels:
+    """Labels pairs by their ``probability`` in a table: 1 from one half on."""
+
+    def __init__(self, table: pa.Table) -> None:
+        if "probability" not in table.column_names:
+            raise DataError(f"predicted labels: no label or probability among the columns {table.column_names}")
+        self.probabilities = PairValues(table, "probability", "probabilities")
+
+    def __call__(self, image_ids: IntArray, caption_ids: IntArray) -> NDArray[Any]:
+        """(P,) labels for (P,) images and (P,) captions; raises DataError if the table lacks one."""
+        return (self.probabilities(image_ids, caption_ids) >= 0.5).astype(np.int64)
 
 
 class PairValues:

@@ -238,7 +238,7 @@ def test_entailment(rows):
         premises = {1: ["text 12", "text 11"], 2: [f"text {n}" for n in range(21, 26)]}
         premises[INVALID_IMAGE] = ["text 31", f"text {INVALID_CAPTION}"]
         pair = {"image_id": number, "file_name": image(number), "premise": premises[number]}
-        text = {"hypothesis_id": caption, "hypothesis": f"text {caption}", "label": answers[label]}
+        text = {"caption_id": caption, "hypothesis": f"text {caption}", "label": answers[label]}
         said = {"sources": sources, "rules": rules, "rating": rating, "votes": [], "conflict": conflict}
         return pair | text | said | {"judged_negative_by": list(negative_by)}
 

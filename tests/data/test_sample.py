@@ -201,8 +201,8 @@ def test_entailment_pairs_join_images_premises_and_votes(images, split, entailed
         image = known[row["image"]]
         assert row["image_id"] == image["cocoid"]
         assert row["premise"] == [sentence["raw"] for sentence in image["sentences"][:5]]
-        assert row["hypothesis"] == texts[row["hypothesis_id"]]
-        assert row["hypothesis_id"] not in image["sentids"]
+        assert row["hypothesis"] == texts[row["caption_id"]]
+        assert row["caption_id"] not in image["sentids"]
         assert (len(row["votes"]), row["label"]) == (7, int(sum(row["votes"]) > 3))
 
 
@@ -247,7 +247,7 @@ def test_the_truth_is_what_labels_of_every_kind_say_in_part(images, images_of_te
         assert set(pictures) == shown
     for split, wrong in (("val", 0), ("test", 1)):  # the label that contradicts a positive of ECCV Caption
         rows = load_lines(f"entailment/entailment_{split}.jsonl")
-        assert sum(row["label"] != (row["hypothesis_id"] in truth[row["image_id"]]) for row in rows) == wrong
+        assert sum(row["label"] != (row["caption_id"] in truth[row["image_id"]]) for row in rows) == wrong
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ def test_a_classifier_and_the_table_of_its_labels_give_the_same(run, sample_libr
     with pytest.raises(DataError, match=r"predicted labels lack \d+ of \d+ retrieved pairs"):
         ce.evaluate(run, unjudged=table.slice(0, 100), **options)
     for broken, words in (
-        (table.drop_columns("label"), "no label among the columns"),
+        (table.drop_columns("label"), "no label or probability among the columns"),
         (table.set_column(2, "label", pa.array(["yes"] * table.num_rows)), "label string"),
         (table.set_column(2, "label", pa.array(np.full(table.num_rows, 0.7))), "label double"),
         (table.set_column(2, "label", pa.array([1, None] * (table.num_rows // 2))), "need whole numbers without nulls"),

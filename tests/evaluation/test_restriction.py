@@ -71,7 +71,7 @@ def write_world(folder, images, captions):
         path.write_text(json.dumps({query: own for query, own in lists.items() if own and int(query) not in queries}))
     path = folder / "entailment/entailment_test.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    rows = [row for row in rows if row["image_id"] not in images and row["hypothesis_id"] not in captions]
+    rows = [row for row in rows if row["image_id"] not in images and row["caption_id"] not in captions]
     path.write_text("\n".join(map(json.dumps, rows)))
     for path in (folder / "coco").glob("instances_*.json"):
         edit(

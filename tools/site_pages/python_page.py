@@ -106,6 +106,7 @@ GROUPS = {
             "cxc_eccv.studies.explain.measures": ("measure_failures", "keep_mentioned", "subtract_best"),
             "cxc_eccv.types.seen": ("ConceptPairs",),
             "cxc_eccv.studies.explain.altering": ("alter",),
+            "cxc_eccv.studies.entailment.answerer": ("Answerer",),
             "cxc_eccv.studies.entailment.judge": ("ClassifierJudge",),
             "cxc_eccv.studies.annotation.labelling.changes": ("measure_changes",),
         },

@@ -56,7 +56,7 @@ def match_hypotheses(
     rows: dict[tuple[int, int], int] = {}
     for row, pair in enumerate(pairs.table.to_pylist()):
         image = by_name.get(Path(pair["image"]).name, -1) if pair["image_id"] is None else pair["image_id"]
-        hypothesis = pair["hypothesis_id"]
+        hypothesis = pair["caption_id"]
         named = by_text.get(pair["hypothesis"].strip(), []) if hypothesis is None else [hypothesis]
         matches = [caption for caption in named if caption in captions and image in images]
         left_out[UNKNOWN] += not matches

@@ -1,7 +1,7 @@
 """Entailment pairs: whether an image with premise captions entails a hypothesis caption.
 
 Three layouts can be read: this package's (CSV or JSONL with ``image``, ``premise``, ``hypothesis``, ``label`` and
-optionally ``image_id``, ``hypothesis_id``, ``votes``), SNLI-VE's JSONL and e-SNLI-VE's CSV.
+optionally ``image_id``, ``caption_id``, ``votes``), SNLI-VE's JSONL and e-SNLI-VE's CSV.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCHEMA = pa.schema(
         ("image_id", pa.int64()),
         ("premise", pa.list_(pa.string())),
         ("hypothesis", pa.string()),
-        ("hypothesis_id", pa.int64()),
+        ("caption_id", pa.int64()),
         ("label", pa.int8()),
         ("gold_label", pa.string()),
         ("votes", pa.list_(pa.string())),
@@ -37,7 +37,7 @@ ALIASES = {
     "image_id": ("image_id",),
     "premise": ("premise", "premises", "premise_captions", "sentence1"),
     "hypothesis": ("hypothesis", "sentence2"),
-    "hypothesis_id": ("hypothesis_id",),
+    "caption_id": ("caption_id",),
     "label": ("label", "gold_label"),
     "votes": ("votes", "annotator_labels"),
     "pair_id": ("pair_id", "pairID"),
@@ -108,7 +108,7 @@ def _row(path: Path, place: str, record: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("image", "pair_id"):
         row[name] = _name(path, f"{place}, {name}", row[name])
     text(path, f"{place}, hypothesis", row["hypothesis"])
-    for name in ("image_id", "hypothesis_id"):
+    for name in ("image_id", "caption_id"):
         value = row[name]
         if value is not None:
             written = isinstance(value, str) and DIGITS.fullmatch(value)

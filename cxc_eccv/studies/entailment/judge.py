@@ -1,4 +1,4 @@
-"""A classifier of entailment that judges unlabelled pairs, and the cache of its answers.
+"""A judge of unlabelled pairs, and the cache of its answers.
 
 Answers are keyed by content: the premise, the image file and the hypothesis. So each pair is scored once, in whatever
 run, split and edition it occurs.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,14 +29,15 @@ from cxc_eccv.evaluation.settings import Judge
 from cxc_eccv.parquet import read_parquet, write_parquet
 from cxc_eccv.sources.download import answers_folder
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment.answering import Announced, Answerer, Answers, announce
+from cxc_eccv.studies.entailment.calibration import Calibration, fit
+from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
+from cxc_eccv.studies.entailment.seen import seen_by
 from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import COCO, Collection
-from cxc_eccv.types import FloatArray, IntArray
+from cxc_eccv.types import IntArray
 from cxc_eccv.writing import is_plain, replaced_file, resumable
-
-if TYPE_CHECKING:
-    from cxc_eccv.studies.entailment.scoring import Announced, Classifier
 
 PAIRS_AT_ONCE = 2048
 """Pairs saved together: what a killed run loses."""
@@ -45,29 +46,31 @@ SCHEMA = pa.schema([("pair", pa.string()), ("probability", pa.float64())])
 
 
 class ClassifierJudge(Judge):
-    """A classifier of entailment that labels the pairs of an evaluation that have no label.
+    """A model that labels the pairs of an evaluation that have no label: a classifier, or another kind of judge.
 
-    The premise is the image's captions, joined by a space; a classifier that looks at images gets the image too. A pair
-    is entailed if its calibrated probability reaches the classifier's threshold. Probabilities are cached in the folder
-    ``answers`` of the download cache, by the classifier's fingerprint and the content of the pair: no pair is scored
-    twice, a killed run resumes where it stopped, and several processes may share the cache.
+    The premise is the image's captions, joined by a space; what looks at images gets the image too. A pair is entailed
+    if its probability reaches the threshold. Probabilities are cached in the folder ``answers`` of the download cache,
+    by the fingerprint and the content of the pair: no pair is asked about twice, a killed run resumes where it stopped,
+    and several processes may share the cache.
 
     Args:
-        classifier: a classifier from ``load_classifier``, or the folder or Hub id to load.
-        images: folder with the image files, at any depth; for a classifier that looks at images.
+        classifier: the folder or Hub id of a classifier of entailment, of a model of natural language inference, of a
+            cross-encoder, or of a vision-language model; ``URL#MODEL`` of an endpoint; the ``.json`` file of a
+            judge; or an ``Answerer``, such as a classifier from ``load_classifier``.
+        images: folder with the image files, at any depth; for what looks at images.
         batch_size: pairs per batch.
         device: torch device for the classifier; None for a GPU if there is one.
         progress: show a bar when standard error is a terminal.
+        **options: options of this kind, such as ``question``.
 
     Raises:
-        ModelError: its config is not that of a classifier; its weights are loaded with the first question.
-        InvalidOption: it looks at images, and ``images`` is missing or does not exist.
+        ModelError: its config is not that of a model that can judge; its weights are loaded with the first question.
+        InvalidOption: it looks at images, and ``images`` is missing or does not exist; or its kind lacks an option.
 
     Example:
-        >>> from types import SimpleNamespace
-        >>> class Length:
+        >>> from cxc_eccv.studies.entailment.answering import Answerer
+        >>> class Length(Answerer):
         ...     name, fingerprint = "length", "1"
-        ...     model = SimpleNamespace(config=SimpleNamespace(threshold=0.5, has_visual=False))
         ...     def score_and_count(self, premises, images, hypotheses, **options):
         ...         return np.array([len(text.split()) > 4 for text in hypotheses], float), 0
         >>> judge = ClassifierJudge(Length(), progress=False)
@@ -80,33 +83,31 @@ class ClassifierJudge(Judge):
 
     def __init__(
         self,
-        classifier: Classifier | str | Path,
+        classifier: Answerer | str | Path,
         images: str | Path | None = None,
         *,
         batch_size: int = 64,
         device: str | None = None,
         progress: bool = True,
+        **options: Any,  # noqa: ANN401 - of the kind
     ) -> None:
-        self._load: Callable[[], Classifier] = lambda: cast("Classifier", classifier)
-        known: Classifier | Announced
+        known: Answerer | Announced
         if isinstance(classifier, str | Path):
-            from cxc_eccv.studies.entailment.scoring import announce, load_classifier  # needs torch
-
-            known, self._load = announce(classifier), partial(load_classifier, classifier, device=device)
+            known = announced = announce(classifier, images=images is not None, device=device, **options)
+            self._load = announced.load
         else:
-            known = classifier
-        config = known.model.config
-        if config.has_visual and images is None:
+            known, self._load = classifier, lambda: classifier
+        if known.has_visual and images is None:
             raise InvalidOption(f"{known.name} looks at images: give their folder (--images)")
-        self.threshold = float(config.threshold)
-        self.images = ImageFolder(images) if config.has_visual and images is not None else None
-        self._options = {"batch_size": batch_size}
+        self.threshold = float(known.threshold)
+        self.images = ImageFolder(images) if known.has_visual and images is not None else None
+        self._batch_size = batch_size
         self._progress = progress
         self._lock = Lock()
 
     @cached_property
-    def classifier(self) -> Classifier:
-        """The classifier, loaded at the first question."""
+    def classifier(self) -> Answerer:
+        """What answers, loaded at the first question."""
         return self._load()
 
     @cached_property
@@ -116,14 +117,16 @@ class ClassifierJudge(Judge):
     @property
     def facts(self) -> Mapping[str, Any]:
         """Facts for the provenance of a report."""
-        data = getattr(self.classifier.model.config, "training_data", None)
+        data = self.classifier.training_data
+        looks_at = {"captions": self.classifier.reads_captions, "image": self.images is not None}
         return {
             "model": self.classifier.name,
             "fingerprint": self.classifier.fingerprint,
             "threshold": self.threshold,
-            "looks_at": "captions" if self.images is None else "captions and image",
+            "looks_at": " and ".join(name for name, looks in looks_at.items() if looks),
             "trained_on": None if data is None else dict(data["holds"]),
             "cautions": list(warn_of_training_data(data)),
+            **({} if self.classifier.calibrated is None else {"calibration": dict(self.classifier.calibrated)}),
         }
 
     def on(self, library: Library, split: str, collection: Collection = COCO) -> PairJudge:
@@ -151,9 +154,10 @@ class ClassifierJudge(Judge):
         return path
 
     def score(
-        self, premises: Sequence[str], images: Sequence[Path | None], hypotheses: Sequence[str]
+        self, premises: Sequence[str], images: Sequence[Path | None] | None, hypotheses: Sequence[str]
     ) -> NDArray[np.float64]:
         """(P,) calibrated probabilities of (P,) pairs; new pairs are scored once and cached."""
+        images = [None] * len(premises) if images is None else images
         keys = np.array([_key(*pair) for pair in zip(premises, images, hypotheses, strict=True)], dtype=str)
         distinct, first, back = np.unique(keys, return_index=True, return_inverse=True)
         with self._lock:
@@ -167,28 +171,59 @@ class ClassifierJudge(Judge):
                 for start in range(0, asked.size, PAIRS_AT_ONCE):
                     rows = asked[start : start + PAIRS_AT_ONCE]
                     pairs = [(premises[row], images[row], hypotheses[row]) for row in first[rows].tolist()]
-                    probabilities[rows], shortened = self._ask(pairs)
-                    self._answers.write(distinct[rows], probabilities[rows])
-                    cut += shortened
-                    bar.update(rows.size)
+                    for answers in self._ask(pairs):
+                        answered = rows[np.asarray(answers.rows, dtype=np.int64)]
+                        probabilities[answered], cut = answers.probabilities, cut + answers.cut
+                        self._answers.write(distinct[answered], answers)
+                        bar.update(answered.size)
         if cut:
             warnings.warn(
                 f"{cut:,} of {asked.size:,} pairs are longer than the context of {self.classifier.name}: their "
                 "premises were truncated",
                 stacklevel=2,
             )
-        return np.asarray(probabilities[back])
+        return self.classifier.calibrate(probabilities[back])
 
-    def _ask(self, pairs: Sequence[tuple[str, Path | None, str]]) -> tuple[FloatArray, int]:
+    def _ask(self, pairs: Sequence[tuple[str, Path | None, str]]) -> Iterator[Answers]:
         premises, images, hypotheses = (list(part) for part in zip(*pairs, strict=True))
-        seen = None if self.images is None else images
-        scores, cut = self.classifier.score_and_count(premises, seen, hypotheses, progress=False, **self._options)
-        probabilities = np.asarray(scores)
-        if probabilities.shape != (len(pairs),) or not ((probabilities >= 0) & (probabilities <= 1)).all():
+        seen, asked = None if self.images is None else images, 0
+        for answers in self.classifier.answer(premises, seen, hypotheses, batch_size=self._batch_size):
+            probabilities = np.asarray(answers.probabilities)
+            right = probabilities.shape == (len(answers.rows),) and ((probabilities >= 0) & (probabilities <= 1)).all()
+            asked += len(answers.rows)
+            if not right or asked > len(pairs):
+                break
+            yield answers
+        if asked != len(pairs) or not right:
             raise DataError(
                 f"{self.classifier.name} must give one probability between 0 and 1 for each of {len(pairs)} pairs"
             )
-        return probabilities, cut
+
+
+def fit_on_others(
+    judge: ClassifierJudge, others: LabelledPairs, measured: LabelledPairs, images: str | Path | None
+) -> Calibration:
+    """The calibration of a judge on judged pairs of other images than those it is measured on, which it has not seen.
+
+    InvalidOption if they share images, if the judge was trained on them, or if it is calibrated already.
+    """
+    classifier = judge.classifier
+    if classifier.calibrated is not None:
+        raise InvalidOption(f"{classifier.name} is calibrated already; name the judge itself, not its file")
+    shared = set(others.images.tolist()) & set(measured.images.tolist())
+    if shared:
+        raise InvalidOption(
+            f"{others.name} and {measured.name} share {len(shared):,} images: calibrate on pairs of another split"
+        )
+    seen = seen_by(classifier)
+    trained = 0 if seen is None else int(seen.among(others.table)["trained"].sum())
+    if trained:
+        raise InvalidOption(
+            f"{classifier.name} was trained on {trained:,} of {others.table.num_rows:,} pairs of {others.name}, where "
+            "it is surer than elsewhere: calibrate on others"
+        )
+    answers = judge.score(*others.ask(classifier, images).part(slice(None)))
+    return fit(answers, others.labels, pairs=others.name, fingerprint=classifier.fingerprint)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,9 +278,10 @@ def _key(premise: str, image: Path | None, hypothesis: str) -> str:
 class _Answers:
     """The cached answers of a classifier: each process writes its own files, named by their pairs, and reads all."""
 
-    def __init__(self, classifier: Classifier) -> None:
+    def __init__(self, classifier: Answerer) -> None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", classifier.name.rstrip("/").rpartition("/")[2])
         self.folder = answers_folder() / f"{name}-{classifier.fingerprint[:16]}"
+        self._must_keep = classifier.keeps_texts
 
     def read(self, pairs: NDArray[np.str_]) -> NDArray[np.float64]:
         """(P,) probabilities, NaN for pairs without an answer."""
@@ -254,8 +290,8 @@ class _Answers:
             if not path.is_file():  # reading a pipe would block
                 continue
             try:
-                table = read_parquet(path).cast(SCHEMA)
-            except (pa.ArrowException, OSError, ValueError):
+                table = read_parquet(path).select(SCHEMA.names).cast(SCHEMA)
+            except (pa.ArrowException, OSError, ValueError, KeyError):
                 continue  # damaged: its pairs are asked about again
             answered = pc.index_in(pa.array(table["pair"].combine_chunks()), value_set=pa.array(pairs))
             kept = np.asarray(table["probability"])
@@ -263,10 +299,13 @@ class _Answers:
             probabilities[np.asarray(answered.filter(pa.array(known)))] = kept[known]
         return probabilities
 
-    def write(self, pairs: NDArray[np.str_], probabilities: FloatArray) -> None:
-        """Save answers, if the folder can be written."""
+    def write(self, pairs: NDArray[np.str_], answers: Answers) -> None:
+        """Save answers, if the folder can be written; WriteFailed if it cannot and they must be kept."""
         path = self.folder / f"{blake2b(pairs.tobytes(), digest_size=16).hexdigest()}.parquet"
-        with suppress(WriteFailed):
+        table = pa.table([pairs, answers.probabilities], schema=SCHEMA)
+        for name, texts in (("prompt", answers.prompts), ("answer", answers.texts)):
+            table = table if texts is None else table.append_column(name, pa.array(texts, pa.string()))
+        with nullcontext() if self._must_keep else suppress(WriteFailed):
             if is_plain(path):
                 with replaced_file(path, wait=0) as part:
-                    write_parquet(pa.table([pairs, probabilities], schema=SCHEMA), part)
+                    write_parquet(table, part)

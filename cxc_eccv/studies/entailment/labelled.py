@@ -29,7 +29,7 @@ from cxc_eccv.studies.entailment.training_data import (
 from cxc_eccv.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from cxc_eccv.studies.entailment.scoring import Announced, Classifier
+    from cxc_eccv.studies.entailment.answerer import Announced, Answerer
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 PAIR_IDS = ("image_id", "caption_id")
@@ -45,7 +45,7 @@ class Questions(NamedTuple):
     columns: IntArray
 
     def part(self, part: slice) -> tuple[list[str], list[Path | None] | None, list[str]]:
-        """The arguments of ``Classifier.score`` for some of the pairs."""
+        """The arguments of ``ClassifierJudge.score`` for some of the pairs."""
         rows = self.rows[part].tolist()
         files = None if self.files is None else [self.files[row] for row in rows]
         return (
@@ -102,7 +102,7 @@ class LabelledPairs:
                 raise DataError(f"{path}: the column {name} differs from that of {self.name}; keep the pairs' order")
         return probabilities
 
-    def ask(self, classifier: Classifier, images: str | Path | None) -> Questions:
+    def ask(self, classifier: Answerer, images: str | Path | None) -> Questions:
         """The pairs as questions to a classifier."""
         rows = np.arange(self.table.num_rows)
         files = find_images(classifier, self.table["image"].to_pylist(), images)
@@ -196,7 +196,7 @@ def _of_labels(table: pa.Table) -> pa.Table:
     keys = [f"image/{name}" if number is None else f"coco/{number}" for number, name in zip(ids, names, strict=True)]
     captions = [
         f"coco/{caption}" if key.startswith("coco/") and caption is not None else None
-        for key, caption in zip(keys, table["hypothesis_id"].to_pylist(), strict=True)
+        for key, caption in zip(keys, table["caption_id"].to_pylist(), strict=True)
     ]
     given = {
         "premise": premises,
@@ -217,10 +217,10 @@ def _table_of(columns: Mapping[str, pa.Array], rows: int) -> pa.Table:
 
 
 def find_images(
-    classifier: Classifier | Announced, names: Sequence[str | None], folder: str | Path | None
+    classifier: Answerer | Announced, names: Sequence[str | None], folder: str | Path | None
 ) -> list[Path | None] | None:
     """The path of every image name, None for no name; None as a whole for a classifier of texts alone."""
-    if not classifier.model.config.has_visual:
+    if not classifier.has_visual:
         return None
     if folder is None:
         raise InvalidOption(f"{classifier.name} looks at images: give their folder (--images)")

@@ -375,7 +375,7 @@ def _describe(question: Question) -> dict[str, Any]:
         "image_id": question.image_id,
         "premise": list(question.captions),
         "hypothesis": question.caption,
-        "hypothesis_id": question.caption_id,
+        "caption_id": question.caption_id,
     }
 
 

@@ -47,7 +47,7 @@ from cxc_eccv.types import Embeddings, IntArray, Judgments, check_whole, positio
 from cxc_eccv.writing import check_output, replaced_file
 
 if TYPE_CHECKING:
-    from cxc_eccv.studies.entailment.scoring import Announced, Classifier
+    from cxc_eccv.studies.entailment.answerer import Announced, Answerer
 
 SPLITS = ("train", "restval", "validation")
 
@@ -79,7 +79,7 @@ class MiningOptions:
     share: float | None = None
     output: str | Path | None = None
 
-    def check(self, classifier: Classifier | Announced, library: Library) -> Path | None:
+    def check(self, classifier: Answerer | Announced, library: Library) -> Path | None:
         """Check the options before a retriever is encoded; return the output's path."""
         if self.collection not in COLLECTIONS:
             raise UnknownName("collection", self.collection, COLLECTIONS)
@@ -95,12 +95,14 @@ class MiningOptions:
             _refuse_seen_pairs(classifier, self.labelled)
             labelled_part(self.labelled, library)
         find_images(classifier, [], self.images)
+        if classifier.keeps_texts:
+            raise InvalidOption(f"{classifier.name} is an endpoint: mine with a model that runs here")
         return None if self.output is None else check_output(self.output, [".parquet"])
 
 
 def mine(
     run: Run,
-    classifier: Classifier,
+    classifier: Answerer,
     library: Library,
     options: MiningOptions,
     *,
@@ -169,7 +171,7 @@ def _refuse_test_pairs(labelled: LabelledPairs, library: Library) -> None:
         )
 
 
-def _refuse_seen_pairs(classifier: Classifier | Announced, labelled: LabelledPairs) -> None:
+def _refuse_seen_pairs(classifier: Answerer | Announced, labelled: LabelledPairs) -> None:
     """Raise InvalidOption if the classifier was trained on the labelled pairs: their rule would be optimistic."""
     seen = seen_by(classifier)
     if seen is None or not seen.complete:
@@ -304,7 +306,7 @@ def _rank(
 
 
 def _questions(
-    classifier: Classifier, content: KarpathySplit, candidates: Candidates, images: str | Path | None
+    classifier: Answerer, content: KarpathySplit, candidates: Candidates, images: str | Path | None
 ) -> Questions:
     """The candidates as questions to a classifier; only their images need to be in the folder."""
     asked, names = set(candidates.images.tolist()), content.images["file_name"].to_pylist()
@@ -329,7 +331,7 @@ class _PairSide:
 
     shard_size = PAIRS_AT_ONCE
 
-    def __init__(self, name: str, classifier: Classifier, questions: Questions, batch_size: int) -> None:
+    def __init__(self, name: str, classifier: Answerer, questions: Questions, batch_size: int) -> None:
         self.name, self._classifier, self._questions, self._batch_size = name, classifier, questions, batch_size
         self.ids = np.arange(questions.rows.size)
 
@@ -354,7 +356,7 @@ class _PairSide:
 
 
 def _score(
-    classifier: Classifier,
+    classifier: Answerer,
     name: str,
     questions: Questions,
     *,
@@ -371,18 +373,17 @@ def _score(
             "premises were truncated",
             stacklevel=3,
         )
-    return np.asarray(scored.vectors[:, 0]), notes.truncated
+    return classifier.calibrate(scored.vectors[:, 0]).astype(np.float32), notes.truncated
 
 
 def _describe(
     options: MiningOptions,
-    classifier: Classifier,
+    classifier: Answerer,
     retriever: dict[str, Any],
     rule: dict[str, Any],
     library: Library,
     content: KarpathySplit,
 ) -> dict[str, Any]:
-    config = classifier.model.config
     return {
         "schema": MINED_FORMAT,
         "collection": options.collection,
@@ -390,8 +391,9 @@ def _describe(
         "classifier": {
             "name": classifier.name,
             "fingerprint": classifier.fingerprint,
-            "premise": "image and captions" if config.has_visual else "captions",
-            "training_data": getattr(config, "training_data", None),
+            "premise": "image and captions" if classifier.has_visual else "captions",
+            "training_data": classifier.training_data,
+            **({} if classifier.calibrated is None else {"calibration": dict(classifier.calibrated)}),
         },
         "retriever": retriever,
         "rule": rule,

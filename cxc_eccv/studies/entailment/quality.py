@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from cxc_eccv.evaluation.report import provenance_of
 from cxc_eccv.parquet import write_parquet
 from cxc_eccv.sources.edition import describe_data
 from cxc_eccv.sources.library import Library
+from cxc_eccv.statistics.agreement import cohen_kappa
 from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.measures import (
     Rate,
     Reliability,
     ReliabilityBin,
+    area_under_curve,
     check_threshold,
     choose_threshold,
     measure_classifier,
@@ -29,6 +31,7 @@ from cxc_eccv.studies.entailment.measures import (
 )
 from cxc_eccv.studies.entailment.seen import SeenPairs
 from cxc_eccv.tables import MISSING, Cell, Table
+from cxc_eccv.types import FloatArray, IntArray
 from cxc_eccv.writing import replaced_folder
 
 KIND = "entailment classifier 1"
@@ -52,6 +55,18 @@ class PrecisionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRow:
+    """How good the probabilities of the pairs of one source are; None where all labels or predictions are equal."""
+
+    source: str
+    pairs: int
+    positive: int
+    calibration_error: float | None
+    auc: float | None
+    kappa: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class ClassifierReport:
     """The measures of a classifier on labelled pairs; ``cautions`` warn of evaluation data in its training data."""
 
@@ -66,6 +81,7 @@ class ClassifierReport:
     rates: tuple[Rate, ...]
     reliability: Reliability
     precisions: tuple[PrecisionRow, ...]
+    by_source: tuple[SourceRow, ...]
     cautions: tuple[str, ...]
     provenance: Mapping[str, Any]
 
@@ -99,7 +115,13 @@ class ClassifierReport:
             "Calibration",
             notes=[f"Expected calibration error {100 * self.reliability.expected_error:.1f}."],
         )
-        return [measures, costs, reliability]
+        sources = Table(
+            [("Source",), ("Pairs",), ("Entailed",), ("Error",), ("AUC",), ("Kappa",)],
+            [_source_cells(row) for row in self.by_source],
+            "By source of the pairs",
+            notes=["Error: of calibration, in percent. Kappa: Cohen's, of the predictions with people's labels."],
+        )
+        return [measures, costs, reliability, sources]
 
 
 def _cell(value: float, low: float, high: float) -> Cell:
@@ -116,6 +138,32 @@ def _precision_cells(row: PrecisionRow) -> tuple[str, ...]:
 def _reliability_cells(row: ReliabilityBin) -> tuple[str | Cell, ...]:
     span, share = f"{row.low:.1f} to {row.high:.1f}", _cell(row.share, row.share_low, row.share_high)
     return span, f"{row.pairs:,}", f"{100 * row.probability:.1f}", share
+
+
+def _source_cells(row: SourceRow) -> tuple[str, ...]:
+    error = MISSING if row.calibration_error is None else f"{100 * row.calibration_error:.1f}"
+    auc, kappa = (MISSING if value is None else f"{value:.3f}" for value in (row.auc, row.kappa))
+    return row.source, f"{row.pairs:,}", f"{row.positive:,}", error, auc, kappa
+
+
+def measure_by_source(
+    sources: Sequence[str | None], labels: IntArray, probabilities: FloatArray, threshold: float
+) -> tuple[SourceRow, ...]:
+    """Calibration error, AUC and kappa of all pairs, and of each source if there are several."""
+    names = np.array([name or "not named" for name in sources], dtype=object)
+    distinct = sorted(set(names.tolist()))
+    parts = {"all": np.ones(names.size, dtype=bool)}
+    parts |= {name: names == name for name in distinct} if len(distinct) > 1 else {}
+    return tuple(_measure_source(name, labels[part], probabilities[part], threshold) for name, part in parts.items())
+
+
+def _measure_source(name: str, labels: IntArray, values: FloatArray, threshold: float) -> SourceRow:
+    predicted, positive = (values >= threshold).astype(np.int64), int(labels.sum())
+    error = measure_reliability(labels, values).expected_error if positive else None
+    auc = area_under_curve(labels, values) if 0 < positive < labels.size else None
+    answers = set(labels.tolist()) | set(predicted.tolist())
+    kappa = cohen_kappa(labels, predicted, 2) if len(answers) > 1 else None
+    return SourceRow(name, labels.size, positive, error, auc, kappa)
 
 
 def report_classifier(
@@ -154,6 +202,7 @@ def report_classifier(
         rates,
         reliability,
         tuple(_cost(values, labels, wanted) for wanted in PRECISIONS),
+        measure_by_source(labelled.table["source"].to_pylist(), labels, values, float(threshold)),
         warn_of_training_data(training_data) + (() if seen is None else seen.warn(labelled.table)),
         provenance_of(library, left_out=dict(labelled.left_out), **described),
     )
@@ -250,6 +299,13 @@ def _sources(record: Mapping[str, Any] | None) -> tuple[str, ...]:
     return () if record is None else (*_sources(record.get("before")), *record.get("sources", ()))
 
 
+def _describe_calibration(facts: Mapping[str, Any] | None) -> str | None:
+    if facts is None:
+        return None
+    before = f"its error before, on these: {100 * facts['error_before']:.1f}%"
+    return f"{facts['method']}, fitted on {facts['n_pairs']:,} pairs of {facts['pairs']}; {before}"
+
+
 def render_classifier(report: ClassifierReport) -> str:
     """The page's HTML; everything from data is escaped."""
     from cxc_eccv.report.pages import page_style, template
@@ -258,6 +314,7 @@ def render_classifier(report: ClassifierReport) -> str:
     facts = {
         "Command": provenance.get("command"),
         "Threshold": f"{report.threshold!r}, {report.threshold_from}",
+        "Calibration": _describe_calibration(provenance.get("calibration")),
         "Classifier's fingerprint": provenance.get("fingerprint"),
         "Trained on": ", ".join(_sources(provenance.get("training_data"))),
         "Left out": "; ".join(f"{rule}: {number:,}" for rule, number in provenance["left_out"].items()),

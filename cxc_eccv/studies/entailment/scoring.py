@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,13 +14,13 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 from tqdm.auto import tqdm
-from transformers import AutoConfig
 
-from cxc_eccv.encoding.checkpoints import Origin, load_part, open_checkpoint, reason_of
+from cxc_eccv.encoding.checkpoints import Origin, open_checkpoint, reason_of
 from cxc_eccv.encoding.models import LoadedModel, Processors, load_model, model_key, processor_state
 from cxc_eccv.encoding.sides import work_ahead
 from cxc_eccv.encoding.towers.images import open_picture
 from cxc_eccv.errors import ModelError
+from cxc_eccv.studies.entailment.answerer import Answerer
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor, Prepared
 from cxc_eccv.types import check_whole
@@ -32,15 +32,40 @@ MAKE_ONE = "give a model trained with cxc-eccv train entailment-classifier"
 
 
 @dataclass(frozen=True)
-class Classifier:
+class Classifier(Answerer):
     """A classifier in evaluation mode on its device, its processor, and its name in files and reports."""
 
     model: EntailmentClassifier
     processor: EntailmentProcessor
     name: str
 
+    @property
+    def threshold(self) -> float:  # type: ignore[override]
+        """The lowest probability that counts as entailed."""
+        return float(self.model.config.threshold)
+
+    @property
+    def has_visual(self) -> bool:  # type: ignore[override]
+        """Whether it looks at images."""
+        return bool(self.model.config.has_visual)
+
+    @property
+    def training_data(self) -> Mapping[str, Any] | None:  # type: ignore[override]
+        """The record of what it was trained on."""
+        return getattr(self.model.config, "training_data", None)
+
+    @property
+    def source(self) -> str:  # type: ignore[override]
+        """Folder or Hub id that it was loaded from."""
+        return str(getattr(self.model.config, "_name_or_path", ""))
+
+    @property
+    def commit(self) -> str | None:  # type: ignore[override]
+        """Its commit on the Hub."""
+        return getattr(self.model.config, "_commit_hash", None)
+
     @cached_property
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> str:  # type: ignore[override]
         """Hex sha256 over weights, config, tokenizers and image processor."""
         texts, visual, images = (
             self.processor.tokenizer,
@@ -139,26 +164,6 @@ class Classifier:
     def _move(self, tensor: torch.Tensor) -> torch.Tensor:
         kind = self.model.dtype if tensor.is_floating_point() else None
         return tensor.to(self.model.device, kind)
-
-
-@dataclass(frozen=True)
-class Announced:
-    """The name and the config of a classifier whose weights are not loaded yet."""
-
-    name: str
-    config: EntailmentConfig
-
-    @property
-    def model(self) -> Announced:
-        """The object that has the config, as in :class:`Classifier`."""
-        return self
-
-
-def announce(source: str | Path, *, revision: str | None = None) -> Announced:
-    """Read the config of a folder or Hub id, to check options before weights are loaded; ModelError if it is none."""
-    _refuse_others(str(source), revision)
-    name = Path(source).name if Path(source).is_dir() else str(source)
-    return Announced(name, load_part(AutoConfig, str(source), Origin(revision)))
 
 
 def _refuse_others(source: str, revision: str | None) -> None:

@@ -22,7 +22,7 @@ from cxc_eccv.types import IntArray
 from cxc_eccv.writing import replaced_file
 
 if TYPE_CHECKING:
-    from cxc_eccv.studies.entailment.scoring import Announced, Classifier
+    from cxc_eccv.studies.entailment.answerer import Announced, Answerer
 
 SEEN_FILE = "pairs_seen.parquet"
 
@@ -90,10 +90,9 @@ def read_seen(path: Path) -> SeenPairs:
     return SeenPairs(pairs[trained], pairs[~trained], (table.schema.metadata or {}).get(COMPLETE) == b"1")
 
 
-def seen_by(classifier: Classifier | Announced) -> SeenPairs | None:
+def seen_by(classifier: Answerer | Announced) -> SeenPairs | None:
     """The pairs that a classifier has seen; None if it has no record."""
-    config = classifier.model.config
-    return _seen_at(getattr(config, "_name_or_path", ""), getattr(config, "_commit_hash", None))
+    return _seen_at(classifier.source, classifier.commit)
 
 
 def _seen_at(source: str, revision: str | None = None) -> SeenPairs | None:

@@ -57,7 +57,7 @@ class TinyWorld:
                 "image": image(i),
                 "image_id": i,
                 "hypothesis": f"text {h}" if h else "text 12 ",
-                "hypothesis_id": h,
+                "caption_id": h,
                 "label": v,
             }
             for i, h, v in self.entailment

@@ -4,7 +4,6 @@ import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -18,19 +17,20 @@ from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
 from cxc_eccv.registry import task
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.studies.entailment import judge as judging
+from cxc_eccv.studies.entailment.answering import Answerer, Answers
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.tasks.task import COCO
 from cxc_eccv.writing import locked
 
 
-class StandIn:
+class StandIn(Answerer):
     """Entailed with probability 0.75 where the hypothesis has an even number of letters, else 0.25."""
 
     context = 10_000
 
     def __init__(self, fingerprint, *, visual=False, training_data=None, threshold=0.5):
-        config = SimpleNamespace(threshold=threshold, has_visual=visual, training_data=training_data)
-        self.name, self.fingerprint, self.model = "org/stand-in", fingerprint, SimpleNamespace(config=config)
+        self.name, self.fingerprint, self.threshold = "org/stand-in", fingerprint, threshold
+        self.has_visual, self.training_data = visual, training_data
         self.asked, self.images = [], []
 
     def score_and_count(self, premises, images, hypotheses, **_options):
@@ -156,7 +156,7 @@ def test_what_was_asked_before_is_not_asked_again(sample_library, make_run, tmp_
 
 def test_a_flipped_bit_in_the_kept_answers_changes_no_answer():
     answers, pairs = judging._Answers(StandIn("1")), np.array([f"{number:032x}" for number in range(40)])
-    answers.write(pairs, np.linspace(0, 1, 40))
+    answers.write(pairs, Answers(range(40), np.linspace(0, 1, 40)))
     (file,) = answers.folder.glob("*.parquet")
     content, kept = file.read_bytes(), 0
     for place in range(0, len(content), 7):
@@ -170,7 +170,7 @@ def test_a_flipped_bit_in_the_kept_answers_changes_no_answer():
 
 def test_kept_answers_that_are_no_probabilities_are_asked_for_again():
     answers, pairs = judging._Answers(StandIn("1")), np.array(["a", "b", "c", "d"])
-    answers.write(pairs, np.array([0.25, 7, -0.5, np.nan]))
+    answers.write(pairs, Answers(range(4), np.array([0.25, 7, -0.5, np.nan])))
     np.testing.assert_array_equal(answers.read(pairs), [0.25, np.nan, np.nan, np.nan])
 
 

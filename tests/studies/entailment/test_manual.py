@@ -114,7 +114,7 @@ def test_values_are_those_of_a_slow_loop(tmp_path, form, runs, sample_library, m
     assert bool(own) is not mark_known
     table = sample_library.entailment("test")
     known = {} if not mark_known or table is None else dict(
-        zip(zip(*(table.table[name].to_pylist() for name in ("image_id", "hypothesis_id")), strict=True),
+        zip(zip(*(table.table[name].to_pylist() for name in ("image_id", "caption_id")), strict=True),
             table.table["label"].to_pylist(), strict=True))  # fmt: skip
     for model in about["models"]:
         values = [

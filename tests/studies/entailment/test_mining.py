@@ -3,7 +3,6 @@
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_mined
 from cxc_eccv.studies.entailment import mining
+from cxc_eccv.studies.entailment.answering import Answerer
 from cxc_eccv.studies.entailment.labelled import LabelledPairs, read_labelled
 from cxc_eccv.studies.entailment.mining import MiningOptions
 from cxc_eccv.studies.entailment.rule import fit_rule
@@ -26,17 +26,17 @@ from cxc_eccv.studies.entailment.training_data import SCHEMA
 from cxc_eccv.types import Embeddings
 
 
-class SharedWords:
+class SharedWords(Answerer):
     """A classifier whose probability is the share of the hypothesis' words that the premise has."""
 
     name, fingerprint, context = "shared-words", "f" * 64, 10_000
-    model = SimpleNamespace(config=SimpleNamespace(has_visual=False, threshold=0.75, training_data={"holds": {}}))
+    threshold, training_data = 0.75, {"holds": {}}
 
     def __init__(self):
         self.asked = []
 
     def score_and_count(self, premises, images, hypotheses, *, batch_size=64, progress=True):
-        assert (images is not None) == self.model.config.has_visual
+        assert (images is not None) == self.has_visual
         self.asked += zip(premises, hypotheses, strict=True)
         cut = sum(len(premise) > self.context for premise in premises)
         return np.array([share(*pair) for pair in zip(premises, hypotheses, strict=True)]), cut
@@ -221,7 +221,7 @@ def test_pairs_that_the_classifier_was_trained_on_choose_no_rule(library, run, l
     record_seen(tmp_path, labelled.table.slice(0, 295), labelled.table.slice(295, 295))  # of an image each
 
     class Trained(SharedWords):
-        model = SimpleNamespace(config=SimpleNamespace(has_visual=False, _name_or_path=str(tmp_path)))
+        source = str(tmp_path)
 
     def use(table, **options):
         pairs = replace(labelled, table=table)
@@ -262,7 +262,7 @@ def test_a_classifier_that_looks_at_images_gets_the_files(library, run, tmp_path
     from cxc_eccv.sources.download import mirror_folder
 
     class Looks(SharedWords):
-        model = SimpleNamespace(config=SimpleNamespace(has_visual=True, threshold=0.75))
+        has_visual = True
 
         def score_and_count(self, premises, images, hypotheses, **options):
             self.seen = images

@@ -2,7 +2,6 @@
 
 import json
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,8 @@ from label_files import write_label_file
 from cxc_eccv.cli import main
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.entailment import answering
+from cxc_eccv.studies.entailment.answering import Announced, Answerer
 from cxc_eccv.studies.entailment.labelled import read_labelled
 from cxc_eccv.studies.entailment.measures import choose_threshold, measure_classifier, measure_reliability
 from cxc_eccv.studies.entailment.quality import diagram, render_classifier, report_classifier, warn_of_training_data
@@ -35,18 +36,18 @@ def said(pairs):
     return 1 / (1 + np.exp(-1.5 * (np.asarray(pairs.table["rating"]) - 3 + noise)))
 
 
-class FakeClassifier:
+class FakeClassifier(Answerer):
     """Says what the ratings of the pairs say."""
 
     name, fingerprint = "fake", "f" * 64
 
     def __init__(self, said, **config):
-        options = {"has_visual": False, "threshold": 0.4, "training_data": {"holds": {}, "sources": {"sick/train": {}}}}
-        self.model, self.said = SimpleNamespace(config=SimpleNamespace(**options | config)), said
+        options = {"threshold": 0.4, "training_data": {"holds": {}, "sources": {"sick/train": {}}}} | config
+        self.threshold, self.training_data, self.said = options["threshold"], options["training_data"], said
 
-    def score(self, premises, images, hypotheses, *, batch_size=64, progress=True):
+    def score_and_count(self, premises, images, hypotheses, **_options):
         assert len(premises) == len(hypotheses) == self.said.size
-        return self.said
+        return self.said, 0
 
 
 def run(*arguments):
@@ -206,9 +207,9 @@ def test_the_page_escapes_names_and_needs_nothing_from_elsewhere(pairs, said, li
 
 
 def fake_classifier(monkeypatch, fake):
-    scoring = pytest.importorskip("cxc_eccv.studies.entailment.scoring", reason="torch is not installed")
-    monkeypatch.setattr(scoring, "announce", lambda _: scoring.Announced(fake.name, fake.model.config))
-    monkeypatch.setattr(scoring, "load_classifier", lambda *_, **__: fake)
+    pytest.importorskip("torch")
+    known = Announced(fake.name, lambda: fake, fake.threshold, training_data=fake.training_data)
+    monkeypatch.setattr(answering, "announce", lambda *_, **__: known)
 
 
 def test_the_page_names_the_data_of_the_runs_that_it_went_on_from(pairs, said, library):
@@ -237,7 +238,7 @@ def test_score_prints_and_writes_what_a_second_run_reads(pairs, said, tmp_path, 
     assert table.drop_columns(["probability"]).equals(pairs.table)
     assert np.asarray(table["probability"]).tolist() == said.tolist()
     again = tmp_path / "again"
-    scores = ("--scores", out / "probabilities.parquet", "--threshold", "0.4")
+    scores = ("--model", out / "probabilities.parquet", "--threshold", "0.4")
     assert run("entailment", "score", "cxc/test", *scores, "--output", again) == 0
     assert json.loads((again / "report.json").read_text())["rates"] == content["rates"]
     assert run("entailment", "score", out / "probabilities.parquet", *scores) == 0
@@ -274,16 +275,14 @@ def test_probabilities_are_found_by_ids_or_by_their_order(pairs, said, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "name the classifier (--model), or a file"),
-        (("--model", "a", "--scores", "b.csv"), "one of the two"),
-        (("--scores", "b.csv", "--threshold", "0.5", "--precision", "0.9"), "give one of them"),
-        (("--scores", "none.csv"), "none.csv"),
-        (("--scores", "wrong.csv"), "no column probability"),
-        (("--scores", "text.csv"), "line 3, column 'probability'"),
-        (("--scores", "high.csv"), "high.csv, line 2, column 'probability': found '1.5'"),
-        (("--scores", "low.csv", "--threshold", "0.9"), "no pair reaches the threshold 0.9"),
-        (("--scores", "low.csv", "--threshold", "-3"), "threshold -3: probabilities run from 0 to 1"),
-        (("--scores", "low.npz"), "with a column probability"),
+        ((), "'--model'"),
+        (("--model", "b.csv", "--threshold", "0.5", "--precision", "0.9"), "give one of them"),
+        (("--model", "none.csv"), "none.csv"),
+        (("--model", "wrong.csv"), "no column probability"),
+        (("--model", "text.csv"), "line 3, column 'probability'"),
+        (("--model", "high.csv"), "high.csv, line 2, column 'probability': found '1.5'"),
+        (("--model", "low.csv", "--threshold", "0.9"), "no pair reaches the threshold 0.9"),
+        (("--model", "low.csv", "--threshold", "-3"), "threshold -3: probabilities run from 0 to 1"),
     ],
 )
 def test_bad_input_ends_without_a_number(arguments, told, tmp_path, monkeypatch, capsys):
@@ -303,6 +302,6 @@ def test_csv_and_json_lines_give_the_same_numbers(said, tmp_path, capsys):
     (tmp_path / "said.jsonl").write_text("\n".join(json.dumps({"probability": value}) for value in said.tolist()))
     printed = []
     for name in ("said.csv", "said.jsonl"):
-        assert run("entailment", "score", "cxc/test", "--name", "same", "--scores", tmp_path / name) == 0
-        printed.append(capsys.readouterr().out)
+        assert run("entailment", "score", "cxc/test", "--model", tmp_path / name) == 0
+        printed.append(capsys.readouterr().out.replace(name, "said"))
     assert printed[0] == printed[1]

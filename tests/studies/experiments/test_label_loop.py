@@ -187,7 +187,7 @@ def hidden_pool():
         judged.add((names[image], int(caption.rsplit(":", 1)[1])))
     for line in (SAMPLE / "entailment" / "entailment_test.jsonl").read_text().splitlines():
         row = json.loads(line)
-        judged.add((row["image_id"], row["hypothesis_id"]))
+        judged.add((row["image_id"], row["caption_id"]))
     return verified, verified - judged
 
 

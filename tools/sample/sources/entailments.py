@@ -53,7 +53,7 @@ def _row(picture: Picture, caption: Caption, label: int, rng: random.Random) -> 
         "image_id": picture.image_id,
         "premise": [premise.statement.text for premise in picture.counted],
         "hypothesis": caption.statement.text,
-        "hypothesis_id": caption.caption_id,
+        "caption_id": caption.caption_id,
         "label": label,
         "votes": votes,
     }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cxc_eccv.cli.choices import BatchSize, Confidence, Device, Names, open_library, split_name
-from cxc_eccv.cli.extras import check_model, load_runs, needs_train_extra
+from cxc_eccv.cli.extras import load_runs, needs_train_extra
 from cxc_eccv.cli.help import Command, DataCommand
 from cxc_eccv.cli.output import say_written
 from cxc_eccv.errors import InvalidOption
@@ -56,15 +57,14 @@ def score(
     pairs: Annotated[
         str, typer.Argument(help="Labelled pairs: a file (.parquet, .csv, .jsonl), or a part such as cxc/test.")
     ],
-    model: Annotated[str | None, typer.Option(help="The classifier: its folder or Hub id.")] = None,
-    scores: Annotated[
-        Path | None,
-        typer.Option(help="File (.parquet, .csv, .jsonl) with probabilities of these pairs, instead of --model."),
-    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="The classifier or judge: its folder, Hub id, URL#MODEL or .json file; or a file (.parquet, .csv, "
+            ".jsonl) of its probabilities."
+        ),
+    ],
     images: Annotated[Path | None, typer.Option(help="Folder with the images, at any depth.")] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the classifier. Default: its id, or its folder's name.")
-    ] = None,
     batch_size: BatchSize = 64,
     device: Device = None,
     threshold: Annotated[
@@ -73,31 +73,41 @@ def score(
     precision: Annotated[
         float | None, typer.Option(help="Choose the threshold that reaches this precision (0.9) on these pairs.")
     ] = None,
+    calibrate_on: Annotated[
+        str | None,
+        typer.Option(help="Other labelled pairs, such as cxc/val, to calibrate on; --output then holds judge.json."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder for report.json, probabilities.parquet and report.html.")
     ] = None,
 ) -> None:
-    """Measure a classifier on labelled pairs, and report what it was trained on.
+    """Measure a classifier or another judge on labelled pairs, and report what it was trained on.
 
     Shows accuracy, precision, recall and F0.5, with intervals that keep the pairs of an image together; the recall at
-    several precisions; and a reliability diagram of the probabilities.
+    several precisions; a reliability diagram of the probabilities; and calibration error, AUC and kappa by source of
+    the pairs. Answers are kept: no pair is asked about twice.
 
     Examples:
       cxc-eccv entailment score cxc/test --model classifier --output report
       cxc-eccv entailment score cxc/val --model classifier --precision 0.9
       cxc-eccv entailment score pairs.jsonl --model classifier --images val2014
-      cxc-eccv entailment score cxc/test --scores report/probabilities.parquet
+      cxc-eccv entailment score cxc/test --model http://localhost:8000/v1#my-model
+      --calibrate-on cxc/val --output calibrated
+      cxc-eccv entailment score cxc/test --model report/probabilities.parquet
     """
     from cxc_eccv.cli.output import COMMAND, check_output
+    from cxc_eccv.cli.user_tables import SUFFIXES
+    from cxc_eccv.studies.entailment.calibration import write_judge
     from cxc_eccv.studies.entailment.measures import check_precision, check_threshold
     from cxc_eccv.studies.entailment.quality import report_classifier, write_classifier_folder
     from cxc_eccv.tables import tables_to_console
     from cxc_eccv.types import check_whole
 
-    if (model is None) == (scores is None):
-        raise InvalidOption("name the classifier (--model), or a file of its probabilities (--scores): one of the two")
+    scores = Path(model) if Path(model).suffix in SUFFIXES else None
     if threshold is not None and precision is not None:
         raise InvalidOption("--threshold and --precision: give one of them")
+    if calibrate_on is not None and scores is not None:
+        raise InvalidOption("--calibrate-on asks the judge about other pairs: name the judge itself with --model")
     check_output(output)
     check_whole("batch_size", batch_size)
     if threshold is not None:
@@ -106,49 +116,68 @@ def score(
         check_precision(precision)
     library = open_library()
     if scores is not None:
-        labelled, said, facts = _read_scores(scores, pairs, library, images, name)
+        labelled, said, facts = _read_scores(scores, pairs, library, images)
     else:
-        loading = {"device": device, "name": name}
-        labelled, said, facts = _ask(str(model), pairs, library, images, batch_size, loading)
+        labelled, said, facts = _ask(model, pairs, library, images, batch_size, device, calibrate_on)
     if threshold is not None:
         facts |= {"threshold": threshold, "threshold_from": "as given"}
+    calibration = facts.pop("fitted", None)
     report = report_classifier(labelled, said, library, precision=precision, **facts)
     try:
         written = [] if output is None else write_classifier_folder(output, report, labelled, said, COMMAND.get())
+        if output is not None and calibration is not None:
+            measured = {"on": report.pairs, **asdict(report.by_source[0])}
+            written.append(write_judge(output / "judge.json", model, calibration, measured))
     finally:
         print_shown(tables_to_console(report.tables()))
     say_written(written)
 
 
-def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None, name: str | None) -> Said:
+def _read_scores(scores: Path, pairs: str, library: Library, images: Path | None) -> Said:
     from cxc_eccv.cli.user_tables import read_probabilities
     from cxc_eccv.studies.entailment.labelled import read_labelled
 
     labelled = read_labelled(pairs, library, images=images)
-    facts = {"model": name or scores.name, "threshold": 0.5, "threshold_from": "the default"}
+    facts = {"model": scores.name, "threshold": 0.5, "threshold_from": "the default"}
     return labelled, labelled.align(read_probabilities(scores), scores), facts
 
 
 def _ask(
-    model: str, pairs: str, library: Library, images: Path | None, batch_size: int, loading: dict[str, Any]
+    model: str,
+    pairs: str,
+    library: Library,
+    images: Path | None,
+    batch_size: int,
+    device: str | None,
+    calibrate_on: str | None,
 ) -> Said:
+    from cxc_eccv.studies.entailment.judges import check_judge
     from cxc_eccv.studies.entailment.labelled import find_images, find_labelled, read_labelled
 
-    check_model(model, images, batch_size=batch_size)
-    find_labelled(pairs)
+    check_judge(model, images, batch_size=batch_size)
+    for name in filter(None, (pairs, calibrate_on)):
+        find_labelled(name)
     with needs_train_extra():
-        from cxc_eccv.studies.entailment.scoring import announce, load_classifier
+        from cxc_eccv.studies.entailment.answering import announce
+        from cxc_eccv.studies.entailment.judge import ClassifierJudge, fit_on_others
     from cxc_eccv.studies.entailment.seen import seen_by
 
-    announced = announce(model)
-    config = announced.config
-    labelled = read_labelled(pairs, library, images=images if config.has_visual else None)
+    announced = announce(model, images=images is not None, device=device)
+    labelled = read_labelled(pairs, library, images=images if announced.has_visual else None)
     find_images(announced, labelled.table["image"].to_pylist(), images)
-    classifier = load_classifier(model, **loading)
-    said = classifier.score(*labelled.ask(classifier, images).part(slice(None)), batch_size=batch_size)
-    facts = {"model": classifier.name, "fingerprint": classifier.fingerprint, "threshold": config.threshold}
-    facts["seen"] = seen_by(classifier)
-    return labelled, said, {**facts, "training_data": getattr(config, "training_data", None)}
+    classifier = announced.load()
+    judge = ClassifierJudge(classifier, images, batch_size=batch_size)
+    said = judge.score(*labelled.ask(classifier, images).part(slice(None)))
+    facts = {"model": classifier.name, "fingerprint": classifier.fingerprint, "threshold": classifier.threshold}
+    facts |= {"seen": seen_by(classifier), "training_data": classifier.training_data}
+    if classifier.calibrated is not None:
+        facts["calibration"] = dict(classifier.calibrated)
+    if calibrate_on is not None:
+        others = read_labelled(calibrate_on, library, images=images if announced.has_visual else None)
+        fitted = fit_on_others(judge, others, labelled, images)
+        said = fitted(said)
+        facts |= {"fitted": fitted, "calibration": fitted.facts, "threshold": 0.5, "threshold_from": "the default"}
+    return labelled, said, facts
 
 
 @entailment.command("mean", cls=Command)
@@ -196,6 +225,31 @@ def mean(
         write_json(output, {"schema": 1, "models": [{"name": scores.name, **scores.records()} for scores in means]})
     print_shown(tables_to_console([scores.table for scores in means]))
     say_written([] if output is None else [output])
+
+
+@entailment.command("pairs", cls=DataCommand)
+def pairs(
+    files: Annotated[
+        list[Path], typer.Argument(help="Embeddings, scores or rankings (image to text), one file per model.")
+    ],
+    output: Annotated[Path, typer.Option(help="File (.parquet, .csv, .jsonl) for the pairs.")],
+) -> None:
+    """List the pairs of the test split without a label that Entail@K of these models needs, for a judge of yours.
+
+    Each pair stands there once, with image_id, caption_id, file_name, the image's captions and the caption. Add a
+    column probability, from 0 to 1, and name the file with evaluate --unjudged.
+
+    Examples:
+      cxc-eccv entailment pairs clip.npz blip.npz --output pairs.csv
+      cxc-eccv evaluate clip.npz --tasks entailment --unjudged answered.csv
+    """
+    from cxc_eccv.cli.output import check_output
+    from cxc_eccv.studies.entailment.listing import list_unjudged, write_unjudged
+
+    check_output(output, (".parquet", ".csv", ".jsonl"))
+    found = list_unjudged(load_runs(files, None).values(), open_library())
+    say_written([write_unjudged(output, found)])
+    say(f"{found.num_rows:,} pairs without a label")
 
 
 @entailment.command("export", cls=DataCommand)

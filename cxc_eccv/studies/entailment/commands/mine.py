@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def mine(
-    classifier: Annotated[str, typer.Option(help="The classifier of entailment: its folder or Hub id.")],
+    classifier: Annotated[str, typer.Option(help="The classifier or another judge: folder, Hub id or .json file.")],
     output: Annotated[Path, typer.Option(help="File of weak positives to write (.parquet).")],
     retriever: Annotated[
         Path | None, typer.Argument(help="Embeddings, scores or rankings of the split's images and captions.")
@@ -81,14 +81,16 @@ def mine(
       --output weak.parquet
     """
     from cxc_eccv.runs import load_run
+    from cxc_eccv.studies.entailment.judges import check_judge
     from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled
     from cxc_eccv.studies.entailment.rule import check_rule
     from cxc_eccv.types import check_whole
 
     if (retriever is None) == (model is None):
         raise InvalidOption("name the retriever's file, or a model to encode first (--model): one of the two")
-    for source in filter(None, (classifier, model)):
-        check_model(source, images, batch_size=batch_size)
+    check_judge(classifier, images, batch_size=batch_size)
+    if model is not None:
+        check_model(model, images, batch_size=batch_size)
     check_whole("top_k", top_k)
     check_rule(threshold, precision, share, labelled=labelled is not None)
     check_output(output, [".parquet"])
@@ -99,12 +101,13 @@ def mine(
     of_labels: Run | None = None if labelled_retriever is None else load_run(labelled_retriever)
     library = open_library()
     with needs_train_extra():
-        from cxc_eccv.studies.entailment.scoring import announce, load_classifier
+        from cxc_eccv.studies.entailment.answering import announce
     from cxc_eccv.studies.entailment.mining import MiningOptions, labelled_part, require_labelled_run
     from cxc_eccv.studies.entailment.mining import mine as mine_pairs
 
-    announced = announce(classifier)
-    looked_at = images if announced.config.has_visual else None
+    loading: dict[str, Any] = {"device": device}
+    announced = announce(classifier, images=images is not None, **loading)
+    looked_at = images if announced.has_visual else None
     pairs = None if labelled is None else read_labelled(labelled, library, images=looked_at)
     options = MiningOptions(
         split=part[1],
@@ -118,13 +121,12 @@ def mine(
         output=output,
     )
     options.check(announced, library)
-    loading: dict[str, Any] = {"device": device}
     run_of = partial(_encode, model, library, images, batch_size, loading)
     labelled_run: Run | None = None
     of_labelled = part if pairs is None else labelled_part(pairs, library)
     if pairs is not None and of_labelled != part and (labelled_retriever is not None or model is None):
         labelled_run = require_labelled_run(of_labels, pairs, of_labelled)
-    judge = load_classifier(classifier, **loading)
+    judge = announced.load()
     run = run_of(part) if run is None else run
     if of_labelled != part and labelled_run is None:
         labelled_run = run_of(of_labelled)

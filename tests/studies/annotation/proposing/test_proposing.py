@@ -20,6 +20,7 @@ from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, ch
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, _cut, propose
 from cxc_eccv.studies.annotation.proposing.pool import Chosen
 from cxc_eccv.studies.annotation.proposing.strategies import entailment, strategies
+from cxc_eccv.studies.entailment.answering import Answerer
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.types import Embeddings
 
@@ -547,9 +548,9 @@ class TestUncertainty:
     def test_a_classifier_is_asked_about_open_pairs_of_the_lists_alone(self, runs, sample_library, content, known):
         asked = []
 
-        class Lengths:
+        class Lengths(Answerer):
             name, fingerprint = "lengths", "1"
-            model = SimpleNamespace(config=SimpleNamespace(threshold=0.25, has_visual=False))
+            threshold = 0.25
 
             def score_and_count(self, premises, images, hypotheses, **options):
                 asked.extend(zip(premises, hypotheses, strict=True))

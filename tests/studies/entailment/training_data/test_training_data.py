@@ -219,7 +219,7 @@ ANNOTATED = [
     {"image": "300.jpg"},  # photograph of flickr30k/test
     {"image": "300.jpg", "image_id": 1},  # a photograph, whatever its number
     {"image": "mine.jpg", "premise": ["dogs in a field", "grass"]},  # words of a caption of coco/test
-    {"image": "COCO_val2014_000000000001.jpg", "hypothesis_id": 21},  # caption of coco/test
+    {"image": "COCO_val2014_000000000001.jpg", "caption_id": 21},  # caption of coco/test
     {"image": "100.jpg", "hypothesis": "Reading."},  # words of a caption of flickr30k/test
     {"image": "COCO_val2014_000000000001.jpg"},
     {"image": "mine.jpg"},
@@ -251,7 +251,7 @@ def test_the_sixth_caption_of_a_test_image_is_left_out_too(mirror):
     six = COCO | {"test": {2: [f"dogs {number}" for number in range(6)]}}
     (mirror / "coco/dataset_coco.json").write_text(karpathy(six, filepath="val2014"), encoding="utf-8")
     row = {"image": "COCO_val2014_000000000001.jpg", "premise": ["it is so"], "label": 1}
-    rows = [row | {"hypothesis": f"words of {number}", "hypothesis_id": number} for number in (25, 10)]
+    rows = [row | {"hypothesis": f"words of {number}", "caption_id": number} for number in (25, 10)]
     (mirror / "entailment/entailment_val.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     data = load_training_data(Library(mirror, offline=True), ["entailment/val"])
     assert sources(data) == {"entailment/val": (1, {"caption in coco/test": 1})}

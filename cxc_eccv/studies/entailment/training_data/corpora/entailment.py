@@ -25,7 +25,7 @@ def pairs(library: Library, split: str, _threshold: float) -> Pairs:
     images = [_image_key(name, number) for name, number in zip(names, table["image_id"].to_pylist(), strict=True)]
     captions = [
         f"coco/{number}" if number is not None and (image or "").startswith("coco/") else None
-        for image, number in zip(images, table["hypothesis_id"].to_pylist(), strict=True)
+        for image, number in zip(images, table["caption_id"].to_pylist(), strict=True)
     ]
     return make_pairs(
         table["premise"],

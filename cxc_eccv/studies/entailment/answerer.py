@@ -1,0 +1,132 @@
+"""What answers whether an image with its captions entails a sentence, and how a kind of it is declared."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.types import FloatArray
+
+
+class Answers(NamedTuple):
+    """Probabilities of some of the pairs that were asked, and the texts behind them if these are worth keeping."""
+
+    rows: Sequence[int]
+    probabilities: FloatArray
+    cut: int = 0
+    prompts: Sequence[str] | None = None
+    texts: Sequence[str] | None = None
+
+
+class Answerer(ABC):
+    """A model, an endpoint or code of yours that gives pairs of an image with captions and a sentence probabilities.
+
+    A subclass sets ``name`` and ``fingerprint`` and defines :meth:`score_and_count`; ``ClassifierJudge`` adds the
+    premises, the cache of answers and the provenance. The fingerprint must change whenever an answer could.
+
+    Attributes:
+        name: name in files and reports.
+        fingerprint: text that identifies weights, prompt and settings; the cache of answers is named by it.
+        threshold: the lowest probability that counts as entailed.
+        has_visual: whether it looks at images.
+        reads_captions: whether it reads the captions of the image.
+        training_data: a record of what it was trained on, as ``train entailment-classifier`` writes it, or None.
+        source: folder or Hub id that it was loaded from, where ``pairs_seen.parquet`` may lie; empty if none.
+        commit: commit on the Hub.
+        calibrated: facts of a calibration, or None.
+        keeps_texts: answers cost money or time: each is saved with its prompt, and none is asked for that cannot be.
+    """
+
+    name: str
+    fingerprint: str
+    threshold: float = 0.5
+    has_visual: bool = False
+    reads_captions: bool = True
+    training_data: Mapping[str, Any] | None = None
+    source: str = ""
+    commit: str | None = None
+    keeps_texts: bool = False
+    calibrated: Mapping[str, Any] | None = None
+
+    @abstractmethod
+    def score_and_count(
+        self,
+        premises: Sequence[str],
+        images: Sequence[Any] | None,
+        hypotheses: Sequence[str],
+        *,
+        batch_size: int = 64,
+        progress: bool = True,
+    ) -> tuple[NDArray[np.float64], int]:
+        """(P,) probabilities of pairs, and the number of pairs of which a part was cut off.
+
+        Args:
+            premises: the captions of each image, joined by spaces.
+            images: files of the images; None unless ``has_visual``.
+            hypotheses: the sentences.
+            batch_size: pairs per batch.
+            progress: show a bar.
+        """
+
+    def refuse_gaps(self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str]) -> None:
+        """Raise InvalidOption for a pair without a sentence, or without what is looked at; rows count from 0."""
+        sides = {"the hypothesis is empty": [not text.strip() for text in hypotheses]}
+        if self.reads_captions:
+            sides["it has no captions, which the judge reads"] = [not text.strip() for text in premises]
+        if self.has_visual:
+            files = [None] * len(premises) if images is None else images
+            sides["it has no image, which the judge looks at"] = [file is None for file in files]
+        for reason, lacks in sides.items():
+            if any(lacks):
+                raise InvalidOption(f"{self.name}, pair {lacks.index(True)}: {reason}")
+
+    def calibrate(self, probabilities: ArrayLike) -> NDArray[np.float64]:
+        """The (P,) probabilities that answers stand for."""
+        return np.asarray(probabilities)
+
+    def answer(
+        self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str], *, batch_size: int = 64
+    ) -> Iterator[Answers]:
+        """The answers in parts, each of which is saved when it comes."""
+        scores, cut = self.score_and_count(premises, images, hypotheses, batch_size=batch_size, progress=False)
+        yield Answers(range(len(premises)), np.asarray(scores), cut)
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """What is known of an answerer before its weights are loaded; ``load`` loads it."""
+
+    name: str
+    load: Callable[[], Answerer]
+    threshold: float = 0.5
+    has_visual: bool = False
+    training_data: Mapping[str, Any] | None = None
+    source: str = ""
+    commit: str | None = None
+    keeps_texts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of answerers, declared as ``KIND`` in a module of its name.
+
+    Args:
+        name: the module's name.
+        title: what it is, for messages.
+        recognise: whether a name, with the ``config.json`` behind it (empty if there is none), is of this kind.
+        announce: the answerer of that name; takes ``images``, whether there are images, ``device``, ``name`` and the
+            options of ``takes``.
+        takes: options of this kind.
+    """
+
+    name: str
+    title: str
+    recognise: Callable[[str, Mapping[str, Any]], bool]
+    announce: Callable[..., Announced]
+    takes: tuple[str, ...] = ()

@@ -1,0 +1,234 @@
+"""Kinds of judges: models of the Hub, endpoints, and how a name stands for one of them."""
+
+import json
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import tiny_models
+from PIL import Image
+
+import cxc_eccv as ce
+from cxc_eccv.cli import main
+from cxc_eccv.cli.user_tables import policy
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
+from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.studies.entailment.judge import ClassifierJudge
+from cxc_eccv.types import Embeddings
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+import tiny_vision_language  # noqa: E402
+import transformers  # noqa: E402
+
+from cxc_eccv.studies.entailment.answering import announce, kinds  # noqa: E402
+from cxc_eccv.studies.entailment.answering.vision_language import VisionLanguage, spellings  # noqa: E402
+
+PREMISES = ["a dog on the street", "the woman with a red ball", "two cat and a man in the bus"]
+HYPOTHESES = ["a dog", "a man rides the bus", "the cat"]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+
+
+def run_command(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments), "--data-dir", "sample"])
+    return ended.value.code
+
+
+def save_classifier(folder, labels):
+    config = tiny_models.bert_config()
+    config.num_labels = len(labels)
+    config.id2label = dict(enumerate(labels))
+    model = tiny_models.seeded(lambda: transformers.BertForSequenceClassification(config))
+    tiny_models.save((model, tiny_models.bert_tokenizer()), folder)
+    return model
+
+
+class TestCrossEncoder:
+    @pytest.mark.parametrize("labels", [["contradiction", "Entailment", "neutral"], ["score"]])
+    def test_the_probability_is_that_of_transformers_by_hand(self, tmp_path, labels):
+        model, tokenizer = save_classifier(tmp_path / "nli", labels), tiny_models.bert_tokenizer()
+        expected = []
+        for premise, hypothesis in zip(PREMISES, HYPOTHESES, strict=True):
+            logits = model(**tokenizer(premise, hypothesis, return_tensors="pt")).logits[0].detach().double()
+            expected.append(float(logits.sigmoid()[0] if len(labels) == 1 else logits.softmax(0)[1]))
+        judge = ClassifierJudge(tmp_path / "nli", batch_size=2, progress=False, device="cpu")
+        np.testing.assert_allclose(judge.score(PREMISES, None, HYPOTHESES), expected, atol=1e-6)
+        assert judge.facts["model"] == "nli"
+        assert judge.facts["looks_at"] == "captions"
+        assert "training data is not recorded" in judge.facts["cautions"][0]
+
+    def test_premises_are_cut_before_hypotheses(self, tmp_path):
+        save_classifier(tmp_path / "nli", ["entailment", "not_entailment"])
+        judge = ClassifierJudge(tmp_path / "nli", progress=False, device="cpu")
+        with pytest.warns(UserWarning, match="1 of 2 pairs are longer than the context of nli"):
+            judge.score(["a dog " * 30, "a dog"], None, ["the cat", "the cat"])
+
+    def test_labels_without_a_meaning_and_missing_heads_are_refused(self, tmp_path):
+        save_classifier(tmp_path / "plain", ["LABEL_0", "LABEL_1"])
+        with pytest.raises(ModelError, match="its labels are LABEL_0, LABEL_1, so which one means entailment"):
+            ClassifierJudge(tmp_path / "plain")
+        model = save_classifier(tmp_path / "nli", ["entailment", "neutral"])
+        weights = {name: value for name, value in model.state_dict().items() if not name.startswith("classifier")}
+        model.save_pretrained(tmp_path / "nli", state_dict=weights)
+        with pytest.raises(CheckpointMismatch, match=r"lacks 2 weights of BertForSequenceClassification"):
+            ClassifierJudge(tmp_path / "nli", progress=False).score(["a"], None, ["a"])
+
+
+class TestVisionLanguage:
+    @pytest.mark.parametrize("kind", ["llava", "qwen", "smolvlm", "paligemma"])
+    def test_p_yes_is_that_of_one_pair_at_a_time_by_hand(self, tmp_path, kind):
+        model, processor = getattr(tiny_vision_language, kind)()
+        files = [path for _, path in tiny_models.picture_files(tmp_path, 2)]
+        images, captions = [files[0], files[1], files[0]], ["a dog", "the man with a cat and a dog", "a cat"]
+        answerer = VisionLanguage(model, processor, "tiny")
+        expected = []
+        for image, caption in zip(images, captions, strict=True):
+            prompt = answerer.prompt("", caption)
+            assert f'Caption: "{caption}" Answer' in prompt
+            assert prompt.endswith("Assistant :") or kind == "paligemma"
+            with Image.open(image) as picture, torch.inference_mode():
+                with warnings.catch_warnings(action="ignore"):
+                    inputs = processor(text=[prompt], images=[[picture.convert("RGB")]], return_tensors="pt")
+                inputs.pop("labels", None)
+                shares = model(**inputs).logits[0, -1].double().softmax(0)
+            yes, no = (sum(float(shares[place]) for place in places) for places in tiny_vision_language.SPELLINGS)
+            expected.append(yes / (yes + no))
+        assert np.ptp(expected) > 1e-3
+        judge = ClassifierJudge(answerer, tmp_path, batch_size=3, progress=False)
+        np.testing.assert_allclose(judge.score([""] * 3, images, captions), expected, atol=1e-5)
+        assert judge.facts["looks_at"] == "image"
+
+    def test_a_model_that_gives_all_logits_gives_the_same_answers(self, tmp_path):
+        model, processor = tiny_vision_language.llava()
+        files = [path for _, path in tiny_models.picture_files(tmp_path, 2)]
+        pairs, forward = (["", ""], files, ["a dog", "the man with a cat"]), model.forward
+        expected = VisionLanguage(model, processor, "tiny").score_and_count(*pairs)[0]
+        model.forward = lambda logits_to_keep, **inputs: forward(**inputs)
+        np.testing.assert_allclose(VisionLanguage(model, processor, "tiny").score_and_count(*pairs)[0], expected)
+        model.forward = lambda logits_to_keep, **inputs: SimpleNamespace(logits=forward(**inputs).logits[:, :7])
+        with pytest.raises(ModelError, match="other places than its prompts"):
+            VisionLanguage(model, processor, "tiny").score_and_count(*pairs)
+
+    def test_another_question_is_another_cache(self):
+        model, processor = tiny_vision_language.llava()
+        questions = ["Is {caption} there?", "{captions} Is {caption} there?"]
+        judges = [VisionLanguage(model, processor, "tiny", question) for question in questions]
+        assert judges[0].fingerprint != judges[1].fingerprint
+        assert "a man" in judges[1].prompt("a man", "a dog")
+        with pytest.raises(InvalidOption, match=r"write \{caption\} once"):
+            VisionLanguage(model, processor, "tiny", "Is it?")
+
+    def test_all_spellings_count_and_longer_words_do_not(self):
+        words = tiny_vision_language.tokenizer()
+        assert (spellings(words, "yes", "x"), spellings(words, "no", "x")) == tiny_vision_language.SPELLINGS
+        with pytest.raises(ModelError, match="no token for 'maybe'"):
+            spellings(words, "maybe", "x")
+
+    def test_it_is_recognised_by_its_config(self, tmp_path):
+        model, processor = tiny_vision_language.llava()
+        tiny_models.save((model, processor), tmp_path / "llava")
+        with pytest.raises(InvalidOption, match="llava looks at images: give their folder"):
+            ClassifierJudge(tmp_path / "llava")
+        files = [path for _, path in tiny_models.picture_files(tmp_path, 1)]
+        judge = ClassifierJudge(tmp_path / "llava", tmp_path, question="Is {caption} there?", progress=False)
+        direct = VisionLanguage(model, processor, "tiny", "Is {caption} there?").score_and_count([""], files, ["a dog"])
+        np.testing.assert_allclose(judge.score([""], files, ["a dog"]), direct[0], atol=1e-6)
+
+
+def test_other_models_and_options_are_refused_before_weights_are_loaded(tmp_path):
+    bert, tokenizer, _ = tiny_models.bert()
+    tiny_models.save((bert, tokenizer), tmp_path / "bert")
+    with pytest.raises(ModelError, match=r"bert is a model of type bert, not a classifier of entailment\. What can"):
+        announce(tmp_path / "bert")
+    save_classifier(tmp_path / "nli", ["entailment", "neutral"])
+    with pytest.raises(InvalidOption, match="which takes no option, not question"):
+        announce(tmp_path / "nli", question="Is it?")
+    for kind in kinds().values():
+        assert kind.title
+
+
+class TestReranking:
+    @pytest.fixture
+    def first(self, sample_library, make_run, tmp_path):
+        save_embeddings(tmp_path / "first.npz", make_run(sample_library))
+        return tmp_path / "first.npz"
+
+    @pytest.mark.thorough
+    def test_a_judge_orders_the_top_of_both_directions(self, first, sample_library, tmp_path, capsys):
+        tiny_models.save(tiny_vision_language.llava(), tmp_path / "llava")
+        images = mirror_folder("sample") / "coco" / "images"
+        options = ("--images", images, "--rerank", first, "--top-k", 2, "--output", tmp_path / "top.parquet")
+        assert run_command("encode", "--model", tmp_path / "llava", *options) == 0
+        assert "the top 2 of first.npz, ranked again" in capsys.readouterr().out
+        run, before = load_run(tmp_path / "top.parquet"), load_run(first)
+        judge = ClassifierJudge(tmp_path / "llava", images, progress=False).on(sample_library, "test")
+        images, captions = (side.vectors.astype(np.float64) for side in (before.images, before.captions))
+        cosines = images @ captions.T / np.linalg.norm(images, axis=1)[:, None] / np.linalg.norm(captions, axis=1)
+        for direction, scores, ids in (("i2t", cosines, before.captions.ids), ("t2i", cosines.T, before.images.ids)):
+            lists = run.lists[direction]
+            for row in range(0, lists.query_ids.size, 7):
+                query, ranked = lists.query_ids[row], lists.items[lists.indptr[row] : lists.indptr[row + 1]]
+                place = np.flatnonzero((before.images if direction == "i2t" else before.captions).ids == query)[0]
+                assert set(ranked) == set(ids[np.argsort(-scores[place])[:2]])
+                pair = (np.full(2, query), ranked) if direction == "i2t" else (ranked, np.full(2, query))
+                probabilities = judge.probabilities(*pair)
+                assert (np.diff(probabilities) <= 0).all()
+        assert json.loads((tmp_path / "top.encoding.json").read_text())["looks_at"] == "image"
+
+    def test_a_judge_that_reads_the_captions_is_refused(self, first, tmp_path, capsys):
+        save_classifier(tmp_path / "nli", ["entailment", "neutral"])
+        options = ("--rerank", first, "--output", tmp_path / "top.parquet")
+        assert run_command("encode", "--model", tmp_path / "nli", *options) != 0
+        words = " ".join(capsys.readouterr().err.split())
+        assert "reads the captions of an image, and a re-ranking must find these" in words
+
+
+@pytest.mark.filterwarnings("ignore:.*pairs are longer than the context", "ignore:nli has no record of the pairs")
+def test_a_model_of_inference_is_taken_wherever_a_classifier_is(tmp_path, sample_library, make_run, capsys):
+    save_classifier(tmp_path / "nli", ["entailment", "neutral"])
+    out = tmp_path / "report"
+    score = ("entailment", "score", "cxc/test", "--model", tmp_path / "nli", "--threshold", 0)
+    assert run_command(*score, "--output", out) == 0
+    assert "training data is not recorded" in " ".join(capsys.readouterr().out.split())
+    table, judge = pq.read_table(out / "probabilities.parquet"), ClassifierJudge(tmp_path / "nli", progress=False)
+    direct = announce(tmp_path / "nli").load().score_and_count(*texts_of(table), batch_size=1, progress=False)[0]
+    np.testing.assert_allclose(np.asarray(table["probability"]), direct, atol=1e-6)
+    report = ce.evaluate(
+        make_run(sample_library),
+        "entailment",
+        data_dir=sample_library,
+        unjudged=policy(str(tmp_path / "nli")),
+        confidence=None,
+    )
+    assert report.provenance["unjudged"]["fingerprint"] == judge.facts["fingerprint"]
+    content, rng = sample_library.karpathy("train"), np.random.default_rng(0)
+    sides = [Embeddings(ids, rng.standard_normal((ids.size, 4))) for ids in (content.image_ids, content.caption_ids)]
+    save_embeddings(tmp_path / "run.npz", EmbeddingsRun(*sides))
+    mined = ("--classifier", tmp_path / "nli", "--top-k", 1, "--threshold", 0, "--output", tmp_path / "weak.parquet")
+    assert run_command("mine", tmp_path / "run.npz", *mined) == 0
+    refused = ("--classifier", "http://localhost/v1#m", "--threshold", 0, "--output", tmp_path / "other.parquet")
+    assert run_command("mine", tmp_path / "run.npz", *refused) != 0
+    assert "m is an endpoint: mine with a model that runs here" in " ".join(capsys.readouterr().err.split())
+
+
+def texts_of(table):
+    return table["premise"].to_pylist(), None, table["hypothesis"].to_pylist()
+
+
+def test_pairs_with_gaps_get_no_number(tmp_path):
+    save_classifier(tmp_path / "nli", ["entailment", "neutral"])
+    judge = ClassifierJudge(tmp_path / "nli", progress=False)
+    with pytest.raises(InvalidOption, match="nli, pair 1: it has no captions, which the judge reads"):
+        judge.score(["a dog", " "], None, ["a", "a"])
+    with pytest.raises(InvalidOption, match="nli, pair 0: the hypothesis is empty"):
+        judge.score(["a dog"], None, [""])
+    llava = VisionLanguage(*tiny_vision_language.llava(), "llava")
+    with pytest.raises(InvalidOption, match="llava, pair 0: it has no image, which the judge looks at"):
+        ClassifierJudge(llava, tmp_path, progress=False).score(["a"], [None], ["a"])
