@@ -120,7 +120,6 @@ def encode(
       --model openai/clip-vit-base-patch32 --images val2014 --output clip.npz
     """
     from cxc_eccv.cli.user_tables import find_reranker
-    from cxc_eccv.evaluation.settings import check_split
     from cxc_eccv.from_model import find_sentences
     from cxc_eccv.runs.kept import SUFFIX
     from cxc_eccv.sources.edition import describe_data
@@ -134,10 +133,8 @@ def encode(
             raise InvalidOption(f"--{option} needs --config; name the config")
     _check_values(only, score, top_k, max_pairs)
     library, split, keeps = open_library(), split_name(split), output.name.endswith(SUFFIX)
-    if keeps and (config or captions or only or rerank):
-        raise InvalidOption("a run file keeps a whole split; leave out --config, --captions, --only and --rerank")
     if keeps:
-        check_split(split)
+        _check_kept(split, part=bool(config or captions or only or rerank))
     own_captions, first, further = _read_files(captions, rerank, beside)
     options: dict[str, Any]
     judge = None if rerank is None else find_reranker(model, images, device)
@@ -188,6 +185,15 @@ def _check_values(only: str | None, score: str, top_k: int, max_pairs: int) -> N
         raise UnknownName("score", score, SCORES)
     check_whole("top_k", top_k)
     check_whole("max_pairs", max_pairs)
+
+
+def _check_kept(split: str, *, part: bool) -> None:
+    """Refuse a run file of a part of a split."""
+    from cxc_eccv.evaluation.settings import check_split
+
+    if part:
+        raise InvalidOption("a run file keeps a whole split; leave out --config, --captions, --only and --rerank")
+    check_split(split)
 
 
 def _read_files(

@@ -79,17 +79,7 @@ class Settings:
                 "answers need a judge of the other pairs, and bounds: give probabilities (--probabilities), or a "
                 "classifier of entailment as unjudged (--unjudged)"
             )
-        probabilities = self.probabilities
-        if isinstance(probabilities, str | Path):
-            probabilities = read_table(Path(probabilities), "probabilities of pairs")
-        if isinstance(probabilities, pa.Table):
-            probabilities = PairValues(probabilities, "probability", "probabilities")
-        if probabilities is not None and not callable(probabilities):
-            raise InvalidOption(
-                f"probabilities are a {type(probabilities).__name__}; give a function of image ids and caption ids, a "
-                "table with image_id, caption_id and probability, or the path of its Parquet file"
-            )
-        object.__setattr__(self, "probabilities", probabilities)
+        object.__setattr__(self, "probabilities", _read_probabilities(self.probabilities))
 
     @property
     def _has_judge(self) -> bool:
@@ -135,6 +125,20 @@ def check_split(split: str) -> None:
     """Raise UnknownName unless the split exists."""
     if split not in SPLITS:
         raise UnknownName("split", split, SPLITS)
+
+
+def _read_probabilities(probabilities: Probabilities) -> Classifier | None:
+    """The function of image ids and caption ids that a table, or its file, stands for."""
+    if isinstance(probabilities, str | Path):
+        probabilities = read_table(Path(probabilities), "probabilities of pairs")
+    if isinstance(probabilities, pa.Table):
+        return PairValues(probabilities, "probability", "probabilities")
+    if probabilities is not None and not callable(probabilities):
+        raise InvalidOption(
+            f"probabilities are a {type(probabilities).__name__}; give a function of image ids and caption ids, a "
+            "table with image_id, caption_id and probability, or the path of its Parquet file"
+        )
+    return probabilities
 
 
 def policy_name(unjudged: Unjudged) -> str:

@@ -258,7 +258,7 @@ def retrieve(queries: IntArray, tops: IntArray, own_ranks: IntArray, sizes: IntA
     places = np.broadcast_to(np.arange(DEPTH), tops.shape)
     below = places >= own_ranks[:, None]
     is_own = places == own_ranks[:, None] - 1
-    return Retrieved(ranks, tops, ~is_own, below.astype(np.int64), places, places + 1, DEPTH)
+    return Retrieved(ranks, tops, ~is_own, below.astype(np.int64), places, places + 1, sizes - 1, DEPTH)
 
 
 def add_noise(run: ScoresRun) -> FloatArray:
