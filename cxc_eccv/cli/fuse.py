@@ -28,7 +28,7 @@ def fuse(
 
     Examples:
       cxc-eccv fuse clip.npz blip.parquet --output fused.parquet
-      cxc-eccv fuse clip.npz siglip.npz --method sum --weight 2 --weight 1 --output fused.parquet
+      cxc-eccv fuse clip.npz blip.npz --method sum --weight 2 --weight 1 --output fused.parquet
       cxc-eccv evaluate fused.parquet
     """
     from cxc_eccv.ranking.fusion import fuse as fuse_runs

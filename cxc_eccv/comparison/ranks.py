@@ -107,6 +107,10 @@ def ranks_under_any_labels(ranks: Iterable[ModelRank]) -> dict[str, dict[str, tu
     return {direction: by_model for direction, by_model in found.items() if by_model}
 
 
+LONGEST_NAME = 30
+"""Longer names of models stand below a table."""
+
+
 def group_ranks(ranks: Iterable[ModelRank]) -> dict[str, dict[str, list[ModelRank]]]:
     """Direction to task to its rows, the directions of pairs of modalities first."""
     order = {direction: place for place, direction in enumerate(DIRECTIONS)}
@@ -118,12 +122,16 @@ def group_ranks(ranks: Iterable[ModelRank]) -> dict[str, dict[str, list[ModelRan
 
 def rank_tables(ranks: Sequence[ModelRank], confidence: float) -> list[Table]:
     """A table per direction with a row per model and a column per task, and the ranks under any labels."""
+    models = dict.fromkeys(row.model for row in ranks)
+    shown = {model: model if len(model) <= LONGEST_NAME else f"model {place}" for place, model in enumerate(models, 1)}
+    ranks = [replace(row, model=shown[row.model]) for row in ranks]
+    legend = [f"{short}: {model}" for model, short in shown.items() if short != model]
     any_labels = ranks_under_any_labels(ranks)
     tables = [
         _rank_table(direction, by_task, any_labels.get(direction, {}))
         for direction, by_task in group_ranks(ranks).items()
     ]
-    return [*tables[:-1], replace(tables[-1], notes=explain_ranks(ranks, confidence))] if tables else []
+    return [*tables[:-1], replace(tables[-1], notes=[*legend, *explain_ranks(ranks, confidence)])] if tables else []
 
 
 def _rank_table(

@@ -50,7 +50,7 @@ def baseline(
       cxc-eccv baseline random --output random
       cxc-eccv baseline word_vectors --vectors glove.6B.300d.txt
       cxc-eccv baseline image_features --model google/vit-base-patch16-224 --images val2014
-      cxc-eccv baseline other_captions --model sentence-transformers/all-MiniLM-L6-v2 --collection flickr8k
+      cxc-eccv baseline other_captions --model sentence-transformers/all-MiniLM-L6-v2
     """
     from cxc_eccv.report.folder import FILES
     from cxc_eccv.studies.baselines.untrained import Inputs, baseline_named
