@@ -143,7 +143,7 @@ def evaluate(
     settings = Settings(seed, confidence, intervals, unjudged, per_query, bounds, bounds_depth, probabilities, answers)
     model: dict[str, Any] = name_model(run, name)
     if trained_on := check_training_data(training_data) if training_data else training_data_of(run):
-        model["training_data"] = list(trained_on)
+        model["trained_on"] = list(trained_on)
     library = data_dir if isinstance(data_dir, Library) else Library(data_dir)
     options = {"block_size": block_size, "progress": progress, "device": device}
     with one_blas_thread():  # idle BLAS threads would slow down our threads

@@ -159,7 +159,7 @@ PROVENANCE = Loose(
     {
         **dict.fromkeys(("split", "model", "similarity", "command", "intervals"), TEXT),
         "confidence": SHARE,
-        "training_data": [TEXT],
+        "trained_on": [TEXT],
         "package": Loose({"name": TEXT, "version": TEXT}),
         "data": Loose(
             {

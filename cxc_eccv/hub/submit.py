@@ -134,7 +134,7 @@ def plan_submission(
     tasks, left_out = _choose_tasks(report, options, benchmark.task_ids, path)
     data = report.provenance["data"]
     made = f"cxc_eccv {cxc_eccv.__version__}, data {data['version']}"
-    if "training_data" in report.provenance:
+    if "trained_on" in report.provenance:
         made = f"trained on {describe_training_data(report.training_data)}; {made}"
     board = [
         (

@@ -144,10 +144,10 @@ class Report:
         """What the model was trained on, as its run declares it; ``unknown`` if it does not.
 
         Example:
-            >>> Report((), {}, {"training_data": ["coco_train"]}).training_data, Report((), {}, {}).training_data
+            >>> Report((), {}, {"trained_on": ["coco_train"]}).training_data, Report((), {}, {}).training_data
             (('coco_train',), ('unknown',))
         """
-        return tuple(self.provenance.get("training_data") or (UNKNOWN,))
+        return tuple(self.provenance.get("trained_on") or (UNKNOWN,))
 
     @property
     def labels(self) -> str:

@@ -75,7 +75,7 @@ def test_the_pull_request_holds_every_result_in_the_hubs_form(hub, client, model
 
 def test_an_entry_says_what_the_model_was_trained_on(hub, client, model, benchmark, report):
     content = json.loads(report.read_text())
-    content["provenance"]["training_data"] = ["coco_train", "laion2b"]
+    content["provenance"]["trained_on"] = ["coco_train", "laion2b"]
     report.write_text(json.dumps(content))
     assert "notes: trained on COCO train, laion2b; cxc_eccv 0.1.0" in " ".join(submit(client, report).out.split())
 
