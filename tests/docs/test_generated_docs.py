@@ -102,7 +102,7 @@ def test_every_command_and_option_is_in_the_reference():
 
     text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     commands = dict(typer.main.get_command(app).commands)
-    for group in ("train", "entailment", "failures", "annotate"):
+    for group in [name for name, command in commands.items() if hasattr(command, "commands")]:
         commands |= {f"{group} {name}": command for name, command in commands.pop(group).commands.items()}
     for name, command in commands.items():
         section = text.split(f"\n## `{name}`\n")[1].split("\n## ")[0]

@@ -57,8 +57,8 @@ def test_what_is_no_policy_is_refused_with_what_there_is(run, tmp_path):
     save_classifier(tmp_path / "sees", visual_text_model=tiny_models.blip()[0])
     for value, message in (
         ("leave_uot", "unknown policy for unjudged pairs 'leave_uot'; did you mean 'leave_out'?"),
-        ("classifier", "the folder or Hub id of a classifier of entailment"),
-        ("jugde", "the folder or Hub id of a classifier of entailment"),
+        ("classifier", "a judge: folder, Hub id, URL#MODEL of an endpoint"),
+        ("jugde", "a judge: folder, Hub id, URL#MODEL of an endpoint"),
         ("empty", "empty"),
         ("sees", "sees looks at images: give their folder (--images)"),
     ):

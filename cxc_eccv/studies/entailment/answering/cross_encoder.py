@@ -16,7 +16,7 @@ from cxc_eccv.studies.entailment.answering.hub_model import HubModel, open_model
 HEAD = "ForSequenceClassification"
 
 
-class CrossEncoder(HubModel):
+class TextClassifier(HubModel):
     """A sequence classifier of premise and hypothesis: the softmax of its label, or the sigmoid of its one logit."""
 
     def __init__(self, model: Any, tokenizer: Any, name: str, label: int | None) -> None:  # noqa: ANN401 - of transformers
@@ -82,14 +82,14 @@ def announce(source: str | Path, *, images: bool, device: str | None, name: str 
     return Announced(title, lambda: load(source, title, label, device), source=str(source))
 
 
-def load(source: str | Path, name: str, label: int | None, device: str | None) -> CrossEncoder:
+def load(source: str | Path, name: str, label: int | None, device: str | None) -> TextClassifier:
     """Load weights and tokenizer."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     from cxc_eccv.encoding.checkpoints import load_part
 
     model = open_model(AutoModelForSequenceClassification, source, device, "float32")
-    return CrossEncoder(model, load_part(AutoTokenizer, source), name, label)
+    return TextClassifier(model, load_part(AutoTokenizer, source), name, label)
 
 
 def recognise(_: str, config: Mapping[str, Any]) -> bool:
