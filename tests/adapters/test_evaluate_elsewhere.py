@@ -17,7 +17,7 @@ SPECS = registry.metrics()
 EVERYWHERE = """
 import json, os, sys
 import evaluate
-arguments, results = json.loads(sys.argv[2]), {}
+arguments, results = json.load(open(sys.argv[2])), {}
 for name, given in arguments.items():
     metric = evaluate.load(os.path.join(sys.argv[1], name))
     results[name] = metric.compute(**given)
@@ -40,11 +40,13 @@ sys.meta_path.insert(0, Blocker())
 
 
 @pytest.fixture(scope="module")
-def everything(load_metric):
-    """Arguments of every module, and what it gives here."""
+def everything(load_metric, tmp_path_factory):
+    """A file of the arguments of every module, and what it gives here."""
     given = {name: metric_inputs.inputs_of(spec, 11) for name, spec in SPECS.items()}
     chosen = {name: {**columns, **options} for name, (columns, options) in given.items()}
-    return json.dumps(chosen), {name: load_metric(name).compute(**given) for name, given in chosen.items()}
+    path = tmp_path_factory.mktemp("arguments") / "arguments.json"
+    path.write_text(json.dumps(chosen))
+    return path, {name: load_metric(name).compute(**given) for name, given in chosen.items()}
 
 
 @pytest.mark.slow
