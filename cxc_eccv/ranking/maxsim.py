@@ -67,9 +67,7 @@ class MaxSim:
                 else:
                     scores = maxsim(queries, items, products)
                 if not np.isfinite(scores).all():
-                    raise MalformedRun(
-                        "sums of products are beyond float32; multiply all vectors by a small number"
-                    )
+                    raise MalformedRun("sums of products are beyond float32; multiply all vectors by a small number")
                 block[rows[0] - start : rows[-1] + 1 - start, columns] = scores
         block[:, self._copies] = block[:, self._originals]
         block[:, self._padding] = -np.inf
@@ -110,7 +108,7 @@ class _Tiles:
     def __init__(self, run: MultiVectorRun, side: str, ids: IntArray, similarity: str) -> None:
         places = places_of(ids, run, side)
         chosen: MultiVectors = getattr(run, side)
-        self.vectors, self._similarity = chosen.vectors, similarity
+        self.vectors, self._similarity = chosen.all_vectors, similarity
         self.id_of_vectors = np.repeat(chosen.ids, np.diff(chosen.offsets))
         self._starts = chosen.offsets[places]
         self._lengths = chosen.offsets[places + 1] - self._starts

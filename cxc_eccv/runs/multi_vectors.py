@@ -24,12 +24,12 @@ class MultiVectors(NamedTuple):
 
     Attributes:
         ids: (N,) unique integer ids.
-        vectors: (T, D) vectors of all items, of any real type.
+        all_vectors: (T, D) vectors of all items, of any real type.
         offsets: (N + 1,) ascending integers from 0 to T; item i has the rows ``offsets[i]`` to ``offsets[i + 1]``.
     """
 
     ids: NDArray[Any]
-    vectors: NDArray[Any]
+    all_vectors: NDArray[Any]  # not ``vectors``, so that code for one vector an item cannot read them
     offsets: NDArray[Any]
 
     @classmethod
@@ -108,7 +108,7 @@ class MultiVectorRun:
             raise MalformedRun(f"{where}: needs vectors of images, captions, or both; it has neither")
         for side, vectors in given.items():
             object.__setattr__(self, side, _check(where, side, vectors))
-        widths = [getattr(self, side).vectors.shape[1] for side in given]
+        widths = [getattr(self, side).all_vectors.shape[1] for side in given]
         if len({*widths}) > 1:
             raise MalformedRun(f"{where}: image and caption vectors have {widths} dimensions; both need the same")
 
@@ -131,7 +131,7 @@ class MultiVectorRun:
         for side in SIDES:
             vectors: MultiVectors | None = getattr(self, side)
             if vectors is not None:
-                count, dimensions = vectors.vectors.shape
+                count, dimensions = vectors.all_vectors.shape
                 facts[side] = {"count": vectors.ids.size, "vectors": count, "dimensions": dimensions}
         return facts
 
@@ -191,7 +191,7 @@ def _check(where: str, side: str, given: MultiVectors) -> MultiVectors:
     (ids_name, vectors_name), offsets_name = PAIRS[side], OFFSETS[side]
     ids = check_ids(where, ids_name, to_array(f"{where}, {ids_name}", given.ids))
     offsets = to_array(f"{where}, {offsets_name}", given.offsets)
-    vectors = to_array(f"{where}, {vectors_name}", given.vectors)
+    vectors = to_array(f"{where}, {vectors_name}", given.all_vectors)
     if offsets.dtype.kind not in "iu" or offsets.shape != (ids.size + 1,):
         raise MalformedRun(
             f"{where}, {offsets_name}: has type {offsets.dtype} and shape {offsets.shape}, expected integers of shape "
