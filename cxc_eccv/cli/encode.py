@@ -201,11 +201,13 @@ def _read_files(
 ) -> tuple[Table | None, EmbeddingsRun | ScoresRun | None, EmbeddingsRun | None]:
     """The contents of a command's files, which are read before a model is loaded: a wrong file costs no time."""
     from cxc_eccv.cli.user_tables import read_captions
-    from cxc_eccv.runs import RankingsRun, load_embeddings, load_run
+    from cxc_eccv.runs import MultiVectorRun, RankingsRun, load_embeddings, load_run
 
     first = None if rerank is None else load_run(rerank)
     if isinstance(first, RankingsRun):
         raise InvalidOption(f"--rerank {rerank}: holds rankings; give the embeddings or scores that they were made of")
+    if isinstance(first, MultiVectorRun):
+        raise InvalidOption(f"--rerank {rerank}: holds several vectors an item; give embeddings or scores")
     own_captions = None if captions is None else read_captions(captions)
     return own_captions, first, None if beside is None else load_embeddings(beside)
 

@@ -227,6 +227,11 @@ def candidates(
     run: EmbeddingsRun | ScoresRun, image_ids: IntArray, caption_ids: IntArray, top_k: int
 ) -> dict[str, IntArray]:
     """(N, top_k) captions of each image (``i2t``) and (M, top_k) images of each caption (``t2i``); first of ties."""
+    if not isinstance(run, EmbeddingsRun | ScoresRun):
+        raise InvalidOption(
+            f"a run of {getattr(run, 'kind', type(run).__name__)} has no candidates to re-rank; give "
+            "embeddings or scores"
+        )
     if isinstance(run, ScoresRun):
         rows, columns = _places(run, image_ids, "images"), _places(run, caption_ids, "captions")
         scores = run.scores[np.ix_(rows, columns)]

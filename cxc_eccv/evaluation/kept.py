@@ -16,7 +16,7 @@ from cxc_eccv.judgments.evidence import sources_of
 from cxc_eccv.ranking.kept import keep_lists
 from cxc_eccv.ranking.scores import one_blas_thread
 from cxc_eccv.registry import tasks
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run, ScoresRun, load_run
+from cxc_eccv.runs import EmbeddingsRun, MultiVectorRun, RankingsRun, Run, ScoresRun, load_run
 from cxc_eccv.runs.kept import check_run_file, write_run_file
 from cxc_eccv.sources.library import Library
 from cxc_eccv.tasks.task import COCO, NotApplicable
@@ -80,7 +80,7 @@ def keep_run(
     """
     path = Path(path)
     check_run_file(path)
-    if not isinstance(run, EmbeddingsRun | ScoresRun):
+    if not isinstance(run, EmbeddingsRun | MultiVectorRun | ScoresRun):
         raise InvalidOption(f"{getattr(run, 'path', None) or 'run'}: is rankings already; keep embeddings or scores")
     check_split(split)
     check_whole("depth", depth)
@@ -109,7 +109,9 @@ def keep_run(
     return kept
 
 
-def _all_positives(run: EmbeddingsRun | ScoresRun, library: Library, split: str) -> dict[str, tuple[str, Judgments]]:
+def _all_positives(
+    run: EmbeddingsRun | MultiVectorRun | ScoresRun, library: Library, split: str
+) -> dict[str, tuple[str, Judgments]]:
     """The positives of all tasks that the run can be scored on, and those of all sources of labels together."""
     positives: dict[str, tuple[str, Judgments]] = {}
     for task in tasks().values():

@@ -21,7 +21,7 @@ from cxc_eccv.evaluation.select import Part
 from cxc_eccv.evaluation.settings import Judge, Settings
 from cxc_eccv.ranking.device import torch_on
 from cxc_eccv.ranking.scores import one_blas_thread, refuse_embedding_options, similarity_of, workers
-from cxc_eccv.runs import EmbeddingsRun, RankingsRun, Run
+from cxc_eccv.runs import EmbeddingsRun, MultiVectorRun, RankingsRun, Run
 from cxc_eccv.runs.checks import check_name
 from cxc_eccv.runs.record import read_record
 from cxc_eccv.sources.library import Library
@@ -228,7 +228,9 @@ def choose_similarity(
     run: Run, *, similarity: str | None, block_size: int | None = None, device: str | None = None
 ) -> dict[str, str | None]:
     """The similarity and who chose it, as entries of the provenance; None for runs without vectors."""
-    if not isinstance(run, EmbeddingsRun):
+    if isinstance(run, MultiVectorRun):
+        refuse_embedding_options(run, device=device)
+    elif not isinstance(run, EmbeddingsRun):
         refuse_embedding_options(run, similarity=similarity, block_size=block_size, device=device)
         return {"similarity": None, "similarity_from": None}
     chosen = similarity_of(run, similarity)

@@ -12,7 +12,7 @@ from cxc_eccv.ranking.counts import Counts, MergedJudgments
 from cxc_eccv.ranking.known import name_galleries
 from cxc_eccv.ranking.rank import Requests, counts_of_run
 from cxc_eccv.ranking.readers import TopRows
-from cxc_eccv.runs import EmbeddingsRun, ScoresRun
+from cxc_eccv.runs import EmbeddingsRun, MultiVectorRun, ScoresRun
 from cxc_eccv.runs.rankings import KnownPositives, RankedLists, narrow_ids
 from cxc_eccv.types import CROSS_MODAL, IntArray, Judgments, TopK, positions_of
 
@@ -21,7 +21,7 @@ FURTHER = 4
 
 
 def keep_lists(
-    run: EmbeddingsRun | ScoresRun,
+    run: EmbeddingsRun | MultiVectorRun | ScoresRun,
     judgments: Requests,
     depth: int,
     **options: Any,  # noqa: ANN401 - of positive_ranks_many

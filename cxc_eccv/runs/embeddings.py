@@ -21,6 +21,9 @@ from cxc_eccv.writing import replaced_file
 SIMILARITIES = ("cosine", "dot")
 
 PAIRS = {"images": ("image_ids", "image_embeddings"), "captions": ("caption_ids", "caption_embeddings")}
+OFFSETS = {"images": "image_offsets", "captions": "caption_offsets"}
+"""Arrays of files with several vectors an item."""
+
 SIMILARITY = "similarity"
 """Entry that names the similarity of the vectors: a text in ``.npz``, metadata in ``.safetensors``."""
 
@@ -67,11 +70,7 @@ class EmbeddingsRun:
 
     def __post_init__(self) -> None:
         check_name(self.path or "run", self.model)
-        if self.similarity not in (None, *SIMILARITIES):
-            raise MalformedRun(
-                f"{self.path or 'run'}: its similarity is {self.similarity!r:.80}; save {' or '.join(SIMILARITIES)}, "
-                "or none"
-            )
+        check_similarity(self.path or "run", self.similarity)
         if self.images is None and self.captions is None and not self.further:
             raise MalformedRun("a run needs image embeddings, caption embeddings, or both; this one has neither")
         if self.images is not None and self.captions is not None:
@@ -147,12 +146,9 @@ def embeddings_of_arrays(
     path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None
 ) -> EmbeddingsRun:
     """The run from the arrays of a file; similarity and model are arrays or metadata."""
-    entries = dict(metadata or {})
-    if SIMILARITY in arrays:
-        text = arrays[SIMILARITY]
-        entries[SIMILARITY] = str(text.item() if text.size == 1 else text.tolist())
-    if MODEL in arrays:
-        entries[MODEL] = one_text(path, arrays[MODEL], MODEL)
+    if offsets := [name for name in OFFSETS.values() if name in arrays]:
+        raise MalformedRun(f"{path}: has {offsets[0]}, so several vectors an item; read it with load_run")
+    similarity, model = texts_of_arrays(path, arrays, metadata or {})
     sides = {side: side_of_arrays(path, arrays, *names) for side, names in PAIRS.items()}
     further = check_further(path, arrays)
     if not any(sides.values()) and not further:
@@ -162,10 +158,29 @@ def embeddings_of_arrays(
         **sides,
         path=path,
         sha256=hash_file(path),
-        similarity=entries.get(SIMILARITY),
-        model=entries.get(MODEL),
+        similarity=similarity,
+        model=model,
         further=further,
     )
+
+
+def check_similarity(where: str | Path, similarity: str | None) -> None:
+    """Raise MalformedRun unless the similarity of a run is known, or None."""
+    if similarity not in (None, *SIMILARITIES):
+        raise MalformedRun(f"{where}: its similarity is {similarity!r:.80}; save {' or '.join(SIMILARITIES)}, or none")
+
+
+def texts_of_arrays(
+    path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
+) -> tuple[str | None, str | None]:
+    """The similarity and the model, which are arrays or metadata."""
+    entries = dict(metadata)
+    if SIMILARITY in arrays:
+        text = arrays[SIMILARITY]
+        entries[SIMILARITY] = str(text.item() if text.size == 1 else text.tolist())
+    if MODEL in arrays:
+        entries[MODEL] = one_text(path, arrays[MODEL], MODEL)
+    return entries.get(SIMILARITY), entries.get(MODEL)
 
 
 def check_further(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -175,7 +190,7 @@ def check_further(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, N
         if name.endswith("_ids"):
             checked[name] = whole_ids(arrays[name], f"{path}, {name}").astype(np.int64)
         elif name.endswith("_embeddings"):
-            checked[name] = _check_vectors(
+            checked[name] = check_vectors(
                 path, name, arrays[name], np.arange(arrays[name].shape[0] if arrays[name].ndim else 0)
             )
         else:
@@ -235,10 +250,10 @@ def side_of_arrays(
             f"{path}: {ids_name} has {ids.size} rows, {vectors_name} has {vectors.shape[0]}. "
             "Row i of one must belong to row i of the other."
         )
-    return Embeddings(ids, _check_vectors(path, vectors_name, vectors, ids))
+    return Embeddings(ids, check_vectors(path, vectors_name, vectors, ids))
 
 
-def _check_vectors(path: Path | str, name: str, vectors: NDArray[Any], ids: IntArray) -> NDArray[np.float32]:
+def check_vectors(path: Path | str, name: str, vectors: NDArray[Any], ids: IntArray) -> NDArray[np.float32]:
     """(N, D) vectors as float32, finite and not too small; messages name their ids."""
     if vectors.dtype.kind not in "fiu":
         raise MalformedRun(f"{path}, {name}: has type {vectors.dtype}, expected float16, float32 or float64")

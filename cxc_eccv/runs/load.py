@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import InvalidOption, MalformedRun, UnknownName
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.runs.checks import CORPUS, MODEL, hash_file, parse_json, refuse_unreadable
-from cxc_eccv.runs.embeddings import EmbeddingsRun, embeddings_of_arrays, load_embeddings
+from cxc_eccv.runs.embeddings import OFFSETS, EmbeddingsRun, embeddings_of_arrays
 from cxc_eccv.runs.kept import known_of_table, list_values, read_kept_facts
+from cxc_eccv.runs.multi_vectors import MultiVectorRun, multi_vectors_of_arrays
 from cxc_eccv.runs.npz import read_npz
 from cxc_eccv.runs.rankings import RankedLists, RankingsRun, narrow_ids
+from cxc_eccv.runs.safetensors import read_safetensors
 from cxc_eccv.runs.scores import ScoresRun, scores_of_arrays
 from cxc_eccv.types import DIRECTIONS, FloatArray, IntArray
 
@@ -43,11 +45,12 @@ UNREADABLE = "a line cannot be read: query id, item id and rank must be whole nu
 
 def load_run(
     *paths: str | Path, direction: str | Sequence[str] | None = None
-) -> EmbeddingsRun | ScoresRun | RankingsRun:
+) -> EmbeddingsRun | MultiVectorRun | ScoresRun | RankingsRun:
     """Read and check a model's results: embeddings, scores or rankings.
 
     ==============  ==============================================================================================
     embeddings      ``.npz``, ``.safetensors``: image_ids, image_embeddings, caption_ids, caption_embeddings
+    multi-vectors   as embeddings, with image_offsets (N + 1,) and caption_offsets (M + 1,)
     scores          ``.npz``: image_ids (N,), caption_ids (M,), scores (N, M)
     rankings        ``.json``: {"i2t": {query id: [item ids]}, "t2i": {...}}, or one direction to a file
     rankings        ``.parquet``: query_id, direction, rank, item_id (and score), or query_id, direction, item_ids
@@ -124,10 +127,17 @@ def _text_of(path: Path, entry: str) -> str | None:
         raise MalformedRun(f"{path}: the {entry} in its metadata is not UTF-8; save it again") from None
 
 
-def _load_arrays(path: Path) -> EmbeddingsRun | ScoresRun:
-    if path.suffix.lower() == ".safetensors":
-        return load_embeddings(path)
-    arrays = read_npz(path)
+def _load_arrays(path: Path) -> EmbeddingsRun | MultiVectorRun | ScoresRun:
+    is_npz = path.suffix.lower() == ".npz"
+    metadata: dict[str, str] = {}
+    if is_npz:
+        arrays = read_npz(path)
+    else:
+        arrays, metadata = read_safetensors(path)
+    if not {*OFFSETS.values()}.isdisjoint(arrays):
+        return multi_vectors_of_arrays(path, arrays, metadata)
+    if not is_npz:
+        return embeddings_of_arrays(path, arrays, metadata)
     vectors = [name for name in arrays if name.endswith("_embeddings")]
     if "scores" not in arrays:
         if not vectors:

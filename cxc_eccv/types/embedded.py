@@ -30,7 +30,7 @@ class Embeddings:
     vectors: NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        ids = np.asarray(_on_host(self.ids))
+        ids = np.asarray(on_host(self.ids))
         if ids.size and (ids.dtype.kind not in "iu" or ids.max() > np.iinfo(np.int64).max):
             raise MalformedRun(f"ids have type {ids.dtype}, expected integers that fit int64; use the COCO ids")
         object.__setattr__(self, "ids", frozen_ints(ids))
@@ -67,7 +67,7 @@ def faint_rows(values: NDArray[Any], single: NDArray[np.float32]) -> IntArray:
 
 def _array(vectors: ArrayLike) -> NDArray[Any]:
     try:
-        array = np.asarray(_on_host(vectors))
+        array = np.asarray(on_host(vectors))
     except ValueError:
         raise MalformedRun("vectors have rows of unequal length; all vectors need the same dimension") from None
     if array.dtype.kind in "OSUc":
@@ -75,7 +75,7 @@ def _array(vectors: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def _on_host(values: Any) -> Any:  # noqa: ANN401 - arrays, lists, tensors
+def on_host(values: Any) -> Any:  # noqa: ANN401 - arrays, lists, tensors
     """A torch tensor on the CPU, without gradient and in a type NumPy supports; anything else unchanged."""
     if type(values).__module__.partition(".")[0] != "torch":
         return values

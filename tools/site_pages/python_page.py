@@ -45,7 +45,14 @@ GROUPS = {
         "Read, check and write embeddings, scores and rankings. [Files](../files.md) has the formats.",
         {
             "cxc_eccv": ("load_run", "load_embeddings", "save_embeddings", "keep_run"),
-            "cxc_eccv.runs": ("EmbeddingsRun", "ScoresRun", "RankingsRun"),
+            "cxc_eccv.runs": (
+                "EmbeddingsRun",
+                "MultiVectorRun",
+                "MultiVectors",
+                "save_multi_vectors",
+                "ScoresRun",
+                "RankingsRun",
+            ),
             "cxc_eccv.shelf": ("rescore", "add_run", "read_shelf", "pull_shelf", "ShelvedRun"),
             "cxc_eccv.types": ("Embeddings",),
         },

@@ -16,7 +16,7 @@ from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.altered import compared_captions
 from cxc_eccv.statistics import Draws
 from cxc_eccv.tasks.task import TEXT, NotApplicable, Task
-from cxc_eccv.types import Comparisons, Embeddings, FloatArray, RatedPairs, Result
+from cxc_eccv.types import CROSS_MODAL, Comparisons, Embeddings, FloatArray, RatedPairs, Result
 from cxc_eccv.types.reported import SPREAD
 
 
@@ -33,6 +33,8 @@ class PairSimilarities(Need[RatedPairs]):
         """Why the run has no similarities, or None."""
         if run.kind == "rankings":
             return "rankings have no similarities of rated pairs"
+        if run.kind == "multi-vectors" and direction not in CROSS_MODAL:
+            return "the MaxSim of a rated pair depends on which of the two is the query"
         return super().why_not(run, direction)
 
     def learn(self, run: Run, ranks: Mapping[str, AnyRanks], similarity: str | None) -> None:
