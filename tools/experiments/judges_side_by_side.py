@@ -14,12 +14,16 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from prediction_powered import Pairs, calibrate, find_own, read_sits
+from prediction_powered import ANSWERS, REPETITIONS, Pairs, calibrate, find_own, read_sits
 
 from cxc_eccv.cli.user_tables import read_probabilities
+from cxc_eccv.errors import DataError
+from cxc_eccv.evaluation.answers import Answers
 from cxc_eccv.evaluation.settings import PairValues
 from cxc_eccv.sources.library import Library
+from cxc_eccv.statistics import choose_probabilities, draw
 from cxc_eccv.statistics.agreement import cohen_kappa
+from cxc_eccv.studies.annotation.labelling.mixed import measure_judge
 from cxc_eccv.studies.entailment.measures import area_under_curve, measure_classifier, measure_reliability
 from cxc_eccv.types import FloatArray
 
@@ -49,6 +53,10 @@ def main() -> None:
         show(f"ECCV {direction}", "ECCV Caption", test, listed.astype(np.float64), judged)
         for name, probabilities in judges.items():
             show(f"ECCV {direction}", name, test, probabilities, judged)
+    print(
+        f"\nFrom {ANSWERS:,} drawn answers, {REPETITIONS:,} times\n\n| measure | coverage | mean width |\n|---|---:|---:|"
+    )
+    cover(test, judges["MiniLM, calibrated on val"])
 
 
 def of_others(library: Library, split: str, pairs: Pairs) -> Pairs:
@@ -65,6 +73,25 @@ def read_eccv(library: Library, direction: str, pairs: Pairs) -> tuple[NDArray[n
     positive = set(zip(queries.tolist(), items.tolist(), strict=True))
     listed = np.array([pair in positive for pair in zip(*(side.tolist() for side in sides), strict=True)])
     return listed, np.isin(sides[0], queries)
+
+
+def cover(pairs: Pairs, probabilities: FloatArray) -> None:
+    """Print how often the card's interval holds the value on all answers, when few pairs are drawn."""
+    images = measure_classifier(pairs.labels, probabilities, 0.5, pairs.images)
+    true = {rate.name: rate.value for rate in images}
+    chances = choose_probabilities(np.sqrt(probabilities * (1 - probabilities)), ANSWERS)
+    held: dict[str, list[tuple[bool, float]]] = {}
+    for seed in range(REPETITIONS):
+        rows = draw(chances, seed)
+        drawn = (pairs.images[rows], pairs.captions[rows], pairs.labels[rows], chances[rows])
+        answers = Answers(Path(), "test", "cxc/i2t/entail_at_5", "", *drawn, chances.size, chances.size)
+        for name, rate in measure_judge(answers, probabilities[rows]).rates.items():
+            if isinstance(rate, str):
+                raise DataError(rate)
+            held.setdefault(name, []).append((rate.low <= true[name] <= rate.high, rate.high - rate.low))
+    for name, intervals in held.items():
+        covered, width = np.mean(intervals, axis=0)
+        print(f"| {name} | {covered:.1%} | {100 * width:.1f} points |")
 
 
 def show(where: str, judge: str, pairs: Pairs, probabilities: FloatArray, kept: NDArray[np.bool_]) -> None:
