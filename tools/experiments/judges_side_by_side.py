@@ -53,9 +53,8 @@ def main() -> None:
         show(f"ECCV {direction}", "ECCV Caption", test, listed.astype(np.float64), judged)
         for name, probabilities in judges.items():
             show(f"ECCV {direction}", name, test, probabilities, judged)
-    print(
-        f"\nFrom {ANSWERS:,} drawn answers, {REPETITIONS:,} times\n\n| measure | coverage | mean width |\n|---|---:|---:|"
-    )
+    print(f"\nFrom {ANSWERS:,} drawn answers, {REPETITIONS:,} times\n")
+    print("| measure | coverage | mean width |\n|---|---:|---:|")
     cover(test, judges["MiniLM, calibrated on val"])
 
 
@@ -77,8 +76,8 @@ def read_eccv(library: Library, direction: str, pairs: Pairs) -> tuple[NDArray[n
 
 def cover(pairs: Pairs, probabilities: FloatArray) -> None:
     """Print how often the card's interval holds the value on all answers, when few pairs are drawn."""
-    images = measure_classifier(pairs.labels, probabilities, 0.5, pairs.images)
-    true = {rate.name: rate.value for rate in images}
+    rates = measure_classifier(pairs.labels, probabilities, 0.5, pairs.images)
+    true = {rate.name: rate.value for rate in rates}
     chances = choose_probabilities(np.sqrt(probabilities * (1 - probabilities)), ANSWERS)
     held: dict[str, list[tuple[bool, float]]] = {}
     for seed in range(REPETITIONS):

@@ -114,9 +114,10 @@ def measure_judge(answers: Answers, probabilities: FloatArray) -> JudgeQuality:
     _, first, unit = np.unique(owners, return_index=True, return_inverse=True)
 
     def share(part: FloatArray, whole: FloatArray) -> Estimate | str:
-        sums = [np.bincount(unit, column) for column in (part, whole)]
+        values, divisors = (np.bincount(unit, column) for column in (part, whole))
+        places, chances = np.arange(first.size), answers.drawn[first]
         try:
-            return estimate_ratio(np.ones(answers.units), np.arange(first.size), *sums, answers.drawn[first])
+            return estimate_ratio(np.ones(answers.units), places, values, divisors, chances)
         except DataError as error:
             return str(error)
 
