@@ -149,7 +149,8 @@ def describe_mixed(mixed: Mixed, split: str) -> str:
     from cxc_eccv.shown import code_span, markdown_text
 
     counts = {row["values"]: row["counts"] for row in pc.value_counts(mixed.table["judged_by"]).to_pylist()}
-    counted = ", ".join(f"{counts.get(name, 0):,} by {name}" for name in ("people", "judge", "both"))
+    ways = {"people": "people alone", "judge": "the judge alone", "both": "both"}
+    counted = ", ".join(f"{counts.get(name, 0):,} by {words}" for name, words in ways.items())
     blocks = [
         f"The config `mixed` has {mixed.table.num_rows:,} pairs, judged {counted}. The judge is a model: its "
         "probabilities are not labels that anybody verified, and no evaluation counts them as positives unless asked.",
