@@ -108,8 +108,10 @@ def write_mixed(path: Path, mixed: Mixed | None) -> None:
 def measure_judge(answers: Answers, probabilities: FloatArray) -> JudgeQuality:
     """Measure a judge's (P,) probabilities of the drawn pairs, each weighed by 1 / its probability to be drawn."""
     truth, predicted = answers.labels, (probabilities >= THRESHOLD).astype(np.float64)
-    owners: IntArray = np.arange(truth.size)
-    if answers.units < answers.open_pairs:  # a query was drawn with all its pairs
+    owners, units = np.arange(truth.size), answers.units
+    if units is None:
+        raise DataError("an earlier version drew the pairs, and did not record of how many units; propose them again")
+    if units < answers.open_pairs:  # a query was drawn with all its pairs
         owners = answers.captions if answers.key.split("/")[-2] == "t2i" else answers.images
     _, first, unit = np.unique(owners, return_index=True, return_inverse=True)
 
@@ -117,7 +119,7 @@ def measure_judge(answers: Answers, probabilities: FloatArray) -> JudgeQuality:
         values, divisors = (np.bincount(unit, column) for column in (part, whole))
         places, chances = np.arange(first.size), answers.drawn[first]
         try:
-            return estimate_ratio(np.ones(answers.units), places, values, divisors, chances)
+            return estimate_ratio(np.ones(units), places, values, divisors, chances)
         except DataError as error:
             return str(error)
 
