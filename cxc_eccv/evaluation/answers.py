@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.sources.readers import find_label_files
+from cxc_eccv.sources.readers import LabelFile, find_label_files
 from cxc_eccv.statistics import Estimate, estimate_mean
 from cxc_eccv.types import FloatArray, IntArray, Report
 
@@ -32,6 +32,8 @@ class Answers:
     captions: IntArray
     labels: FloatArray  # 1 for a match, else 0
     drawn: FloatArray  # the probability with which each pair was drawn
+    open_pairs: int  # pairs among which they were drawn
+    units: int | None  # units of these, each drawn with all its pairs; None if an earlier version drew them
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -77,6 +79,12 @@ class Answers:
 def read_answers(path: str | Path) -> Answers:
     """The answers in the folder or label file of an annotation project; DataError if any drawn pair lacks a label."""
     (file, *_) = find_label_files(path)
+    return answers_of(file)
+
+
+def answers_of(file: LabelFile) -> Answers:
+    """The answers in a label file, as :func:`read_answers`."""
+    path = file.path
     rounds = [each for each in file.facts.get("rounds", ()) if "frame" in each["options"]]
     if not rounds or "drawn" not in file.table.column_names:
         raise DataError(f"{path}: the pairs were chosen, not drawn, so they say nothing of others. {DRAW}")
@@ -91,4 +99,6 @@ def read_answers(path: str | Path) -> Answers:
         np.asarray(table[name]) for name in ("image_id", "caption_id", "positive", "drawn")
     )
     labels = positive.astype(np.float64)
-    return Answers(file.path, file.split, options["metric"], options["frame"], images, captions, labels, drawn)
+    frame = (options["metric"], options["frame"])
+    sizes = (options["open_pairs"], options.get("units"))
+    return Answers(file.path, file.split, *frame, images, captions, labels, drawn, *sizes)

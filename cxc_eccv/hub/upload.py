@@ -32,6 +32,7 @@ from cxc_eccv.hub.leaderboard import PATH as EVAL_YAML
 from cxc_eccv.runs.kept import SHELF_INDEX, SUFFIX
 from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import MIXED
 
 Kind = Literal["new", "changed", "unchanged", "removed"]
 KINDS: tuple[Kind, ...] = ("new", "changed", "removed", "unchanged")
@@ -237,7 +238,7 @@ class UploadContent:
         """Whether to remove a file on the Hub: a shard or a file of an earlier build that this build lacks."""
         if path in {CARD, *self.paths}:
             return False
-        places = [*(f"{re.escape(config)}/" for config in self.configs), *([""] if self.labels else [])]
+        places = [*(f"{re.escape(config)}/" for config in self.configs), *(["", "mixed/"] if self.labels else [])]
         return any(re.fullmatch(rf"{place}[^/]+\.parquet", path) for place in places) or path in formerly_built
 
 
@@ -251,7 +252,7 @@ def _read_dataset(folder: Path, token: str | None, framework: str, all_tasks: bo
         return replace(_gather(folder, sent, SHELF_KEYS, kept), shelf=True)
     if MANIFEST_NAME not in by_path and (labels := [name for name in by_path if re.fullmatch(r"[^/]+\.parquet", name)]):
         # Other files of an annotation project, above all people's answers, are not uploaded.
-        sent = {path: file for path, file in by_path.items() if path in (*labels, CARD)}
+        sent = {path: file for path, file in by_path.items() if path in (*labels, MIXED, CARD)}
         kept = [*left_out, *(path for path in by_path if path not in sent)]
         Library(labels=[folder.resolve()]).label_files  # noqa: B018 - raises the errors of loading them
         if CARD not in by_path:

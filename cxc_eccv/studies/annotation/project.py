@@ -10,6 +10,7 @@
     FOLDER/rounds/1/answers.parquet     the imported answers
     FOLDER/checks.json                  decisions about sheets and people
     FOLDER/labels.parquet, README.md    the labels from the answers of all rounds
+    FOLDER/mixed/labels.parquet         these and a judge's probabilities, if they were given
 
 Each changed file is replaced by one rename, so a killed process leaves a valid project. Equal steps give equal bytes,
 and a file that was changed by hand is refused.
@@ -34,9 +35,10 @@ from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMis
 from cxc_eccv.judgments.evidence import Thresholds, gather, label_sources, official_sources, sources_of
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import LabelFile, write_labels
+from cxc_eccv.sources.readers import MIXED, LabelFile, write_labels
 from cxc_eccv.sources.reading import read_json, shown
 from cxc_eccv.studies.annotation.labelling.card import check_terms, is_unchanged, join_answers, label_card
+from cxc_eccv.studies.annotation.labelling.mixed import mix, write_mixed
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, Proposal, propose
 from cxc_eccv.studies.annotation.rounds import (
     RESTORE,
@@ -528,6 +530,7 @@ class Project:
         least_answers: int = 1,
         licence: str | None = None,
         citation: str | None = None,
+        probabilities: pa.Table | None = None,
     ) -> LabelFile:
         """Make labels from the answers of accepted sheets, and write ``labels.parquet`` and ``README.md``.
 
@@ -537,6 +540,8 @@ class Project:
             least_answers: pairs with answers of fewer people get no label.
             licence: licence of the labels, an id of the Hub such as ``cc-by-4.0``.
             citation: citation of the labels in BibTeX.
+            probabilities: ``image_id``, ``caption_id`` and ``probability`` of a judge, written beside people's labels
+                to ``mixed/labels.parquet``; the card says how good they are.
         """
         terms = check_terms(licence, citation)
         if self.scheme.sides != ("image", "caption"):
@@ -562,7 +567,9 @@ class Project:
                 **terms,
             }
             table = join_answers(table, accepted, [row for each in now.rounds for row in each.stored], now.candidates())
-            card, path = label_card(facts, table), self.folder / CARD
+            labels = LabelFile(self.folder / LABELS, table, facts)
+            mixed = None if probabilities is None else mix(labels, probabilities, self.library.karpathy(self.split))
+            card, path = label_card(facts, table, mixed), self.folder / CARD
             if path.is_file() and not is_unchanged(path.read_text(encoding="utf-8", errors="replace")):
                 raise DataError(
                     f"{path} is not the card of the last merge, or was changed since, so it is not replaced. Move it "
@@ -570,6 +577,7 @@ class Project:
                     "and --citation."
                 )
             labels = write_labels(self.folder / LABELS, table, facts)
+            write_mixed(self.folder / MIXED, mixed)
             with replaced_file(path) as part:
                 part.write_text(card, encoding="utf-8", newline="\n")
             return labels

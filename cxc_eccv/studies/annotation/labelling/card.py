@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cxc_eccv.errors import InvalidOption
+from cxc_eccv.sources.readers import MIXED
+from cxc_eccv.studies.annotation.labelling.mixed import Mixed, describe_mixed
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.answers import identify_worker
 from cxc_eccv.studies.asking.questions import CANDIDATE
@@ -74,6 +76,8 @@ LICENCES_PAGE = "https://huggingface.co/docs/hub/repositories-licenses"
 
 BIBTEX = re.compile(r"\s*@\w+\s*\{\s*[^\s,{}]+\s*,.*\}\s*", re.DOTALL)
 
+ROWS_AT_ONCE = 65_536
+
 SEAL = "<!-- made by cxc-eccv annotate merge, which replaces it unless it was changed: {} -->\n"
 """The last line of a card, with a checksum of the others."""
 
@@ -103,8 +107,8 @@ def _seal(text: str) -> str:
     return SEAL.format(hashlib.sha256(text.encode()).hexdigest())
 
 
-def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
-    """The text of ``README.md`` for a folder with ``labels.parquet``."""
+def label_card(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None = None) -> str:
+    """The text of ``README.md`` for a folder with ``labels.parquet``, and perhaps a judge's labels."""
     from huggingface_hub import DatasetCard
 
     from cxc_eccv import __version__
@@ -115,10 +119,11 @@ def label_card(facts: Mapping[str, Any], table: pa.Table) -> str:
     scheme, agreement = schemes()[facts["scheme"]], facts.get("agreement")
     models = [str(model["name"] if isinstance(model, Mapping) else model) for model in facts["models"]]
     card = DatasetCard.from_template(
-        _card_data(facts, table),
+        _card_data(facts, table, mixed),
         str(CARD),
         facts=facts,
         **_card_tables(facts, table),
+        mixed=mixed and describe_mixed(mixed, str(facts["split"])),
         question=markdown_text(scheme.question),
         citation=markdown_text(scheme.citation),
         rule=RULES[facts["rule"]],
@@ -168,26 +173,34 @@ def _card_tables(facts: Mapping[str, Any], table: pa.Table) -> dict[str, str | N
     }
 
 
-def _card_data(facts: Mapping[str, Any], table: pa.Table) -> DatasetCardData:
+def _card_data(facts: Mapping[str, Any], table: pa.Table, mixed: Mixed | None) -> DatasetCardData:
     """The front matter."""
     import datasets
     from huggingface_hub import DatasetCardData
 
     from cxc_eccv.builders import cards
 
-    split, features = str(facts["split"]), datasets.Features.from_arrow_schema(table.schema)
-    # datasets identifies its cache of a local folder by the front matter, see builders/cards.py.
-    content = hashlib.sha256(json.dumps(table.to_pydict()).encode()).hexdigest()
-    sizes = {split: (table.num_rows, table.nbytes)}
+    split, configs, infos = str(facts["split"]), [], []
+    for name, path, rows in [
+        ("default", "labels.parquet", table),
+        *([] if mixed is None else [("mixed", MIXED, mixed.table)]),
+    ]:
+        # datasets identifies its cache of a local folder by the front matter, see builders/cards.py.
+        content = hashlib.sha256()
+        for batch in rows.combine_chunks().to_batches(ROWS_AT_ONCE):
+            content.update(json.dumps(batch.to_pydict()).encode())
+        features, sizes = datasets.Features.from_arrow_schema(rows.schema), {split: (rows.num_rows, rows.nbytes)}
+        configs.append({"config_name": name, "data_files": [{"split": split, "path": path}]})
+        infos.append(cards.dataset_info(name, features, sizes, description=f"sha256 {content.hexdigest()}"))
     return DatasetCardData(
         pretty_name=f"{facts['name']}: matches of MS-COCO that people verified",
         language=cards.LANGUAGE,
         license=facts.get("licence", "unknown"),
-        size_categories=cards.size_category(table.num_rows),
+        size_categories=cards.size_category(sum(rows.num_rows for rows in (table, *([mixed.table] if mixed else [])))),
         task_categories=["image-to-text", "text-to-image"],
         tags=["image-text-retrieval", "ms-coco"],
-        configs=[{"config_name": "default", "data_files": [{"split": split, "path": "labels.parquet"}]}],
-        dataset_info=[cards.dataset_info("default", features, sizes, description=f"sha256 {content}")],
+        configs=configs,
+        dataset_info=infos,
     )
 
 

@@ -12,6 +12,7 @@ import typer
 from cxc_eccv.cli.choices import DATA, Confidence, Names, Thumbnails, names
 from cxc_eccv.cli.extras import load_runs
 from cxc_eccv.cli.output import COMMAND, check_output, say_written
+from cxc_eccv.errors import InvalidOption
 from cxc_eccv.studies.annotation.commands.annotate.telling import (
     Folder,
     name_some,
@@ -41,6 +42,13 @@ def merge(
         str | None, typer.Option("--license", help="License of the labels, by the Hub's id, such as cc-by-4.0.")
     ] = None,
     citation: Annotated[Path | None, typer.Option(help="File with the BibTeX of the labels, for the card.")] = None,
+    probabilities: Annotated[
+        Path | None,
+        typer.Option(
+            help="File (.parquet, .csv, .jsonl) of a judge's image_id, caption_id and probability: they become the "
+            "config mixed, beside people's labels, and the card says how good they are."
+        ),
+    ] = None,
 ) -> None:
     """Turn answers into labels: labels.parquet, which --labels reads, and its card README.md.
 
@@ -51,16 +59,22 @@ def merge(
       cxc-eccv annotate merge doubts
       cxc-eccv annotate merge doubts --rule dawid_skene --version 1.1.0
       cxc-eccv annotate merge doubts --license cc-by-4.0
+      cxc-eccv annotate merge mine --probabilities judge.parquet
     """
+    from cxc_eccv.cli.user_tables import read_probabilities
     from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
+    from cxc_eccv.sources.readers import MIXED
     from cxc_eccv.sources.reading import read_text
     from cxc_eccv.studies.annotation.project import CARD, LABELS, compare_labels
 
     project = open_project(folder)
+    judged = None if probabilities is None else read_probabilities(probabilities)
     if project.scheme.sides != ("image", "caption"):
+        if judged is not None:
+            raise InvalidOption("--probabilities are of an image and a caption; this project rates other pairs")
         say_written([project.write_ratings(least_answers=least_answers)])
         return
-    files = [folder / LABELS, folder / CARD]
+    files = [folder / LABELS, folder / CARD, *([] if judged is None else [folder / MIXED])]
     before = _read_all(files)
     labels = project.merge(
         rule=rule,
@@ -68,6 +82,7 @@ def merge(
         least_answers=least_answers,
         licence=licence,
         citation=None if citation is None else read_text(citation),
+        probabilities=judged,
     )
     if _read_all(files) == before:
         say(f"nothing has changed: {folder / LABELS} holds the labels of these answers")

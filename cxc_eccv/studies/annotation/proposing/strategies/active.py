@@ -34,7 +34,7 @@ def choose(pool: Pool) -> Chosen:
     asked = np.isin(units.owners, drawn)
     pairs = pool.pairs.of_ids(units.images[asked], units.captions[asked], pool.metric)
     entries = pool.entries.only(np.isin(pool.entries.pairs, pairs))
-    facts = {"frame": units.fingerprint, "open_pairs": int(costs.sum())}
+    facts = {"frame": units.fingerprint, "open_pairs": int(costs.sum()), "units": rows.size}
     return Chosen(pairs, chances[units.owners[asked]], entries, facts)
 
 
