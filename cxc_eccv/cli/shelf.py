@@ -75,7 +75,7 @@ def list_runs(folder: Folder) -> None:
 def pull(repo: Repo, folder: Folder) -> None:
     """Download the runs of a shelf on the Hub that a folder lacks.
 
-    Example: cxc-eccv shelf pull owner/name shelf
+    Example: cxc-eccv shelf pull org/runs shelf
     """
     from cxc_eccv.hub.client import Repository
     from cxc_eccv.shelf import pull_shelf
@@ -93,7 +93,7 @@ def push(
 ) -> None:
     """Upload a shelf to a dataset repository on the Hub, as cxc-eccv push does.
 
-    Example: cxc-eccv shelf push shelf owner/name --yes
+    Example: cxc-eccv shelf push shelf org/runs --yes
     """
     from cxc_eccv.cli.push import send
     from cxc_eccv.shelf import read_shelf
