@@ -59,7 +59,7 @@ def merge(
       cxc-eccv annotate merge doubts
       cxc-eccv annotate merge doubts --rule dawid_skene --version 1.1.0
       cxc-eccv annotate merge doubts --license cc-by-4.0
-      cxc-eccv annotate merge mine --probabilities judge.parquet
+      cxc-eccv annotate merge doubts --probabilities judge.parquet
     """
     from cxc_eccv.cli.user_tables import read_probabilities
     from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
