@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.types import FloatArray
-
-
-class Answers(NamedTuple):
-    """Probabilities of some of the pairs that were asked, and the texts behind them if these are worth keeping."""
-
-    rows: Sequence[int]
-    probabilities: FloatArray
-    cut: int = 0
-    prompts: Sequence[str] | None = None
-    texts: Sequence[str] | None = None
+from cxc_eccv.sources.download import answers_folder
 
 
 class Answerer(ABC):
@@ -40,7 +32,8 @@ class Answerer(ABC):
         source: folder or Hub id that it was loaded from, where ``pairs_seen.parquet`` may lie; empty if none.
         commit: commit on the Hub.
         calibrated: facts of a calibration, or None.
-        keeps_texts: answers cost money or time: each is saved with its prompt, and none is asked for that cannot be.
+        is_paid: answers cost money: each is saved when it comes, and none is asked for that cannot be saved.
+        pairs_at_once: pairs that are asked together, after which their probabilities are saved.
     """
 
     name: str
@@ -51,8 +44,15 @@ class Answerer(ABC):
     training_data: Mapping[str, Any] | None = None
     source: str = ""
     commit: str | None = None
-    keeps_texts: bool = False
+    is_paid: bool = False
+    pairs_at_once: int = 2048
     calibrated: Mapping[str, Any] | None = None
+
+    @property
+    def answers_folder(self) -> Path:
+        """Folder of its answers in the download cache."""
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name.rstrip("/").rpartition("/")[2])
+        return answers_folder() / f"{name}-{self.fingerprint[:16]}"
 
     @abstractmethod
     def score_and_count(
@@ -90,13 +90,6 @@ class Answerer(ABC):
         """The (P,) probabilities that answers stand for."""
         return np.asarray(probabilities)
 
-    def answer(
-        self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str], *, batch_size: int = 64
-    ) -> Iterator[Answers]:
-        """The answers in parts, each of which is saved when it comes."""
-        scores, cut = self.score_and_count(premises, images, hypotheses, batch_size=batch_size, progress=False)
-        yield Answers(range(len(premises)), np.asarray(scores), cut)
-
 
 @dataclass(frozen=True, slots=True)
 class Announced:
@@ -109,7 +102,7 @@ class Announced:
     training_data: Mapping[str, Any] | None = None
     source: str = ""
     commit: str | None = None
-    keeps_texts: bool = False
+    is_paid: bool = False
 
 
 @dataclass(frozen=True, slots=True)

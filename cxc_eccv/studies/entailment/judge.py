@@ -6,10 +6,9 @@ run, split and edition it occurs.
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -27,9 +26,8 @@ from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, WriteFailed
 from cxc_eccv.evaluation.settings import Judge
 from cxc_eccv.parquet import read_parquet, write_parquet
-from cxc_eccv.sources.download import answers_folder
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.entailment.answering import Announced, Answerer, Answers, announce
+from cxc_eccv.studies.entailment.answering import Announced, Answerer, announce
 from cxc_eccv.studies.entailment.calibration import Calibration, fit
 from cxc_eccv.studies.entailment.labelled import LabelledPairs
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
@@ -38,9 +36,6 @@ from cxc_eccv.studies.entailment.training_data import premises_of
 from cxc_eccv.tasks.task import COCO, Collection
 from cxc_eccv.types import IntArray
 from cxc_eccv.writing import is_plain, replaced_file, resumable
-
-PAIRS_AT_ONCE = 2048
-"""Pairs saved together: what a killed run loses."""
 
 SCHEMA = pa.schema([("pair", pa.string()), ("probability", pa.float64())])
 
@@ -168,14 +163,13 @@ class ClassifierJudge(Judge):
                 total=asked.size, desc="judging", unit="pair", leave=False, disable=None if self._progress else True
             )
             with bar, resumable("The classifier's answers are kept; the same command continues from them."):
-                for start in range(0, asked.size, PAIRS_AT_ONCE):
-                    rows = asked[start : start + PAIRS_AT_ONCE]
+                for start in range(0, asked.size, self.classifier.pairs_at_once):
+                    rows = asked[start : start + self.classifier.pairs_at_once]
                     pairs = [(premises[row], images[row], hypotheses[row]) for row in first[rows].tolist()]
-                    for answers in self._ask(pairs):
-                        answered = rows[np.asarray(answers.rows, dtype=np.int64)]
-                        probabilities[answered], cut = answers.probabilities, cut + answers.cut
-                        self._answers.write(distinct[answered], answers)
-                        bar.update(answered.size)
+                    probabilities[rows], cut_here = self._ask(pairs)
+                    cut += cut_here
+                    self._answers.write(distinct[rows], probabilities[rows])
+                    bar.update(rows.size)
         if cut:
             warnings.warn(
                 f"{cut:,} of {asked.size:,} pairs are longer than the context of {self.classifier.name}: their "
@@ -184,20 +178,18 @@ class ClassifierJudge(Judge):
             )
         return self.classifier.calibrate(probabilities[back])
 
-    def _ask(self, pairs: Sequence[tuple[str, Path | None, str]]) -> Iterator[Answers]:
+    def _ask(self, pairs: Sequence[tuple[str, Path | None, str]]) -> tuple[NDArray[np.float64], int]:
         premises, images, hypotheses = (list(part) for part in zip(*pairs, strict=True))
-        seen, asked = None if self.images is None else images, 0
-        for answers in self.classifier.answer(premises, seen, hypotheses, batch_size=self._batch_size):
-            probabilities = np.asarray(answers.probabilities)
-            right = probabilities.shape == (len(answers.rows),) and ((probabilities >= 0) & (probabilities <= 1)).all()
-            asked += len(answers.rows)
-            if not right or asked > len(pairs):
-                break
-            yield answers
-        if asked != len(pairs) or not right:
+        seen = None if self.images is None else images
+        answers, cut = self.classifier.score_and_count(
+            premises, seen, hypotheses, batch_size=self._batch_size, progress=False
+        )
+        probabilities = np.asarray(answers)
+        if probabilities.shape != (len(pairs),) or not ((probabilities >= 0) & (probabilities <= 1)).all():
             raise DataError(
                 f"{self.classifier.name} must give one probability between 0 and 1 for each of {len(pairs)} pairs"
             )
+        return probabilities, cut
 
 
 def fit_on_others(
@@ -279,9 +271,7 @@ class _Answers:
     """The cached answers of a classifier: each process writes its own files, named by their pairs, and reads all."""
 
     def __init__(self, classifier: Answerer) -> None:
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", classifier.name.rstrip("/").rpartition("/")[2])
-        self.folder = answers_folder() / f"{name}-{classifier.fingerprint[:16]}"
-        self._must_keep = classifier.keeps_texts
+        self.folder = classifier.answers_folder
 
     def read(self, pairs: NDArray[np.str_]) -> NDArray[np.float64]:
         """(P,) probabilities, NaN for pairs without an answer."""
@@ -299,13 +289,10 @@ class _Answers:
             probabilities[np.asarray(answered.filter(pa.array(known)))] = kept[known]
         return probabilities
 
-    def write(self, pairs: NDArray[np.str_], answers: Answers) -> None:
-        """Save answers, if the folder can be written; WriteFailed if it cannot and they must be kept."""
+    def write(self, pairs: NDArray[np.str_], probabilities: NDArray[np.float64]) -> None:
+        """Save probabilities, if the folder can be written."""
         path = self.folder / f"{blake2b(pairs.tobytes(), digest_size=16).hexdigest()}.parquet"
-        table = pa.table([pairs, answers.probabilities], schema=SCHEMA)
-        for name, texts in (("prompt", answers.prompts), ("answer", answers.texts)):
-            table = table if texts is None else table.append_column(name, pa.array(texts, pa.string()))
-        with nullcontext() if self._must_keep else suppress(WriteFailed):
+        with suppress(WriteFailed):
             if is_plain(path):
                 with replaced_file(path, wait=0) as part:
-                    write_parquet(table, part)
+                    write_parquet(pa.table([pairs, probabilities], schema=SCHEMA), part)

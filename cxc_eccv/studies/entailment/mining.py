@@ -95,7 +95,7 @@ class MiningOptions:
             _refuse_seen_pairs(classifier, self.labelled)
             labelled_part(self.labelled, library)
         find_images(classifier, [], self.images)
-        if classifier.keeps_texts:
+        if classifier.is_paid:
             raise InvalidOption(f"{classifier.name} is an endpoint: mine with a model that runs here")
         return None if self.output is None else check_output(self.output, [".parquet"])
 

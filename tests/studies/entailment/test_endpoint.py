@@ -2,10 +2,14 @@
 
 import base64
 import json
+import signal
 import socket
+import subprocess
+import sys
+from concurrent.futures import as_completed
+from itertools import islice
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import tiny_models
 from chat_server import chat_server, completion
@@ -37,7 +41,8 @@ def judge_at(url, model="org/served", **options):
 
 
 def kept(tmp_path):
-    return [row for path in (tmp_path / "cache").rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
+    files = (tmp_path / "cache").rglob("*.jsonl")
+    return [json.loads(line) for path in files for line in path.read_text().split("\n") if line]
 
 
 def test_the_probability_is_that_of_all_spellings_and_every_answer_is_kept_with_its_prompt(tmp_path):
@@ -55,7 +60,7 @@ def test_the_probability_is_that_of_all_spellings_and_every_answer_is_kept_with_
     assert requests[0][0]["authorization"] == f"Bearer {SECRET}"
     rows = kept(tmp_path)
     assert {row["prompt"] for row in rows} >= {"Does premise 3 mean caption 3?"}
-    assert json.loads(rows[0]["answer"])[0][0][0] == "Yes"
+    assert rows[0]["answer"][0][0][0] == "Yes"
     assert len({path.parent for path in (tmp_path / "cache").rglob("*.parquet")}) == 3
     files = b"".join(path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file())
     assert SECRET.encode() not in files
@@ -114,9 +119,11 @@ def test_an_answer_that_is_neither_gives_no_number(tmp_path):
         unsure = "caption 7" in json.dumps(body)
         return 200, completion("x", {"Perhaps": 0.9, "Sure": 0.1} if unsure else SHARES)
 
-    with chat_server(mumble) as (url, _), pytest.raises(ModelError, match="1 of 12 pairs with neither yes nor no"):
-        judge_at(url).score(*PAIRS)
-    assert len(kept(tmp_path)) == 11
+    with chat_server(mumble) as (url, requests):
+        for _ in range(2):
+            with pytest.raises(ModelError, match="1 of 12 pairs with neither yes nor no"):
+                judge_at(url).score(*PAIRS)
+        assert len(requests) == len(kept(tmp_path)) == 12
 
 
 def test_the_budget_counts_tries_and_the_next_run_continues(tmp_path):
@@ -128,33 +135,58 @@ def test_the_budget_counts_tries_and_the_next_run_continues(tmp_path):
         assert len(requests) == 12
 
 
-def test_a_killed_run_keeps_its_answers(tmp_path, monkeypatch):
-    def interrupted(finished):
-        collected = []
-        for future in finished:
-            collected.append(future)
-            if len(collected) == 7:
-                return collected, KeyboardInterrupt()
-        return collected, None
+KILLED = """
+import sys
+from cxc_eccv.studies.entailment.answering.endpoint import Endpoint
+
+premises, captions = ([f"{name} {number}" for number in range(12)] for name in ("premise", "caption"))
+Endpoint(f"{sys.argv[1]}#org/served", repeats=3, workers=2).score_and_count(premises, None, captions)
+"""
+
+
+def test_a_killed_run_keeps_every_answer_that_came(tmp_path):
+    """The endpoint kills the process with the 20th of 36 requests."""
+
+    def kill(place, _body):
+        if place == 19:
+            process.kill()
+        return 200, completion("yes")
+
+    with chat_server(kill) as (url, requests):
+        process = subprocess.Popen([sys.executable, "-c", KILLED, url])
+        assert process.wait() == -signal.SIGKILL
+        saved = len(kept(tmp_path))
+        assert saved >= 18  # but for the two on their way
+        before = len(requests)
+        with next((tmp_path / "cache").rglob("*.jsonl")).open("a") as file:
+            file.write('\n{"request": "12')
+        np.testing.assert_array_equal(judge_at(url, repeats=3).score(*PAIRS), 1)
+        assert len(requests) == before + 36 - saved
+
+
+def test_an_interrupted_run_keeps_what_is_on_its_way(tmp_path, monkeypatch):
+    def interrupt(asked):
+        yield from islice(as_completed(asked), 7)
+        raise KeyboardInterrupt
 
     with chat_server(right) as (url, requests):
         with monkeypatch.context() as patched:
-            patched.setattr(endpoints, "_collect", interrupted)
+            patched.setattr(endpoints, "as_completed", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 judge_at(url, workers=2).score(*PAIRS)
-        before = len(kept(tmp_path))
-        assert 7 <= before == len(requests)
+        assert 7 <= len(kept(tmp_path)) == len(requests)
         judge_at(url).score(*PAIRS)
         assert len(requests) == 12
 
 
-def test_a_full_disk_stops_before_more_is_paid(tmp_path, monkeypatch):
-    monkeypatch.setattr(endpoints, "SAVED_TOGETHER", 2)
+def test_a_full_disk_stops_before_more_is_paid(tmp_path):
     with chat_server(right) as (url, requests):
-        with files_of_at_most(100), pytest.raises((WriteFailed, OSError)):
+        with files_of_at_most(400), pytest.raises(WriteFailed):
             judge_at(url, workers=1).score(*PAIRS)
-        assert len(requests) < 12
-        assert kept(tmp_path) == []
+        saved = len(requests) - 1
+        assert 0 < saved < 11
+        judge_at(url).score(*PAIRS)
+        assert len(requests) == 13
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from cxc_eccv.errors import DataError, InvalidOption, SourceMissing
 from cxc_eccv.registry import task
 from cxc_eccv.sources.download import image_folder
 from cxc_eccv.studies.entailment import judge as judging
-from cxc_eccv.studies.entailment.answering import Answerer, Answers
+from cxc_eccv.studies.entailment.answering import Answerer
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
 from cxc_eccv.tasks.task import COCO
 from cxc_eccv.writing import locked
@@ -156,7 +156,7 @@ def test_what_was_asked_before_is_not_asked_again(sample_library, make_run, tmp_
 
 def test_a_flipped_bit_in_the_kept_answers_changes_no_answer():
     answers, pairs = judging._Answers(StandIn("1")), np.array([f"{number:032x}" for number in range(40)])
-    answers.write(pairs, Answers(range(40), np.linspace(0, 1, 40)))
+    answers.write(pairs, np.linspace(0, 1, 40))
     (file,) = answers.folder.glob("*.parquet")
     content, kept = file.read_bytes(), 0
     for place in range(0, len(content), 7):
@@ -170,7 +170,7 @@ def test_a_flipped_bit_in_the_kept_answers_changes_no_answer():
 
 def test_kept_answers_that_are_no_probabilities_are_asked_for_again():
     answers, pairs = judging._Answers(StandIn("1")), np.array(["a", "b", "c", "d"])
-    answers.write(pairs, Answers(range(4), np.array([0.25, 7, -0.5, np.nan])))
+    answers.write(pairs, np.array([0.25, 7, -0.5, np.nan]))
     np.testing.assert_array_equal(answers.read(pairs), [0.25, np.nan, np.nan, np.nan])
 
 
@@ -181,7 +181,7 @@ def test_a_killed_run_goes_on_where_it_was(sample_library, make_run, monkeypatch
                 raise KeyboardInterrupt
             return super().score_and_count(*arguments, **options)
 
-    monkeypatch.setattr(judging, "PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr(StandIn, "pairs_at_once", 100)
     run, killed, next_one, whole = make_run(sample_library), Killed("1"), StandIn("1"), StandIn("3")
     with pytest.raises(KeyboardInterrupt) as died:
         evaluate(run, sample_library, killed)
@@ -193,7 +193,7 @@ def test_a_killed_run_goes_on_where_it_was(sample_library, make_run, monkeypatch
 
 
 def test_cut_premises_are_counted_in_one_warning(sample_library, make_run, monkeypatch):
-    monkeypatch.setattr(judging, "PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr(StandIn, "pairs_at_once", 100)
     classifier = StandIn("1")
     classifier.context = 200
     with pytest.warns(UserWarning, match="pairs are longer than the context of org/stand-in") as told:
@@ -207,7 +207,7 @@ def test_cut_premises_are_counted_in_one_warning(sample_library, make_run, monke
 
 @pytest.mark.thorough
 def test_two_at_once_keep_all_answers(sample_library, make_run, monkeypatch):
-    monkeypatch.setattr(judging, "PAIRS_AT_ONCE", 20)
+    monkeypatch.setattr(StandIn, "pairs_at_once", 20)
     runs = [make_run(sample_library, seed=seed) for seed in (0, 1)]
     with ThreadPoolExecutor(2) as pool:
         both = list(pool.map(lambda run: evaluate(run, sample_library, StandIn("1")), runs))

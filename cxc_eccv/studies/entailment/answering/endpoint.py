@@ -9,31 +9,31 @@ import math
 import mimetypes
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from functools import cached_property
-from itertools import islice
+from hashlib import blake2b
 from pathlib import Path
 from random import random
 from threading import Event, Lock
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import InvalidOption, ModelError
-from cxc_eccv.studies.entailment.answerer import Announced, Answerer, Answers, Kind
+from cxc_eccv.errors import CxcEccvError, InvalidOption, ModelError, WriteFailed
+from cxc_eccv.studies.entailment.answerer import Announced, Answerer, Kind
 from cxc_eccv.studies.entailment.answering.question import OF_CAPTIONS, OF_IMAGE, check_question, fill
 from cxc_eccv.types import check_whole
+from cxc_eccv.writing import explained
 
 KEY = "CXC_ECCV_ENDPOINT_KEY"
 """Environment variable with the key; without it, hosts of Hugging Face get the Hub's token, and others none."""
 
 HOSTS_OF_HUB = (".huggingface.co", ".huggingface.cloud", ".hf.space")
-
-SAVED_TOGETHER = 32
-"""Answers saved together: what a killed process loses."""
 
 TRIES = 6
 FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0
@@ -44,13 +44,8 @@ TOP = 5
 SPELLED = re.compile(r"\W*(yes|no)\W*", re.IGNORECASE)
 WITHIN = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 
-
-class _Answer(NamedTuple):
-    """The probability of a pair, None if the texts say neither yes nor no, and the texts."""
-
-    probability: float | None
-    prompt: str
-    text: str
+Answer = str | list[list[tuple[str, float]]]
+"""The text of an answer, or the likeliest tokens of each place with their log-probabilities."""
 
 
 class Endpoint(Answerer):
@@ -67,7 +62,8 @@ class Endpoint(Answerer):
         name: name in files and reports; None for MODEL.
     """
 
-    keeps_texts = True
+    is_paid = True
+    pairs_at_once = 256
 
     def __init__(
         self,
@@ -93,7 +89,7 @@ class Endpoint(Answerer):
             check_whole(option, value)
         self.name, self.repeats, self._left, self._workers = name or self.served, repeats, requests, workers
         self._lock, self._stop = Lock(), Event()
-        self._failure: ModelError | None = None
+        self._failure: CxcEccvError | None = None
 
     @property
     def fingerprint(self) -> str:  # type: ignore[override]
@@ -111,6 +107,10 @@ class Endpoint(Answerer):
         key = os.environ.get(KEY) or (None if is_hub else "none")  # without one, the client would send the Hub's token
         return InferenceClient(base_url=self.url, api_key=key, timeout=TIMEOUT)
 
+    @cached_property
+    def _journal(self) -> _Journal:
+        return _Journal(self.answers_folder)
+
     def score_and_count(
         self,
         premises: Sequence[str],
@@ -120,71 +120,70 @@ class Endpoint(Answerer):
         batch_size: int = 64,
         progress: bool = True,
     ) -> tuple[NDArray[np.float64], int]:
-        """(P,) probabilities of pairs, none of which is cut."""
-        scores = np.empty(len(premises))
-        for part in self.answer(premises, images, hypotheses, batch_size=batch_size):
-            scores[list(part.rows)] = part.probabilities
-        return scores, 0
-
-    def answer(
-        self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str], *, batch_size: int = 64
-    ) -> Iterator[Answers]:
-        """The answers as they come; those that came before a failure are given before it is raised.
+        """(P,) probabilities of pairs, none of which is cut. Every answer is saved when it comes, and asked for once.
 
         Raises:
-            ModelError: the endpoint fails for good, or some answers say neither yes nor no.
-            InvalidOption: the budget of requests is spent.
+            ModelError: the endpoint fails for good, the budget of requests is spent, or some answers say neither yes
+                nor no.
+            WriteFailed: answers cannot be saved.
         """
         self.refuse_gaps(premises, images, hypotheses)
         files = [None] * len(premises) if images is None else images
-        unclear: list[_Answer] = []
-        failure: BaseException | None = None
         self._failure = None
         self._stop.clear()
         pool = ThreadPoolExecutor(self._workers)
         try:
-            pairs = enumerate(zip(premises, files, hypotheses, strict=True))
-            rows = {pool.submit(self._ask, *pair): row for row, pair in pairs}
-            finished = as_completed(rows)
-            while rows and failure is None:
-                done, failure = _collect(finished)
-                if failure is not None:
-                    self._stop.set()
-                    pool.shutdown(cancel_futures=True)
-                    done = [each for each in rows if not each.cancelled() and each.exception() is None]
-                answers = [(rows.pop(each), each.result()) for each in done]
-                unclear += [answer for _, answer in answers if answer.probability is None]
-                clear = [pair for pair in answers if pair[1].probability is not None]
-                if clear:
-                    yield _join(clear)
+            asked = [pool.submit(self._ask, *pair) for pair in zip(premises, files, hypotheses, strict=True)]
+            for future in as_completed(asked):
+                future.result()
         finally:
             self._stop.set()
             pool.shutdown(cancel_futures=True)
-        if failure is not None:
-            raise failure
+        answers = [future.result() for future in asked]
+        probabilities = [self._read(each) for each in answers]
+        unclear = [each for each, probability in zip(answers, probabilities, strict=True) if probability is None]
         if unclear:
             raise ModelError(
                 f"{self.name} answers {len(unclear):,} of {len(premises):,} pairs with neither yes nor no, the first "
-                f"with {unclear[0].text:.200}. Word the question differently, or set repeats"
+                f"with {json.dumps(unclear[0], ensure_ascii=False):.200}. Word the question differently, or set repeats"
             )
+        return np.array(probabilities, dtype=np.float64), 0
 
-    def _ask(self, premise: str, image: Path | None, hypothesis: str) -> _Answer:
+    def _ask(self, premise: str, image: Path | None, hypothesis: str) -> list[Answer]:
+        """The answer about a pair, or all repeated ones."""
         prompt = fill(self.question, premise, hypothesis)
         content: list[dict[str, Any]] = [{"type": "text", "text": prompt}]
         if image is not None and self.has_visual:
             content.insert(0, {"type": "image_url", "image_url": {"url": _data_url(image)}})
-        messages = [{"role": "user", "content": content}]
         if self.repeats is None:
-            how = {"logprobs": True, "top_logprobs": TOP, "temperature": 0.0, "max_tokens": 4}
-            tops = self._request(messages, _tops_of, how)
-            return _Answer(_probability_of(tops), prompt, json.dumps(tops, ensure_ascii=False))
+            return [
+                self._request(content, {"logprobs": True, "top_logprobs": TOP, "temperature": 0.0, "max_tokens": 4})
+            ]
         drawn = [{"temperature": 1.0, "max_tokens": 16, "seed": seed} for seed in range(self.repeats)]
-        texts = [self._request(messages, _text_of, how) for how in drawn]
-        said = [match[1].lower() == "yes" for match in map(WITHIN.search, texts) if match]
-        return _Answer(float(np.mean(said)) if said else None, prompt, json.dumps(texts, ensure_ascii=False))
+        return [self._request(content, how) for how in drawn]
 
-    def _request(self, messages: list[Any], read: Callable[[Any], Any], how: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as read gives
-        """What is read from an answer, after as many tries as it takes."""
+    def _read(self, answers: Sequence[Any]) -> float | None:
+        """The probability that answers stand for; None if they say neither yes nor no."""
+        if self.repeats is None:
+            return _probability_of(answers[0])
+        said = [match[1].lower() == "yes" for match in map(WITHIN.search, answers) if match]
+        return float(np.mean(said)) if said else None
+
+    def _request(self, content: list[dict[str, Any]], how: Mapping[str, Any]) -> Answer:
+        """The saved answer to a request; without one, it is sent and the answer saved."""
+        request = blake2b(json.dumps([content, how]).encode(), digest_size=16).hexdigest()
+        answer = self._journal.answers.get(request)
+        if answer is None:
+            answer = self._send([{"role": "user", "content": content}], how)
+            try:
+                self._journal.add(request, content[-1]["text"], answer)
+            except WriteFailed as failure:
+                raise self._end(failure) from None
+        return answer
+
+    def _send(self, messages: list[Any], how: Mapping[str, Any]) -> Answer:
+        """The answer of the endpoint, after as many tries as it takes."""
+        read = _tops_of if "logprobs" in how else _text_of
         for attempt in range(TRIES):
             self._spend()
             try:
@@ -210,7 +209,7 @@ class Endpoint(Answerer):
             ModelError("the budget of requests is spent. Answers are kept: run again to continue, or raise requests")
         )
 
-    def _end(self, failure: ModelError) -> ModelError:
+    def _end(self, failure: CxcEccvError) -> CxcEccvError:
         """The first failure, after which nothing more is sent."""
         with self._lock:
             self._failure = self._failure or failure
@@ -224,22 +223,26 @@ class Endpoint(Answerer):
         return f"{reason}{times}. Check address, model and key ({KEY}); the answers before are kept"
 
 
-def _collect(finished: Iterator[Future[_Answer]]) -> tuple[list[Future[_Answer]], BaseException | None]:
-    """The next requests that finish well, and the failure or interruption that ended the wait."""
-    done = []
-    try:
-        for future in islice(finished, SAVED_TOGETHER):
-            future.result()
-            done.append(future)
-    except BaseException as error:  # answers that came before it are given first
-        return done, error
-    return done, None
+class _Journal:
+    """The answers of an endpoint, a line each: every process appends to a file, and reads all files once."""
 
+    def __init__(self, folder: Path) -> None:
+        self.answers: dict[str, Any] = {}
+        self._path, self._lock = folder / f"{uuid4().hex}.jsonl", Lock()
+        for path in sorted(folder.glob("*.jsonl")):
+            for line in path.read_bytes().splitlines() if path.is_file() else ():
+                with suppress(ValueError, KeyError, TypeError):  # cut off when the process was killed
+                    row = json.loads(line)
+                    self.answers[row["request"]] = row["answer"]
 
-def _join(answers: Sequence[tuple[int, _Answer]]) -> Answers:
-    rows = [row for row, _ in answers]
-    probabilities = np.array([answer.probability for _, answer in answers], dtype=np.float64)
-    return Answers(rows, probabilities, 0, [each.prompt for _, each in answers], [each.text for _, each in answers])
+    def add(self, request: str, prompt: str, answer: Answer) -> None:
+        """Save an answer before it is used."""
+        row = {"request": request, "prompt": prompt, "answer": answer}
+        with self._lock, explained(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write("\n" + json.dumps(row, ensure_ascii=False))  # not behind a line that was cut off
+            self.answers[request] = answer
 
 
 def _parts_of(address: str) -> tuple[str, str]:
@@ -309,7 +312,7 @@ def announce(
 ) -> Announced:
     """Check address and options; nothing is asked yet."""
     endpoint = Endpoint(source, has_visual=images, name=name, **options)
-    return Announced(endpoint.name, lambda: endpoint, has_visual=images, keeps_texts=True)
+    return Announced(endpoint.name, lambda: endpoint, has_visual=images, is_paid=True)
 
 
 KIND = Kind(

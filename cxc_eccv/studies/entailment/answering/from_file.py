@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from cxc_eccv.studies.entailment.answerer import Announced, Answerer, Answers
+from cxc_eccv.studies.entailment.answerer import Announced, Answerer
 from cxc_eccv.studies.entailment.calibration import Calibration, read_judge, refuse_another_judge
 
 
@@ -27,7 +27,7 @@ class FromFile(Answerer):
         self.inner, self.name, self.fingerprint = inner, inner.name, inner.fingerprint
         self.threshold = inner.threshold if threshold is None else threshold
         self.has_visual, self.reads_captions = inner.has_visual, inner.reads_captions
-        self.keeps_texts = inner.keeps_texts
+        self.is_paid, self.pairs_at_once = inner.is_paid, inner.pairs_at_once
         self.training_data, self.source, self.commit = inner.training_data, inner.source, inner.commit
         self._calibration, self.calibrated = calibration, None
         if calibration is not None:
@@ -40,12 +40,6 @@ class FromFile(Answerer):
     def score_and_count(self, *pairs: Any, **options: Any) -> tuple[NDArray[Any], int]:  # noqa: ANN401 - as of Answerer
         """The answers before calibration."""
         return self.inner.score_and_count(*pairs, **options)
-
-    def answer(
-        self, premises: Sequence[str], images: Sequence[Any] | None, hypotheses: Sequence[str], *, batch_size: int = 64
-    ) -> Iterator[Answers]:
-        """The answers before calibration."""
-        return self.inner.answer(premises, images, hypotheses, batch_size=batch_size)
 
 
 def announce_file(path: Path, announce: Callable[..., Announced], **how: Any) -> Announced:  # noqa: ANN401 - as of announce

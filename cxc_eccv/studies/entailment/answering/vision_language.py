@@ -26,6 +26,7 @@ class VisionLanguage(HubModel):
     """
 
     has_visual = True
+    pairs_at_once = 256
 
     def __init__(self, model: Any, processor: Any, name: str, question: str = OF_IMAGE) -> None:  # noqa: ANN401 - of transformers
         super().__init__(model, processor, name)
