@@ -72,18 +72,15 @@ class Settings:
             raise InvalidOption("bounds_depth and probabilities need bounds; set bounds too (--bounds)")
         if self.bounds_depth is not None:
             check_whole("bounds_depth", self.bounds_depth)
+        object.__setattr__(self, "probabilities", _read_probabilities(self.probabilities))
         if isinstance(self.answers, str | Path):
             object.__setattr__(self, "answers", read_answers(self.answers))
-        if self.answers is not None and not (self.bounds and self._has_judge):
+        has_judge = self.probabilities_of is not None or isinstance(self.unjudged, Judge)
+        if self.answers is not None and not (self.bounds and has_judge):
             raise InvalidOption(
                 "answers need a judge of the other pairs, and bounds: give probabilities (--probabilities), or a "
                 "classifier of entailment as unjudged (--unjudged)"
             )
-        object.__setattr__(self, "probabilities", _read_probabilities(self.probabilities))
-
-    @property
-    def _has_judge(self) -> bool:
-        return self.probabilities is not None or isinstance(self.unjudged, Judge)
 
     @property
     def depth(self) -> int:

@@ -163,7 +163,8 @@ def estimate_mean(
     .. math:: \hat\theta = \frac{1}{N} \Bigl( \sum_{u=1}^N \hat f_u
         + \sum_{u \in S} \frac{v_u - \hat f_u}{\pi_u} \Bigr), \quad \hat f_u = b_0 + b \cdot f_u
 
-    The coefficients, the power tuning of PPI++, minimize the estimated variance, so useless predictions do no harm.
+    The coefficients, the power tuning of PPI++, minimize the estimated variance of independent draws, and guesses are
+    cut to the range of the values, so useless predictions do no harm.
     The variance is Hájek's for a sample of fixed size, :math:`\frac{n}{n - p} \sum_S (1 - \pi_u) (e_u - \bar e)^2 /
     N^2` with :math:`e = (v - \hat f) / \pi`. It is that of the mean over these N units; with ``clusters`` it is that
     over the population of clusters which the units come from, for example images, and includes both draws. Rare
@@ -262,10 +263,10 @@ def _estimate(
     known = np.asarray(predictions, dtype=np.float64)
     columns = np.column_stack([np.ones(len(known)), known])
     _check_sample(columns, places, v, chances)
-    # A constant beside the columns leaves the mean as it is and centres the errors, as the size of the sample is fixed.
-    design, weights = np.column_stack([columns[places] / chances[:, None], np.ones_like(v)]), np.sqrt(1 - chances)
-    coefficients, _, rank, _ = np.linalg.lstsq(design * weights[:, None], v / chances * weights)
-    guesses = columns @ coefficients[:-1]
+    weights = np.sqrt(1 - chances)
+    coefficients, _, rank, _ = np.linalg.lstsq(columns[places] * (weights / chances)[:, None], v * weights / chances)
+    # Predictions that hardly differ can get any slope, which would throw units that do differ far out.
+    guesses = np.clip(columns @ coefficients, v.min(), v.max())
     errors = (v - guesses[places]) / chances
     return float((guesses.sum() + errors.sum()) / len(columns)), guesses, errors, _Sample(places, chances, int(rank))
 

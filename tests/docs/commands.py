@@ -63,6 +63,7 @@ NOT_RUN = {
         for step in ("propose", "export", "import", "undo", "check", "merge", "report")
     },
     "cxc-eccv annotate propose mine clip.npz": "needs a judge; docs/machine_judges.md has one",
+    "cxc-eccv evaluate --model MODEL": "names no model; tests/studies/annotation/test_estimates.py runs it",
     "cxc-eccv evaluate clip.npz --probabilities": "needs answers about drawn pairs; docs/machine_judges.md gives some",
     "cxc-eccv annotate report mine": "needs people's answers; docs/annotation.md makes such a report",
     "export CXC_ECCV_DATA": "the tests set it",

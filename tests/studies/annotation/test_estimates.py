@@ -1,12 +1,16 @@
 """Pairs drawn for a number, people's answers about them, and the number that follows: on the sample."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from annotated_projects import knows, noisy_run, write_answers
 
 import cxc_eccv as ce
+from cxc_eccv.cli import main
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.statistics import estimate_mean
 from cxc_eccv.studies.annotation.project import Project
 
@@ -160,3 +164,29 @@ def test_a_missing_answer_is_refused_and_so_are_chosen_pairs(tmp_path, sample_li
 def test_numbers_that_cannot_be_estimated_are_refused(tmp_path, sample_library, options, message):
     with pytest.raises(InvalidOption, match=message):
         label_drawn(tmp_path, sample_library, **{"key": KEY, "budget": 60, **options})
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # random weights: texts that are cut, ties
+def test_one_command_goes_from_a_model_and_a_judge_to_the_interval(command, tmp_path, sample_library, monkeypatch):
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    import tiny_models
+
+    monkeypatch.setenv("CXC_ECCV_CACHE", str(tmp_path / "cache"))
+    images = mirror_folder("sample") / "coco" / "images"
+    model = tiny_models.save(tiny_models.dual(), tmp_path / "model")
+    config = tiny_models.bert_config()
+    config.id2label = {0: "entailment", 1: "neutral"}
+    inference = tiny_models.seeded(lambda: transformers.BertForSequenceClassification(config))
+    judge = tiny_models.save((inference, tiny_models.bert_tokenizer()), tmp_path / "nli")
+    encode_file = ["encode", "--model", model, "--images", images, "--output", tmp_path / "run.npz"]
+    with pytest.raises(SystemExit):
+        main([*map(str, encode_file)])
+    draw = ("--for", KEY, "--budget", 60, "--probabilities", judge)
+    command("propose", "mine", tmp_path / "run.npz", *draw)
+    project = Project.open(tmp_path / "mine", sample_library)
+    command("import", "mine", write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project)))
+    command("merge", "mine")
+    asked = ("--tasks", "coco_5k", "--metrics", "recall_at_1", "--unjudged", judge, "--answers", "mine")
+    printed = command("evaluate", "--model", model, "--images", images, *asked)
+    print(printed)
+    assert re.search(r"estimate\D+\d+\.\d \[\d+\.\d, \d+\.\d\]", printed)
