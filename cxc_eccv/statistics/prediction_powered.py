@@ -111,7 +111,7 @@ def choose_probabilities(
         left = budget - price[~free].sum()
         total = float((wanted * price)[free].sum())
         even = left / price[free].sum()
-        steered = wanted[free] * (left / total) if total > 0 else even
+        steered = wanted[free] * (left / total) if total * 1e300 > left else even  # their quotient is finite
         chances[free] = (1 - uniform) * steered + uniform * even
         full = free & (chances >= 1)
         chances[full] = 1.0

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cxc_eccv.errors import DataError, InvalidOption
@@ -29,6 +29,7 @@ def test_equal_to_ppi_python(case):
 
 
 @given(st.lists(st.floats(0, 1), min_size=3, max_size=30), st.floats(0.05, 0.9), st.integers(0, 99))
+@example([0.0, 0.0, 2.2e-313], 0.5, 0)  # a quotient by it would not be finite
 def test_probabilities_spend_the_budget_and_draws_respect_it(deviations, share, seed):
     costs = np.random.default_rng(seed).integers(1, 6, len(deviations))
     budget = share * costs.sum()
