@@ -5,11 +5,10 @@ import pytest
 from scored_reports import scored
 
 from cxc_eccv.comparison import compare
-from cxc_eccv.report.compared import render_comparison
+from cxc_eccv.report.pages import render_comparison
 
 pytestmark = pytest.mark.slow
 
-WIDTHS = (320, 390, 1280)
 IDS = np.arange(200)
 
 
@@ -24,26 +23,12 @@ def comparison():
     return compare(*models, samples=500)
 
 
-def test_nothing_overflows_at_any_width(measure, comparison):
-    function = """(window, page) => {
-      for (const one of page.querySelectorAll('details')) one.open = true;
-      const width = page.documentElement.clientWidth;
-      const clipped = (one) => one.closest('.scroll, nav, .hidden, .skip');
-      return {width, scroll: page.documentElement.scrollWidth,
-        outside: [...page.querySelectorAll('main *, header *, footer *')]
-          .filter((one) => !clipped(one) && one.getBoundingClientRect().right > width + 1)
-          .map((one) => one.outerHTML.slice(0, 120))};
-    }"""
-    found, _, _ = measure(render_comparison(comparison), function, WIDTHS)
-    for width in WIDTHS:
-        assert found[str(width)] == {"width": width, "scroll": width, "outside": []}
-
-
-def test_bars_cover_the_ranks_of_their_intervals(measure, comparison):
-    function = """(window, page) => [...page.querySelectorAll('.forest tbody tr')].map((row) => {
+def test_nothing_overflows_and_bars_cover_the_ranks_of_their_intervals(visitor, comparison):
+    page = visitor.open(render_comparison(comparison))
+    page.assert_fitting(".scroll, nav, .hidden, .skip")
+    bars = """[...document.querySelectorAll('.forest tbody tr')].map((row) => {
       const plot = row.querySelector('svg').getBoundingClientRect();
       const bar = row.querySelector('.whisker').getBoundingClientRect();
       return [(bar.left - plot.left) / plot.width * 6, (bar.right - plot.left) / plot.width * 6].map(Math.round);
     })"""
-    found, _, _ = measure(render_comparison(comparison), function, (1280,))
-    assert found["1280"] == [[row.low - 1, row.high] for row in comparison.ranks]
+    assert page.run(bars) == [[row.low - 1, row.high] for row in comparison.ranks]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report_samples import report_of_ranks, sample_report
+from report_samples import report_of_ranks
 
 from cxc_eccv.comparison.ranks import label_tasks
 from cxc_eccv.registry import tasks
@@ -15,8 +15,8 @@ from cxc_eccv.report.ranks import best_ranks, rank_bins, verdicts
 
 
 @pytest.fixture(scope="module")
-def report(sample_library):
-    return sample_report(sample_library)[1]
+def report(sample_content):
+    return sample_content[0]
 
 
 def test_best_ranks_are_those_of_the_table(report):
