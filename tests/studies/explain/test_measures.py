@@ -63,13 +63,6 @@ def test_what_is_mentioned_and_missing_is_matched_with_all_that_stands_in_its_pl
     assert values["concept_agreement"].tolist() == [0.5]
 
 
-def test_size_disagreement_says_relative_to_what():
-    """A dog of half the size reaches 100% of its own area, and 50% of the right one's."""
-    halved = ConceptPairs(np.array([1]), [{"dog": np.array([0.4])}], [{"dog": np.array([0.2])}])
-    values = measure_failures(halved, identity)
-    assert (values["size_disagreement"].tolist(), values["size_disagreement_truth"].tolist()) == ([1.0], [0.0])
-
-
 def test_a_query_that_mentions_all_changes_nothing_and_one_that_mentions_nothing_has_no_number():
     everything = {"dog", "ball", "sky", "cat"}
     cut, kept = keep_mentioned(PAIRS, [everything] * 3)
