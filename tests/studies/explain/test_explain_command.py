@@ -116,14 +116,6 @@ def test_a_narrow_terminal_loses_no_number(explain, files, warm_python):
     assert next(numbers) == next(numbers)
 
 
-def test_a_folder_that_cannot_be_written_is_an_error_before_any_work(explain, files, tmp_path):
-    (tmp_path / "file").write_text("")
-    for output in (tmp_path / "file", tmp_path / "file" / "below"):
-        status, shown, said = explain(files[0], "--output", output)
-        assert (status, shown) == (2, "")
-        assert str(output) in said
-
-
 @pytest.fixture
 def bad_files(make_run, sample_library, tmp_path):
     """What cannot be explained: name to file."""
@@ -146,6 +138,8 @@ def bad_files(make_run, sample_library, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["one.npz", "--output", "other.npz"], r"other\.npz"),
+        (["one.npz", "--images", "folder"], "name a folder for it with --output"),
         (["one.npz", "--adversarial", "absent.npz"], "absent.npz.* no such file"),
         (["one.npz", "--adversarial", "other.npz"], "other.npz has no altered queries"),
         (["one.npz", "--adversarial", "altered.npz"], r"3 of 3 altered queries \(size\) have a zero vector"),

@@ -152,14 +152,10 @@ def test_the_rank_of_the_right_item_is_known_as_far_as_rankings_go(sample_librar
     assert None in expected
 
 
-def test_rivals_are_other_images_and_each_stands_once(sample_library):
+def test_enough_items_are_looked_at_to_find_a_rival(sample_library):
+    """An image has five captions, so the eleventh item is of a third image."""
     failures = find_failures(random_vectors(sample_library.karpathy("test")), sample_library, "test", "t2t")
-    assert (failures.rival_ids[:, 0] >= 0).all()  # an image has five captions, and eleven are looked at
-    for row, (truth, top) in enumerate(zip(failures.truth_ids, failures.retrieved_ids, strict=True)):
-        rivals = [image for image in failures.rival_ids[row].tolist() if image >= 0]
-        assert len(set(rivals)) == len(rivals)
-        assert truth not in rivals
-        assert top not in rivals
+    assert (failures.rival_ids[:, 0] >= 0).all()
 
 
 def test_a_run_is_refused_as_evaluate_refuses_it(sample_library):

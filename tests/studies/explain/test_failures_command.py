@@ -62,11 +62,6 @@ def test_explain_writes_the_page(explained):
     assert f"{sum(int(numbers[f'{way}/failures']) for way in ('t2i', 'i2t', 't2t')):,} failures" in chips
 
 
-def test_images_need_a_folder_to_write_to(explained, run):
-    told = run("explain", explained.parent / "near.npz", "--images", sample_images(), status=2)
-    assert "name a folder for it with --output" in " ".join(told.split())
-
-
 def test_failures_are_exported_rated_and_counted(explained, run, tmp_path):
     export(run, explained, tmp_path)
     told = run("failures", "export", explained, "--output", tmp_path / "page", "--images", "sample", "--sample", 30)

@@ -112,13 +112,6 @@ def test_words_of_the_query_among_the_others_are_counted(sample_library):
     assert "same words" in tables_to_markdown([report.table()])
 
 
-def test_the_paper_averages_what_the_model_gives():
-    pairing = pair_up(np.array([7, 7, 7]), 0)
-    vectors = np.array([[1, 1], [3, 0], [0, 1]], dtype=np.float32)
-    assert mean_corpus(vectors)(pairing).vectors.tolist() == [[1.5, 0.5]]
-    assert mean_corpus(vectors, normalize=True)(pairing).vectors.tolist() == [[0.5, 0.5]]
-
-
 def test_summaries_stand_for_images(sample_library):
     owners, vectors = [1, 1, 2, 2, 3, 3], np.eye(6, dtype=np.float32)
     sums = {"one": vectors[0], "two": vectors[2], "three": vectors[5]}

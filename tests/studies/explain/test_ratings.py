@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from answer_tables import read_rows, write_rows
+from damages import damages
+from hypothesis import given, settings
 from scipy.stats import spearmanr
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
@@ -74,6 +76,21 @@ def keep(explained, folder, facts=b'{"ridge": {"split": "test"}}'):
 def test_failures_are_read_as_explain_wrote_them(explained, tmp_path):
     keep(explained, tmp_path)
     table, split = read_failures(tmp_path)
+    assert (split, table.equals(explained)) == ("test", True)
+
+
+@pytest.mark.thorough
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(damage=damages())
+def test_a_damaged_table_is_refused_or_as_it_was(explained, tmp_path_factory, damage):
+    folder = tmp_path_factory.mktemp("damaged")
+    keep(explained, folder)
+    path = folder / "failures.parquet"
+    path.write_bytes(damage(path.read_bytes()))
+    try:
+        table, split = read_failures(folder)
+    except MalformedSource:
+        return
     assert (split, table.equals(explained)) == ("test", True)
 
 
