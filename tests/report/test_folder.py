@@ -186,8 +186,7 @@ def test_few_ranks_and_equal_ones_make_a_page(tmp_path, depth, best):
 
 def test_one_known_depth_is_one_point_on_an_axis_with_two_ends():
     report = report_of_ranks({"cxc/i2t": {1: 1, 2: None}}, **known_to(1))
-    (panel,) = curve_panels(report, best_ranks(report))
-    chart = line_chart(panel, [panel])
+    chart = line_chart("cxc", curve_panels(report, best_ranks(report)))
     assert chart.lines[0].points == "32.0,102.0"
     assert chart.lines[0].whiskers == ((32.0, 102.0, 102.0, 102.0),)
     assert chart.x_ticks == ((32.0, "1"),)

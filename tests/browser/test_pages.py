@@ -1,11 +1,14 @@
-"""The HTML report in headless Chromium: narrow and wide, light and dark, and asking for nothing."""
+"""Pages of a report and a comparison in headless Chromium: narrow and wide, light and dark, and asking for nothing."""
 
+import numpy as np
 import pytest
+from scored_reports import scored
 
+from cxc_eccv.comparison import compare
 from cxc_eccv.demo.run import sample_images
 from cxc_eccv.report.cards import SCHEMA, find_shown_files, thumbnails
 from cxc_eccv.report.page import Page
-from cxc_eccv.report.pages import render_html
+from cxc_eccv.report.pages import render_comparison, render_html
 
 pytestmark = pytest.mark.slow
 
@@ -133,3 +136,25 @@ def test_labels_of_curves_stand_inside_their_charts(visitor, html):
     for width in (390, 1280):
         page.resize(width)
         assert page.run(measure) == [{"outside": 0, "overlapping": 0}] * 5
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    ids, random = np.arange(200), np.random.default_rng(0)
+    keys = ("coco_5k/i2t/recall_at_1", "cxc/i2t/recall_at_1", "eccv_caption/i2t/map_at_r")
+    models = [
+        scored(f"a name of some length {place}", {key: (ids, random.random(200) + shift, ids) for key in keys})
+        for place, shift in enumerate((0, 0.05, 0.1, 0.4, 0.42, 0.8))
+    ]
+    return compare(*models, samples=500)
+
+
+def test_of_a_comparison_nothing_overflows_and_bars_cover_the_ranks_of_their_intervals(visitor, comparison):
+    page = visitor.open(render_comparison(comparison))
+    page.assert_fitting(".scroll, nav, .hidden, .skip")
+    bars = """[...document.querySelectorAll('.forest tbody tr')].map((row) => {
+      const plot = row.querySelector('svg').getBoundingClientRect();
+      const bar = row.querySelector('.whisker').getBoundingClientRect();
+      return [(bar.left - plot.left) / plot.width * 6, (bar.right - plot.left) / plot.width * 6].map(Math.round);
+    })"""
+    assert page.run(bars) == [[row.low - 1, row.high] for row in comparison.ranks]
