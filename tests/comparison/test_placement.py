@@ -1,7 +1,6 @@
 """A model among published ones: rank, neighbours, rounding, refusals, and the chart of ranks."""
 
 import csv
-import sys
 
 import pytest
 
@@ -153,9 +152,3 @@ def test_the_chart_has_the_metrics_that_all_models_have():
         draw_rank_chart(eccv_caption_table(), {"b": half}, [])
     with pytest.raises(InvalidOption, match="1 to 6 models"):
         draw_rank_chart(eccv_caption_table(), {str(number): twin("BLIP") for number in range(7)}, [])
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InvalidOption, match=r"pip install 'cxc_eccv\[report\]'"):
-        draw_rank_chart(eccv_caption_table(), {"mine": twin("BLIP")}, [])

@@ -152,9 +152,15 @@ def test_the_rank_of_the_right_item_is_known_as_far_as_rankings_go(sample_librar
     assert None in expected
 
 
-def test_enough_items_are_looked_at_to_find_a_rival(sample_library):
-    """An image has five captions, so the eleventh item is of a third image."""
-    failures = find_failures(random_vectors(sample_library.karpathy("test")), sample_library, "test", "t2t")
+@pytest.mark.filterwarnings(f"ignore:.*{TIES}")
+def test_a_rival_is_found_behind_all_captions_of_two_images(sample_library):
+    """Two images each have one vector for all their captions, so nine captions stand before the third image."""
+    content = sample_library.karpathy("test")
+    pairs = np.searchsorted(np.sort(content.image_ids), content.caption_image_ids) // 2
+    vectors = np.random.default_rng(0).standard_normal((pairs.max() + 1, 8))[pairs]
+    run = EmbeddingsRun(None, Embeddings(content.caption_ids, vectors))
+    failures = find_failures(run, sample_library, "test", "t2t")
+    assert len(failures) == failures.n_queries
     assert (failures.rival_ids[:, 0] >= 0).all()
 
 
