@@ -5,9 +5,11 @@ Lymperaiou et al., Towards Explainable Evaluation of Language Models on the Sema
 """
 
 import json
+import re
 
 import numpy as np
 import pytest
+from rich.console import Console
 from shown_concepts import IMAGES, alike, concepts_of, failures_of
 
 from cxc_eccv.errors import InvalidOption
@@ -23,7 +25,7 @@ from cxc_eccv.studies.explain.global_table import (
     ratios_of_sums,
     summarize,
 )
-from cxc_eccv.tables import tables_to_markdown
+from cxc_eccv.tables import tables_to_console, tables_to_markdown
 
 
 def test_ratios_of_sums_are_those_that_table_3_prints():
@@ -137,3 +139,18 @@ def test_tables(pair):
     text = tables_to_markdown(make_tables([one, lacking]))
     assert "### Failures of one, t2i" in text
     assert "other: the run has no images." in text
+
+
+def test_a_narrow_terminal_loses_no_number(pair):
+    """In 80 columns every line fits, and every number of the wide table is there."""
+    tables = tables_to_console(make_tables(pair, compare_failures(*pair)))
+    texts = []
+    for width in (80, 300):
+        console = Console(width=width)
+        with console.capture() as captured:
+            console.print(tables)
+        texts.append(captured.get())
+    narrow, wide = texts
+    assert max(len(line.rstrip()) for line in narrow.splitlines()) <= 80 < max(map(len, wide.splitlines()))
+    numbers = [set(re.findall(r"[+-]?\d[\d,.]*%?", text)) for text in texts]
+    assert numbers[0] == numbers[1]
