@@ -111,6 +111,12 @@ def test_the_headline_has_main_metrics_and_recall_at_1(sample_content, page):
     shown = {row.key: row.value for _, _, rows in headline for row in rows}
     assert shown == {key: sample_content[0].scores[key] for key in shown}
     assert {"cxc/i2i/recall_at_1", "eccv_caption/t2i/map_at_r"} < set(shown)
+    marks = [one["attrs"] for one in page.all("line", "circle") if one["attrs"].get("class") in ("whisker", None)]
+    drawn = [
+        float(mark[name][:-1]) for mark in marks for name in ("x1", "x2", "cx") if mark.get(name, "").endswith("%")
+    ]
+    expected = [100 * share for _, _, rows in headline for row in rows for share in (row.low, row.high, row.value)]
+    assert drawn == pytest.approx(expected, abs=1e-3)
     rows = [one["text"].split() for one in page.all("th") if one["attrs"]["scope"] == "rowgroup"]
     assert rows[4:6] == [["ECCV", "Caption", "mAP@R"], ["ECCV", "Caption", "R@1"]]
     cards = [one["attrs"]["aria-labelledby"] for one in page.all("article") if "aria-labelledby" in one["attrs"]]
