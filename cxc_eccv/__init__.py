@@ -14,10 +14,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from cxc_eccv import report
 from cxc_eccv.presenting import present_with
-from cxc_eccv.report import presenter
 
-present_with(presenter)
+present_with(report)
 
 __version__ = "0.1.0"
 

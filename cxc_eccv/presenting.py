@@ -1,7 +1,7 @@
 """The presenter, which shows and saves reports.
 
 Presenting needs tasks, metrics and labels, so its code lies in a higher layer than :class:`Report`. The package's
-``__init__.py`` therefore registers :mod:`cxc_eccv.report.presenter` here.
+``__init__.py`` therefore registers :mod:`cxc_eccv.report` here.
 """
 
 from __future__ import annotations

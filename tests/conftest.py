@@ -162,3 +162,14 @@ def make_run():
         return EmbeddingsRun(*(Embeddings(ids.to_numpy(), random.standard_normal((len(ids), width))) for ids in sides))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def sample_content(sample_library):
+    """A report of the sample with per-query values, and its example queries."""
+    from report_samples import sample_report
+
+    from cxc_eccv.report.collect import collect_examples
+
+    run, report = sample_report(sample_library)
+    return report, collect_examples(run, report, sample_library)

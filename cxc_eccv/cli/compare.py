@@ -121,7 +121,7 @@ def texts_of(
     """The text of each file that a comparison writes, by name."""
     from cxc_eccv.comparison import published_agreement
     from cxc_eccv.comparison.views import comparison_to_json, order_to_csv, rows_to_csv
-    from cxc_eccv.report.compared import render_comparison
+    from cxc_eccv.report.pages import render_comparison
     from cxc_eccv.tables import tables_to_latex, tables_to_markdown
 
     agreement = published_agreement() if papers else None

@@ -19,6 +19,7 @@ from cxc_eccv.statistics import (
     ClusterBootstrap,
     Draws,
     detectable_difference,
+    draw_batches,
     enough_samples,
     holm,
     interval,
@@ -205,9 +206,8 @@ def _too_few(settings: ComparisonSettings, n_tests: int) -> list[str]:
     ]
 
 
-BATCH = 1_000
 MOST_DRAWN = 2**25
-"""Samples drawn at once, and scores kept at once; they limit the memory."""
+"""Scores kept at once, which limits the memory."""
 
 
 def paired_samples(
@@ -220,13 +220,11 @@ def paired_samples(
         translation evaluation, EMNLP 2004 (paired).
     """
     groups = _by_images(pairs)
-    sizes = [BATCH] * (samples // BATCH) + [samples % BATCH] * bool(samples % BATCH)
-    seeds = np.random.SeedSequence(seed).generate_state(len(sizes)).tolist()
     with tqdm(total=samples, desc="comparing", unit="sample", leave=False, disable=None if progress else True) as bar:
         batches = []
-        for batch_seed, size in zip(seeds, sizes, strict=True):
-            batches.append(_batch(groups, pairs, Draws(batch_seed, size)))
-            bar.update(size)
+        for draws in draw_batches(seed, samples):
+            batches.append(_batch(groups, pairs, draws))
+            bar.update(draws.samples)
     drawn = {key: np.concatenate([batch[key] for batch in batches], axis=-1) for key in batches[0]}
     whole = {
         key: np.asarray(pair.spec.function(np.stack([drawn[part] for part in pair.parts], axis=-1)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -176,6 +177,23 @@ def thumbnails(folder: str | Path, file_names: Collection[str], longest_side: in
         for name in sorted(set(file_names))
         if (content := images.read(name)) is not None
     }
+
+
+def page_images(
+    folder: str | Path | None, file_names: Collection[str], longest_side: int = LONGEST_SIDE
+) -> dict[str, str] | None:
+    """Thumbnails for a page, None without a folder; warns about files that are not below the folder."""
+    if folder is None:
+        return None
+    uris = thumbnails(folder, file_names, longest_side)
+    absent = sorted(set(file_names).difference(uris))
+    if absent:
+        warnings.warn(
+            f"{len(absent)} of {len(file_names)} images shown are not below {folder}, the first: {absent[0]}. The page "
+            "has empty frames for them; name the folder with the image files of the split (val2014 for COCO).",
+            stacklevel=3,
+        )
+    return uris
 
 
 def thumbnail(content: bytes, longest_side: int = LONGEST_SIDE) -> str:

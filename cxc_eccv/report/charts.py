@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,16 +32,8 @@ class Curve:
         return float(self.recalls[places[0]]) if places.size else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CurvePanel:
-    """The curves of one task."""
-
-    task: str
-    curves: tuple[Curve, ...]
-
-
-def curve_panels(report: Report, ranks: Mapping[str, BestRanks]) -> list[CurvePanel]:
-    """A panel for each task that ranks positives, all to the same depth, with the report's intervals."""
+def curve_panels(report: Report, ranks: Mapping[str, BestRanks]) -> dict[str, list[Curve]]:
+    """The curves of each task that ranks positives, all to the same depth, with the report's intervals."""
     depths = _shown_depths(ranks)
     panels: dict[str, list[Curve]] = {}
     for key, best in ranks.items():
@@ -51,16 +43,16 @@ def curve_panels(report: Report, ranks: Mapping[str, BestRanks]) -> list[CurvePa
             continue
         recalls = np.searchsorted(np.sort(best.ranks), ks, side="right") / best.ranks.size
         panels.setdefault(task, []).append(Curve(direction, ks, recalls, _marks(report, task, direction, ks)))
-    return [CurvePanel(task, tuple(curves)) for task, curves in panels.items()]
+    return panels
 
 
-def table_depths(panels: Iterable[CurvePanel]) -> list[int]:
+def table_depths(panels: Mapping[str, Sequence[Curve]]) -> list[int]:
     """Columns of the curves as a table: the depths 1, 5, 10, 50, ... that any curve reaches."""
     return [k for k in TABLE_DEPTHS if k <= _deepest(panels)]
 
 
-def _deepest(panels: Iterable[CurvePanel]) -> int:
-    return max((int(curve.ks[-1]) for panel in panels for curve in panel.curves), default=0)
+def _deepest(panels: Mapping[str, Sequence[Curve]]) -> int:
+    return max((int(curve.ks[-1]) for curves in panels.values() for curve in curves), default=0)
 
 
 def _shown_depths(ranks: Mapping[str, BestRanks]) -> IntArray:
@@ -115,15 +107,16 @@ class LineChart:
     box: tuple[int, int, int, int] = (LEFT, TOP, RIGHT, BOTTOM)
 
 
-def line_chart(panel: CurvePanel, panels: Iterable[CurvePanel]) -> LineChart:
-    """Lay out recall over log k; all panels share the axis, up to the deepest curve."""
-    deepest = max(_deepest(panels), 2)  # an axis needs two ends
-    labels = _spread_labels([_y(float(curve.recalls[-1])) for curve in panel.curves])
-    lines = tuple(_line(curve, label, deepest) for curve, label in zip(panel.curves, labels, strict=True))
+def line_chart(task: str, panels: Mapping[str, Sequence[Curve]]) -> LineChart:
+    """Lay out recall over log k of one task; all tasks share the axis, up to the deepest curve."""
+    curves, deepest = panels[task], max(_deepest(panels), 2)  # an axis needs two ends
+    labels = _spread_labels([_y(float(curve.recalls[-1])) for curve in curves])
+    lines = tuple(_line(curve, label, deepest) for curve, label in zip(curves, labels, strict=True))
     x_ticks = tuple((_x(k, deepest), f"{k:,}") for k in (1, 5, 10, 50, 100, 1_000) if k <= deepest)
     y_ticks = tuple((_y(p / 100), f"{p}") for p in (0, 25, 50, 75, 100))
-    heading = task_name(panel.task)
-    return LineChart(panel.task, heading, f"Recall over k, {heading}", _describe(panel), lines, x_ticks, y_ticks, "k")
+    heading = task_name(task)
+    words = _describe(heading, curves)
+    return LineChart(task, heading, f"Recall over k, {heading}", words, lines, x_ticks, y_ticks, "k")
 
 
 def _line(curve: Curve, label_y: float, deepest: int) -> Line:
@@ -157,12 +150,12 @@ def _spread_labels(ends: Sequence[float], bottom: float = BOTTOM) -> list[float]
     return list(placed.values())
 
 
-def _describe(panel: CurvePanel) -> str:
+def _describe(heading: str, curves: Sequence[Curve]) -> str:
     parts = []
-    for curve in panel.curves:
+    for curve in curves:
         values = [f"{100 * value:.1f}% at {k}" for k in (1, 10, 100) if (value := curve.at(k)) is not None]
         parts.append(f"{direction_name(curve.direction)}: {list_names(values)}")
-    return f"Recall over k on {task_name(panel.task)}. {'; '.join(parts)}."
+    return f"Recall over k on {heading}. {'; '.join(parts)}."
 
 
 UNITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)

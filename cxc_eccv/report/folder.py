@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 from cxc_eccv.errors import DataError, MalformedSource
 from cxc_eccv.evaluation.report_files import PER_QUERY, PER_QUERY_SCHEMA, REPORT, read_report, write_report
 from cxc_eccv.parquet import write_parquet
-from cxc_eccv.report.cards import LEAST_SCHEMA, find_shown_files, thumbnails, with_every_source
+from cxc_eccv.report.cards import LEAST_SCHEMA, find_shown_files, page_images, with_every_source
 from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
@@ -89,7 +88,7 @@ def write_folder(
     page = Page(report) if examples is None else Page(report, examples)
     uris, failure = None, None
     try:
-        uris = _make_thumbnails(page, images)
+        uris = page_images(images, find_shown_files(page.cards))
     except Exception as error:
         failure = error
     values = PER_QUERY_SCHEMA.empty_table() if report.per_query is None else report.per_query
@@ -118,23 +117,8 @@ def rebuild_pages(folder: Path, images: str | Path | None = None) -> list[Path]:
         page = Page(report) if report.examples is None else Page(report, report.examples)
         for name in (REPORT, PER_QUERY, EXAMPLES):
             shutil.copy2(folder / name, new / name)
-        _write_pages(new, page, _make_thumbnails(page, images))
+        _write_pages(new, page, page_images(images, find_shown_files(page.cards)))
     return [folder / MARKDOWN, folder / HTML]
-
-
-def _make_thumbnails(page: Page, images: str | Path | None) -> dict[str, str] | None:
-    if images is None:
-        return None
-    files = find_shown_files(page.cards)
-    uris = thumbnails(images, files)
-    absent = [file for file in files if file not in uris]
-    if absent:
-        warnings.warn(
-            f"{len(absent)} of {len(files)} images shown are not below {images}, the first: {absent[0]}. The page has "
-            "empty frames for them; name the folder with the image files of the split (val2014 for COCO).",
-            stacklevel=3,
-        )
-    return uris
 
 
 def _write_pages(folder: Path, page: Page, uris: dict[str, str] | None) -> None:

@@ -14,7 +14,7 @@ from cxc_eccv.comparison.labels import metric_name, name_data, task_name, unit_o
 from cxc_eccv.comparison.ranks import COCO
 from cxc_eccv.registry import tasks
 from cxc_eccv.report.cards import QueryCard, example_cards, no_examples, reason_of
-from cxc_eccv.report.charts import CurvePanel, curve_panels
+from cxc_eccv.report.charts import Curve, curve_panels
 from cxc_eccv.report.ranks import LABELS, BestRanks, Verdicts, best_ranks, rank_bins, verdicts
 from cxc_eccv.report.wording import Shown, fold_deviations
 from cxc_eccv.shown import visible
@@ -197,8 +197,8 @@ class Page:
         return [(task, metric, rows) for (task, metric), rows in groups.items()]
 
     @cached_property
-    def panels(self) -> list[CurvePanel]:
-        """Recall over k per task."""
+    def panels(self) -> dict[str, list[Curve]]:
+        """Recall over k of each task."""
         return curve_panels(self.report, self._ranks)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""A report as Markdown, and as one self-contained HTML file without scripts, fonts or images from elsewhere."""
+"""A report as Markdown, and reports and comparisons as self-contained HTML files: nothing is loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from cxc_eccv.comparison import Comparison, ModelRank
 from cxc_eccv.comparison.labels import metric_name, task_name
-from cxc_eccv.comparison.ranks import COCO
+from cxc_eccv.comparison.ranks import COCO, group_ranks, label_tasks, rank_tables
 from cxc_eccv.report import wording
 from cxc_eccv.report.cards import find_shown_files
-from cxc_eccv.report.charts import Segment, line_chart, segments, span, table_depths
+from cxc_eccv.report.charts import LineChart, Segment, line_chart, rank_chart, segments, span, table_depths
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.ranks import LABELS, Verdicts, finding
 from cxc_eccv.shown import code_span, markdown_text, upper_first
@@ -38,7 +39,7 @@ def render_html(page: Page, images: Mapping[str, str] | None = None) -> str:
         page=page,
         css=page_style(),
         sections=[(anchor, title) for anchor, title in SECTIONS.items() if content.get(anchor, True)],
-        directions=list(dict.fromkeys(curve.direction for panel in page.panels for curve in panel.curves)),
+        directions=list(dict.fromkeys(curve.direction for curves in page.panels.values() for curve in curves)),
         depths=table_depths(page.panels),
         images=images,
         missing=[] if images is None else [file for file in find_shown_files(page.cards) if file not in images],
@@ -62,6 +63,35 @@ def render_markdown(page: Page) -> str:
     # Escaping by the environment makes macros and filters give Markup, which is not escaped again.
     page_template = template("report.md.jinja", finalize=markdown_text, trim_blocks=True, lstrip_blocks=True)
     return f"{page_template.render(page=page, depths=table_depths(page.panels)).rstrip()}\n"
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """The comparison as HTML; everything from the data is escaped."""
+    ranks, confidence = group_ranks(comparison.ranks), comparison.settings.confidence
+    moves = {direction: _draw_moves(direction, by_task) for direction, by_task in ranks.items()}
+    return template("compared.html.jinja", keep_trailing_newline=True).render(
+        comparison=comparison,
+        models=(comparison.baseline, *comparison.models),
+        css=page_style(),
+        ranks=ranks,
+        overviews=dict(zip(ranks, rank_tables(comparison.ranks, confidence), strict=True)),
+        moves={direction: chart for direction, chart in moves.items() if chart is not None},
+        tables=comparison.difference_tables(),
+    )
+
+
+def _draw_moves(direction: str, by_task: Mapping[str, Sequence[ModelRank]]) -> LineChart | None:
+    """The ranks under each set of labels of one gallery, of the models that all of them rank."""
+    tables = {task: {row.model: row for row in rows} for task, rows in by_task.items()}
+    steps = [task for task in label_tasks() if task in tables]
+    if len(steps) < 2:
+        return None
+    models = [model for model in tables[steps[0]] if all(model in tables[task] for task in steps)]
+    series = {
+        model: [(row.rank, row.low, row.high) for row in (tables[task][model] for task in steps)] for model in models
+    }
+    title = f"Ranks from labels to labels, {wording.direction_name(direction)}"
+    return rank_chart(f"ranks-{direction}", title, [task_name(task) for task in steps], series)
 
 
 def page_style(*names: str, package: str = "cxc_eccv.report") -> Markup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from threading import Lock
@@ -16,6 +16,7 @@ from cxc_eccv.kernels import drawn_places, drawn_sums, times_drawn
 from cxc_eccv.types import FloatArray, IntArray
 
 SAMPLES = 1_000
+BATCH = 1_000
 WINDOW_DEVIATIONS = 5.0
 FEWEST_SAMPLES = 10_000
 ROOM = 5
@@ -45,6 +46,13 @@ class Draws:
             if count not in self._times:
                 self._times[count] = times_drawn(np.random.default_rng(self.seed), self.samples, count)
             return self._times[count]
+
+
+def draw_batches(seed: int, samples: int) -> Iterator[Draws]:
+    """Yield draws of ``samples`` samples in all, in batches, which bounds the memory."""
+    sizes = [BATCH] * (samples // BATCH) + [samples % BATCH] * bool(samples % BATCH)
+    seeds = np.random.SeedSequence(seed).generate_state(len(sizes)).tolist()
+    yield from map(Draws, seeds, sizes)
 
 
 class ClusterBootstrap:

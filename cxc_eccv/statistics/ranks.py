@@ -174,15 +174,14 @@ def _check(values: ArrayLike, samples: ArrayLike, clusters: int, confidence: flo
     return centre, drawn
 
 
-def detectable_difference(deviation: float, level: float, power: float = POWER) -> float:
-    r"""Smallest true difference that a two-sided test finds with this power: :math:`(z_{1-level/2} + z_{power}) s`.
+def detectable_difference(deviation: float, level: float) -> float:
+    r"""Smallest true difference that a two-sided test finds with 80% power: :math:`(z_{1-level/2} + z_{0.8}) s`.
 
     Args:
         deviation: standard error of the difference.
         level: level of the test, after correction for others.
-        power: probability of a significant result.
     """
-    return (NormalDist().inv_cdf(1 - level / 2) + NormalDist().inv_cdf(power)) * deviation
+    return (NormalDist().inv_cdf(1 - level / 2) + NormalDist().inv_cdf(POWER)) * deviation
 
 
 def queries_to_detect(difference: float, detectable: float, n_queries: int) -> int | None:

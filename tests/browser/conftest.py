@@ -1,5 +1,5 @@
 """Headless Chromium, which the tests of the studies' pages share."""
 
-from headless import chromium, measure
+from headless import browser, chromium, visitor
 
-__all__ = ["chromium", "measure"]
+__all__ = ["browser", "chromium", "visitor"]

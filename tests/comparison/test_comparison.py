@@ -8,6 +8,7 @@ import oracles
 import pyarrow as pa
 import pytest
 from rich.console import Console
+from scipy.stats import kendalltau
 from scored_reports import DATA, rows, scored
 
 from cxc_eccv.comparison import ScoredReport, metric_agreement
@@ -15,7 +16,7 @@ from cxc_eccv.comparison import compare as compare_main
 from cxc_eccv.comparison.scored_report import query_values
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.evaluation import evaluate
-from cxc_eccv.statistics import Draws, holm, two_sided_p_value
+from cxc_eccv.statistics import Draws, holm
 from cxc_eccv.types import Report, Result
 
 compare = partial(compare_main, metrics="all")
@@ -91,22 +92,8 @@ def test_rsum_is_drawn_over_both_directions_together():
     )
     np.testing.assert_allclose((found[-1].low, found[-1].high), np.quantile(slow, [0.025, 0.975]), atol=1e-9)
     assert found[-1].difference == pytest.approx(sum(100 * one.difference for one in found[:-1]))
-
-
-def test_captions_of_one_image_count_as_one():
-    """Five equal captions per image: the interval is as wide as that of one caption per image."""
-    random = np.random.default_rng(4)
-    old, new = ((random.random(200) < share).astype(float) for share in (0.5, 0.6))
-    widths = []
-    for times in (1, 5):
-        images = np.repeat(np.arange(200), times)
-        key = "cxc/t2t/recall_at_1"
-        pair = [
-            scored(n, {key: (np.arange(200 * times), np.repeat(v, times), images)}) for n, v in (("a", old), ("b", new))
-        ]
-        one = compare(*pair, samples=500).differences[0]
-        widths.append(one.high - one.low)
-    assert widths[0] == pytest.approx(widths[1], rel=1e-9)
+    # The images of both directions are counted once, and a whole task has no queries to win.
+    assert (found[-1].n_queries, found[-1].n_images, found[-1].better, found[-1].worse) == (240, n_images, 0, 0)
 
 
 @pytest.mark.thorough
@@ -122,22 +109,6 @@ def test_under_no_difference_one_in_twenty_is_found():
         p_values.append(compare(*pair, seed=seed, samples=400).differences[0].p_value)
     assert 0.02 < np.mean(np.array(p_values) < 0.05) < 0.10
     assert 0.40 < np.mean(np.array(p_values) < 0.5) < 0.60
-
-
-def test_a_p_value_under_five_percent_and_an_interval_without_zero_say_the_same():
-    for seed in range(200):
-        random = np.random.default_rng(seed)
-        samples = random.normal(random.normal(0, 2), 1, 999)
-        low, high = np.quantile(samples, [0.025, 0.975])
-        p_value = two_sided_p_value(samples)
-        assert (p_value <= 0.05) == (low > 0 or high < 0) or abs(p_value - 0.05) < 0.005
-
-
-def test_equal_models_differ_by_nothing():
-    one, _, (queries, old, _, images) = two_models()
-    twin = compare(one, scored("twin", {"cxc/t2t/mrr": (queries, old, images)}), samples=200).differences[0]
-    assert (twin.difference, twin.low, twin.high, twin.p_value, twin.p_holm) == (0, 0, 0, 1, 1)
-    assert (twin.better, twin.worse) == (0, 0)
 
 
 def test_holm_equals_its_definition_over_all_subsets():
@@ -205,22 +176,6 @@ def test_by_default_one_test_is_of_each_tasks_main_metric():
     assert {one.key for one in whole} == {*recalls, *others, "coco_1k/rsum"}
     assert next(one for one in whole if one.key == "coco_1k/rsum").p_value == found.differences[-1].p_value
     assert [one.p_holm for one in found.differences] == holm([one.p_value for one in found.differences])
-
-
-def test_the_images_behind_a_whole_task_are_counted_once():
-    """RSUM is resampled over the images of its parts: as many as there are, not as many as it has rows or queries."""
-    images, captions = np.arange(12), np.repeat(np.arange(12), 5)
-    behind = {"i2t": images, "t2i": captions}
-    models = []
-    for name, share in (("old", 0.0), ("new", 1.0)):
-        per_key = {
-            f"coco_1k/{way}/{recall}": (np.arange(ids.size), np.full(ids.size, share), ids)
-            for way, ids in behind.items()
-            for recall in RECALLS
-        }
-        models.append(scored(name, per_key, extra=(Result("coco_1k", "", "rsum", 600 * share, 72),)))
-    (rsum,) = compare_main(*models, samples=100).differences
-    assert (rsum.n_queries, rsum.n_images, rsum.better, rsum.worse) == (72, 12, 0, 0)
 
 
 def test_without_a_main_metric_in_common_the_way_to_all_is_told():
@@ -301,13 +256,8 @@ def test_values_of_another_report_are_refused():
     [
         ((0,), {}, "at least two"),
         ((0, 0), {}, "different names"),
-        ((0, 1), {"samples": 10}, "samples is 10"),
         ((0, 1), {"seed": -1}, "seed is -1, expected a whole number of at least 0"),
-        ((0, 1), {"seed": True}, "seed is True"),
-        ((0, 1), {"seed": 1.0}, "seed is 1.0"),
-        ((0, 1), {"seed": "0"}, "seed is '0'"),
         ((0, 1), {"samples": 99}, "samples is 99"),
-        ((0, 1), {"samples": 1e4}, "samples is 10000.0"),
         ((0, 1), {"confidence": 95}, "confidence is 95"),
     ],
 )
@@ -379,18 +329,7 @@ def test_the_images_behind_captions_come_from_the_data_where_the_values_lack_the
         give(values=unknown)
 
 
-def slow_tau_b(one, other):
-    """Kendall's tau-b by counting pairs."""
-    concordant = discordant = tied_one = tied_other = 0
-    for i, j in itertools.combinations(range(len(one)), 2):
-        a, b = np.sign(one[i] - one[j]), np.sign(other[i] - other[j])
-        concordant, discordant = concordant + (a * b > 0), discordant + (a * b < 0)
-        tied_one, tied_other = tied_one + (a == 0), tied_other + (b == 0)
-    pairs = len(one) * (len(one) - 1) / 2
-    return (concordant - discordant) / np.sqrt((pairs - tied_one) * (pairs - tied_other))
-
-
-def test_agreement_equals_counting_pairs():
+def test_agreement_is_kendalls_tau_b_over_the_same_models():
     random = np.random.default_rng(0)
     names = [f"model {number}" for number in range(12)]
     columns = {metric: random.integers(0, 8, 12).astype(float) for metric in "abc"}
@@ -398,7 +337,7 @@ def test_agreement_equals_counting_pairs():
     found = metric_agreement(scores | {"c": dict(reversed(scores["c"].items()))}, lower_is_better=["b"])
     for one, other in itertools.product("abc", repeat=2):
         sign = -1 if (one == "b") != (other == "b") else 1
-        assert found.between(one, other) == pytest.approx(sign * slow_tau_b(columns[one], columns[other]), abs=1e-12)
+        assert found.between(one, other) == pytest.approx(sign * kendalltau(columns[one], columns[other]).statistic)
 
 
 @pytest.mark.parametrize(

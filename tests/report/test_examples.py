@@ -11,11 +11,14 @@ from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.types import Embeddings
 
 
-@pytest.fixture(scope="module")
-def scored(sample_library):
-    """A run, its report, its examples."""
-    run, report = sample_report(sample_library)
-    return run, report, collect_examples(run, report, sample_library)
+@pytest.fixture
+def run(sample_library):
+    return near_run(sample_library)
+
+
+@pytest.fixture
+def table(sample_content):
+    return sample_content[1]
 
 
 def cards(table):
@@ -60,16 +63,14 @@ def verified(library):
     }
 
 
-def test_all_directions_are_shown_ten_items_each(scored):
-    _, _, table = scored
+def test_all_directions_are_shown_ten_items_each(table):
     assert table.schema.equals(SCHEMA)
     assert {direction for direction, _ in cards(table)} == {"i2t", "t2i", "t2t", "i2i"}
     for rows in cards(table).values():
         assert [row["rank"] for row in rows] == list(range(1, 11))
 
 
-def test_items_are_the_best_of_the_whole_gallery(scored):
-    run, _, table = scored
+def test_items_are_the_best_of_the_whole_gallery(run, table):
     vectors = {"i": run.images, "t": run.captions}
     for (direction, query), rows in cards(table).items():
         asked, ranked = vectors[direction[0]], vectors[direction[2]]
@@ -84,8 +85,7 @@ def test_items_are_the_best_of_the_whole_gallery(scored):
         assert [by_item[row["item_id"]] for row in rows] == pytest.approx(best, abs=1e-6)
 
 
-def test_provenance_is_that_of_the_raw_files(scored, sample_library):
-    _, _, table = scored
+def test_provenance_is_that_of_the_raw_files(table, sample_library):
     coco, rated, eccv = links(sample_library), ratings(sample_library), verified(sample_library)
     asked_by_eccv = {(direction, query) for direction, query, _ in eccv}
     threshold = {"i2t": 3, "t2i": 3, "t2t": 3, "i2i": 2.5}
@@ -106,8 +106,7 @@ def test_provenance_is_that_of_the_raw_files(scored, sample_library):
     assert min(counts.values()) >= 5, counts
 
 
-def test_plausible_matches_share_all_categories(scored, sample_library):
-    _, _, table = scored
+def test_plausible_matches_share_all_categories(table, sample_library):
     sets = sample_library.categories("test")
     own = {image: present.tolist() for image, present in zip(sets.image_ids.tolist(), sets.present, strict=True)}
     behind = {row["caption_id"]: row["image_id"] for row in sample_library.captions("test").to_pylist()}
@@ -119,8 +118,7 @@ def test_plausible_matches_share_all_categories(scored, sample_library):
         assert row["same_categories"] == (left == right if any(left) and any(right) else None)
 
 
-def test_texts_and_files_are_those_of_the_split(scored, sample_library):
-    _, _, table = scored
+def test_texts_and_files_are_those_of_the_split(table, sample_library):
     files = {row["image_id"]: row["file_name"] for row in sample_library.images("test").to_pylist()}
     captions = sample_library.captions("test").to_pylist()
     for row in table.to_pylist():
@@ -131,8 +129,7 @@ def test_texts_and_files_are_those_of_the_split(scored, sample_library):
             assert row[f"{side}_file"] == (files[row[f"{side}_id"]] if modality == "i" else None)
 
 
-def test_best_ranks_agree_with_what_is_shown(scored):
-    _, _, table = scored
+def test_best_ranks_agree_with_what_is_shown(table):
     for rows in cards(table).values():
         in_sight = [row["rank"] for row in rows if row["positive"]]
         best = rows[0]["best_rank"]
@@ -154,8 +151,7 @@ def test_positives_stand_last_among_ties(sample_library):
         assert not row["positive"]
 
 
-def test_scores_and_rankings_show_the_same_items(scored, sample_library):
-    run, _, table = scored
+def test_scores_and_rankings_show_the_same_items(run, table, sample_library):
     captions = [oracles.score_of(a, b) for a in run.images.vectors for b in run.captions.vectors]
     matrix = np.array(captions).reshape(run.images.ids.size, run.captions.ids.size)
     ids = run.images.ids, run.captions.ids
@@ -172,8 +168,7 @@ def test_scores_and_rankings_show_the_same_items(scored, sample_library):
         assert (rows[0]["score"] is None) == (other is rankings)
 
 
-def test_rankings_cut_short_show_what_they_hold(sample_library):
-    run = near_run(sample_library)
+def test_rankings_cut_short_show_what_they_hold(run, sample_library):
     ranked = np.argsort(-(run.captions.vectors @ run.images.vectors.T), axis=1, kind="stable")[:, :6]
     cut = RankingsRun.from_dicts(
         t2i={int(q): run.images.ids[row] for q, row in zip(run.captions.ids, ranked, strict=True)}

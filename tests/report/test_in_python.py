@@ -13,6 +13,7 @@ import cxc_eccv as ce
 from cxc_eccv.cli import main
 from cxc_eccv.demo.run import sample_images
 from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.report.cards import reason_of
 from cxc_eccv.report.console import print_report
 from cxc_eccv.types import Report, Result
 
@@ -21,14 +22,15 @@ NASTY = "<script>alert(1)</script> & \x1b[31m"
 
 
 @pytest.fixture(scope="module")
-def report(sample_library):
-    return sample_report(sample_library)[1]
+def report(sample_content):
+    return sample_content[0]
 
 
 @pytest.fixture(scope="module")
 def saved(report, tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved") / "out"
     assert [path.name for path in report.save(folder)] == FILES
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
     return folder
 
 
@@ -98,14 +100,16 @@ def test_what_is_saved_is_the_folder_of_the_command_line(saved, sample_library, 
     assert ours.provenance.keys() ^ theirs.provenance.keys() == {"command"}
 
 
-def test_what_is_loaded_is_what_was_saved(report, saved, tmp_path):
+def test_what_is_loaded_is_what_was_saved(report, saved, sample_content, tmp_path):
     for path in (saved, str(saved), saved / "report.json"):
         loaded = ce.load_report(path)
         assert loaded.per_query.to_pylist() == report.per_query.to_pylist()
         assert dataclasses.replace(loaded, per_query=report.per_query) == report
+        assert loaded.examples.equals(sample_content[1])
+    report.save(tmp_path / "twin")
     loaded.save(tmp_path / "again")
-    again = ce.load_report(tmp_path / "again")
-    assert again.examples.equals(loaded.examples)
+    for name in FILES:
+        assert (tmp_path / "twin" / name).read_bytes() == (saved / name).read_bytes()
     for name in ("report.json", "report.md", "report.html"):
         assert (tmp_path / "again" / name).read_bytes() == (saved / name).read_bytes()
 
@@ -115,6 +119,7 @@ def test_a_report_without_values_of_queries_comes_back_without(report, tmp_path)
     bare.save(tmp_path / "bare")
     loaded = ce.load_report(tmp_path / "bare")
     assert (loaded.results, loaded.per_query) == (report.results, None)
+    assert "without its run" in reason_of(loaded.examples)
     (tmp_path / "alone.json").write_bytes((tmp_path / "bare" / "report.json").read_bytes())
     assert ce.load_report(tmp_path / "alone.json").results == report.results
 

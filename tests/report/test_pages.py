@@ -7,10 +7,8 @@ from importlib import resources
 
 import pytest
 from report_samples import Page as Parsed
-from report_samples import sample_report
 
 from cxc_eccv.report.cards import SCHEMA, example_cards, no_examples
-from cxc_eccv.report.collect import collect_examples
 from cxc_eccv.report.page import Page
 from cxc_eccv.report.pages import render_html, render_markdown
 from cxc_eccv.report.wording import COVERAGE, TIES
@@ -21,15 +19,8 @@ PIXEL = "data:image/jpeg;base64,AAAA"
 
 
 @pytest.fixture(scope="module")
-def content(sample_library):
-    """A report and its examples."""
-    run, report = sample_report(sample_library)
-    return report, collect_examples(run, report, sample_library)
-
-
-@pytest.fixture(scope="module")
-def html(content):
-    return render_html(Page(*content))
+def html(sample_content):
+    return render_html(Page(*sample_content))
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +29,9 @@ def page(html):
 
 
 @pytest.fixture(scope="module")
-def spoilt(content):
+def spoilt(sample_content):
     """The same with markup in every text that comes from data."""
-    report, examples = content
+    report, examples = sample_content
     rows = examples.to_pylist()
     for row in rows:
         row |= {"query_texts": [NASTY, NASTY], "item_texts": [NASTY], "query_file": NASTY, "item_file": NASTY}
@@ -63,16 +54,18 @@ def test_markup_in_data_is_shown_as_text(spoilt, page):
     assert {one["attrs"]["alt"] for one in shown.all("img")} == {NASTY}
 
 
-def test_markup_in_data_does_not_break_markdown(spoilt, content):
+def test_markup_in_data_does_not_break_markdown(spoilt, sample_content):
     text = render_markdown(spoilt)
     outside_code = re.sub(r"`[^`\n]*`", "", text)
     assert "<script" not in outside_code
     assert r"\*star\*" in text
     assert r"\[link\]" in text
     cells = re.compile(r"(?<!\\)\|")
-    shape = [len(cells.findall(line)) for line in text.splitlines() if line.startswith("|")]
-    plain = [len(cells.findall(line)) for line in render_markdown(Page(*content)).splitlines() if line[:1] == "|"]
-    assert set(shape) == set(plain)
+    spoilt_shape, shape = (
+        {len(cells.findall(line)) for line in markdown.splitlines() if line.startswith("|")}
+        for markdown in (text, render_markdown(Page(*sample_content)))
+    )
+    assert spoilt_shape == shape
 
 
 def test_nothing_is_loaded_from_elsewhere(html, page):
@@ -86,29 +79,14 @@ def test_nothing_is_loaded_from_elsewhere(html, page):
     assert {one["attrs"]["href"][0] for one in page.all("a")} == {"#"}
 
 
-def test_landmarks_headings_and_language(page):
-    for tag in ("header", "nav", "main", "footer", "h1"):
-        assert len(page.all(tag)) == 1
+def test_its_structure_is_sound_and_its_language_is_named(page):
+    page.assert_sound()
     assert page.all("html")[0]["attrs"]["lang"] == "en"
-    levels = [int(one["tag"][1]) for one in page.all("h1", "h2", "h3", "h4")]
-    assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
     assert page.all("a")[0]["attrs"]["href"] == "#main"
 
 
-def test_ids_are_unique_and_every_reference_is_there(page):
-    ids = [one["attrs"]["id"] for one in page.elements if "id" in one["attrs"]]
-    assert len(ids) == len(set(ids))
-    for one in page.elements:
-        wanted = one["attrs"].get("aria-labelledby", "").split()
-        wanted += [one["attrs"]["href"][1:]] if one["tag"] == "a" else []
-        assert set(wanted) <= set(ids)
-
-
 def test_tables_and_charts_speak(page):
-    tables = page.all("table")
-    assert len(tables) == len(page.all("caption")) >= 12
-    assert all("scope" in one["attrs"] for one in page.all("th"))
+    assert len(page.all("table")) >= 12
     for chart in page.all("svg"):
         attributes = chart["attrs"]
         hidden = attributes.get("aria-hidden") == "true"
@@ -119,9 +97,9 @@ def test_tables_and_charts_speak(page):
         assert scrolling["attrs"]["aria-label"]
 
 
-def test_the_headline_has_main_metrics_and_recall_at_1(content, page):
+def test_the_headline_has_main_metrics_and_recall_at_1(sample_content, page):
     """Fractions alone, as they share an axis; the tasks stand in the order of their cards."""
-    headline = Page(*content).headline
+    headline = Page(*sample_content).headline
     recalls = [(task, "recall_at_1") for task in ("co_captions", "coco_5k", "cxc", "cxc_rated")]
     assert [(task, metric) for task, metric, _ in headline] == [
         *recalls,
@@ -131,8 +109,14 @@ def test_the_headline_has_main_metrics_and_recall_at_1(content, page):
         ("plausible_match", "pmrp"),
     ]
     shown = {row.key: row.value for _, _, rows in headline for row in rows}
-    assert shown == {key: content[0].scores[key] for key in shown}
+    assert shown == {key: sample_content[0].scores[key] for key in shown}
     assert {"cxc/i2i/recall_at_1", "eccv_caption/t2i/map_at_r"} < set(shown)
+    marks = [one["attrs"] for one in page.all("line", "circle") if one["attrs"].get("class") in ("whisker", None)]
+    drawn = [
+        float(mark[name][:-1]) for mark in marks for name in ("x1", "x2", "cx") if mark.get(name, "").endswith("%")
+    ]
+    expected = [100 * share for _, _, rows in headline for row in rows for share in (row.low, row.high, row.value)]
+    assert drawn == pytest.approx(expected, abs=1e-3)
     rows = [one["text"].split() for one in page.all("th") if one["attrs"]["scope"] == "rowgroup"]
     assert rows[4:6] == [["ECCV", "Caption", "mAP@R"], ["ECCV", "Caption", "R@1"]]
     cards = [one["attrs"]["aria-labelledby"] for one in page.all("article") if "aria-labelledby" in one["attrs"]]
@@ -151,16 +135,16 @@ def test_an_axis_is_for_fractions():
     assert "forest" not in render_html(Page(Report((rank, whole), {}, {}))).partition("</style>")[2]
 
 
-def test_ties_and_coverage_are_explained_beside_their_table(content, page):
-    markdown = render_markdown(Page(*content)).partition("## Ties, coverage")[2]
+def test_ties_and_coverage_are_explained_beside_their_table(sample_content, page):
+    markdown = render_markdown(Page(*sample_content)).partition("## Ties, coverage")[2]
     lead = next(one for one in page.all("ul") if one["attrs"].get("class") == "lead told")["text"]
     for text in (lead, markdown):
         assert TIES in text
         assert COVERAGE in text
 
 
-def test_every_score_and_caveat_is_on_both_pages(content, html):
-    report, examples = content
+def test_every_score_and_caveat_is_on_both_pages(sample_content, html):
+    report, examples = sample_content
     markdown = render_markdown(Page(report, examples))
     for text in (html.partition("</style>")[2].replace("\N{NO-BREAK SPACE}", " "), markdown):
         for result in report.results:
@@ -210,8 +194,8 @@ def luminance(colour):
     return sum(weight * one for weight, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-def test_images_have_a_text_and_absent_ones_a_frame(content):
-    report, examples = content
+def test_images_have_a_text_and_absent_ones_a_frame(sample_content):
+    report, examples = sample_content
     files = sorted({row["item_file"] for row in examples.to_pylist() if row["item_file"]})
     text = render_html(Page(report, examples), dict.fromkeys(files[1:], PIXEL))
     shown = Parsed(text)
@@ -221,8 +205,8 @@ def test_images_have_a_text_and_absent_ones_a_frame(content):
     assert "1 of " in text
 
 
-def test_a_query_shows_verdict_and_labels_of_every_item(content, page):
-    cards = example_cards(content[1])
+def test_a_query_shows_verdict_and_labels_of_every_item(sample_content, page):
+    cards = example_cards(sample_content[1])
     items = [one for one in page.all("li") if one["attrs"].get("class") in ("linked", "other", "rejected", "unjudged")]
     expected = [item for card in cards for item in card.items]
     assert len(items) == len(expected) + 4  # and the legend
@@ -232,9 +216,9 @@ def test_a_query_shows_verdict_and_labels_of_every_item(content, page):
             assert text in element["text"]
 
 
-def test_verdicts_in_words(content):
-    rows = content[1].to_pylist()
-    items = [item for card in example_cards(content[1]) for item in card.items]
+def test_verdicts_in_words(sample_content):
+    rows = sample_content[1].to_pylist()
+    items = [item for card in example_cards(sample_content[1]) for item in card.items]
     for row, item in zip(rows, items, strict=True):
         assert (item.kind == "linked") == bool(row["coco"])
         assert (item.kind in ("linked", "other")) == row["positive"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report_samples import report_of_ranks, sample_report
+from report_samples import report_of_ranks
 
 from cxc_eccv.comparison.ranks import label_tasks
 from cxc_eccv.registry import tasks
@@ -15,8 +15,8 @@ from cxc_eccv.report.ranks import best_ranks, rank_bins, verdicts
 
 
 @pytest.fixture(scope="module")
-def report(sample_library):
-    return sample_report(sample_library)[1]
+def report(sample_content):
+    return sample_content[0]
 
 
 def test_best_ranks_are_those_of_the_table(report):
@@ -30,17 +30,16 @@ def test_best_ranks_are_those_of_the_table(report):
 
 
 def test_curves_pass_through_the_recalls_of_the_report(report):
-    panels = {panel.task: panel for panel in curve_panels(report, best_ranks(report))}
+    panels = curve_panels(report, best_ranks(report))
     checked = 0
     for result in report.results:
         if result.metric.startswith("recall_at_"):
-            curve = next(one for one in panels[result.task].curves if one.direction == result.direction)
+            curve = next(one for one in panels[result.task] if one.direction == result.direction)
             assert curve.at(result.parameters["k"]) == pytest.approx(result.value, abs=1e-12)
             assert (result.parameters["k"], result.value, result.low, result.high) in curve.marks
             checked += 1
     assert checked >= 24
-    for panel in panels.values():
-        assert all(np.all(np.diff(curve.recalls) >= 0) for curve in panel.curves)
+    assert all(np.all(np.diff(curve.recalls) >= 0) for curves in panels.values() for curve in curves)
 
 
 def test_bins_count_every_query_once(report):
@@ -57,7 +56,7 @@ def test_rankings_cut_short_have_queries_that_are_not_found():
     report = report_of_ranks(ranks, run={"directions": {"i2t": {"shallowest": 8}}})
     found = best_ranks(report)
     assert found["coco_5k/i2t"].ranks.tolist() == [3, np.inf, 7]
-    (curve,) = curve_panels(report, found)[0].curves
+    (curve,) = curve_panels(report, found)["coco_5k"]
     assert curve.ks[-1] == 8
     assert curve.recalls[-1] == pytest.approx(2 / 3)
     assert rank_bins(found)[0][2] == (0, 1, 1, 0, 0, 0, 0, 0, 1)
@@ -145,8 +144,7 @@ def test_a_query_is_worst_only_if_it_is_wrong_and_plain_ones_are_spread_evenly()
 
 def test_names_of_curves_do_not_overlap():
     report = report_of_ranks({f"cxc/{name}": {1: 1, 2: 2} for name in ("i2t", "t2i", "t2t", "i2i")})
-    (panel,) = curve_panels(report, best_ranks(report))
-    chart = line_chart(panel, [panel])
+    chart = line_chart("cxc", curve_panels(report, best_ranks(report)))
     heights = sorted(line.label_y for line in chart.lines)
     assert min(np.diff(heights)) >= 13
     assert chart.box[1] <= heights[0]

@@ -9,7 +9,7 @@ from cxc_eccv.comparison.labels import heading_of, list_names, metric_name, scor
 from cxc_eccv.comparison.pairing import judge_of
 from cxc_eccv.comparison.views import rows_to_csv
 from cxc_eccv.report import wording
-from cxc_eccv.report.charts import Curve, CurvePanel, line_chart
+from cxc_eccv.report.charts import Curve, line_chart
 from cxc_eccv.report.page import Page, caveat_of
 from cxc_eccv.report.pages import render_markdown
 from cxc_eccv.report.ranks import Verdicts, finding
@@ -82,5 +82,5 @@ def test_a_deviation_stands_beside_its_value():
 
 
 def test_a_curve_goes_from_1_to_the_deepest_on_a_logarithmic_axis():
-    panel = CurvePanel("cxc", (Curve("i2t", np.array([1, 10, 100]), np.array([0.5, 0.75, 1.0]), ()),))
-    assert line_chart(panel, [panel]).lines[0].points == "32.0,102.0 160.0,57.0 288.0,12.0"
+    curve = Curve("i2t", np.array([1, 10, 100]), np.array([0.5, 0.75, 1.0]), ())
+    assert line_chart("cxc", {"cxc": [curve]}).lines[0].points == "32.0,102.0 160.0,57.0 288.0,12.0"

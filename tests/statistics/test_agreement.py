@@ -1,7 +1,6 @@
 """Agreement against published values, and against what the definitions say on random answers."""
 
-import itertools
-from itertools import combinations, permutations, product
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -108,7 +107,7 @@ def test_alpha_is_that_of_all_pairs_of_answers(seed, level):
         return (one - other) ** 2 if level == "interval" else float(one != other)
 
     def mean_within(values):
-        return sum(differ(one, other) for one, other in itertools.permutations(values, 2)) / (len(values) - 1)
+        return sum(differ(one, other) for one, other in permutations(values, 2)) / (len(values) - 1)
 
     every = np.concatenate(own)
     wanted = 1 - sum(map(mean_within, own)) / every.size / (mean_within(every) / every.size)
@@ -132,21 +131,6 @@ def test_agreement_is_that_of_all_pairs_of_annotators(seed):
     assert uniform_kappa(counts) == pytest.approx((agree - 1 / 3) / (1 - 1 / 3))
 
 
-def test_the_uniform_kappa_has_the_chance_that_all_permutations_within_items_have_on_average():
-    counts = np.array([[3, 0], [2, 1], [3, 0]])
-    shares = []
-    for orders in product(permutations(range(2)), repeat=3):
-        moved = np.array([row[list(order)] for row, order in zip(counts, orders, strict=True)])
-        shares.append(moved.sum(axis=0) / moved.sum())
-    assert np.mean(shares, axis=0) == pytest.approx([0.5, 0.5])
-
-
-def test_nearly_all_the_same_answer_is_high_agreement_only_without_the_paradox():
-    counts = [[6, 0]] * 19 + [[5, 1]]
-    assert fleiss_kappa(counts) < 0
-    assert uniform_kappa(counts) > 0.9
-
-
 def test_items_with_different_numbers_of_answers_count_alike():
     assert uniform_kappa([[2, 0], [2, 2]]) == pytest.approx(((1 + 1 / 3) / 2 - 0.5) / 0.5)
 
@@ -159,7 +143,6 @@ def test_items_with_different_numbers_of_answers_count_alike():
         (lambda: uniform_kappa([[1.5, 0.5]]), "whole numbers"),
         (lambda: uniform_kappa([[-1, 3]]), "whole numbers"),
         (lambda: uniform_kappa([[3], [3]]), "column per answer"),
-        (lambda: fleiss_kappa([[6, 0]] * 7), "all answers are the same"),
         (lambda: cohen_kappa([0, 1], [0, -1], 2), "from 0 to 1"),
         (lambda: cohen_kappa([0, 1], [0], 2), "different numbers"),
         (lambda: cohen_kappa([0, 0], [0, 0], 2), "all answers are the same"),

@@ -118,7 +118,8 @@ def explanations_to_json(
     )
     content: dict[str, Any] = {"schema": 1, **first}
     if reranked is not None:
-        content |= {"scores": {**content["scores"], **reranked.scores}, "adversarial": reranked.to_dict()}
+        content["scores"] = {**content["scores"], **reranked.scores}
+        content["adversarial"] = {**reranked.facts, "rows": [asdict(row) for row in reranked.rows]}
     if others:
         content |= {"others": others, "paired": [asdict(row) for row in paired]}
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -22,7 +21,7 @@ from scipy.optimize import linear_sum_assignment
 
 from cxc_eccv.builders.lookup import caption_texts, file_names
 from cxc_eccv.comparison.labels import list_names
-from cxc_eccv.report.cards import thumbnails
+from cxc_eccv.report.cards import page_images
 from cxc_eccv.report.charts import Segment, segments
 from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.report.wording import count, direction_name
@@ -457,14 +456,7 @@ def render_explained(
     """
     pages = show_failures(explanations, library, shown, seed)
     files = sorted({image.file for page in pages for card in page.cards for image in (card.truth, card.retrieved)})
-    uris = None if images is None else thumbnails(images, files, SIDE)
-    absent = [] if uris is None else [file for file in files if file not in uris]
-    if absent:
-        warnings.warn(
-            f"{len(absent)} of {len(files)} images shown are not below {images}, the first: {absent[0]}; the page has "
-            "empty frames for them. Give the folder of the split's image files (val2014 for COCO)",
-            stacklevel=2,
-        )
+    uris = page_images(images, files, SIDE)
     script = resources.files(STUDY).joinpath("templates/explained.js").read_text(encoding="utf-8")
     return template("explained.html.jinja", STUDY, keep_trailing_newline=True).render(
         first=explanations[0],
@@ -485,7 +477,7 @@ def render_explained(
         script=Markup(script),  # noqa: S704 - our own file
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         images=uris,
-        absent=absent,
+        absent=[] if uris is None else [file for file in files if file not in uris],
         colours=COLOURS,
         origins=[(explanation.model, _list_facts(explanation.provenance)) for explanation in explanations],
     )

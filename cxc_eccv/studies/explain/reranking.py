@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of, to_unit_
 from cxc_eccv.runs import EmbeddingsRun, Run
 from cxc_eccv.runs.embeddings import side_of_arrays
 from cxc_eccv.sources.library import Library
-from cxc_eccv.statistics import ClusterBootstrap, Draws, enough_samples, holm, interval, two_sided_p_value
+from cxc_eccv.statistics import ClusterBootstrap, draw_batches, enough_samples, holm, interval, two_sided_p_value
 from cxc_eccv.studies.explain.altering import all_kinds
 from cxc_eccv.studies.explain.query_corpus import (
     METRICS,
@@ -43,9 +43,6 @@ ROUNDING = 1e-5
 LEVEL = 0.05
 TESTS = 3
 """Tests of a kind in one direction: ranks moved, the cosine to the right image, R@1 over all queries."""
-
-BATCH = 1_000
-"""Bootstrap samples per batch, which bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +108,6 @@ class Reranking:
         """All keys of :attr:`KindMoves.scores`."""
         return {key: value for row in self.rows for key, value in row.scores.items()}
 
-    def to_dict(self) -> dict[str, Any]:
-        """The entry ``adversarial`` of ``explain.json``: every number with its interval and test."""
-        return {**self.facts, "rows": [asdict(row) for row in self.rows]}
-
 
 def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> dict[str, Embeddings]:
     """Kind to the vectors of its altered queries, by the ids of their original captions."""
@@ -146,12 +139,6 @@ def read_altered(altered: EmbeddingsRun, content_ids: IntArray, width: int) -> d
             "with cxc-eccv encode --model MODEL --config adversarial --output altered.npz"
         )
     return queries
-
-
-def find_moves(before: IntArray, after: IntArray) -> dict[str, NDArray[np.bool_]]:
-    """(Q,) masks of the ranks that went lower (worse), went higher, or stayed."""
-    moves = np.sign(after - before)
-    return {"lower": moves == 1, "higher": moves == -1, "same": moves == 0}
 
 
 def rerank(
@@ -298,7 +285,8 @@ def _move(direction: str, kind: str, search: _Search, queries: Embeddings, tests
     before, images = search.ranks[places], search.images[places]
     after = search.ranks.copy()
     after[places] = ranks
-    nothing, moves = np.zeros(ranks.size), find_moves(before, ranks)
+    nothing = np.zeros(ranks.size)
+    moves = {"lower": ranks > before, "higher": ranks < before, "same": ranks == before}
     columns = {name: (nothing, moved.astype(np.float64)) for name, moved in moves.items()}
     columns |= {
         "moved": (nothing, columns["lower"][1] - columns["higher"][1]),
@@ -331,10 +319,9 @@ class PairedBootstrap:
         self, columns: Mapping[str, tuple[FloatArray, FloatArray]], images: IntArray, *, median: bool = False
     ) -> dict[str, Change]:
         """The change of a mean, or of a median, from the values before and after of queries with these images."""
-        seeds = np.random.SeedSequence(self.seed).generate_state(-(-self.samples // BATCH)).tolist()
         batches = []
-        for number, seed in enumerate(seeds):
-            bootstrap = ClusterBootstrap(images, Draws(seed, min(BATCH, self.samples - number * BATCH)))
+        for draws in draw_batches(self.seed, self.samples):
+            bootstrap = ClusterBootstrap(images, draws)
             if median:
                 drawn = [bootstrap.medians(after) - bootstrap.medians(before) for before, after in columns.values()]
             else:

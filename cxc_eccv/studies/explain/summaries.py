@@ -67,14 +67,11 @@ class Summarizer:
         return [" ".join(text.split()) for text in tokenizer.batch_decode(made, skip_special_tokens=True)]
 
 
-def load_summarizer(source: str, *, device: str | None = None, dtype: str | None = None) -> Summarizer:
+def load_summarizer(source: str, *, device: str | None = None) -> Summarizer:
     """Load a summariser of transformers (T5, Pegasus, BART) by Hub id or folder."""
-    kinds = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-    if (dtype or "float32") not in kinds:
-        raise InvalidOption(f"dtype {dtype!r}: choose float32, bfloat16 or float16")
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     torch_on(device)
-    model = from_checkpoint(source, kinds[dtype or "float32"], MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values())
+    model = from_checkpoint(source, torch.float32, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values())
     config: Any = getattr(model, "config", None)
     if not (getattr(config, "is_encoder_decoder", False) and model.can_generate()):
         raise ModelError(

@@ -1,5 +1,6 @@
 """Reports on the embedded sample, and an HTML page taken apart by the standard library."""
 
+import itertools
 from html.parser import HTMLParser
 
 import numpy as np
@@ -66,3 +67,19 @@ class Page(HTMLParser):
 
     def all(self, *tags):
         return [one for one in self.elements if one["tag"] in tags]
+
+    def assert_sound(self):
+        """One of each landmark, no level of headings left out, unique ids, and tables that say what they hold."""
+        for tag in ("header", "nav", "main", "footer", "h1"):
+            assert len(self.all(tag)) == 1
+        levels = [int(one["tag"][1]) for one in self.all("h1", "h2", "h3", "h4")]
+        assert levels[0] == 1
+        assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+        ids = [one["attrs"]["id"] for one in self.elements if "id" in one["attrs"]]
+        assert len(ids) == len(set(ids))
+        for one in self.elements:
+            wanted = one["attrs"].get("aria-labelledby", "").split()
+            wanted += [one["attrs"]["href"][1:]] if one["tag"] == "a" else []
+            assert set(wanted) <= set(ids)
+        assert len(self.all("table")) == len(self.all("caption"))
+        assert all("scope" in one["attrs"] for one in self.all("th"))

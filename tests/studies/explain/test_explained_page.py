@@ -3,7 +3,6 @@
 import base64
 import dataclasses
 import hashlib
-import itertools
 import re
 from collections import Counter
 
@@ -315,18 +314,7 @@ def test_nothing_is_loaded_from_elsewhere(page):
 
 def test_structure_is_sound_and_images_say_what_they_show(page):
     shown = Page(page)
-    for tag in ("header", "nav", "main", "footer", "h1"):
-        assert len(shown.all(tag)) == 1
-    levels = [int(one["tag"][1]) for one in shown.all("h1", "h2", "h3", "h4")]
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-    ids = [one["attrs"]["id"] for one in shown.elements if "id" in one["attrs"]]
-    assert len(ids) == len(set(ids))
-    for one in shown.elements:
-        wanted = one["attrs"].get("aria-labelledby", "").split()
-        wanted += [one["attrs"]["href"][1:]] if one["tag"] == "a" else []
-        assert set(wanted) <= set(ids)
-    assert len(shown.all("table")) == len(shown.all("caption"))
-    assert all("scope" in one["attrs"] for one in shown.all("th"))
+    shown.assert_sound()
     texts = [one["attrs"]["alt"] for one in shown.all("img")]
     assert len(texts) == 2 * len(shown.all("article"))
     described = r"(Right|Retrieved) image: (\d+ [\w ]+(, | and )?)+|.*no annotated concept"

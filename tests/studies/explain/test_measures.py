@@ -1,11 +1,9 @@
 """The numbers of many failures: what the query mentions, and the best other candidate."""
 
 import numpy as np
-import oracles
 import pytest
 
 from cxc_eccv.errors import DataError
-from cxc_eccv.studies.explain.concepts import load_concepts
 from cxc_eccv.studies.explain.measures import keep_mentioned, measure_failures, subtract_best
 from cxc_eccv.types.seen import ConceptPairs
 
@@ -63,13 +61,6 @@ def test_what_is_mentioned_and_missing_is_matched_with_all_that_stands_in_its_pl
     assert values["concept_agreement"].tolist() == [0.5]
 
 
-def test_size_disagreement_says_relative_to_what():
-    """A dog of half the size reaches 100% of its own area, and 50% of the right one's."""
-    halved = ConceptPairs(np.array([1]), [{"dog": np.array([0.4])}], [{"dog": np.array([0.2])}])
-    values = measure_failures(halved, identity)
-    assert (values["size_disagreement"].tolist(), values["size_disagreement_truth"].tolist()) == ([1.0], [0.0])
-
-
 def test_a_query_that_mentions_all_changes_nothing_and_one_that_mentions_nothing_has_no_number():
     everything = {"dog", "ball", "sky", "cat"}
     cut, kept = keep_mentioned(PAIRS, [everything] * 3)
@@ -111,34 +102,3 @@ def test_an_image_that_shares_nothing_is_not_the_best_at_counting():
     nobody = {"concept_agreement": np.empty((3, 0))}
     differences = subtract_best({"concept_agreement": top["concept_agreement"]}, nobody)
     assert np.isnan(differences["concept_agreement"]).all()
-
-
-def test_on_the_sample_all_four_equal_brute_force(sample_library):
-    """Every image of the sample as if it had been retrieved for every other."""
-    images = load_concepts(sample_library, "test").images
-    shown = [own for own in images.values() if own]
-    truths, retrieved = zip(*[(one, other) for one in shown for other in shown if one is not other], strict=True)
-    pairs = ConceptPairs(np.arange(len(truths)), truths, retrieved)
-    names = sorted({name for own in shown for name in own})
-    half = np.random.default_rng(0).uniform(size=(len(names), len(names)))
-    table, places = np.maximum(half, half.T), {name: place for place, name in enumerate(names)}
-
-    def similarity(asked):
-        rows = [places[name] for name in asked]
-        return table[np.ix_(rows, rows)]
-
-    values = measure_failures(pairs, similarity)
-    both = list(zip(truths, retrieved, strict=True))
-    slow = {
-        "concept_agreement": [oracles.concept_agreement(*one) for one in both],
-        "non_common_similarity": [
-            oracles.non_common_similarity(*one, lambda left, right: table[places[left], places[right]]) for one in both
-        ],
-        "concept_enumeration": [oracles.concept_enumeration(*one) for one in both],
-        "size_disagreement": [oracles.size_disagreement(*one) for one in both],
-        "size_disagreement_truth": [oracles.size_disagreement(*one, "truth") for one in both],
-    }
-    for name, expected in slow.items():
-        known = [np.nan if value is None else value for value in expected]
-        np.testing.assert_allclose(values[name], known, atol=1e-9)
-        assert np.unique(known).size >= 2

@@ -1,14 +1,15 @@
 """People's ratings of failures: exported, read back strictly, counted and correlated."""
 
-import csv
 import itertools
-import json
 import sys
 from collections import Counter
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from answer_tables import read_rows, write_rows
+from damages import damages
+from hypothesis import given, settings
 from scipy.stats import spearmanr
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
@@ -34,9 +35,6 @@ PRINTED = {
     "detail": 54.37,
 }
 """Table 2."""
-
-NUMBERS = {1: 82.52, 2: 14.56, 3: 2.91}
-"""Percent of the pairs with so many classes, section 6.3."""
 
 
 @pytest.fixture(scope="module")
@@ -71,24 +69,6 @@ def exported(explained, sample_library, tmp_path):
     return export
 
 
-def read_rows(path):
-    if path.suffix == ".csv":
-        with path.open(newline="", encoding="utf-8") as lines:
-            return list(csv.DictReader(lines))
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def write_rows(path, rows):
-    if path.suffix == ".csv":
-        with path.open("w", newline="", encoding="utf-8") as lines:
-            writer = csv.DictWriter(lines, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
-    else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
 def keep(explained, folder, facts=b'{"ridge": {"split": "test"}}'):
     write_parquet(explained.replace_schema_metadata({b"explained": facts}), folder / "failures.parquet")
 
@@ -96,6 +76,21 @@ def keep(explained, folder, facts=b'{"ridge": {"split": "test"}}'):
 def test_failures_are_read_as_explain_wrote_them(explained, tmp_path):
     keep(explained, tmp_path)
     table, split = read_failures(tmp_path)
+    assert (split, table.equals(explained)) == ("test", True)
+
+
+@pytest.mark.thorough
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(damage=damages())
+def test_a_damaged_table_is_refused_or_as_it_was(explained, tmp_path_factory, damage):
+    folder = tmp_path_factory.mktemp("damaged")
+    keep(explained, folder)
+    path = folder / "failures.parquet"
+    path.write_bytes(damage(path.read_bytes()))
+    try:
+        table, split = read_failures(folder)
+    except MalformedSource:
+        return
     assert (split, table.equals(explained)) == ("test", True)
 
 
@@ -319,29 +314,6 @@ def test_what_is_no_file_of_ratings(exported, explained, sample_library, tmp_pat
 # Numbers
 
 
-def counts_of(percent, n):
-    """Whole numbers of n that print so."""
-    nearest = round(percent * n / 100)
-    return [k for k in (nearest - 1, nearest, nearest + 1) if f"{100 * k / n:.2f}" == f"{percent:.2f}"]
-
-
-@pytest.mark.reference
-def test_table_2_is_of_103_pairs_but_for_size():
-    """The smallest number of pairs that nine of the ten percentages fit; none up to 2,000 fits that of size, too."""
-    others = [percent for name, percent in PRINTED.items() if name != "size"] + [*NUMBERS.values()]
-    fitting = [n for n in range(1, 2_001) if all(counts_of(percent, n) for percent in others)]
-    assert fitting == list(range(103, 2_001, 103))
-    assert not any(counts_of(PRINTED["size"], n) for n in fitting)
-    counts = [counts_of(percent, 103) for percent in others]
-    assert counts == [[24], [6], [18], [12], [8], [56], [85], [15], [3]]
-    # All marks are those of the six other classes: nothing is left for size.
-    assert (
-        sum(number * counts_of(percent, 103)[0] for number, percent in NUMBERS.items())
-        == 124
-        == 24 + 6 + 18 + 12 + 8 + 56
-    )
-
-
 def paper_answers():
     """103 answers with the percentages of Table 2 and of section 6.3, size left out."""
     classes = [
@@ -367,23 +339,6 @@ def test_shares_are_those_of_table_2(explained):
     }
     assert [f"{100 * row.share:.2f}" for row in report.numbers] == ["82.52", "14.56", "2.91"]
     assert [row.name for row in report.numbers] == ["1 class", "2 classes", "3 classes"]
-
-
-@pytest.mark.reference
-def test_the_papers_rules_are_supports_of_what_follows():
-    """54.37, 17.48 and 11.65 are no confidences of 8, 18 or 12 answers, but the consequents' own shares."""
-    for share, antecedent in ((54.37, 8), (17.48, 18), (11.65, 12), (17.48, 12), (11.65, 18)):
-        assert not counts_of(share, antecedent)
-    marks = paper_answers()
-    rules = {(rule.antecedents, rule.consequents): rule for rule in find_rules(marks)}
-    for antecedent, consequent, printed in (
-        ("action", "detail", 54.37),
-        ("enumeration", "colour", 17.48),
-        ("colour", "enumeration", 11.65),
-    ):
-        rule = rules[(antecedent,), (consequent,)]
-        assert f"{100 * rule.confidence / rule.lift:.2f}" == f"{printed:.2f}"
-        assert f"{100 * rule.confidence:.2f}" != f"{printed:.2f}"
 
 
 def slow_rules(marks):

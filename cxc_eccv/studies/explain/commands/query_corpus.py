@@ -95,12 +95,7 @@ def query_corpus(
     from cxc_eccv.tables import tables_to_console
 
     _check_source(context, file, model)
-    if model is not None:
-        check_model(model, batch_size=batch_size)
-    if summarizer is not None:
-        check_model(summarizer)
-    if summaries is not None:
-        _check_summaries(summaries, written=summarizer is not None)
+    _check_summaries(summarizer, summaries)
     check_output(output)
     if normalize and (summarizer or summaries):
         raise InvalidOption("--normalize is for the mean of vectors, and a summary has one vector; leave it out")
@@ -151,14 +146,19 @@ def _check_source(context: typer.Context, file: Path | None, model: str | None) 
     if file is not None and named:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in named)
         raise InvalidOption(f"{options}: only for --model, and {file} holds vectors of captions; leave it out")
+    if model is not None:
+        check_model(model, batch_size=context.params["batch_size"])
 
 
-def _check_summaries(file: Path, *, written: bool) -> None:
+def _check_summaries(summarizer: str | None, file: Path | None) -> None:
+    """A model that can be loaded, and a file to write its summaries to; or a file that holds summaries."""
     from cxc_eccv.cli.user_tables import read_summaries
 
-    if written:
+    if summarizer is not None:
+        check_model(summarizer)
+    if file is not None and summarizer is not None:
         refuse_unwritable(file, file=True)
-    else:
+    elif file is not None:
         read_summaries(file)
 
 

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -103,28 +102,3 @@ def test_what_holds_of_the_real_captions(real_library, tagger):
     for name in sorted(set(all_kinds()) - {"colour_in"}):  # which chooses among the colours of all
         whole = [row for row in found if row.kind == name and row.query_id in ids[500:600]]
         assert alter_tagged(part, ids[500:600], all_kinds()[name], 0) == whole
-
-
-def test_the_counts_of_the_paper_and_ours():
-    """Facts of the committed card, which its generator computes anew where there is real data."""
-    statistics = json.loads((Path(__file__).parents[4] / "dataset_cards" / "statistics.json").read_text())
-    counts = {
-        split: found["groups"][""]["columns"]["kind"]["values"]
-        for split, found in statistics["configs"]["adversarial"].items()
-    }
-    kinds = (
-        "antonym",
-        "colour_all",
-        "colour_in",
-        "number",
-        "plural",
-        "rare_synonym",
-        "size",
-        "spatial",
-        "verb_antonym",
-    )
-    expected = {
-        "validation": (2968, 3983, 3983, 2397, 18558, 4569, 2194, 6868, 4573),
-        "test": (2929, 3746, 3746, 2452, 18624, 4761, 2353, 6805, 4537),
-    }
-    assert counts == {split: dict(zip(kinds, of_split, strict=True)) for split, of_split in expected.items()}
