@@ -23,7 +23,6 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts.evaluation import Encoder
 from cxc_eccv.sts.tasks import task_names
@@ -42,20 +41,19 @@ from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnse
 from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
 from cxc_eccv.studies.baselines.command_line import option, read_arguments
 from cxc_eccv.studies.baselines.training import (
-    CHECKPOINTS,
     EpochCallback,
     FiniteTrainer,
     Trained,
     gather,
-    last_checkpoint,
     process_count,
     process_rank,
     show_progress,
+    train_resumably,
     without_places,
 )
 from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report
-from cxc_eccv.writing import explained, resumable
+from cxc_eccv.writing import explained
 
 ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 
@@ -179,11 +177,7 @@ def train(command: Sequence[str]) -> Trained:
     with explained(folder):
         trainer = _trainer(groups, selecting, arguments, features, similarity)
         show_progress(trainer)
-        is_first = trainer.is_world_process_zero()
-        options: dict[str, Any] = {"resume": arguments.resume, "is_first": is_first}
-        checkpoint = last_checkpoint(folder / "checkpoints", arguments.identity, **options)
-        with resumable(CHECKPOINTS.format(trainer.args.output_dir)):
-            trainer.train(resume_from_checkpoint=checkpoint)
+        train_resumably(trainer, arguments.identity, arguments.resume)
         processes = Processes(process_rank(), process_count())
         if processes.rank == 0:
             _save_ensemble(folder, arguments.ensemble)
@@ -218,7 +212,7 @@ def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Tr
         model=folder / "ensemble",
         has_images=has_images,
         base_models=(),
-        parts=arguments.train_on if library.edition == OFFICIAL else (),
+        parts=arguments.train_on,
         settings=without_places({**settings, "processes": process_count()}),
         loading=LOADING,
         # cxc-eccv encode does not convert COCO captions to the tokens that the model needs.

@@ -21,7 +21,6 @@ from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import sha256_of
@@ -37,6 +36,7 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
 )
 from cxc_eccv.studies.baselines.dual_encoder.data import (
     PairCollator,
+    TrainingPairs,
     image_paths,
     image_processor_of,
     pairs_from_file,
@@ -46,23 +46,21 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (
     training_pairs,
 )
 from cxc_eccv.studies.baselines.dual_encoder.loading import RESNET, SAMPLE, starting_model
-from cxc_eccv.studies.baselines.dual_encoder.losses import MODES, Objective
+from cxc_eccv.studies.baselines.dual_encoder.losses import MODES, BatchPositives, Objective
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
 from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer
 from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
 from cxc_eccv.studies.baselines.training import (
-    CHECKPOINTS,
     AnyModel,
     Processing,
     Trained,
-    last_checkpoint,
     show_progress,
+    train_resumably,
     without_places,
 )
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
-from cxc_eccv.writing import explained, resumable
+from cxc_eccv.writing import explained
 
 SPLITS = {name: split for name, split in SPLIT_NAMES.items() if split in ("validation", "test")}
 ABOUT = "Train a dual encoder of the CxC paper, or fine-tune a model such as CLIP."
@@ -105,11 +103,9 @@ def train(command: Sequence[str]) -> Trained:
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
     if data.weak_positives:
         identity["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
-    folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
+    folder = Path(training.output_dir)
     with explained(folder):
-        checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
-        with resumable(CHECKPOINTS.format(trainer.args.output_dir)):
-            trainer.train(resume_from_checkpoint=checkpoint)
+        train_resumably(trainer, identity, training.resume)
         trainer.save_model()
         trainer.save_state()
     trained = _describe(folder, library, model_arguments, data, identity, trainer.model)
@@ -223,7 +219,7 @@ def _describe(
         model=folder,
         has_images=has_images,
         base_models=[name for name in started if name != SAMPLE and not Path(name).exists()],
-        parts=data.train_on if data.pairs_file is None and library.edition == OFFICIAL else (),
+        parts=data.train_on if data.pairs_file is None else (),
         settings=without_places({name: value for name, value in identity.items() if name not in unused}),
         loading=LOADING.format(
             processor="AutoProcessor" if has_images else "AutoTokenizer",

@@ -9,8 +9,8 @@ import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
+from cxc_eccv.studies.baselines.dual_encoder.data import EpochSampler
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
-from cxc_eccv.studies.baselines.dual_encoder.pairs import EpochSampler
 from cxc_eccv.studies.baselines.training import WholeTrainer
 from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
 

@@ -9,14 +9,16 @@ from PIL import Image
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.studies.baselines.dual_encoder.data import (
+    EpochSampler,
     PairCollator,
+    TrainingPairs,
     image_paths,
     pairs_from_file,
     token_ids,
     training_pairs,
     warn_of_conversion,
 )
-from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, EpochSampler, TrainingPairs
+from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives
 
 GROUPS = [
     CaptionGroup("coco", 7, (71, 72, 73), ("a dog", "two dog", "the red dog")),

@@ -20,8 +20,7 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     ObjectiveArguments,
 )
 from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, training_pairs
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
-from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives
+from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives, Objective
 from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.studies.baselines.dual_encoder.script import train
 from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives

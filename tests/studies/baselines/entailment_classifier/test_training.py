@@ -32,8 +32,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     soft_targets,
 )
 from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
-from cxc_eccv.studies.baselines.entailment_classifier.script import settle, train
-from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer
+from cxc_eccv.studies.baselines.entailment_classifier.script import EntailmentTrainer, settle, train
 from cxc_eccv.studies.baselines.training import WholeTrainer
 from cxc_eccv.studies.entailment.classifier import EntailmentConfig
 from cxc_eccv.studies.entailment.labelled import read_labelled
