@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny_models
 from PIL import Image
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
-from cxc_eccv.encoding.towers.images import open_picture  # noqa: E402 - after the skip
-from cxc_eccv.errors import (  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, load_model, text_encoder
+from cxc_eccv.encoding.towers.images import open_picture
+from cxc_eccv.errors import (
     CheckpointMismatch,
     DataError,
     InvalidOption,

@@ -2,17 +2,15 @@
 
 import numpy as np
 import pytest
+import tiny_models
+import torch
+import transformers
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-import torch  # noqa: E402 - after the skip
-import transformers  # noqa: E402 - after the skip
-
-from cxc_eccv.encoding import encode, load_model, rerank, score_pairs  # noqa: E402 - after the skip
-from cxc_eccv.encoding.cross_encoding import candidates  # noqa: E402 - after the skip
-from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, ModelError, UnknownName  # noqa: E402 - after the skip
-from cxc_eccv.runs import EmbeddingsRun, load_run  # noqa: E402 - after the skip
-from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, load_model, rerank, score_pairs
+from cxc_eccv.encoding.reranking import candidates
+from cxc_eccv.errors import InvalidOption, MalformedRun, MissingIds, ModelError, UnknownName
+from cxc_eccv.runs import EmbeddingsRun, load_run
+from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.thorough
 

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-from cxc_eccv.evaluation import evaluate  # noqa: E402 - after the skip
-from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings  # noqa: E402 - after the skip
-from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
-from cxc_eccv.sources.library import Library  # noqa: E402 - after the skip
-from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.thorough
 

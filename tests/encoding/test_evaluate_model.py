@@ -8,17 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-import cxc_eccv as ce  # noqa: E402 - after the skip
-from cxc_eccv.encoding import encode_once, load_model, sides  # noqa: E402 - after the skip
-from cxc_eccv.encoding.distributed.shards import FolderStore, parts_folder  # noqa: E402 - after the skip
-from cxc_eccv.errors import InvalidOption, UnknownName  # noqa: E402 - after the skip
-from cxc_eccv.from_model import encode_split, put_beside  # noqa: E402 - after the skip
-from cxc_eccv.runs import EmbeddingsRun  # noqa: E402 - after the skip
-from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
-from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
-from cxc_eccv.writing import locked  # noqa: E402 - after the skip
+import cxc_eccv as ce
+from cxc_eccv.encoding import encode_once, load_model, sides
+from cxc_eccv.encoding.distributed.shards import FolderStore, parts_folder
+from cxc_eccv.errors import InvalidOption, UnknownName
+from cxc_eccv.from_model import encode_split, put_beside
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.types import Embeddings
+from cxc_eccv.writing import locked
 
 pytestmark = pytest.mark.thorough
 

@@ -4,15 +4,13 @@ import importlib.resources
 
 import numpy as np
 import pytest
+import tiny_models
+import torch
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-import torch  # noqa: E402 - after the skip
-
-from cxc_eccv.encoding import encode, load_model, score_pairs, text_encoder  # noqa: E402 - after the skip
-from cxc_eccv.encoding.text_input import TextInput  # noqa: E402 - after the skip
-from cxc_eccv.errors import InvalidOption, ModelError  # noqa: E402 - after the skip
-from cxc_eccv.runs import load_embeddings  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, load_model, score_pairs, text_encoder
+from cxc_eccv.encoding.text_input import TextInput
+from cxc_eccv.errors import InvalidOption, ModelError
+from cxc_eccv.runs import load_embeddings
 
 
 def close(left, right):
