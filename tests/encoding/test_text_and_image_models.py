@@ -127,13 +127,6 @@ def test_a_model_that_leaves_out_patches_at_random_is_refused():
     close(encode(model, **options).images.vectors, encode(model, **options).images.vectors)
 
 
-def test_a_checkpoint_without_a_learned_pooler_is_whole_for_pooling(tmp_path):
-    model, tokenizer, _ = tiny_models.bert()
-    folder = str(tiny_models.save((model, tokenizer), tmp_path / "bert"))
-    vectors = text_encoder(folder, device="cpu")(tiny_models.TEXTS)
-    np.testing.assert_array_equal(vectors, text_encoder(model, processor=tokenizer)(tiny_models.TEXTS))
-
-
 def sentence_model(folder):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer

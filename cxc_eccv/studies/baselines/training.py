@@ -343,7 +343,7 @@ def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> st
 
 def train_resumably(trainer: Trainer, identity: dict[str, Any], resume: bool | None) -> None:
     """Train from the newest checkpoint of the run with this ``identity``, if any."""
-    output = trainer.args.output_dir
+    output = str(trainer.args.output_dir)
     checkpoint = last_checkpoint(Path(output), identity, resume=resume, is_first=trainer.is_world_process_zero())
     with resumable(f"Checkpoints saved so far are in {output}; the same command continues from the last one."):
         trainer.train(resume_from_checkpoint=checkpoint)

@@ -309,20 +309,7 @@ def _trainer(
 ) -> CharGruTrainer:
     set_seed(arguments.seed)
     folder = Path(arguments.output_dir)
-    options = TrainingArguments(  # joins the processes
-        output_dir=str(folder / "checkpoints"),
-        num_train_epochs=arguments.epochs,
-        per_device_train_batch_size=arguments.images,  # for all processes: SharedBatches splits it
-        bf16=arguments.bf16,
-        use_cpu=not torch.cuda.is_available(),
-        seed=arguments.seed,
-        save_strategy="epoch",
-        save_total_limit=1,
-        ddp_find_unused_parameters=False,
-        max_grad_norm=0.0,  # the paper does not clip
-        remove_unused_columns=False,
-        report_to=[],
-    )
+    options = _training_arguments(arguments, folder / "checkpoints")
     tokenizer = character_tokenizer(text for group in groups for text in group.texts)
     of_images = None if features is None else features.of(groups)
     place = {"rank": options.process_index, "processes": options.world_size}
@@ -342,6 +329,24 @@ def _trainer(
         train_dataset=rows,
         optimizers=(optimizer, cyclic_cosine(optimizer, cycle, arguments.lowest_rate)),
         callbacks=[EpochRecord(folder, len(batches), arguments.cycle_epochs, measure, tokenizer)],
+    )
+
+
+def _training_arguments(arguments: CharGruArguments, checkpoints: Path) -> TrainingArguments:
+    """The arguments of the Trainer; making them joins the processes."""
+    return TrainingArguments(
+        output_dir=str(checkpoints),
+        num_train_epochs=arguments.epochs,
+        per_device_train_batch_size=arguments.images,  # for all processes: SharedBatches splits it
+        bf16=arguments.bf16,
+        use_cpu=not torch.cuda.is_available(),
+        seed=arguments.seed,
+        save_strategy="epoch",
+        save_total_limit=1,
+        ddp_find_unused_parameters=False,
+        max_grad_norm=0.0,  # the paper does not clip
+        remove_unused_columns=False,
+        report_to=[],
     )
 
 
