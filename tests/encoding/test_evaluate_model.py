@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import cxc_eccv as ce
 from cxc_eccv.encoding import encode_once, load_model, sides
 from cxc_eccv.encoding.distributed.shards import FolderStore, parts_folder
 from cxc_eccv.errors import InvalidOption
-from cxc_eccv.from_model import encode_split, put_beside
+from cxc_eccv.from_model import put_beside
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.types import Embeddings
@@ -60,7 +59,9 @@ def test_the_command_scores_what_encode_and_evaluate_do_and_encodes_once(command
     assert one["provenance"]["model"] == run.model == "clip"
     assert "restriction" not in one["provenance"]
     assert "data:image" in (tmp_path / "one/report.html").read_text()  # the photographs are those of the model
-    assert f"reusing cached embeddings: {file}" in command(*words, "--name", "another name").err
+    out = command(*words, "--name", "another name", "--output", tmp_path / "three")
+    assert f"reusing cached embeddings: {file}" in out.err
+    assert report_of(tmp_path / "three")["provenance"]["model"] == "another name"
     assert len(encoded) == 300
 
 
@@ -331,16 +332,6 @@ def test_in_python(model):
     report = ce.evaluate_model(model("clip"), per_query=True, confidence=None, name="mine", **options)
     assert report.name == "mine"
     assert report.per_query.num_rows
-
-
-def test_an_encoding_that_is_there_takes_the_name_that_is_asked_for(monkeypatch, sample_library):
-    captions = Embeddings(np.array([1]), np.ones((1, 2)))
-    kept = EmbeddingsRun(None, captions, similarity="dot", model="its name then")
-    monkeypatch.setattr("cxc_eccv.encoding.encode_once", lambda *_, **__: (kept, True))
-    loaded = SimpleNamespace(is_cross_encoder=False, sides=("captions",), name="folder", title="its name now")
-    options = {"tasks": "all", "split": "test", "data_dir": sample_library, "limit": None}
-    run, was_there = encode_split(loaded, None, options)
-    assert (run.model, run.similarity, was_there) == ("its name now", "dot", True)
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -182,17 +182,12 @@ class WholeTrainer(FiniteTrainer):
         """The sampler of the training data, with an attribute ``epoch``."""
         raise NotImplementedError
 
-    def evaluate(
-        self,
-        eval_dataset: Any = None,  # noqa: ANN401 - as Trainer says
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "eval",
-    ) -> dict[str, float]:
+    def evaluate(self, *_arguments: Any, **_options: Any) -> dict[str, float]:  # noqa: ANN401 - as Trainer says
         """The metrics of :meth:`measure`, with the prefix ``eval_``."""
         started = time.time()
-        metrics = {f"{metric_key_prefix}_{key}": value for key, value in self.measure().items()}
+        metrics = {f"eval_{key}": value for key, value in self.measure().items()}
         if metrics:
-            metrics |= speed_metrics(metric_key_prefix, started)
+            metrics |= speed_metrics("eval", started)
             self.log(metrics)
             self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics

@@ -282,17 +282,9 @@ class CharGruTrainer(FiniteTrainer):
         rows: Any = self.train_dataset
         return DataLoader(rows, batch_sampler=self.batches, collate_fn=collate)
 
-    def compute_loss(
-        self,
-        model: torch.nn.Module,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: Tensor | int | None = None,
-    ) -> Any:  # noqa: ANN401 - as Trainer says
+    def compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any], *_: Any, **_options: Any) -> Tensor:  # noqa: ANN401 - Trainer's own
         """The loss of the whole batch, the same on every process."""
-        outputs = model(**inputs)
-        loss = hinge_loss_of_processes(outputs.views, self.accelerator.unwrap_model(model).config.margin)
-        return (loss, outputs) if return_outputs else loss
+        return hinge_loss_of_processes(model(**inputs).views, self.accelerator.unwrap_model(model).config.margin)
 
 
 def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:

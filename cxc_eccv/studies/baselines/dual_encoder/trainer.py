@@ -59,32 +59,21 @@ class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
         """The step of EnhancedTrainer's extra batch, or the current step for batches whose loss is added."""
         return self.state.global_step if self._adds_batches else super().step_of_extra_batch()
 
-    def training_step(
-        self,
-        model: torch.nn.Module,
-        inputs: dict[str, Any],
-        num_items_in_batch: torch.Tensor | int | None = None,
-    ) -> torch.Tensor:
+    def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
         """Add the gradients of a batch and of its added weak positives; return the loss of the batch."""
-        loss = super().training_step(model, inputs, num_items_in_batch)
+        loss = super().training_step(*arguments, **options)
         if self._adds_batches:
             self.train_on_weak_positives()
         return loss
 
-    def compute_loss(
-        self,
-        model: torch.nn.Module,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: torch.Tensor | int | None = None,
-    ) -> Any:  # noqa: ANN401 - as Trainer says
+    def compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any], *_: Any, **_options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
         """The objective on one batch, against the batches of all processes."""
         indices = {name: inputs.pop(name) for name in ("text_index", "image_index")}
         weight = inputs.pop("weight", 1.0)
         outputs = model(**inputs)
         images = outputs.image_embeds if self.objective.has_images else None
-        loss = weight * self.objective(outputs.text_embeds, images, self._scale(outputs), **indices)
-        return (loss, outputs) if return_outputs else loss
+        loss: torch.Tensor = weight * self.objective(outputs.text_embeds, images, self._scale(outputs), **indices)
+        return loss
 
     def create_scheduler(self, num_training_steps: int, optimizer: Optimizer | None = None) -> LRScheduler:
         """The paper's staircase, or the schedule of the arguments."""

@@ -99,16 +99,6 @@ def test_a_batch_holds_left_captions_then_right_ones():
         assert kept == tokens[index]
 
 
-@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "CMYK", "1"])
-def test_images_of_any_mode_become_rgb(tmp_path, mode):
-    path = tmp_path / "image.tiff"
-    tiny_models.picture(1).convert(mode).save(path)
-    item = pairs(co_captions=False, image_paths=[path, path])[0, 0]
-    batch = PairCollator(tiny_models.bert_tokenizer(), tiny_models.vit_images())([item])
-    assert batch["pixel_values"].shape == (1, 3, 32, 32)
-    assert batch["input_ids"].shape[0] == 1
-
-
 def test_images_to_convert_are_counted_by_their_headers_alone(tmp_path, recwarn):
     paths = [tmp_path / f"{place}.{'jpg' if mode == 'CMYK' else 'png'}" for place, mode in enumerate(MODES)]
     for path, mode in zip(paths, MODES, strict=True):

@@ -178,10 +178,14 @@ def test_a_run_leaves_scores_of_every_query_a_processor_and_a_record_of_its_data
 
 
 def check_continued(whole, step, folder, command):
-    """From the checkpoint of a whole run, training ends as that did."""
+    """From the checkpoint of a whole run, whose log is kept, training ends as that did."""
     shutil.copytree(whole / f"checkpoint-{step}", folder / f"checkpoint-{step}")
     shutil.copy(whole / "run.json", folder)
+    path = folder / f"checkpoint-{step}" / "trainer_state.json"
+    state = json.loads(path.read_text())
+    path.write_text(json.dumps({**state, "log_history": [*state["log_history"], {"continued": step}]}))
     train([*command, "--output-dir", str(folder)])
+    assert log(folder, "continued") == [step]
     assert log(folder, "loss") == log(whole, "loss")
     for name, value in weights(folder).items():
         assert torch.equal(value, weights(whole)[name]), name

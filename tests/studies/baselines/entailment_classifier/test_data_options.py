@@ -148,6 +148,9 @@ def test_a_part_chooses_in_place_of_held_out_images(library, both):
     assert (facts["dev"], facts["held_out"]) == ("cxc/dev", dev.num_rows)
     assert facts["trained"] + facts["held_out"] + facts["beside_held_out"] == facts["pairs"]
     assert facts["trained_on_val"]
+    # Also beside pairs of a kind that is left out.
+    part = {"train_on": ["coco/train", "coco/val"], "used_as": ["coco=text,multimodal"], "text_data": False}
+    assert read(library, both, **part, dev="cxc/dev", images="sample").held.equals(dev)
 
 
 def test_a_part_that_takes_all_images_leaves_nothing_to_train_on(library, both):
