@@ -31,8 +31,7 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
 from cxc_eccv.studies.baselines.dual_encoder.data import pairs_from_file
 from cxc_eccv.studies.baselines.dual_encoder.loading import starting_model
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
-from cxc_eccv.studies.baselines.dual_encoder.script import train
-from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase
+from cxc_eccv.studies.baselines.dual_encoder.script import DualEncoderTrainer, staircase, train
 from cxc_eccv.studies.baselines.training import EpochCallback
 
 pytestmark = pytest.mark.thorough
