@@ -193,17 +193,8 @@ def load_model(
     if isinstance(model, LoadedModel):
         return model
     source = str(model) if isinstance(model, str | Path) else ""
-    if revision is not None and (not source or Path(source).is_dir()):
-        raise InvalidOption(f"revision {revision!r}: only models on the Hub have revisions; leave it out")
-    is_clip = is_open_clip(source)
-    if source:
-        check_source(source)
-    origin = Origin(revision, trust_remote_code)
-    if is_clip and (revision, trust_remote_code, processor) != (None, False, None):
-        raise InvalidOption(
-            f"{source} is a model of open_clip, which loads the newest revision, its tokenizer and no code; leave out "
-            "revision, trust_remote_code and processor"
-        )
+    is_clip, origin = is_open_clip(source), Origin(revision, trust_remote_code)
+    _check_origin(source, origin, processor)
     if is_clip:
         loaded = load_open_clip(source, _torch_dtype(dtype) or torch.float32).to(_torch_device(device))
         processor = loaded.texts, loaded.images
@@ -224,6 +215,19 @@ def load_model(
     check_name("load_model", title, InvalidOption)
     processors = Processors(processor, source, origin)
     return LoadedModel(loaded.eval(), processors, source or type(model).__name__, lowercase, title, revision, *prompts)
+
+
+def _check_origin(source: str, origin: Origin, processor: object) -> None:
+    """Raise an error for a source that is no model, or that does not take these options."""
+    if origin.revision is not None and (not source or Path(source).is_dir()):
+        raise InvalidOption(f"revision {origin.revision!r}: only models on the Hub have revisions; leave it out")
+    if source:
+        check_source(source)
+    if is_open_clip(source) and (origin, processor) != (NAMELESS, None):
+        raise InvalidOption(
+            f"{source} is a model of open_clip, which loads the newest revision, its tokenizer and no code; leave out "
+            "revision, trust_remote_code and processor"
+        )
 
 
 def _title_of(source: str) -> str:

@@ -4,14 +4,12 @@ import json
 
 import numpy as np
 import pytest
+import tiny_models
+import torch
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-import torch  # noqa: E402 - after the skip
-
-from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
-from cxc_eccv.errors import InvalidOption  # noqa: E402 - after the skip
-from cxc_eccv.runs import load_embeddings  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, load_model, text_encoder
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.runs import load_embeddings
 
 DUAL = {name: getattr(tiny_models, name) for name in ("clip", "siglip", "siglip2", "align", "dual")}
 

@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-from cxc_eccv.evaluation import evaluate  # noqa: E402 - after the skip
-from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings  # noqa: E402 - after the skip
-from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
-from cxc_eccv.sources.library import Library  # noqa: E402 - after the skip
-from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
+from cxc_eccv.evaluation import evaluate
+from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.sources.library import Library
+from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.thorough
 
@@ -29,13 +27,15 @@ def command(run_on_sample):
 
 
 def test_a_dual_encoder_encodes_the_split(command, model, tmp_path):
-    out = command("--model", model("dual"), "--images", IMAGES, "--output", tmp_path / "run.npz")
+    words = ("--model", model("dual"), "--images", IMAGES, "--central-crop", "0.875")
+    out = command(*words, "--output", tmp_path / "run.npz")
     run, library = load_run(tmp_path / "run.npz"), Library("sample")
     assert run.images.ids.tolist() == library.images("test")["image_id"].to_pylist()
     assert run.captions.ids.tolist() == library.captions("test")["caption_id"].to_pylist()
     sizes = f"{run.images.ids.size} images and {run.captions.ids.size} captions"
     data = "test split of the embedded sample (60 drawings): not results on COCO"
     assert out.out == f"wrote {tmp_path / 'run.npz'}: {sizes}, {data}\n"
+    assert json.loads((tmp_path / "run.encoding.json").read_text())["central_crop"] == 0.875
 
 
 def test_one_side_alone(command, model, tmp_path):
@@ -48,17 +48,13 @@ def test_one_side_alone(command, model, tmp_path):
     assert load_run(tmp_path / "c.npz").images is None
 
 
-def test_a_crop(command, model, tmp_path):
-    words = ("--model", model("dual"), "--images", IMAGES, "--central-crop", "0.875")
-    command(*words, "--output", tmp_path / "run.npz")
-    assert json.loads((tmp_path / "run.encoding.json").read_text())["central_crop"] == 0.875
-
-
-def test_captions_of_a_file(command, model, tmp_path):
+def test_captions_of_a_file_with_a_prompt_and_a_name(command, model, tmp_path):
     (tmp_path / "mine.csv").write_text("caption_id,text\n7,a dog\n8,a cat\n")
     words = ("--model", model("bert"), "--captions", tmp_path / "mine.csv", "--output", tmp_path / "t.npz")
-    command(*words)
-    assert load_run(tmp_path / "t.npz").captions.ids.tolist() == [7, 8]
+    command(*words, "--caption-prompt", "a photo of {}", "--name", "BERT")
+    run = load_run(tmp_path / "t.npz")
+    assert (run.model, run.captions.ids.tolist()) == ("BERT", [7, 8])
+    assert json.loads((tmp_path / "t.encoding.json").read_text())["caption_prompt"] == "a photo of {}"
 
 
 def test_a_quote_in_a_file_of_captions_swallows_no_caption(command, model, tmp_path):
@@ -90,13 +86,6 @@ def test_the_authors_protocol_and_a_name(command, model, tmp_path):
     again = ("--rerank", tmp_path / "top.parquet", "--output", tmp_path / "again.parquet")
     out = command(*words, *again, status=2)
     assert "holds rankings; give the embeddings or scores" in " ".join(out.err.split())
-
-
-def test_a_prompt_and_a_name_reach_the_file(command, model, tmp_path):
-    words = ("--model", model("bert"), "--caption-prompt", "a photo of {}", "--name", "BERT")
-    command(*words, "--output", tmp_path / "run.npz")
-    assert json.loads((tmp_path / "run.encoding.json").read_text())["caption_prompt"] == "a photo of {}"
-    assert load_run(tmp_path / "run.npz").model == "BERT"
 
 
 @pytest.mark.parametrize(

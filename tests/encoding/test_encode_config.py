@@ -7,15 +7,13 @@ import pyarrow as pa
 import pytest
 from datasets import ClassLabel, Features, Value
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-import cxc_eccv.builders.config as configs  # noqa: E402 - after the skip
-from cxc_eccv.builders.config import DatasetConfig, Rows, Sentences  # noqa: E402
-from cxc_eccv.builders.writing import build_folder  # noqa: E402
-from cxc_eccv.encoding import text_encoder  # noqa: E402
-from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings  # noqa: E402
-from cxc_eccv.sources.download import mirror_folder  # noqa: E402
-from cxc_eccv.types import Embeddings  # noqa: E402
+import cxc_eccv.builders.config as configs
+from cxc_eccv.builders.config import DatasetConfig, Rows, Sentences
+from cxc_eccv.builders.writing import build_folder
+from cxc_eccv.encoding import text_encoder
+from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.thorough
 

@@ -3,22 +3,19 @@
 import json
 import os
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-import cxc_eccv as ce  # noqa: E402 - after the skip
-from cxc_eccv.encoding import encode_once, load_model, sides  # noqa: E402 - after the skip
-from cxc_eccv.encoding.distributed.shards import FolderStore, parts_folder  # noqa: E402 - after the skip
-from cxc_eccv.errors import InvalidOption, UnknownName  # noqa: E402 - after the skip
-from cxc_eccv.from_model import encode_split, put_beside  # noqa: E402 - after the skip
-from cxc_eccv.runs import EmbeddingsRun  # noqa: E402 - after the skip
-from cxc_eccv.sources.download import mirror_folder  # noqa: E402 - after the skip
-from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
-from cxc_eccv.writing import locked  # noqa: E402 - after the skip
+import cxc_eccv as ce
+from cxc_eccv.encoding import encode_once, load_model, sides
+from cxc_eccv.encoding.distributed.shards import FolderStore, parts_folder
+from cxc_eccv.errors import InvalidOption
+from cxc_eccv.from_model import put_beside
+from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.sources.download import mirror_folder
+from cxc_eccv.types import Embeddings
+from cxc_eccv.writing import locked
 
 pytestmark = pytest.mark.thorough
 
@@ -49,9 +46,10 @@ def report_of(folder):
     return json.loads((folder / "report.json").read_text())
 
 
-def test_the_command_scores_what_encode_and_evaluate_do(command, model, tmp_path, cache):
-    words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k,cxc", "--output", tmp_path / "one"]
-    out = command(*words)
+def test_the_command_scores_what_encode_and_evaluate_do_and_encodes_once(command, model, encoded, tmp_path, cache):
+    words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k,cxc"]
+    out = command(*words, "--output", tmp_path / "one")
+    assert len(encoded) == 300
     (file,) = cache.glob("*.npz")
     assert f"saved the embeddings: {file}" in out.err
     run = ce.load_run(file)
@@ -61,15 +59,10 @@ def test_the_command_scores_what_encode_and_evaluate_do(command, model, tmp_path
     assert one["provenance"]["model"] == run.model == "clip"
     assert "restriction" not in one["provenance"]
     assert "data:image" in (tmp_path / "one/report.html").read_text()  # the photographs are those of the model
-
-
-def test_the_second_call_encodes_nothing(command, model, encoded, cache):
-    words = ["--model", model("clip"), "--images", IMAGES, "--tasks", "coco_5k"]
-    command(*words)
+    out = command(*words, "--name", "another name", "--output", tmp_path / "three")
+    assert f"reusing cached embeddings: {file}" in out.err
+    assert report_of(tmp_path / "three")["provenance"]["model"] == "another name"
     assert len(encoded) == 300
-    out = command(*words, "--name", "another name")
-    assert len(encoded) == 300
-    assert f"reusing cached embeddings: {next(cache.glob('*.npz'))}" in out.err
 
 
 def test_a_kill_costs_what_was_not_done(command, model, encoded, cache, monkeypatch):
@@ -91,17 +84,6 @@ def test_a_kill_costs_what_was_not_done(command, model, encoded, cache, monkeypa
     command(*words)
     assert len(encoded) == 100
     assert [path.suffix for path in sorted(cache.iterdir()) if path.suffix != ".lock"] == [".json", ".npz"]
-
-
-def edit_config(folder, **entries):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | entries))
-
-
-def edit_text_config(folder, **entries):
-    path = folder / "config.json"
-    content = json.loads(path.read_text())
-    path.write_text(json.dumps(content | {"text_config": content["text_config"] | entries}))
 
 
 def put_pipe(path, elsewhere):
@@ -168,25 +150,26 @@ def test_a_process_does_not_fail_because_another_one_encodes_the_same(command, m
     assert not list(cache.iterdir())
 
 
-CHANGES = {
-    "nothing": (lambda folder: None, {}, 0),
-    "where it is from": (lambda folder: edit_config(folder, _name_or_path="elsewhere"), {}, 0),
-    "the activation": (lambda folder: edit_text_config(folder, hidden_act="gelu"), {}, 100),
-    "the heads": (lambda folder: edit_text_config(folder, num_attention_heads=1), {}, 100),
-    "the type": (lambda folder: None, {"dtype": "bfloat16"}, 100),
-    "a prompt": (lambda folder: None, {"caption_prompt": "a photo of {}"}, 100),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_another_model_is_another_encoding(model, encoded, tmp_path, change):
+@pytest.mark.parametrize(
+    ("config", "text_config", "loading", "anew"),
+    [
+        ({}, {}, {}, 0),
+        ({"_name_or_path": "elsewhere"}, {}, {}, 0),
+        ({}, {"hidden_act": "gelu"}, {}, 100),
+        ({}, {"num_attention_heads": 1}, {}, 100),
+        ({}, {}, {"dtype": "bfloat16"}, 100),
+        ({}, {}, {"caption_prompt": "a photo of {}"}, 100),
+    ],
+)
+def test_another_model_is_another_encoding(model, encoded, tmp_path, config, text_config, loading, anew):
     folder = tmp_path / "own" / "clip"
     shutil.copytree(model("clip"), folder)
     options = {"images": IMAGES, "data_dir": "sample", "limit": 20, "tasks": "coco_5k", "progress": False}
     ce.evaluate_model(load_model(folder), **options)
     encoded.clear()
-    edit, loading, anew = CHANGES[change]
-    edit(folder)
+    content = json.loads((folder / "config.json").read_text())
+    content |= {**config, "text_config": content["text_config"] | text_config}
+    (folder / "config.json").write_text(json.dumps(content))
     ce.evaluate_model(load_model(folder, **loading), **options)
     assert len(encoded) == anew
 
@@ -304,25 +287,23 @@ def test_damage_in_the_cache_is_repaired(command, model, encoded, cache):
     assert len(encoded) == 600
 
 
-REFUSED = {
-    "nothing": ([], "nothing to evaluate: name a file of embeddings, scores or rankings, or a model with --model"),
-    "both": (["run.npz", "--model", "x"], "--model encodes x, and run.npz is encoded already: give one of the two"),
-    "for a model": (["run.npz", "--skip-bad-images"], "--skip-bad-images: only for --model"),
-    "for a file": (["--model", "x", "--direction", "i2t"], "--direction: only for files"),
-    "two names": (["--model", "x", "--name", "a", "--name", "b"], "--name: 2 names for 1 model; give one for each"),
-    "no line": (["run.npz", "--name", " "], "the model's name is ' '; give one line of text"),
-    "no folder": (["--model", "x", "--model", "y"], "name a folder for their reports with --output"),
-    "twice": (["--model", "x/y", "--model", "X/y", "--output", "out"], "two models have the same name"),
-    "no model": (["--model", "no/such/folder"], "no model there"),
-    "no images": (["--model", "no/such/folder", "--images", "absent"], "absent is not a folder"),
-}
+REFUSED = [
+    ([], "nothing to evaluate: name a file of embeddings, scores or rankings, or a model with --model"),
+    (["run.npz", "--model", "x"], "--model encodes x, and run.npz is encoded already: give one of the two"),
+    (["run.npz", "--skip-bad-images"], "--skip-bad-images: only for --model"),
+    (["--model", "x", "--direction", "i2t"], "--direction: only for files"),
+    (["--model", "x", "--name", "a", "--name", "b"], "--name: 2 names for 1 model; give one for each"),
+    (["run.npz", "--name", " "], "the model's name is ' '; give one line of text"),
+    (["--model", "x", "--model", "y"], "name a folder for their reports with --output"),
+    (["--model", "x/y", "--model", "X/y", "--output", "out"], "two models have the same name"),
+    (["--model", "no/such/folder"], "no model there"),
+    (["--model", "no/such/folder", "--images", "absent"], "absent is not a folder"),
+]
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_does_not_go_together_is_refused(command, case):
-    words, message = REFUSED[case]
-    out = command(*words, status=2)
-    assert message in out.err
+@pytest.mark.parametrize(("words", "message"), REFUSED)
+def test_what_does_not_go_together_is_refused(command, words, message):
+    assert message in command(*words, status=2).err
 
 
 def test_errors_come_before_the_work(command, model, encoded, cache):
@@ -351,18 +332,6 @@ def test_in_python(model):
     report = ce.evaluate_model(model("clip"), per_query=True, confidence=None, name="mine", **options)
     assert report.name == "mine"
     assert report.per_query.num_rows
-    with pytest.raises(UnknownName, match="unknown task"):
-        ce.evaluate_model(model("clip"), **options | {"tasks": "typo"})
-
-
-def test_an_encoding_that_is_there_takes_the_name_that_is_asked_for(monkeypatch, sample_library):
-    captions = Embeddings(np.array([1]), np.ones((1, 2)))
-    kept = EmbeddingsRun(None, captions, similarity="dot", model="its name then")
-    monkeypatch.setattr("cxc_eccv.encoding.encode_once", lambda *_, **__: (kept, True))
-    loaded = SimpleNamespace(is_cross_encoder=False, sides=("captions",), name="folder", title="its name now")
-    options = {"tasks": "all", "split": "test", "data_dir": sample_library, "limit": None}
-    run, was_there = encode_split(loaded, None, options)
-    assert (run.model, run.similarity, was_there) == ("its name now", "dot", True)
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -7,14 +7,12 @@ import sys
 
 import numpy as np
 import pytest
+import tiny_models
+import transformers
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-import transformers  # noqa: E402 - after the skip
-
-from cxc_eccv.encoding import checkpoints, encode, load_model, text_encoder  # noqa: E402 - after the skip
-from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing  # noqa: E402 - after the skip
-from cxc_eccv.runs import load_run  # noqa: E402 - after the skip
+from cxc_eccv.encoding import checkpoints, encode, load_model, text_encoder
+from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
+from cxc_eccv.runs import load_run
 
 pytestmark = pytest.mark.thorough
 

@@ -4,18 +4,16 @@ import ast
 import sys
 from pathlib import Path
 
+import open_clip_stand_in
 import pytest
+import tiny_models
+import transformers
 from foreign_code import REFUSED, TOKENIZER
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-import open_clip_stand_in  # noqa: E402 - after the skip
-import transformers  # noqa: E402 - after the skip
-
-import cxc_eccv  # noqa: E402 - after the skip
-from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
-from cxc_eccv.encoding.checkpoints import load_part  # noqa: E402 - after the skip
-from cxc_eccv.errors import ModelError  # noqa: E402 - after the skip
+import cxc_eccv
+from cxc_eccv.encoding import encode, load_model, text_encoder
+from cxc_eccv.encoding.checkpoints import load_part
+from cxc_eccv.errors import ModelError
 
 
 @pytest.fixture

@@ -4,17 +4,15 @@ import json
 import sys
 
 import numpy as np
+import open_clip_stand_in
 import pytest
+import tiny_models
+import torch
+from safetensors.torch import save_file
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-import open_clip_stand_in  # noqa: E402 - after the skip
-import torch  # noqa: E402 - after the skip
-from safetensors.torch import save_file  # noqa: E402 - after the skip
-
-from cxc_eccv.encoding import encode, load_model, text_encoder  # noqa: E402 - after the skip
-from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName  # noqa: E402 - after the skip
-from cxc_eccv.runs import load_run  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, load_model, text_encoder
+from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName
+from cxc_eccv.runs import load_run
 
 PICTURES = [(seed, tiny_models.picture(seed)) for seed in range(1, 4)]
 TEXTS = ["a dog", "A red cat on street", "a dog on a red street on a red street"]

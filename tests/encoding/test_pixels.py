@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import torch
+import transformers
+from PIL import Image
 
-transformers = pytest.importorskip("transformers")
-
-import numpy as np  # noqa: E402 - after the skip
-import torch  # noqa: E402
-from PIL import Image  # noqa: E402
-
-from cxc_eccv.encoding.towers.images import PlainSteps, plain_steps  # noqa: E402
+from cxc_eccv.encoding.towers.images import PlainSteps, plain_steps
 
 PLAIN = ("BlipImageProcessorPil", "CLIPImageProcessorPil", "SiglipImageProcessorPil", "ViTImageProcessorPil")
 OTHER = (

@@ -7,17 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny_models
+import torch
+from folded_judgments import in_folds
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-import torch  # noqa: E402 - after the skip
-from folded_judgments import in_folds  # noqa: E402 - after the skip
-
-from cxc_eccv.encoding import encode, sharded_ranks, split_ranks  # noqa: E402 - after the skip
-from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds  # noqa: E402 - after the skip
-from cxc_eccv.ranking import positive_ranks  # noqa: E402 - after the skip
-from cxc_eccv.registry import task  # noqa: E402 - after the skip
-from cxc_eccv.types import Embeddings  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, sharded_ranks, split_ranks
+from cxc_eccv.errors import DataError, InvalidOption, MalformedRun, MissingIds
+from cxc_eccv.ranking import positive_ranks
+from cxc_eccv.registry import task
+from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.thorough
 

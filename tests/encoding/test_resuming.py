@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny_models
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-from cxc_eccv.encoding import encode, load_model, sides  # noqa: E402 - after the skip
-from cxc_eccv.encoding.distributed.shards import FolderStore, Notes, Shard, remove_parts  # noqa: E402 - after the skip
-from cxc_eccv.encoding.towers.images import encoder_of_images  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, load_model, sides
+from cxc_eccv.encoding.distributed.shards import FolderStore, Notes, Shard, remove_parts
+from cxc_eccv.encoding.towers.images import encoder_of_images
 
 pytestmark = pytest.mark.thorough
 

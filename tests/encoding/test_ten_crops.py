@@ -2,15 +2,11 @@
 
 import numpy as np
 import pytest
+import tiny_models
+from PIL import Image, ImageOps
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'cxc_eccv[train]'")
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'cxc_eccv[train]'")
-
-import tiny_models  # noqa: E402 - after the checks above
-from PIL import Image, ImageOps  # noqa: E402
-
-from cxc_eccv.encoding import TenCrops, encode  # noqa: E402
-from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing  # noqa: E402
+from cxc_eccv.encoding import TenCrops, encode
+from cxc_eccv.errors import InvalidOption, ModelError, TowerMissing
 
 CROPS = TenCrops(40, 32)
 

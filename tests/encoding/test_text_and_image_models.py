@@ -4,15 +4,13 @@ import importlib.resources
 
 import numpy as np
 import pytest
+import tiny_models
+import torch
 
-tiny_models = pytest.importorskip("tiny_models", reason="torch or transformers is not installed: cxc_eccv[train]")
-
-import torch  # noqa: E402 - after the skip
-
-from cxc_eccv.encoding import encode, load_model, score_pairs, text_encoder  # noqa: E402 - after the skip
-from cxc_eccv.encoding.text_input import TextInput  # noqa: E402 - after the skip
-from cxc_eccv.errors import InvalidOption, ModelError  # noqa: E402 - after the skip
-from cxc_eccv.runs import load_embeddings  # noqa: E402 - after the skip
+from cxc_eccv.encoding import encode, load_model, score_pairs, text_encoder
+from cxc_eccv.encoding.text_input import TextInput
+from cxc_eccv.errors import InvalidOption, ModelError
+from cxc_eccv.runs import load_embeddings
 
 
 def close(left, right):
@@ -127,13 +125,6 @@ def test_a_model_that_leaves_out_patches_at_random_is_refused():
         encode(model, **options)
     model.config.mask_ratio = 0.0
     close(encode(model, **options).images.vectors, encode(model, **options).images.vectors)
-
-
-def test_a_checkpoint_without_a_learned_pooler_is_whole_for_pooling(tmp_path):
-    model, tokenizer, _ = tiny_models.bert()
-    folder = str(tiny_models.save((model, tokenizer), tmp_path / "bert"))
-    vectors = text_encoder(folder, device="cpu")(tiny_models.TEXTS)
-    np.testing.assert_array_equal(vectors, text_encoder(model, processor=tokenizer)(tiny_models.TEXTS))
 
 
 def sentence_model(folder):

@@ -285,6 +285,10 @@ def test_compiled_draws_refuse_what_does_not_fit():
 
 @pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
 def test_compiled_functions_refuse_vectors_that_are_not_there():
+    block = np.ones((4, 16), np.float32)
+    for row in (-1, 4):
+        with pytest.raises(ValueError, match="outside"):
+            kernels.pair_products(block, block, np.array([row]), np.array([0]))
     for place, target in ((2, 0), (0, 2), (-1, 0)):
         with pytest.raises(ValueError, match="do not fit"):
             kernels.unit_vectors(
@@ -398,20 +402,6 @@ def test_products_are_those_of_exact_arithmetic():
     ]
     assert sums.tolist() == [sum(products) for products in pairs]
     assert magnitudes.tolist() == [sum(map(abs, products)) for products in pairs]
-
-
-@pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)
-@pytest.mark.parametrize("row", [-1, 4])
-def test_compiled_functions_refuse_places_outside_the_block(row):
-    block, (low, high) = scores_with_ties(4, 16), thresholds(1)
-    with pytest.raises(ValueError, match="a place lies outside"):
-        kernels.row_counts(block, np.array([row]), low, high, np.array([0, 16]))
-    with pytest.raises(ValueError, match="a place lies outside"):
-        kernels.column_counts(block, np.array([16 if row > 0 else row]), low, high, np.array([0, 4]))
-    with pytest.raises(ValueError, match="do not fit"):
-        kernels.row_counts(block, np.array([0, 1]), low, high, np.array([0, 16]))
-    with pytest.raises(ValueError, match="outside"):
-        kernels.pair_products(np.float32(block), np.float32(block), np.array([row]), np.array([0]))
 
 
 @pytest.mark.skipif(not kernels.COMPILED, reason=WITHOUT_COMPILER)

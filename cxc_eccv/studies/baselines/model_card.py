@@ -66,13 +66,14 @@ def _write_card(trained: Trained, command: str, scoring: str) -> str:
 
 def _front_matter(trained: Trained) -> str:
     kind = KINDS[trained.kind == CLASSIFIER, trained.has_images]
+    parts = trained.parts if trained.library.edition == OFFICIAL else ()
     data = ModelCardData(
         language="en",
         license="unknown",
         library_name="transformers",
         pipeline_tag=trained.pipeline_tag,
         base_model=list(trained.base_models) or None,
-        datasets=list(dict.fromkeys(part.partition("/")[0] for part in trained.parts)) or None,
+        datasets=list(dict.fromkeys(part.partition("/")[0] for part in parts)) or None,
         tags=["cxc_eccv", trained.kind, kind],
         model_name=trained.name,
         eval_results=_index(trained.report, kind) or None,

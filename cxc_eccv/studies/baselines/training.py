@@ -25,6 +25,7 @@ from transformers.trainer_utils import speed_metrics
 from cxc_eccv.encoding.checkpoints import open_checkpoint
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError
 from cxc_eccv.studies.baselines.command_line import option
+from cxc_eccv.writing import resumable
 
 if TYPE_CHECKING:
     from cxc_eccv.runs import Run
@@ -40,10 +41,6 @@ Processing = Any
 
 CHECKPOINT_FILES = ("trainer_state.json", "optimizer.pt", "scheduler.pt", "model.safetensors")
 """Files of a checkpoint; the state is written last."""
-
-CHECKPOINTS = "Checkpoints saved so far are in {}; the same command continues from the last one."
-"""What is kept when training is interrupted, for the folder of the checkpoints."""
-
 
 SHAPING = (
     "learning_rate",
@@ -185,17 +182,12 @@ class WholeTrainer(FiniteTrainer):
         """The sampler of the training data, with an attribute ``epoch``."""
         raise NotImplementedError
 
-    def evaluate(
-        self,
-        eval_dataset: Any = None,  # noqa: ANN401 - as Trainer says
-        ignore_keys: list[str] | None = None,
-        metric_key_prefix: str = "eval",
-    ) -> dict[str, float]:
+    def evaluate(self, *_arguments: Any, **_options: Any) -> dict[str, float]:  # noqa: ANN401 - as Trainer says
         """The metrics of :meth:`measure`, with the prefix ``eval_``."""
         started = time.time()
-        metrics = {f"{metric_key_prefix}_{key}": value for key, value in self.measure().items()}
+        metrics = {f"eval_{key}": value for key, value in self.measure().items()}
         if metrics:
-            metrics |= speed_metrics(metric_key_prefix, started)
+            metrics |= speed_metrics("eval", started)
             self.log(metrics)
             self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
@@ -342,6 +334,14 @@ def describe_log(logs: Mapping[str, Any], selecting: Collection[str] = ()) -> st
     recalls = {match[1]: value for key, value in logs.items() if (match := EVALUATED.fullmatch(key))}
     each = ", ".join(f"{way} {100 * recalls[way]:.1f}" for way in selecting)
     return f"validation R@10 {100 * logs['eval_recall_at_10']:.1f}{f' ({each})' if len(selecting) > 1 else ''}"
+
+
+def train_resumably(trainer: Trainer, identity: dict[str, Any], resume: bool | None) -> None:
+    """Train from the newest checkpoint of the run with this ``identity``, if any."""
+    output = str(trainer.args.output_dir)
+    checkpoint = last_checkpoint(Path(output), identity, resume=resume, is_first=trainer.is_world_process_zero())
+    with resumable(f"Checkpoints saved so far are in {output}; the same command continues from the last one."):
+        trainer.train(resume_from_checkpoint=checkpoint)
 
 
 def last_checkpoint(

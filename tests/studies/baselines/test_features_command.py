@@ -1,7 +1,6 @@
-"""``cxc-eccv features``: the mean over ten crops of every image, kept in shards and gone on with."""
+"""``cxc-eccv features``: the mean over ten crops of every image."""
 
 import json
-import shutil
 import sys
 
 import numpy as np
@@ -10,7 +9,6 @@ import tiny_models
 
 from cxc_eccv import cli
 from cxc_eccv.encoding import TenCrops, encode
-from cxc_eccv.encoding.distributed.shards import FolderStore
 from cxc_eccv.studies.baselines.char_gru.data import ImageFeatures
 
 CROPS = TenCrops(40, 32)
@@ -58,37 +56,12 @@ def test_the_command_writes_what_the_character_gru_reads(command, photographs, s
     alone = encode(model, images=first, processor=processor, ten_crops=CROPS, device="cpu", progress=False)
     found = features.of_ids(np.array([images[0]["image_id"]]))
     np.testing.assert_allclose(found, alone.images.vectors, rtol=1e-5, atol=1e-6)
-    record = json.loads((photographs.parent / "features.encoding.json").read_text())
+    path = photographs.parent / "features.encoding.json"
+    record = json.loads(path.read_text())
     assert record["ten_crops"] == {"shorter_side": 40, "size": 32}
-
-
-@pytest.mark.filterwarnings("ignore:2 kept shards of images were damaged, or of another model")
-def test_a_killed_extraction_goes_on_and_other_crops_begin_anew(command, photographs, monkeypatch):
-    output = photographs.parent / "features.npz"
-    monkeypatch.setattr("cxc_eccv.encoding.sides.ImageSide.shard_size", 4)
-    assert command()[0] == 0
-    whole = output.read_bytes()
-    output.unlink()
-    put, stored = FolderStore.put, []
-
-    def put_or_die(store, start, *rest):
-        put(store, start, *rest)
-        stored.append(start)
-        if len(stored) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(FolderStore, "put", put_or_die)
-    assert command()[0] == 130
-    assert not output.exists()
-    kept = photographs.parent / "copy.parts"
-    shutil.copytree(photographs.parent / "features.npz.parts", kept)
-    assert command()[0] == 0
-    assert stored == [0, 4, 8]
-    assert output.read_bytes() == whole
-    shutil.copytree(kept, photographs.parent / "features.npz.parts")
-    assert command("--crop-size", "24")[0] == 0
-    assert stored == [0, 4, 8, 0, 4, 8]
-    assert not (photographs.parent / "features.npz.parts").exists()
+    assert command("--crop-size", "24")[0] == 0  # shards of other crops would not be taken
+    other = json.loads(path.read_text())
+    assert (other["ten_crops"]["size"], other["fingerprint"] == record["fingerprint"]) == (24, False)
 
 
 def test_what_does_not_fit_is_one_message(command, photographs):

@@ -12,9 +12,8 @@ from cxc_eccv.demo.bag_of_words import TfIdf
 from cxc_eccv.errors import InvalidOption, MalformedRun, MalformedSource, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import EmbeddingsRun, save_embeddings
-from cxc_eccv.studies.baselines.untrained import declared, image_features
 from cxc_eccv.studies.baselines.untrained.bow import evaluate_bow
-from cxc_eccv.studies.baselines.untrained.declared import Baseline, Inputs, baseline_named, baselines
+from cxc_eccv.studies.baselines.untrained.declared import Inputs, baseline_named, baselines
 from cxc_eccv.studies.baselines.untrained.random import random_run
 from cxc_eccv.studies.baselines.untrained.word_vectors import AveragedVectors, read_word_vectors
 from cxc_eccv.types import Embeddings
@@ -78,16 +77,6 @@ def test_an_input_of_another_baseline_is_refused(sample_library):
         baseline_named("random")(sample_library, "test", Inputs(model="x"))
     with pytest.raises(InvalidOption, match="it takes no such options"):
         baseline_named("bow")(sample_library, "test", Inputs(seed=1))
-
-
-def test_a_name_at_odds_with_its_file(monkeypatch):
-    wrong = Baseline("other", "wrong", image_features.run)
-    monkeypatch.setattr(image_features, "BASELINE", wrong)
-    baselines.cache_clear()
-    with pytest.raises(ImportError, match="named 'other'"):
-        declared.baselines()
-    monkeypatch.undo()
-    baselines.cache_clear()
 
 
 def test_a_caption_is_the_mean_of_its_known_words(tmp_path):

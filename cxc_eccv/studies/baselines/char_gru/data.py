@@ -54,8 +54,6 @@ class CoCaptions(Dataset[Row]):
         if few or not groups:
             reason = f"{len(few)} images have fewer, the first: {few[0].image_id}" if few else "there is no image"
             raise InvalidOption(f"a row needs {views} captions of an image, but {reason}. Use fewer captions per row")
-        if image_features is not None and len(image_features) != len(groups):
-            raise InvalidOption(f"{len(image_features)} image features for {len(groups)} images: give one for each")
         self.views, self.image_features, self.seed = views, image_features, seed
         ids = iter(token_ids(tokenizer, [text for group in groups for text in group.texts]))
         self.ids = [list(islice(ids, len(group.texts))) for group in groups]

@@ -23,7 +23,6 @@ from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.evaluation.settings import Settings
 from cxc_eccv.runs import Run
-from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sts.evaluation import Encoder
 from cxc_eccv.sts.tasks import task_names
@@ -42,20 +41,19 @@ from cxc_eccv.studies.baselines.char_gru.model import CharGruConfig, CharGruEnse
 from cxc_eccv.studies.baselines.char_gru.snapshots import EpochRecord, HeldOut, best_snapshots, sts_correlations
 from cxc_eccv.studies.baselines.command_line import option, read_arguments
 from cxc_eccv.studies.baselines.training import (
-    CHECKPOINTS,
     EpochCallback,
     FiniteTrainer,
     Trained,
     gather,
-    last_checkpoint,
     process_count,
     process_rank,
     show_progress,
+    train_resumably,
     without_places,
 )
 from cxc_eccv.tasks.task import COCO, FLICKR8K, Collection
 from cxc_eccv.types import Embeddings, Report
-from cxc_eccv.writing import explained, resumable
+from cxc_eccv.writing import explained
 
 ABOUT = "Train the character GRU on captions of the same image, or on captions with image features."
 
@@ -179,11 +177,7 @@ def train(command: Sequence[str]) -> Trained:
     with explained(folder):
         trainer = _trainer(groups, selecting, arguments, features, similarity)
         show_progress(trainer)
-        is_first = trainer.is_world_process_zero()
-        options: dict[str, Any] = {"resume": arguments.resume, "is_first": is_first}
-        checkpoint = last_checkpoint(folder / "checkpoints", arguments.identity, **options)
-        with resumable(CHECKPOINTS.format(trainer.args.output_dir)):
-            trainer.train(resume_from_checkpoint=checkpoint)
+        train_resumably(trainer, arguments.identity, arguments.resume)
         processes = Processes(process_rank(), process_count())
         if processes.rank == 0:
             _save_ensemble(folder, arguments.ensemble)
@@ -218,7 +212,7 @@ def _describe(folder: Path, library: Library, arguments: CharGruArguments) -> Tr
         model=folder / "ensemble",
         has_images=has_images,
         base_models=(),
-        parts=arguments.train_on if library.edition == OFFICIAL else (),
+        parts=arguments.train_on,
         settings=without_places({**settings, "processes": process_count()}),
         loading=LOADING,
         # cxc-eccv encode does not convert COCO captions to the tokens that the model needs.
@@ -288,17 +282,9 @@ class CharGruTrainer(FiniteTrainer):
         rows: Any = self.train_dataset
         return DataLoader(rows, batch_sampler=self.batches, collate_fn=collate)
 
-    def compute_loss(
-        self,
-        model: torch.nn.Module,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: Tensor | int | None = None,
-    ) -> Any:  # noqa: ANN401 - as Trainer says
+    def compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any], *_: Any, **_options: Any) -> Tensor:  # noqa: ANN401 - Trainer's own
         """The loss of the whole batch, the same on every process."""
-        outputs = model(**inputs)
-        loss = hinge_loss_of_processes(outputs.views, self.accelerator.unwrap_model(model).config.margin)
-        return (loss, outputs) if return_outputs else loss
+        return hinge_loss_of_processes(model(**inputs).views, self.accelerator.unwrap_model(model).config.margin)
 
 
 def hinge_loss_of_processes(views: Sequence[Tensor], margin: float = 0.2) -> Tensor:
@@ -315,20 +301,7 @@ def _trainer(
 ) -> CharGruTrainer:
     set_seed(arguments.seed)
     folder = Path(arguments.output_dir)
-    options = TrainingArguments(  # joins the processes
-        output_dir=str(folder / "checkpoints"),
-        num_train_epochs=arguments.epochs,
-        per_device_train_batch_size=arguments.images,  # for all processes: SharedBatches splits it
-        bf16=arguments.bf16,
-        use_cpu=not torch.cuda.is_available(),
-        seed=arguments.seed,
-        save_strategy="epoch",
-        save_total_limit=1,
-        ddp_find_unused_parameters=False,
-        max_grad_norm=0.0,  # the paper does not clip
-        remove_unused_columns=False,
-        report_to=[],
-    )
+    options = _training_arguments(arguments, folder / "checkpoints")
     tokenizer = character_tokenizer(text for group in groups for text in group.texts)
     of_images = None if features is None else features.of(groups)
     place = {"rank": options.process_index, "processes": options.world_size}
@@ -348,6 +321,24 @@ def _trainer(
         train_dataset=rows,
         optimizers=(optimizer, cyclic_cosine(optimizer, cycle, arguments.lowest_rate)),
         callbacks=[EpochRecord(folder, len(batches), arguments.cycle_epochs, measure, tokenizer)],
+    )
+
+
+def _training_arguments(arguments: CharGruArguments, checkpoints: Path) -> TrainingArguments:
+    """The arguments of the Trainer; making them joins the processes."""
+    return TrainingArguments(
+        output_dir=str(checkpoints),
+        num_train_epochs=arguments.epochs,
+        per_device_train_batch_size=arguments.images,  # for all processes: SharedBatches splits it
+        bf16=arguments.bf16,
+        use_cpu=not torch.cuda.is_available(),
+        seed=arguments.seed,
+        save_strategy="epoch",
+        save_total_limit=1,
+        ddp_find_unused_parameters=False,
+        max_grad_norm=0.0,  # the paper does not clip
+        remove_unused_columns=False,
+        report_to=[],
     )
 
 

@@ -38,9 +38,9 @@ def dual_encoder(context: typer.Context) -> None:
     """
     _check_folders(context.args, "--data-dir", "--images")
     with needs_train_extra():
-        from cxc_eccv.studies.baselines.dual_encoder.script import train as run
+        from cxc_eccv.studies.baselines.dual_encoder.script import train as script
 
-    _finish(_quietly(run, context.args))
+    _run(script, context.args)
 
 
 @train.command("char-gru", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
@@ -54,9 +54,9 @@ def char_gru(context: typer.Context) -> None:
     """
     _check_folders(context.args, "--data-dir")
     with needs_train_extra():
-        from cxc_eccv.studies.baselines.char_gru.script import train as run
+        from cxc_eccv.studies.baselines.char_gru.script import train as script
 
-    _finish(_quietly(run, context.args))
+    _run(script, context.args)
 
 
 @train.command("entailment-classifier", cls=ScriptCommand, context_settings=OTHER_OPTIONS)
@@ -70,9 +70,9 @@ def entailment_classifier(context: typer.Context) -> None:
     """
     _check_folders(context.args, "--data-dir", "--images")
     with needs_train_extra():
-        from cxc_eccv.studies.baselines.entailment_classifier.script import train as run
+        from cxc_eccv.studies.baselines.entailment_classifier.script import train as script
 
-    _finish(_quietly(run, context.args))
+    _run(script, context.args)
 
 
 def _check_folders(arguments: Sequence[str], *options: str) -> None:
@@ -85,16 +85,12 @@ def _check_folders(arguments: Sequence[str], *options: str) -> None:
             checks[option](value)
 
 
-def _quietly(run: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> Trained:
-    """Run without the progress bars of transformers for each file."""
+def _run(script: Callable[[Sequence[str]], Trained], arguments: Sequence[str]) -> None:
+    """Train, then write the report and the card, and print the scores, on the first process."""
     from transformers.utils import logging
 
-    logging.disable_progress_bar()
-    return run(arguments)
-
-
-def _finish(trained: Trained) -> None:
-    """Write the report and the card, and print the scores, on the first process."""
+    logging.disable_progress_bar()  # of transformers, for each file
+    trained = script(arguments)
     if os.environ.get("RANK", "0") != "0":
         return
     from cxc_eccv.evaluation.report_files import REPORT_FOLDER

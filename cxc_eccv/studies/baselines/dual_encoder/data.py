@@ -1,15 +1,17 @@
-"""The training data of a run: groups of captions, their tokens and images, and batches of them."""
+"""The training data of a run: pairs that each epoch draws anew, their tokens and images, and batches of them."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 import torch
+from torch.utils.data import Dataset, Sampler
 
 from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.demo.run import sample_images
@@ -19,12 +21,87 @@ from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing, Tower
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import read_lines
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups, part_images
-from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
 from cxc_eccv.studies.baselines.training import Processing, process_count, process_rank, token_ids
 from cxc_eccv.studies.entailment.training_data import count_images
+from cxc_eccv.types import IntArray
 
 PHOTOGRAPHS = {"coco": "coco", "flickr": "flickr30k"}
 """Collection of a group to the collection that numbers its images."""
+
+
+class TrainingPairs(Dataset[dict[str, Any]]):
+    """One item per image and epoch, so that two captions of an image are never negatives of each other.
+
+    An index is epoch and image; the draw depends only on it and the seed. An optional third number is the position of a
+    caption of another image, which replaces the first caption.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[CaptionGroup],
+        tokens: Sequence[list[int]],
+        *,
+        co_captions: bool,
+        image_paths: Sequence[Path] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.groups, self.tokens, self.image_paths = list(groups), list(tokens), image_paths
+        self.draws = 2 if co_captions else 1
+        self.seed = seed
+        self.starts = np.cumsum([0, *(len(group.texts) for group in self.groups)])
+        few = [group for group in self.groups if len(group.texts) < self.draws]
+        if few:
+            first = f"image {few[0].image_id} of {few[0].collection} has {len(few[0].texts)} caption(s)"
+            raise InvalidOption(f"{first}; text-text pairs need two. Leave out these {len(few)} images")
+
+    def hold_out(self, count: int) -> tuple[Self, Self]:
+        """Pairs to train on, and those of ``count`` other random images."""
+        if not 0 < count < len(self):
+            raise InvalidOption(
+                f"held_out={count} of {len(self)} images: hold out at least one, and keep one to train on"
+            )
+        drawn = np.zeros(len(self), dtype=bool)
+        drawn[np.random.default_rng(self.seed).choice(len(self), count, replace=False)] = True
+        return self._part(np.flatnonzero(~drawn)), self._part(np.flatnonzero(drawn))
+
+    def _part(self, rows: IntArray) -> Self:
+        tokens = [ids for row in rows for ids in self.tokens[self.starts[row] : self.starts[row + 1]]]
+        return type(self)(
+            [self.groups[row] for row in rows],
+            tokens,
+            co_captions=self.draws == 2,
+            image_paths=None if self.image_paths is None else [self.image_paths[row] for row in rows],
+            seed=self.seed,
+        )
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __getitem__(self, draw: tuple[int, ...]) -> dict[str, Any]:
+        _, index, *other = draw
+        random = np.random.default_rng([self.seed, *draw])
+        chosen = random.choice(len(self.groups[index].texts), self.draws, replace=False) + self.starts[index]
+        chosen[: len(other)] = other
+        item: dict[str, Any] = {"texts": [self.tokens[position] for position in chosen]}
+        item |= {"text_index": chosen.tolist(), "image_index": index}
+        if self.image_paths is not None:
+            item["image_path"] = self.image_paths[index]
+        return item
+
+
+class EpochSampler(Sampler[tuple[int, int]]):
+    """All images in the order of an epoch, which depends only on seed and epoch, so that a run can resume."""
+
+    def __init__(self, count: int, seed: int = 0) -> None:
+        self.count, self.seed, self.epoch = count, seed, 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        generator = torch.Generator().manual_seed(self.seed + 1_000_003 * self.epoch)
+        for index in torch.randperm(self.count, generator=generator).tolist():
+            yield self.epoch, index
 
 
 def training_pairs(

@@ -1,16 +1,21 @@
-"""In-batch losses of dual encoders over a similarity matrix with masks of positives, across processes."""
+"""In-batch losses of dual encoders over a similarity matrix, and the positives of a batch, across processes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 
 from cxc_eccv.contrastive import in_batch_softmax, mean_of_positives
 from cxc_eccv.errors import InvalidOption, UnknownName
-from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives
+from cxc_eccv.judgments.qrels import merged_qrels
+from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.caption_groups import CaptionGroup
 from cxc_eccv.studies.baselines.training import gather, process_rank
+from cxc_eccv.types import IntArray, Judgments, positions_of
 
 
 def softmax_without_positive(similarities: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
@@ -49,6 +54,88 @@ def triplet_loss(similarities: torch.Tensor, positives: torch.Tensor, *, margin:
 SOFTMAXES = {"softmax": in_batch_softmax, "paper": softmax_without_positive}
 TRIPLETS = {"triplet_all": "all", "triplet_semi_hard": "semi_hard", "triplet_hardest": "hardest"}
 """Name on the command line to the loss of each row, or to the negatives of a triplet loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPositives:
+    """The positives of a batch: the items of a pair, and those of judgments.
+
+    Each method gives (K, N) bool from positions among all training captions or images; ``offset`` is the column of the
+    first row's pair.
+    """
+
+    text_text: csr_matrix | None = None
+    image_text: csr_matrix | None = None
+
+    @classmethod
+    def judged(cls, library: Library, split: str, groups: Sequence[CaptionGroup]) -> BatchPositives:
+        """Positives of the task ``cxc`` in a split; groups of other collections and splits match only themselves."""
+        of_coco = [(group, group.collection == "coco") for group in groups]
+        images = np.array([group.image_id if is_coco else -1 for group, is_coco in of_coco])
+        texts = np.array([number if is_coco else -1 for group, is_coco in of_coco for number in group.caption_ids])
+        text_text = _matrix(merged_qrels(library, split, "t2t"), texts, texts)
+        return cls(text_text.maximum(text_text.T), _matrix(merged_qrels(library, split, "i2t"), images, texts))
+
+    @classmethod
+    def described(cls, groups: Sequence[CaptionGroup], weak: csr_matrix) -> BatchPositives:
+        """Captions of each image, by origin or an (I, T) matrix of weak positives, and captions that share an image."""
+        sizes = [len(group.texts) for group in groups]
+        count, owners = sum(sizes), np.repeat(np.arange(len(groups)), sizes)
+        written = csr_matrix((np.ones(count, dtype=bool), (owners, np.arange(count))), shape=weak.shape)
+        image_text = written.maximum(weak)
+        text_text = csr_matrix(written.T @ image_text)
+        return cls(text_text.maximum(text_text.T), image_text)
+
+    def united(self, other: BatchPositives) -> BatchPositives:
+        """The positives of either of two."""
+        return BatchPositives(
+            *(
+                mine if theirs is None else theirs if mine is None else mine.maximum(theirs)
+                for mine, theirs in ((self.text_text, other.text_text), (self.image_text, other.image_text))
+            )
+        )
+
+    def texts(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
+        """(K, N) whether captions match."""
+        return _block(self.text_text, rows, columns, offset)
+
+    def images_texts(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
+        """(K, N) whether images (rows) and captions match."""
+        return _block(self.image_text, rows, columns, offset)
+
+    def texts_images(self, rows: torch.Tensor, columns: torch.Tensor, *, offset: int) -> torch.Tensor:
+        """(K, N) whether captions and images (columns) match."""
+        # Selects images first, since transposing the whole matrix is slow.
+        matrix = None if self.image_text is None else self.image_text[columns.cpu().numpy()].T.tocsr()
+        return _block(matrix, rows, torch.arange(len(columns)), offset)
+
+
+def _matrix(judgments: Judgments, rows: IntArray, columns: IntArray) -> csr_matrix:
+    """The judgments between training items."""
+    matrix = csr_matrix(
+        (np.ones(judgments.indices.size, dtype=bool), judgments.indices, judgments.indptr),
+        shape=(judgments.query_ids.size, judgments.gallery_ids.size),
+    )
+    chosen = _picks(rows, judgments.query_ids) @ matrix @ _picks(columns, judgments.gallery_ids).T
+    return csr_matrix(chosen).astype(bool)
+
+
+def _picks(ids: IntArray, known_ids: IntArray) -> csr_matrix:
+    """(ids, known ids) whether they are equal."""
+    places, known = positions_of(ids, known_ids)
+    rows = np.flatnonzero(known)
+    ones = np.ones(rows.size, dtype=bool)
+    return csr_matrix((ones, (rows, places[rows])), shape=(ids.size, known_ids.size))
+
+
+def _block(matrix: csr_matrix | None, rows: torch.Tensor, columns: torch.Tensor, offset: int) -> torch.Tensor:
+    """(rows, columns) block of the matrix, with True for the pairs of the batch."""
+    block = torch.zeros(len(rows), len(columns), dtype=torch.bool)
+    if matrix is not None:
+        block |= torch.from_numpy(matrix[rows.cpu().numpy()][:, columns.cpu().numpy()].toarray())
+    pairs = torch.arange(len(rows))
+    block[pairs, pairs + offset] = True
+    return block.to(rows.device)
 
 
 Match = Callable[..., torch.Tensor]

@@ -16,7 +16,7 @@ from PIL import Image
 from torch.utils.data import Dataset
 
 from cxc_eccv.encoding.towers.images import open_picture
-from cxc_eccv.studies.baselines.dual_encoder.pairs import TrainingPairs
+from cxc_eccv.studies.baselines.dual_encoder.data import TrainingPairs
 from cxc_eccv.studies.baselines.training import AnyTokenizer, token_ids
 
 COLOURS = {

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 from transformers import MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING, set_seed
 
 from cxc_eccv.demo.run import sample_images
@@ -21,7 +24,6 @@ from cxc_eccv.evaluation.report_files import REPORT_FOLDER
 from cxc_eccv.metrics.recall_at_k import recall_at_k
 from cxc_eccv.ranking import positive_ranks
 from cxc_eccv.runs import EmbeddingsRun
-from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.reading import sha256_of
@@ -36,7 +38,9 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     run_identity,
 )
 from cxc_eccv.studies.baselines.dual_encoder.data import (
+    EpochSampler,
     PairCollator,
+    TrainingPairs,
     image_paths,
     image_processor_of,
     pairs_from_file,
@@ -46,23 +50,24 @@ from cxc_eccv.studies.baselines.dual_encoder.data import (
     training_pairs,
 )
 from cxc_eccv.studies.baselines.dual_encoder.loading import RESNET, SAMPLE, starting_model
-from cxc_eccv.studies.baselines.dual_encoder.losses import MODES, Objective
+from cxc_eccv.studies.baselines.dual_encoder.losses import MODES, BatchPositives, Objective
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
-from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, TrainingPairs
 from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
-from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer
 from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
 from cxc_eccv.studies.baselines.training import (
-    CHECKPOINTS,
     AnyModel,
     Processing,
     Trained,
-    last_checkpoint,
+    WholeTrainer,
     show_progress,
+    train_resumably,
     without_places,
 )
+from cxc_eccv.studies.entailment.enhanced import EnhancedTrainer, WeakBatches
 from cxc_eccv.studies.entailment.quality import warn_of_training_data
-from cxc_eccv.writing import explained, resumable
+from cxc_eccv.writing import explained
+
+Metrics = dict[str, float]
 
 SPLITS = {name: split for name, split in SPLIT_NAMES.items() if split in ("validation", "test")}
 ABOUT = "Train a dual encoder of the CxC paper, or fine-tune a model such as CLIP."
@@ -105,11 +110,9 @@ def train(command: Sequence[str]) -> Trained:
     identity = run_identity(model_arguments, replace(objective_arguments, mode=mode), data, training)
     if data.weak_positives:
         identity["weak_positives_sha256"] = sorted(map(sha256_of, data.weak_positives))
-    folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
+    folder = Path(training.output_dir)
     with explained(folder):
-        checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
-        with resumable(CHECKPOINTS.format(trainer.args.output_dir)):
-            trainer.train(resume_from_checkpoint=checkpoint)
+        train_resumably(trainer, identity, training.resume)
         trainer.save_model()
         trainer.save_state()
     trained = _describe(folder, library, model_arguments, data, identity, trainer.model)
@@ -129,7 +132,7 @@ def _split_pairs(
     processing: Processing,
     mode: str,
     encode_it: Callable[..., EmbeddingsRun],
-) -> tuple[TrainingPairs, Callable[[Any], dict[str, float]]]:
+) -> tuple[TrainingPairs, Callable[[Any], Metrics]]:
     """The pairs to train on, and a function that scores a checkpoint on COCO's validation split or held-out images."""
     if data.pairs_file is not None:
         pairs = pairs_from_file(Path(data.pairs_file), processing, mode=mode, images=data.images, seed=training.seed)
@@ -157,13 +160,96 @@ def _match(
     return weak.spare(objective), weak
 
 
+def staircase(step: int) -> float:
+    """The paper's factor of the learning rate: 0.1% less after every 1000 steps."""
+    return float(0.999 ** (step // 1000))
+
+
+class DualEncoderTrainer(EnhancedTrainer, WholeTrainer):
+    """Trains a model with ``text_embeds`` and ``image_embeds``; ``score`` computes the metrics of a model.
+
+    The loss of ``added_batches`` of weak positives, times their ``weight``, is added to that of each batch.
+    """
+
+    # The loss is a mean over the batch: Trainer divides it when it accumulates gradients.
+    loss_is_scaled_for_ga = False
+
+    objective: Objective
+    score: Callable[[Any], Metrics] | None
+    paper_schedule: bool
+
+    def __init__(
+        self,
+        *,
+        objective: Objective,
+        score: Callable[[Any], Metrics] | None = None,
+        paper_schedule: bool = True,
+        added_batches: WeakBatches | None = None,
+        **options: Any,  # noqa: ANN401 - Trainer's own
+    ) -> None:
+        self.objective, self.score, self.paper_schedule = objective, score, paper_schedule
+        # Trainer requires an eval_dataset, which our evaluate does not use.
+        super().__init__(**{"eval_dataset": options.get("train_dataset"), **options})
+        self._adds_batches = added_batches is not None
+        self.weak_batches = added_batches or self.weak_batches
+
+    def images_of(self, inputs: dict[str, Any]) -> list[int]:
+        """The positions of the batch's images."""
+        positions: list[int] = inputs["image_index"].tolist()
+        return positions
+
+    def step_of_extra_batch(self) -> int | None:
+        """The step of EnhancedTrainer's extra batch, or the current step for batches whose loss is added."""
+        return self.state.global_step if self._adds_batches else super().step_of_extra_batch()
+
+    def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
+        """Add the gradients of a batch and of its added weak positives; return the loss of the batch."""
+        loss = super().training_step(*arguments, **options)
+        if self._adds_batches:
+            self.train_on_weak_positives()
+        return loss
+
+    def compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any], *_: Any, **_options: Any) -> torch.Tensor:  # noqa: ANN401 - Trainer's own
+        """The objective on one batch, against the batches of all processes."""
+        indices = {name: inputs.pop(name) for name in ("text_index", "image_index")}
+        weight = inputs.pop("weight", 1.0)
+        outputs = model(**inputs)
+        images = outputs.image_embeds if self.objective.has_images else None
+        loss: torch.Tensor = weight * self.objective(outputs.text_embeds, images, self._scale(outputs), **indices)
+        return loss
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Optimizer | None = None) -> LRScheduler:
+        """The paper's staircase, or the schedule of the arguments."""
+        if not self.paper_schedule:
+            return super().create_scheduler(num_training_steps, optimizer)
+        if self.lr_scheduler is None:
+            chosen: Any = self.optimizer if optimizer is None else optimizer
+            self.lr_scheduler = LambdaLR(chosen, staircase)
+            self._created_lr_scheduler = True
+        return self.lr_scheduler
+
+    def measure(self) -> Metrics:
+        """The library's metrics on the whole validation split, under their report keys."""
+        return {} if self.score is None else self.score(self.accelerator.unwrap_model(self.model))
+
+    def order(self, dataset: Any, seed: int) -> EpochSampler:  # noqa: ANN401 - as WholeTrainer says
+        """All images, in an order that depends on seed and epoch."""
+        return EpochSampler(len(dataset), seed)
+
+    def _scale(self, outputs: Any) -> torch.Tensor:  # noqa: ANN401 - our output or a CLIP-like one
+        # Models like CLIP have the logarithm of the factor, and return features of unit length.
+        model = self.accelerator.unwrap_model(self.model)
+        scale: torch.Tensor = outputs.scale if "scale" in outputs else model.logit_scale.exp()
+        return scale
+
+
 def _trainer(
     model: AnyModel,
     processing: Processing,
     pairs: TrainingPairs,
     objective: Objective,
     weak: WeakPositives | None,
-    score: Callable[[Any], dict[str, float]],
+    score: Callable[[Any], Metrics],
     data: DataArguments,
     training: DualEncoderTrainingArguments,
 ) -> DualEncoderTrainer:
@@ -223,7 +309,7 @@ def _describe(
         model=folder,
         has_images=has_images,
         base_models=[name for name in started if name != SAMPLE and not Path(name).exists()],
-        parts=data.train_on if data.pairs_file is None and library.edition == OFFICIAL else (),
+        parts=data.train_on if data.pairs_file is None else (),
         settings=without_places({name: value for name, value in identity.items() if name not in unused}),
         loading=LOADING.format(
             processor="AutoProcessor" if has_images else "AutoTokenizer",
@@ -292,7 +378,7 @@ def _encode_split(
 
 def _score_validation(
     model: AnyModel, *, encode_it: Callable[..., EmbeddingsRun], library: Library, mode: str
-) -> dict[str, float]:
+) -> Metrics:
     """Report keys to values on the validation split, and ``recall_at_10``, the mean over the trained directions."""
     parts = ("t2t", "sts") if mode == "t2t" else ("i2t", "t2i", "t2t", "sts", "sits")
     options: dict[str, Any] = {"split": "validation", "data_dir": library, "confidence": None, "progress": False}
@@ -301,7 +387,7 @@ def _score_validation(
     return {**scores, "recall_at_10": sum(trained) / len(trained)}
 
 
-def _score_held_out(model: AnyModel, *, held: TrainingPairs, mode: str, processing: Processing) -> dict[str, float]:
+def _score_held_out(model: AnyModel, *, held: TrainingPairs, mode: str, processing: Processing) -> Metrics:
     """R@10 on held-out images of every trained direction, and ``recall_at_10``, their mean."""
     texts = [text for group in held.groups for text in group.texts]
     owners = np.repeat(np.arange(len(held)), np.diff(held.starts))

@@ -17,8 +17,7 @@ from cxc_eccv.sources.readers import MinedPairs
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, parts_of
 from cxc_eccv.studies.baselines.dual_encoder.arguments import DataArguments, ObjectiveArguments
 from cxc_eccv.studies.baselines.dual_encoder.data import LoadedItems, PairCollator
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
-from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives
+from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives, Objective
 from cxc_eccv.studies.entailment.enhanced import WeakBatches
 from cxc_eccv.types import IntArray, positions_of
 

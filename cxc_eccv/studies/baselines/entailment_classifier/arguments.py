@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from cxc_eccv.demo.run import sample_images
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.studies.baselines.command_line import option
+from cxc_eccv.studies.baselines.dual_encoder.loading import SAMPLE
 from cxc_eccv.studies.baselines.training import SHAPING, ScriptArguments, process_rank
 from cxc_eccv.studies.entailment.classifier import KINDS
 from cxc_eccv.studies.entailment.training_data import part_of
@@ -148,6 +151,11 @@ class DataArguments:
     def parts(self) -> list[str]:
         """The parts of --train-on, then that of --dev."""
         return [*self.train_on, *([] if self.dev is None else [self.dev])]
+
+    @property
+    def image_folder(self) -> Path | None:
+        """The folder of --images."""
+        return sample_images() if self.images == SAMPLE else Path(self.images) if self.images else None
 
     def kinds(self) -> dict[str, list[str]]:
         """Corpus to the kinds of pairs that --as gives for it."""

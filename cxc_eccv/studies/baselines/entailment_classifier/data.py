@@ -1,11 +1,11 @@
-"""Labelled pairs for a Trainer: held-out pairs, items with targets, batches of similar length."""
+"""Labelled pairs of a run: those to train on, held-out ones, items with targets, batches of similar length."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 from torch.nn import functional
 from torch.utils.data import Dataset, Sampler
 
+from cxc_eccv.builders.images import ImageFolder
 from cxc_eccv.encoding.towers.images import open_picture
 from cxc_eccv.errors import InvalidOption
 from cxc_eccv.sources.library import Library
+from cxc_eccv.studies.baselines.entailment_classifier.arguments import DataArguments
+from cxc_eccv.studies.entailment.classifier import EntailmentConfig
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
+from cxc_eccv.studies.entailment.training_data import TrainingData, load_training_data, part_of
 
 BOUNDARY = 3.0
 """Rating with a soft label of one half."""
@@ -28,6 +32,83 @@ MULTIPLE = 16
 
 BATCHES_SORTED = 50
 """Number of batches whose pairs are sorted by length together."""
+
+
+class Pairs(NamedTuple):
+    """Pairs to train on, held-out pairs, their provenance, and the image files by name."""
+
+    trained: pa.Table
+    held: pa.Table
+    provenance: dict[str, Any]
+    files: dict[str, Path]
+
+
+def read_pairs(library: Library, data: DataArguments, seed: int, config: EntailmentConfig) -> Pairs:
+    """The pairs of a run, of the kinds that it uses."""
+    images = data.image_folder if config.has_visual else None
+    loaded = load_training_data(
+        library,
+        data.parts,
+        images=images,
+        protect=data.protect,
+        allow_test_data=data.allow_test_data,
+        used_as=data.kinds(),
+    )
+    kinds = ["multimodal"]
+    kinds += ["text"] if config.has_text and data.text_data else []
+    kinds += ["visual"] if config.has_visual and data.visual_data else []
+    kept = np.asarray(pc.is_in(loaded.pairs["kind"], value_set=pa.array(kinds)))
+    usable = loaded.pairs.filter(pa.array(kept))
+    if not usable.num_rows:
+        others = ", ".join(loaded.pairs["kind"].unique().to_pylist())
+        raise InvalidOption(f"all pairs are of kind {others}, which this run does not use: change its branches or data")
+    trained, held = _split_pairs(loaded, kept, library, data, seed)
+    _refuse_untrained(config, trained)
+    files = {}
+    if images is not None:
+        find = ImageFolder(images).find
+        files = {name: find(name) for name in usable["image"].unique().to_pylist() if name is not None}
+    facts = {
+        **loaded.provenance,
+        "dev": data.dev,
+        "left_out_by_kind": loaded.pairs.num_rows - usable.num_rows,
+        "trained": trained.num_rows,
+        "held_out": held.num_rows,
+        "beside_held_out": usable.num_rows - trained.num_rows - held.num_rows,
+    }
+    return Pairs(trained, held, facts, {name: path for name, path in files.items() if path is not None})
+
+
+def _split_pairs(
+    loaded: TrainingData, kept: NDArray[np.bool_], library: Library, data: DataArguments, seed: int
+) -> tuple[pa.Table, pa.Table]:
+    """Pairs to train on, and those that choose the checkpoint, among the ``kept`` ones."""
+    usable, owners = loaded.pairs.filter(pa.array(kept)), caption_images(library)
+    if data.dev is None:
+        return hold_out(usable, part_of(data.train_on[0])[0].name, data.held_out, owners, seed)
+    corpus, part = part_of(data.dev)
+    size = int(loaded.provenance["sources"][f"{corpus.name}/{part}"]["pairs"])
+    is_dev = np.arange(loaded.pairs.num_rows) >= loaded.pairs.num_rows - size
+    return keep_apart(usable, is_dev[kept], owners)
+
+
+def _refuse_untrained(config: EntailmentConfig, pairs: pa.Table) -> None:
+    """Raise InvalidOption if a branch, or the gate with the joint head, has no pair to learn from."""
+    kinds = set(pairs["kind"].unique().to_pylist())
+    untrained = [
+        part
+        for part, is_there, learns_from in (
+            ("the text branch", config.has_text, {"text", "multimodal"}),
+            ("the visual branch", config.has_visual, {"visual", "multimodal"}),
+            ("the gate with the joint head", config.has_text and config.has_visual, {"multimodal"}),
+        )
+        if is_there and not kinds & learns_from
+    ]
+    if untrained:
+        raise InvalidOption(
+            f"no pair trains {' and '.join(untrained)}: all pairs are {' or '.join(sorted(kinds))}. Give images "
+            "(--images) and corpora whose pairs have captions and an image, or train one branch (--branches)"
+        )
 
 
 def caption_images(library: Library) -> Mapping[str, str]:

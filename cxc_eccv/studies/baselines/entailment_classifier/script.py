@@ -7,18 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import torch
+from torch.optim import Optimizer
+from torch.utils.data import DataLoader
 from transformers import set_seed
 
-from cxc_eccv.builders.images import ImageFolder
-from cxc_eccv.demo.run import sample_images
 from cxc_eccv.errors import DataError, InvalidOption, UnknownName
 from cxc_eccv.evaluation.report_files import REPORT_FOLDER
-from cxc_eccv.sources.catalog import OFFICIAL
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.command_line import read_arguments
 from cxc_eccv.studies.baselines.dual_encoder.loading import SAMPLE
@@ -30,46 +28,36 @@ from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     run_identity,
 )
 from cxc_eccv.studies.baselines.entailment_classifier.data import (
+    LengthSampler,
     PairCollator,
     PairItems,
-    caption_images,
-    hold_out,
-    keep_apart,
+    Pairs,
+    read_pairs,
     soft_targets,
 )
 from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
-from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer
 from cxc_eccv.studies.baselines.training import (
-    CHECKPOINTS,
     ScoredPairs,
     Trained,
-    last_checkpoint,
+    WholeTrainer,
     process_rank,
     show_progress,
+    train_resumably,
     without_places,
 )
 from cxc_eccv.studies.entailment.classifier import EntailmentClassifier, EntailmentConfig
 from cxc_eccv.studies.entailment.labelled import find_labelled, read_labelled
-from cxc_eccv.studies.entailment.measures import choose_threshold, fit_calibration
+from cxc_eccv.studies.entailment.measures import choose_threshold, fit_calibration, measure_classifier
 from cxc_eccv.studies.entailment.processing import EntailmentProcessor
 from cxc_eccv.studies.entailment.quality import report_classifier, warn_of_training_data
 from cxc_eccv.studies.entailment.scoring import Classifier
 from cxc_eccv.studies.entailment.seen import SeenPairs, record_seen
-from cxc_eccv.studies.entailment.training_data import load_training_data, part_of
+from cxc_eccv.studies.entailment.training_data import part_of
 from cxc_eccv.types import FloatArray
-from cxc_eccv.writing import explained, resumable
+from cxc_eccv.writing import explained
 
 ABOUT = "Train a classifier of entailment: does an image with its captions entail a sentence?"
 KINDS = (ModelArguments, ObjectiveArguments, DataArguments, EntailmentTrainingArguments)
-
-
-class Pairs(NamedTuple):
-    """Pairs to train on, held-out pairs, their provenance, and the image files by name."""
-
-    trained: pa.Table
-    held: pa.Table
-    provenance: dict[str, Any]
-    files: dict[str, Path]
 
 
 def train(command: Sequence[str]) -> Trained:
@@ -84,7 +72,7 @@ def train(command: Sequence[str]) -> Trained:
     model, processor = starting_model(model_arguments, objective)
     if model_arguments.attention is not None:
         model.set_attn_implementation(model_arguments.attention)
-    pairs = _read_pairs(library, data, training.seed, model.config)
+    pairs = read_pairs(library, data, training.seed, model.config)
     record = pairs.provenance
     if model_arguments.pretrained is not None:
         record = _remember(record, getattr(model.config, "training_data", None))
@@ -95,12 +83,11 @@ def train(command: Sequence[str]) -> Trained:
         )
     trainer = _trainer(model, processor, pairs, objective, data, training)
     identity = run_identity(model_arguments, objective, data, training)
-    folder, is_first = Path(training.output_dir), trainer.is_world_process_zero()
+    folder = Path(training.output_dir)
     with explained(folder):
-        checkpoint = last_checkpoint(folder, identity, resume=training.resume, is_first=is_first)
-        with resumable(CHECKPOINTS.format(trainer.args.output_dir)):
-            trainer.train(resume_from_checkpoint=checkpoint)
+        train_resumably(trainer, identity, training.resume)
         trained_model = _settle_and_save(trainer, data, record)
+        is_first = trainer.is_world_process_zero()
         seen = record_seen(folder, pairs.trained, pairs.held, model_arguments.pretrained, is_first=is_first)
     trained = _describe(folder, library, model_arguments, data, identity, trained_model.config)
     if training.push_to_hub:
@@ -109,7 +96,81 @@ def train(command: Sequence[str]) -> Trained:
         return trained
     trained_model.train(False)
     classifier = Classifier(trained_model, processor, trained.name)
-    return replace(trained, pairs=_score(classifier, data.report_on, library, _folder(data), seen))
+    return replace(trained, pairs=_score(classifier, data.report_on, library, data.image_folder, seen))
+
+
+NEW = ("text_head", "visual_head", "joint_head", "text_gate", "visual_gate", "visual_projection", "image_projection")
+"""Modules with new weights."""
+
+
+class EntailmentTrainer(WholeTrainer):
+    """Trains a classifier; the measures of the ``held`` pairs at their best threshold choose the checkpoint."""
+
+    def __init__(self, *, held: PairItems | None, threshold_for: str, **options: Any) -> None:  # noqa: ANN401 - Trainer's own
+        self.held, self.threshold_for = held, threshold_for
+        # Trainer requires an eval_dataset, which our evaluate does not use.
+        super().__init__(**{"eval_dataset": held, **options})
+
+    def create_optimizer(self, model: Any = None) -> Optimizer:  # noqa: ANN401 - as Trainer says
+        """The optimizer with a separate group for the new layers; biases and norms do not decay, as in Trainer."""
+        if self.optimizer is None:
+            trained: Any = self.model
+            rate = getattr(self.args, "head_learning_rate", None) or self.args.learning_rate
+            decayed = set(self.get_decay_parameter_names(trained))
+            groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
+            for name, parameter in trained.named_parameters():
+                if parameter.requires_grad:
+                    groups.setdefault((name.startswith(NEW), name in decayed), []).append(parameter)
+            kind, options = self.get_optimizer_cls_and_kwargs(self.args, trained)
+            self.optimizer = kind(
+                [
+                    {
+                        "params": parameters,
+                        "lr": rate if new else self.args.learning_rate,
+                        "weight_decay": self.args.weight_decay if decays else 0.0,
+                    }
+                    for (new, decays), parameters in groups.items()
+                ],
+                **options,
+            )
+        return self.optimizer
+
+    def measure(self) -> dict[str, float]:
+        """Accuracy, precision, recall and F0.5 on the held-out pairs, at their best threshold."""
+        if self.held is None:
+            return {}
+        leads, labels = self.leads(self.held), np.asarray(self.held.targets)
+        threshold = choose_threshold(leads, labels, for_=self.threshold_for)
+        return {rate.name: rate.value for rate in measure_classifier(labels, leads, threshold)}
+
+    def order(self, dataset: Any, seed: int) -> LengthSampler:  # noqa: ANN401 - as WholeTrainer says
+        """All pairs, in batches of similar length."""
+        return LengthSampler(dataset.lengths, self.args.train_batch_size * self.args.world_size, seed)
+
+    def leads(self, items: PairItems) -> FloatArray:
+        """(N,) the entailed logit minus the other, uncalibrated, in the precision of scoring."""
+        model: Any = self.accelerator.unwrap_model(self.model)
+        was_training, leads = model.training, np.empty(len(items))
+        model.eval()
+        order = np.argsort(items.lengths, kind="stable").tolist()
+        loader = DataLoader(
+            items,
+            batch_size=self.args.per_device_eval_batch_size,
+            sampler=order,
+            collate_fn=self.data_collator,
+            num_workers=self.args.dataloader_num_workers,
+        )
+        done = 0
+        with torch.inference_mode():
+            for batch in loader:
+                batch.pop("labels")
+                # The class's own forward: --bf16 and --fp16 wrap the instance's.
+                logits = type(model).forward(model, **self._prepare_inputs(batch)).logits
+                rows = order[done : done + len(logits)]
+                leads[rows] = (logits[:, 1].double() - logits[:, 0].double()).cpu().numpy()
+                done += len(rows)
+        model.train(was_training)
+        return leads
 
 
 def _trainer(
@@ -160,72 +221,6 @@ def _remember(record: dict[str, Any], before: Mapping[str, Any] | None) -> dict[
     return {**record, **flags, "before": before}
 
 
-def _read_pairs(library: Library, data: DataArguments, seed: int, config: EntailmentConfig) -> Pairs:
-    images = _folder(data) if config.has_visual else None
-    loaded = load_training_data(
-        library,
-        data.parts,
-        images=images,
-        protect=data.protect,
-        allow_test_data=data.allow_test_data,
-        used_as=data.kinds(),
-    )
-    kinds = ["multimodal"]
-    kinds += ["text"] if config.has_text and data.text_data else []
-    kinds += ["visual"] if config.has_visual and data.visual_data else []
-    kept = pc.is_in(loaded.pairs["kind"], value_set=pa.array(kinds))
-    usable = loaded.pairs.filter(kept)
-    owners = caption_images(library)
-    if not usable.num_rows:
-        others = ", ".join(loaded.pairs["kind"].unique().to_pylist())
-        raise InvalidOption(f"all pairs are of kind {others}, which this run does not use: change its branches or data")
-    if data.dev is None:
-        source = part_of(data.train_on[0])[0].name
-        trained, held = hold_out(usable, source, data.held_out, owners, seed)
-    else:
-        corpus, part = part_of(data.dev)
-        size = int(loaded.provenance["sources"][f"{corpus.name}/{part}"]["pairs"])
-        is_dev = np.arange(loaded.pairs.num_rows) >= loaded.pairs.num_rows - size
-        trained, held = keep_apart(usable, is_dev[np.asarray(kept)], owners)
-    _refuse_untrained(config, trained)
-    files = {}
-    if images is not None:
-        find = ImageFolder(images).find
-        files = {name: find(name) for name in usable["image"].unique().to_pylist() if name is not None}
-    facts = {
-        **loaded.provenance,
-        "dev": data.dev,
-        "left_out_by_kind": loaded.pairs.num_rows - usable.num_rows,
-        "trained": trained.num_rows,
-        "held_out": held.num_rows,
-        "beside_held_out": usable.num_rows - trained.num_rows - held.num_rows,
-    }
-    return Pairs(trained, held, facts, {name: path for name, path in files.items() if path is not None})
-
-
-def _refuse_untrained(config: EntailmentConfig, pairs: pa.Table) -> None:
-    """Raise InvalidOption if a branch, or the gate with the joint head, has no pair to learn from."""
-    kinds = set(pairs["kind"].unique().to_pylist())
-    untrained = [
-        part
-        for part, is_there, learns_from in (
-            ("the text branch", config.has_text, {"text", "multimodal"}),
-            ("the visual branch", config.has_visual, {"visual", "multimodal"}),
-            ("the gate with the joint head", config.has_text and config.has_visual, {"multimodal"}),
-        )
-        if is_there and not kinds & learns_from
-    ]
-    if untrained:
-        raise InvalidOption(
-            f"no pair trains {' and '.join(untrained)}: all pairs are {' or '.join(sorted(kinds))}. Give images "
-            "(--images) and corpora whose pairs have captions and an image, or train one branch (--branches)"
-        )
-
-
-def _folder(data: DataArguments) -> Path | None:
-    return sample_images() if data.images == SAMPLE else Path(data.images) if data.images else None
-
-
 def settle(config: EntailmentConfig, leads: FloatArray | None, labels: FloatArray, data: DataArguments) -> None:
     """Write calibration and threshold from held-out pairs' (N,) leads into the config; warn if that is impossible."""
     config.threshold, config.calibration_scale, config.calibration_offset = 0.5, 1.0, 0.0
@@ -271,7 +266,7 @@ ABOUT_MODEL = (
 
 def _scorable(library: Library, data: DataArguments, config: EntailmentConfig) -> tuple[str, str | None]:
     """Pairs to score the classifier on, and the folder of their images, if any; capitals stand for unknown values."""
-    folder, wanted = _folder(data), data.report_on or "cxc/test"
+    folder, wanted = data.image_folder, data.report_on or "cxc/test"
     if not config.has_visual:
         return wanted, None
     for name in (wanted, *(f"{part_of(name)[0].name}/test" for name in data.train_on)):
@@ -309,7 +304,7 @@ def _describe(
         model=folder,
         has_images=config.has_visual,
         base_models=[name for name in started if name not in (None, SAMPLE) and not Path(name).exists()],
-        parts=data.train_on if library.edition == OFFICIAL else (),
+        parts=data.train_on,
         settings=without_places({name: value for name, value in identity.items() if name not in unused}),
         loading=LOADING.format(inputs=INPUTS[config.has_visual]),
         scoring=[

@@ -9,14 +9,16 @@ from PIL import Image
 from cxc_eccv.errors import InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.studies.baselines.caption_groups import CaptionGroup, caption_groups
 from cxc_eccv.studies.baselines.dual_encoder.data import (
+    EpochSampler,
     PairCollator,
+    TrainingPairs,
     image_paths,
     pairs_from_file,
     token_ids,
     training_pairs,
     warn_of_conversion,
 )
-from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives, EpochSampler, TrainingPairs
+from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives
 
 GROUPS = [
     CaptionGroup("coco", 7, (71, 72, 73), ("a dog", "two dog", "the red dog")),
@@ -97,16 +99,6 @@ def test_a_batch_holds_left_captions_then_right_ones():
         assert kept == tokens[index]
 
 
-@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "CMYK", "1"])
-def test_images_of_any_mode_become_rgb(tmp_path, mode):
-    path = tmp_path / "image.tiff"
-    tiny_models.picture(1).convert(mode).save(path)
-    item = pairs(co_captions=False, image_paths=[path, path])[0, 0]
-    batch = PairCollator(tiny_models.bert_tokenizer(), tiny_models.vit_images())([item])
-    assert batch["pixel_values"].shape == (1, 3, 32, 32)
-    assert batch["input_ids"].shape[0] == 1
-
-
 def test_images_to_convert_are_counted_by_their_headers_alone(tmp_path, recwarn):
     paths = [tmp_path / f"{place}.{'jpg' if mode == 'CMYK' else 'png'}" for place, mode in enumerate(MODES)]
     for path, mode in zip(paths, MODES, strict=True):
@@ -145,18 +137,10 @@ def test_long_captions_are_cut_and_counted():
     assert ids[1] == tokenizer(texts[1], truncation=True)["input_ids"]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"image_paths": ["one"]}, "1 image files for 2 images"),
-        ({"tokens": TOKENS[:4]}, "4 tokenised captions for 5"),
-        ({"groups": [CaptionGroup("coco", 9, (1,), ("a",))], "tokens": TOKENS[:1]}, "image 9 of coco has 1 caption"),
-        ({"groups": [], "tokens": []}, "0 tokenised captions"),
-    ],
-)
-def test_lists_that_do_not_fit_are_refused(options, words):
-    with pytest.raises(InvalidOption, match=words):
-        TrainingPairs(**{"groups": GROUPS, "tokens": TOKENS, "co_captions": True, **options})
+def test_an_image_with_a_single_caption_makes_no_text_pair():
+    groups = [*GROUPS, CaptionGroup("coco", 9, (1,), ("a",))]
+    with pytest.raises(InvalidOption, match=r"image 9 of coco has 1 caption\(s\).* Leave out these 1 images"):
+        TrainingPairs(groups, [*TOKENS, [60]], co_captions=True)
 
 
 def test_images_come_from_the_folder(sample_library):

@@ -31,8 +31,7 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
 from cxc_eccv.studies.baselines.dual_encoder.data import pairs_from_file
 from cxc_eccv.studies.baselines.dual_encoder.loading import starting_model
 from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
-from cxc_eccv.studies.baselines.dual_encoder.script import train
-from cxc_eccv.studies.baselines.dual_encoder.trainer import DualEncoderTrainer, staircase
+from cxc_eccv.studies.baselines.dual_encoder.script import DualEncoderTrainer, staircase, train
 from cxc_eccv.studies.baselines.training import EpochCallback
 
 pytestmark = pytest.mark.thorough
@@ -145,11 +144,6 @@ def whole_run(tmp_path_factory):
     return folder, command, trained
 
 
-def test_the_report_says_the_similarity_that_the_model_is_meant_for(whole_run):
-    provenance = whole_run[2].report.provenance
-    assert (provenance["similarity"], provenance["similarity_from"]) == ("cosine", "the run")  # --normalize
-
-
 def test_validation_is_scored_whole_by_the_librarys_metrics(whole_run, sample_library):
     from cxc_eccv.evaluation import evaluate
 
@@ -157,7 +151,7 @@ def test_validation_is_scored_whole_by_the_librarys_metrics(whole_run, sample_li
     values = log(folder, "eval_recall_at_10")
     assert len(values) == 2
     content = sample_library.karpathy("validation")
-    paths = _image_paths(content)
+    paths = [sample_images() / name for name in content.images["file_name"].to_pylist()]
     best = folder / f"checkpoint-{2 * (1 + values.index(max(values)))}"
     loaded = AutoModel.from_pretrained(best)
     images = zip(content.image_ids.tolist(), paths, strict=True)
@@ -168,30 +162,40 @@ def test_validation_is_scored_whole_by_the_librarys_metrics(whole_run, sample_li
     assert max(values) == pytest.approx(mean, abs=0.01)
 
 
-def _image_paths(content):
-    return [sample_images() / name for name in content.images["file_name"].to_pylist()]
-
-
-def test_the_model_is_scored_query_by_query_and_its_processor_saved_along(whole_run):
+def test_a_run_leaves_scores_of_every_query_a_processor_and_a_record_of_its_data(whole_run):
     folder, _, trained = whole_run
-    assert "cxc/i2t/recall_at_1" in trained.report.scores
-    assert trained.report.per_query.num_rows > 0
-    assert trained.report.name == "whole"
-    assert trained.report.provenance["training"]["seed"] == 42
+    report = trained.report
+    assert "cxc/i2t/recall_at_1" in report.scores
+    assert report.per_query.num_rows > 0
+    assert report.name == "whole"
+    assert report.provenance["training"]["seed"] == 42
+    similarity = report.provenance["similarity"], report.provenance["similarity_from"]
+    assert similarity == ("cosine", "the run")  # --normalize
     assert isinstance(AutoProcessor.from_pretrained(folder), VisionTextDualEncoderProcessor)
+    assert AutoModel.from_pretrained(folder).config.training_data == {"holds": {}}
+    assert "Trained on" not in trained.about
+
+
+def check_continued(whole, step, folder, command):
+    """From the checkpoint of a whole run, whose log is kept, training ends as that did."""
+    shutil.copytree(whole / f"checkpoint-{step}", folder / f"checkpoint-{step}")
+    shutil.copy(whole / "run.json", folder)
+    path = folder / f"checkpoint-{step}" / "trainer_state.json"
+    state = json.loads(path.read_text())
+    path.write_text(json.dumps({**state, "log_history": [*state["log_history"], {"continued": step}]}))
+    train([*command, "--output-dir", str(folder)])
+    assert log(folder, "continued") == [step]
+    assert log(folder, "loss") == log(whole, "loss")
+    for name, value in weights(folder).items():
+        assert torch.equal(value, weights(whole)[name]), name
 
 
 def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):
     folder, command, _ = whole_run
-    shutil.copytree(folder / "checkpoint-2", tmp_path / "checkpoint-2")
-    shutil.copy(folder / "run.json", tmp_path)
     (tmp_path / "checkpoint-4").mkdir()
     with pytest.warns(UserWarning, match="checkpoint-4 is incomplete"):
-        train([*command, "--output-dir", str(tmp_path)])
-    assert log(tmp_path, "loss") == log(folder, "loss")
+        check_continued(folder, 2, tmp_path, command)
     assert len(log(folder, "loss")) == 4
-    for name, value in weights(tmp_path).items():
-        assert torch.equal(value, weights(folder)[name]), name
 
 
 def test_ctrl_c_says_where_the_checkpoints_are(whole_run, tmp_path, monkeypatch):
@@ -211,12 +215,7 @@ def test_in_the_middle_of_an_epoch_as_well(whole_run, tmp_path):
     steps = [*command, "--save-strategy", "steps", "--save-steps", "1", "--eval-strategy", "no"]
     steps += ["--no-load-best-model-at-end"]
     train([*steps, "--output-dir", str(tmp_path / "whole")])
-    shutil.copytree(tmp_path / "whole" / "checkpoint-3", tmp_path / "parts" / "checkpoint-3")
-    shutil.copy(tmp_path / "whole" / "run.json", tmp_path / "parts")
-    train([*steps, "--output-dir", str(tmp_path / "parts")])
-    assert log(tmp_path / "parts", "loss") == log(tmp_path / "whole", "loss")
-    for name, value in weights(tmp_path / "parts").items():
-        assert torch.equal(value, weights(tmp_path / "whole")[name]), name
+    check_continued(tmp_path / "whole", 3, tmp_path / "parts", steps)
 
 
 def test_another_run_does_not_go_on_from_it(whole_run):
@@ -328,8 +327,7 @@ def test_padding_comes_after_the_text_in_training_too(tmp_path):
 def test_a_pretrained_pair_is_fine_tuned(tmp_path, kind, mode):
     built, tokenizer, images = getattr(tiny_models, kind)()
     built.save_pretrained(tmp_path / "start")
-    processor = VisionTextDualEncoderProcessor(images, tokenizer)
-    processor.save_pretrained(tmp_path / "start")
+    VisionTextDualEncoderProcessor(images, tokenizer).save_pretrained(tmp_path / "start")
     command = [*SAMPLE, *IMAGES, *NO_SCORES, "--pretrained", str(tmp_path / "start"), "--mode", mode]
     trained = train([*command, "--loss", "softmax", "--max-steps", "1", "--output-dir", str(tmp_path / "end")])
     assert trained.pipeline_tag == (None if kind == "dual" else "zero-shot-image-classification")
@@ -423,13 +421,6 @@ def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
         refused(ModelError, words, "--pretrained", str(tmp_path), "--mode", "t2t")
 
 
-def test_training_on_what_is_reported_is_said(tmp_path):
-    command = [*SAMPLE, *BACKBONES, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max-steps", "1"]
-    command += ["--per-device-train-batch-size", "30"]
-    with pytest.warns(UserWarning, match="coco/test is in the training data and reported"):
-        train([*command, "--train-on", "coco/test", "--report-on", "test", "--output-dir", str(tmp_path)])
-
-
 def test_what_was_seen_of_val_and_test_is_recorded_and_told_ever_after(tmp_path, sample_library):
     command = [*SAMPLE, *LAYERS, *NO_SCORES, "--mode", "t2t", "--max-steps", "1", "--per-device-train-batch-size", "30"]
     first, second = tmp_path / "first", tmp_path / "second"
@@ -445,9 +436,3 @@ def test_what_was_seen_of_val_and_test_is_recorded_and_told_ever_after(tmp_path,
     assert told.report.provenance["training_data"] == record
     assert "Trained on val data: 60 images of coco/val." in told.about
     assert told.about.endswith("The model it started from: trained on test data: 60 images of coco/test.")
-
-
-def test_nothing_is_told_of_a_model_that_has_seen_train_alone(whole_run):
-    folder, _, trained = whole_run
-    assert AutoModel.from_pretrained(folder).config.training_data == {"holds": {}}
-    assert "Trained on" not in trained.about

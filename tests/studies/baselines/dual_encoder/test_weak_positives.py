@@ -20,8 +20,7 @@ from cxc_eccv.studies.baselines.dual_encoder.arguments import (
     ObjectiveArguments,
 )
 from cxc_eccv.studies.baselines.dual_encoder.data import PairCollator, training_pairs
-from cxc_eccv.studies.baselines.dual_encoder.losses import Objective
-from cxc_eccv.studies.baselines.dual_encoder.pairs import BatchPositives
+from cxc_eccv.studies.baselines.dual_encoder.losses import BatchPositives, Objective
 from cxc_eccv.studies.baselines.dual_encoder.recolouring import RecolouredPairs
 from cxc_eccv.studies.baselines.dual_encoder.script import train
 from cxc_eccv.studies.baselines.dual_encoder.weak_positives import WeakPositives, check_weak_positives
@@ -242,16 +241,7 @@ def test_alpha_0_has_no_batches_of_weak_positives(tmp_path, use):
 
 
 SAMPLE = ["--data-dir", "sample", "--use-cpu", "--disable-tqdm", "--train-on", *TRAIN_ON, "--mode", "t2t"]
-SAMPLE += [
-    "--no-pretraining",
-    "--text-model",
-    "sample",
-    "--train-text-model",
-    "--extra-layers",
-    "0",
-    "--max-steps",
-    "2",
-]
+SAMPLE += ["--no-pretraining", "--text-model", "sample", "--train-text-model", "--extra-layers", "0"]
 SAMPLE += ["--max-steps", "2", "--per-device-train-batch-size", "30", "--eval-strategy", "no"]
 SAMPLE += ["--no-load-best-model-at-end"]
 SAMPLE += ["--loss", "softmax", "--learning-rate", "1e-3", "--save-steps", "1", "--save-strategy", "steps"]

@@ -14,9 +14,9 @@ from cxc_eccv.studies.baselines.entailment_classifier.arguments import (
     ModelArguments,
     ObjectiveArguments,
 )
-from cxc_eccv.studies.baselines.entailment_classifier.data import caption_images, keep_apart
+from cxc_eccv.studies.baselines.entailment_classifier.data import caption_images, keep_apart, read_pairs
 from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
-from cxc_eccv.studies.baselines.entailment_classifier.script import _read_pairs, _scorable
+from cxc_eccv.studies.baselines.entailment_classifier.script import _scorable
 from cxc_eccv.studies.entailment.training_data import load_training_data
 
 TINY = {"text_model": "sample", "visual_text_model": "sample", "image_model": "sample"}
@@ -34,7 +34,7 @@ def both():
 
 
 def read(library, config, **options):
-    return _read_pairs(library, DataArguments(**{"train_on": ["cxc/val", "coco/val"], **options}), 0, config)
+    return read_pairs(library, DataArguments(**{"train_on": ["cxc/val", "coco/val"], **options}), 0, config)
 
 
 def kinds(table):
@@ -148,6 +148,9 @@ def test_a_part_chooses_in_place_of_held_out_images(library, both):
     assert (facts["dev"], facts["held_out"]) == ("cxc/dev", dev.num_rows)
     assert facts["trained"] + facts["held_out"] + facts["beside_held_out"] == facts["pairs"]
     assert facts["trained_on_val"]
+    # Also beside pairs of a kind that is left out.
+    part = {"train_on": ["coco/train", "coco/val"], "used_as": ["coco=text,multimodal"], "text_data": False}
+    assert read(library, both, **part, dev="cxc/dev", images="sample").held.equals(dev)
 
 
 def test_a_part_that_takes_all_images_leaves_nothing_to_train_on(library, both):

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from transformers import BertConfig, BertModel, ViTConfig, ViTModel
 
 from cxc_eccv.cli import main
+from cxc_eccv.demo.run import sample_images
 from cxc_eccv.errors import CheckpointMismatch, InvalidOption, ModelError, UnknownName
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.baselines.dual_encoder.model import DualEncoderModel
@@ -32,8 +33,7 @@ from cxc_eccv.studies.baselines.entailment_classifier.data import (
     soft_targets,
 )
 from cxc_eccv.studies.baselines.entailment_classifier.loading import starting_model
-from cxc_eccv.studies.baselines.entailment_classifier.script import settle, train
-from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer
+from cxc_eccv.studies.baselines.entailment_classifier.script import EntailmentTrainer, settle, train
 from cxc_eccv.studies.baselines.training import WholeTrainer
 from cxc_eccv.studies.entailment.classifier import EntailmentConfig
 from cxc_eccv.studies.entailment.labelled import read_labelled
@@ -51,6 +51,7 @@ COMMON += ["--per-device-train-batch-size", "32", "--held-out", "12"]
 RUN = [*MODEL, *COMMON, "--images", "sample", "--train-on", "cxc/val", "coco/val", "--num-train-epochs", "2"]
 TEXT = [*COMMON, "--branches", "text", "--text-model", "sample", "--train-on", "cxc/val", "coco/val"]
 TEXT += ["--num-train-epochs", "1"]
+TINY = {"text_model": "sample", "visual_text_model": "sample", "image_model": "sample"}
 
 
 def weights(folder):
@@ -70,12 +71,7 @@ def test_defaults_are_the_papers(tmp_path):
     assert (training.per_device_train_batch_size, training.head_learning_rate) == (96, None)
     assert training.optim.startswith("adamw")
     objective = ObjectiveArguments()
-    assert (objective.masking, objective.mask_ratio, objective.mask_share, objective.soft_labels) == (
-        True,
-        0.4,
-        0.25,
-        0,
-    )
+    assert objective == ObjectiveArguments(masking=True, mask_ratio=0.4, mask_share=0.25, soft_labels=0)
     assert (ModelArguments().choose_branches("val2014").branches, ModelArguments().head) == ("both", "softmax")
     assert DataArguments().protect == "test"
     assert not DataArguments().allow_test_data
@@ -84,8 +80,8 @@ def test_defaults_are_the_papers(tmp_path):
 def test_a_run_leaves_a_classifier_that_scores_as_its_report_says(whole_run):
     folder, trained = whole_run
     classifier = load_classifier(folder, device="cpu")
-    pairs = read_labelled("cxc/test", Library("sample"), images=str(sample_folder()))
-    said = classifier.score(*pairs.ask(classifier, str(sample_folder())).part(slice(None)), progress=False)
+    pairs = read_labelled("cxc/test", Library("sample"), images=str(sample_images()))
+    said = classifier.score(*pairs.ask(classifier, str(sample_images())).part(slice(None)), progress=False)
     assert said == pytest.approx(trained.pairs.probabilities, abs=1e-6)
     rates = measure_classifier(pairs.labels, said, classifier.model.config.threshold, pairs.images)
     assert [rate.value for rate in rates] == [rate.value for rate in trained.pairs.report.rates]
@@ -101,12 +97,6 @@ def test_a_report_has_the_saved_models_numbers_after_training_in_half_precision(
 
 def test_the_command_that_scores_a_classifier_of_both_branches_runs(whole_run):
     assert [status(command) for command in whole_run[1].scoring] == [0]
-
-
-def sample_folder():
-    from cxc_eccv.demo.run import sample_images
-
-    return sample_images()
 
 
 def test_every_report_says_what_the_classifier_was_trained_on(whole_run):
@@ -134,14 +124,20 @@ def test_a_classifier_knows_the_pairs_that_it_was_trained_on(whole_run, sample_l
     assert "expect lower numbers" in seen.warn(pairs)[0]
 
 
-def test_test_data_is_let_in_where_it_is_asked_for_and_told_ever_after(tmp_path, capsys):
+def test_test_data_is_let_in_where_it_is_asked_for_and_the_card_tells_of_it(tmp_path, capsys):
     command = ["train", "entailment-classifier", *TEXT, "--train-on", "cxc/test", "coco/test"]
     command += ["--output-dir", str(tmp_path / "it")]
     assert status(command) != 0
     assert "--allow-test-data" in capsys.readouterr().err
     assert status([*command, "--allow-test-data", "--report-on", "cxc/val"]) == 0
     assert "Trained on test data" in capsys.readouterr().out
-    assert "Trained on test data" in ModelCard.load(tmp_path / "it" / "README.md").text
+    card = ModelCard.load(tmp_path / "it" / "README.md")
+    assert "pipeline_tag" not in card.data.to_dict()  # none of transformers takes a premise and a hypothesis
+    assert "textual-entailment" in card.data.tags
+    assert all(words in card.text for words in ("Trained on test data", "| accuracy |", "cxc-eccv entailment score"))
+    assert str(tmp_path) not in card.content
+    report = json.loads((tmp_path / "it" / "report" / "report.json").read_text())
+    assert report["provenance"]["training_data"]["trained_on_test"] is True
     command = ["entailment", "score", "cxc/val", "--model", str(tmp_path / "it"), "--data-dir", "sample"]
     assert status(command) == 0
     assert "Trained on test data" in capsys.readouterr().out
@@ -192,32 +188,26 @@ def test_an_interrupted_run_goes_on_to_the_same_result(whole_run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        (["--branches", "text"], (True, False, False)),
-        (["--branches", "visual"], (False, True, False)),
-        (["--shared-text-encoder"], (False, True, True)),
+        ({"branches": "text"}, (True, False, False)),
+        ({"branches": "visual"}, (False, True, False)),
+        ({"shared_text_encoder": True}, (False, True, True)),
     ],
 )
 def test_ablations_of_the_model(options, parts):
-    found = starting_model(ModelArguments(**arguments(options)), ObjectiveArguments())[0].config
+    found = starting_model(ModelArguments(**TINY, **options), ObjectiveArguments())[0].config
     assert (found.text_config is not None, found.has_visual, found.shared_text) == parts
 
 
-def arguments(options):
-    named = {"text_model": "sample", "visual_text_model": "sample", "image_model": "sample"}
-    if options[0] == "--branches":
-        return {**named, "branches": options[1]}
-    return {**named, "shared_text_encoder": True}
-
-
 def test_ablations_of_the_objective_and_the_head():
-    sizes = ModelArguments(text_model="sample", visual_text_model="sample", image_model="sample", head="sigmoid")
-    config = starting_model(sizes, ObjectiveArguments(masking=False))[0].config
+    tiny = ModelArguments(**TINY, head="sigmoid")
+    config = starting_model(tiny, ObjectiveArguments(masking=False))[0].config
     assert (config.mask_share, config.head) == (0, "sigmoid")
-    config = starting_model(sizes, ObjectiveArguments(mask_share=0.5, mask_ratio=0.3))[0].config
+    config = starting_model(tiny, ObjectiveArguments(mask_share=0.5, mask_ratio=0.3))[0].config
     assert (config.mask_share, config.mask_ratio) == (0.5, 0.3)
 
 
-NOTHING_CHOSEN = ["--held-out", "0", "--eval-strategy", "no", "--no-load-best-model-at-end"]
+NO_CHOICE = ["--eval-strategy", "no", "--no-load-best-model-at-end"]
+NOTHING_CHOSEN = ["--held-out", "0", *NO_CHOICE]
 
 
 def test_a_run_goes_on_from_a_classifier_and_remembers_what_that_has_seen(whole_run, tmp_path, sample_library):
@@ -268,41 +258,25 @@ def test_pairs_that_are_cut_in_training_are_counted(tmp_path, monkeypatch):
 
     monkeypatch.setattr(loading, "LONGEST", 24)
     with pytest.warns(UserWarning, match=r"of \d+ pairs to train on are longer than the context"):
-        train([*TEXT, "--max-steps", "1", "--eval-strategy", "no", "--save-strategy", "no", *NO_BEST, str(tmp_path)])
+        train([*TEXT, "--max-steps", "1", *NO_CHOICE, "--output-dir", str(tmp_path)])
 
 
-NO_BEST = ["--no-load-best-model-at-end", "--output-dir"]
-
-
-def test_kinds_of_data_can_be_left_out(tmp_path):
-    with pytest.raises(InvalidOption, match="of kind text, which this run does not use"):
-        train([*TEXT, "--no-text-data", "--output-dir", str(tmp_path)])
-
-
-def test_bad_arguments_are_named(tmp_path):
-    output = ["--output-dir", str(tmp_path)]
-    with pytest.raises(UnknownName, match="cxc_sts"):
-        train([*TEXT, "--train-on", "cxc_st/val", *output])
-    with pytest.raises(UnknownName, match="branches"):
-        train([*TEXT, "--branches", "texts", *output])
-    with pytest.raises(UnknownName, match="cxc/test"):
-        train([*TEXT, "--report-on", "cxc/tests", *output])
-    with pytest.raises(InvalidOption, match="--soft-labels -1"):
-        train([*TEXT, "--soft-labels", "-1", *output])
-    with pytest.raises(InvalidOption, match="hold out fewer"):
-        train([*TEXT, "--held-out", "1000", *output])
-    with pytest.raises(InvalidOption, match="no pairs are held out"):
-        train([*TEXT, "--held-out", "0", *output])
-    with pytest.raises(InvalidOption, match=r"--resume: .* has no complete checkpoint"):
-        train([*TEXT, "--resume", *output])
-
-
-def test_without_held_out_pairs_nothing_is_chosen_and_that_is_said(tmp_path):
-    options = ["--held-out", "0", "--eval-strategy", "no", "--no-load-best-model-at-end", "--output-dir", str(tmp_path)]
-    with pytest.warns(UserWarning, match=r"the threshold stays 0\.5"):
-        train([*TEXT, *options])
-    config = load_classifier(tmp_path, device="cpu").model.config
-    assert (config.threshold, config.calibration_scale, config.calibration_offset) == (0.5, 1.0, 0.0)
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ("--train-on cxc_st/val", UnknownName, "cxc_sts"),
+        ("--branches texts", UnknownName, "branches"),
+        ("--report-on cxc/tests", UnknownName, "cxc/test"),
+        ("--soft-labels -1", InvalidOption, "--soft-labels -1"),
+        ("--held-out 1000", InvalidOption, "hold out fewer"),
+        ("--held-out 0", InvalidOption, "no pairs are held out"),
+        ("--no-text-data", InvalidOption, "of kind text, which this run does not use"),
+        ("--resume", InvalidOption, r"--resume: .* has no complete checkpoint"),
+    ],
+)
+def test_bad_arguments_are_named(tmp_path, options, error, words):
+    with pytest.raises(error, match=words):
+        train([*TEXT, *options.split(), "--output-dir", str(tmp_path)])
 
 
 def test_nothing_of_a_held_out_image_is_trained_on():
@@ -413,17 +387,3 @@ def test_checkpoints_of_renamed_backbones_are_taken_up_whole(tmp_path):
         trainer._load_from_checkpoint(str(tmp_path))
     for name, value in other.state_dict().items():
         assert torch.equal(value, saved.state_dict()[name]), name
-
-
-def test_the_card_tells_of_the_data_and_the_results(whole_run, tmp_path):
-    command = ["train", "entailment-classifier", *TEXT, "--report-on", "cxc/test", "--output-dir", str(tmp_path / "it")]
-    assert status(command) == 0
-    card = ModelCard.load(tmp_path / "it" / "README.md")
-    assert "pipeline_tag" not in card.data.to_dict()  # none of transformers takes a premise and a hypothesis
-    assert "textual-entailment" in card.data.tags
-    assert "Trained on val data" in card.text
-    assert "| accuracy |" in card.text
-    assert "cxc-eccv entailment score" in card.text
-    report = json.loads((tmp_path / "it" / "report" / "report.json").read_text())
-    assert report["provenance"]["training_data"]["trained_on_val"] is True
-    assert str(tmp_path) not in card.content

@@ -7,7 +7,7 @@ import torch
 
 from cxc_eccv.studies.baselines.entailment_classifier.arguments import EntailmentTrainingArguments
 from cxc_eccv.studies.baselines.entailment_classifier.data import PairCollator, PairItems
-from cxc_eccv.studies.baselines.entailment_classifier.trainer import EntailmentTrainer
+from cxc_eccv.studies.baselines.entailment_classifier.script import EntailmentTrainer
 
 
 def pairs():

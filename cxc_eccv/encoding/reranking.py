@@ -1,0 +1,200 @@
+"""Re-ranks the top items of a dual encoder by the scores of a cross-encoder, or of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxc_eccv.encoding.cross_encoding import MOST_PAIRS, Encode, PairWork, refuse_too_many
+from cxc_eccv.encoding.distributed.shards import Notes
+from cxc_eccv.errors import InvalidOption, MissingIds
+from cxc_eccv.ranking.scores import refuse_zero_vectors, similarity_of
+from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
+from cxc_eccv.runs.rankings import RankedLists, write_rankings
+from cxc_eccv.runs.record import record_path, write_record
+from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, positions_of
+from cxc_eccv.writing import check_output
+
+ROWS_AT_ONCE = 512
+
+
+def rerank(
+    model: Any,  # noqa: ANN401 - a name or one of several classes
+    run: EmbeddingsRun | ScoresRun,
+    *,
+    top_k: int = 20,
+    score: str = "itm",
+    output: str | Path | None = None,
+    max_pairs: int = MOST_PAIRS,
+    progress: bool = True,
+    **options: Any,  # noqa: ANN401 - forwarded
+) -> RankingsRun:
+    """Re-rank the top items of a dual encoder by the scores of an image-text-matching model.
+
+    Every image keeps its ``top_k`` captions by the run's similarity, and every caption its ``top_k`` images. The
+    rankings end there, so metrics that look deeper are refused.
+
+    Args:
+        model: as in :func:`score_pairs`.
+        run: vectors or scores of all these images and captions.
+        top_k: items per query.
+        score: ``itm`` or ``itm+itc``, as in :func:`score_pairs`.
+        output: ``.parquet`` file of rankings to write.
+        max_pairs: most pairs to score.
+        progress: show a progress bar.
+        **options: as in :func:`score_pairs`.
+
+    Raises:
+        InvalidOption: ``top_k`` is below 1 or above the number of images or captions; or there are too many pairs.
+        MissingIds: the run lacks an image or a caption.
+        ModelError: the model cannot be loaded, or does not score pairs.
+    """
+    path = None if output is None else check_output(output, [".parquet"])
+    if score == "itc":
+        raise InvalidOption("score itc is not for re-ranking; score all pairs by itc, and re-rank the top of that file")
+    work = PairWork(model, score, **options)
+    ids = work.image_ids, work.caption_ids
+    tops, pairs = _top_pairs(run, ids, top_k, max_pairs)
+
+    def make_lists(encode_one: Encode) -> tuple[RankingsRun, Notes]:
+        scored, scores, notes = work.score(pairs, encode_one)
+        return _rank_by_score(tops, ids, work.title, scored, scores), notes
+
+    return work.run(make_lists, write_rankings, path, progress)
+
+
+def rerank_by(
+    score: Callable[[IntArray, IntArray], FloatArray],
+    run: EmbeddingsRun | ScoresRun,
+    image_ids: IntArray,
+    caption_ids: IntArray,
+    *,
+    facts: Mapping[str, Any],
+    name: str | None = None,
+    top_k: int = 20,
+    max_pairs: int = MOST_PAIRS,
+    output: str | Path | None = None,
+) -> RankingsRun:
+    """Re-rank the top items of a dual encoder by a function, such as a judge's probabilities.
+
+    Args:
+        score: function of (P,) image ids and (P,) caption ids to (P,) scores; it is called once with distinct pairs.
+        run: as in :func:`rerank`.
+        image_ids: (N,) images to rank.
+        caption_ids: (M,) captions to rank.
+        facts: what made the scores, for the record beside the output.
+        name: name of the rankings in reports.
+        top_k: items per query.
+        max_pairs: most pairs to score.
+        output: ``.parquet`` file of rankings to write.
+
+    Raises:
+        InvalidOption, MissingIds: as in :func:`rerank`.
+    """
+    path = None if output is None else check_output(output, [".parquet"])
+    tops, pairs = _top_pairs(run, (image_ids, caption_ids), top_k, max_pairs)
+    images, captions = np.divmod(pairs, caption_ids.size)
+    scores = score(image_ids[images], caption_ids[captions])
+    ranked = _rank_by_score(tops, (image_ids, caption_ids), name, pairs, scores)
+    if path is not None:
+        record_path(path).unlink(missing_ok=True)
+        write_rankings(path, ranked)
+        write_record(path, dict(facts))
+    return ranked
+
+
+def _top_pairs(
+    run: EmbeddingsRun | ScoresRun, ids: tuple[IntArray, IntArray], top_k: int, max_pairs: int
+) -> tuple[dict[str, IntArray], IntArray]:
+    """The candidates of both directions, and the ascending numbers of their pairs."""
+    most, n_captions = min(ids[0].size, ids[1].size), ids[1].size
+    check_whole("top_k", top_k)
+    if top_k > most:
+        raise InvalidOption(f"top_k is {top_k!r}, expected a whole number from 1 to {most}, the smaller gallery's size")
+    tops = candidates(run, *ids, top_k)
+    images, captions = (np.arange(len(rows))[:, None] for rows in (tops["i2t"], tops["t2i"]))
+    both = ((images * n_captions + tops["i2t"]).ravel(), (tops["t2i"] * n_captions + captions).ravel())
+    pairs = np.unique(np.concatenate(both))
+    refuse_too_many(pairs.size, max_pairs, f"the top {top_k} of every query")
+    return tops, pairs
+
+
+def candidates(
+    run: EmbeddingsRun | ScoresRun, image_ids: IntArray, caption_ids: IntArray, top_k: int
+) -> dict[str, IntArray]:
+    """(N, top_k) captions of each image (``i2t``) and (M, top_k) images of each caption (``t2i``); first of ties."""
+    if not isinstance(run, EmbeddingsRun | ScoresRun):
+        raise InvalidOption(
+            f"a run of {getattr(run, 'kind', type(run).__name__)} has no candidates to re-rank; give "
+            "embeddings or scores"
+        )
+    if isinstance(run, ScoresRun):
+        rows, columns = _places(run, image_ids, "images"), _places(run, caption_ids, "captions")
+        scores = run.scores[np.ix_(rows, columns)]
+        return {"i2t": _take_best(scores, top_k), "t2i": _take_best(scores.T, top_k)}
+    images, captions = _take_vectors(run, image_ids, "images"), _take_vectors(run, caption_ids, "captions")
+    return {"i2t": _take_top(images, captions, top_k), "t2i": _take_top(captions, images, top_k)}
+
+
+def _rank_by_score(
+    tops: dict[str, IntArray],
+    ids: tuple[IntArray, IntArray],
+    title: str | None,
+    pairs: IntArray,
+    scores: NDArray[Any],
+) -> RankingsRun:
+    """Every query's candidates ordered by the (P,) scores of numbered pairs, without unreadable images."""
+    lists = {}
+    for direction, rows in tops.items():
+        queries, items = ids if direction == "i2t" else ids[::-1]
+        numbers = np.arange(len(rows))[:, None] * ids[1].size + rows
+        if direction == "t2i":
+            numbers = rows * ids[1].size + np.arange(len(rows))[:, None]
+        places, known = positions_of(numbers.ravel(), pairs)
+        table = np.where(known, scores[places], -np.inf).reshape(rows.shape)
+        order = np.argsort(-table, axis=1, kind="stable")
+        kept = np.take_along_axis(known.reshape(rows.shape), order, 1)
+        counts = kept.sum(axis=1)
+        ranked, ordered = (np.take_along_axis(values, order, 1)[kept] for values in (items[rows], table))
+        indptr = np.append(0, np.cumsum(counts[counts > 0]))
+        lists[direction] = RankedLists(queries[counts > 0], indptr, ranked, ordered, place=f"re-ranked {direction}")
+    return RankingsRun(lists, title)
+
+
+def _take_vectors(run: EmbeddingsRun, ids: IntArray, side: str) -> FloatArray:
+    embeddings: Embeddings | None = getattr(run, side)
+    if embeddings is None:
+        raise MissingIds(f"the run to re-rank has no {side}; encode both sides with a dual encoder")
+    vectors = embeddings.vectors[_places(run, ids, side)].astype(np.float64)
+    if similarity_of(run) == "dot":
+        return vectors
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    refuse_zero_vectors(ids[lengths[:, 0] == 0], ids.size, side, run.path or "the run to re-rank")
+    return np.asarray(vectors / lengths)
+
+
+def _places(run: EmbeddingsRun | ScoresRun, ids: IntArray, side: str) -> IntArray:
+    """Positions of these ids in a run; raises MissingIds."""
+    places, known = positions_of(ids, run.ids(side))
+    if not known.all():
+        raise MissingIds(
+            f"the run to re-rank lacks {np.count_nonzero(~known)} of {ids.size} {side}, the first: {ids[~known][0]}. "
+            "Encode them too, or name the split from which it was made."
+        )
+    return places
+
+
+def _take_top(queries: FloatArray, gallery: FloatArray, top_k: int) -> IntArray:
+    rows = [
+        _take_best(queries[start : start + ROWS_AT_ONCE] @ gallery.T, top_k)
+        for start in range(0, len(queries), ROWS_AT_ONCE)
+    ]
+    return np.concatenate(rows)
+
+
+def _take_best(scores: NDArray[Any], top_k: int) -> IntArray:
+    return np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
