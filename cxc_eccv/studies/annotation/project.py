@@ -53,7 +53,7 @@ from cxc_eccv.studies.annotation.rounds import (
 )
 from cxc_eccv.studies.asking.answers import COMPARED, SCHEMA, Unfinished, read_answers
 from cxc_eccv.studies.asking.exchange import find_format, find_images
-from cxc_eccv.studies.asking.quality.sheets import (
+from cxc_eccv.studies.asking.quality import (
     BY_HAND,
     REJECTED,
     SheetQuality,

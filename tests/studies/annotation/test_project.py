@@ -34,7 +34,7 @@ from cxc_eccv.studies.annotation.project import Project, compare_labels
 from cxc_eccv.studies.annotation.rounds import STORED_ANSWERS, seal
 from cxc_eccv.studies.annotation.rounds import _checksum as checksum
 from cxc_eccv.studies.asking.answers import Unfinished
-from cxc_eccv.studies.asking.quality.sheets import Checks, read_checks
+from cxc_eccv.studies.asking.quality import Checks, read_checks
 from cxc_eccv.studies.asking.questions import sheets_to_table
 from cxc_eccv.writing import locked, write_json
 

@@ -22,13 +22,13 @@ from report_samples import Page
 from rich.console import Console
 
 from cxc_eccv.statistics.agreement import cohen_kappa
-from cxc_eccv.studies.annotation.pages.annotated import _shade, render_annotated, write_annotated
+from cxc_eccv.studies.annotation.page import _shade, render_annotated, write_annotated
 from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
 from cxc_eccv.studies.annotation.report import report_annotation
 from cxc_eccv.studies.annotation.reported import DRAWN
 from cxc_eccv.studies.asking import settling
 from cxc_eccv.studies.asking.answers import SCHEMA
-from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
+from cxc_eccv.studies.asking.quality import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
 from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.tables import tables_to_console, tables_to_markdown

@@ -11,7 +11,7 @@ from report_samples import near_run
 from cxc_eccv.cli import main
 from cxc_eccv.runs import save_embeddings
 from cxc_eccv.studies.annotation.project import Project
-from cxc_eccv.studies.asking.quality.sheets import CHECKS, judge_sheets
+from cxc_eccv.studies.asking.quality import CHECKS, judge_sheets
 
 pytestmark = pytest.mark.thorough
 

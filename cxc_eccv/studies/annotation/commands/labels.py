@@ -106,7 +106,7 @@ def labels(
 
 def _write(output: Path, found: Appraisal) -> list[Path]:
     """Write the numbers, the tables and the page, all or nothing; other files are kept."""
-    from cxc_eccv.studies.annotation.pages.labels import render_labels
+    from cxc_eccv.studies.annotation.worth.page import render_labels
     from cxc_eccv.studies.annotation.worth.tables import appraisal_to_json, appraisal_to_tables, say_lacking
     from cxc_eccv.tables import tables_to_markdown
 

@@ -17,10 +17,10 @@ from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
-from cxc_eccv.studies.annotation.pages.labels import _draw_biases, render_labels
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.worth.appraisal import appraise
 from cxc_eccv.studies.annotation.worth.bias import join_proposals, score_sets
+from cxc_eccv.studies.annotation.worth.page import _draw_biases, render_labels
 from cxc_eccv.studies.annotation.worth.preferences import rate_preferences
 from cxc_eccv.studies.annotation.worth.sets import find_verified
 from cxc_eccv.studies.annotation.worth.tables import appraisal_to_json, appraisal_to_tables, say_lacking

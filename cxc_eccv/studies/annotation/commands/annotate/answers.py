@@ -65,7 +65,7 @@ def export(
     from cxc_eccv.studies.annotation.project import assign_sheets
     from cxc_eccv.studies.asking.answers import identify_worker
     from cxc_eccv.studies.asking.exchange import find_format
-    from cxc_eccv.studies.asking.quality.sheets import REJECTED
+    from cxc_eccv.studies.asking.quality import REJECTED
 
     own_format = find_format(form)
     project = open_project(folder)
@@ -197,7 +197,7 @@ def check(
       cxc-eccv annotate check doubts --least-seconds 60
     """
     from cxc_eccv.studies.annotation.report import report_project
-    from cxc_eccv.studies.asking.quality.sheets import CHECKS
+    from cxc_eccv.studies.asking.quality import CHECKS
     from cxc_eccv.tables import tables_to_console
 
     given = [(_read_sheet("--accept", text), True) for text in accept or ()]

@@ -161,7 +161,7 @@ def report(
     """
     from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
     from cxc_eccv.studies.annotation.labelling.changes import METRICS, TASKS, measure_changes
-    from cxc_eccv.studies.annotation.pages.annotated import write_annotated
+    from cxc_eccv.studies.annotation.page import write_annotated
     from cxc_eccv.studies.annotation.project import LABELS
     from cxc_eccv.studies.annotation.report import report_project
     from cxc_eccv.tables import tables_to_console

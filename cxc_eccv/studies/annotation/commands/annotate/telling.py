@@ -32,7 +32,7 @@ def open_project(folder: Path, labels: Sequence[str] = ()) -> Project:
 
 def say_status(project: Project) -> None:
     """Print which sheets are answered, their verdicts, and the next command."""
-    from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED
+    from cxc_eccv.studies.asking.quality import ACCEPTED, BY_HAND, REJECTED
 
     open_sheets, judged = project.open_sheets(), project.judge()
     for own in project.rounds:

@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.studies.asking.answers import SCHEMA
-from cxc_eccv.studies.asking.quality.sheets import (
+from cxc_eccv.studies.asking.quality import (
     ACCEPTED,
     BY_HAND,
     CHECKS,

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import check_content, read_json, shown
+from cxc_eccv.statistics import wilson
 from cxc_eccv.studies.asking.answers import identify_worker
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
 from cxc_eccv.types.strict_json import COUNT, TEXT, Kind
@@ -113,10 +113,7 @@ class Known:
         """Wilson's interval of the share; 0 to 1 without answers."""
         if not self.answered:
             return 0.0, 1.0
-        z, n, share = NormalDist().inv_cdf((1 + CONFIDENCE) / 2), self.answered, self.right / self.answered
-        centre, reach = share + z**2 / (2 * n), z * (share * (1 - share) / n + (z / (2 * n)) ** 2) ** 0.5
-        low, high = ((centre + side * reach) / (1 + z**2 / n) for side in (-1, 1))
-        return max(0.0, low), min(1.0, high)
+        return wilson(np.arange(self.answered) < self.right, CONFIDENCE)
 
     def __str__(self) -> str:
         low, high = self.bounds
