@@ -75,7 +75,7 @@ def rate_preferences(
     if len(names) != len(counts) or len(set(names)) < len(names):
         raise DataError(f"there are {len(counts)} systems and the names {', '.join(names)}: give each a unique name")
     _check_connected(counts, names)
-    strengths, random = 100 * fit_strengths(counts), np.random.default_rng(seed)
+    strengths, random = 100 * _iterate(counts[None])[0], np.random.default_rng(seed)
     upper = np.triu_indices(len(counts), 1)
     played, won = (counts + counts.T)[upper].astype(np.int64), counts[upper]
     shares = np.divide(won, played, out=np.zeros_like(won), where=played > 0)
