@@ -39,7 +39,7 @@ from cxc_eccv.sources.readers import MIXED, LabelFile, write_labels
 from cxc_eccv.sources.reading import read_json, shown
 from cxc_eccv.studies.annotation.labelling.card import check_terms, is_unchanged, join_answers, label_card
 from cxc_eccv.studies.annotation.labelling.mixed import mix, write_mixed
-from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, Proposal, propose
+from cxc_eccv.studies.annotation.proposing import CANDIDATES, Proposal, propose
 from cxc_eccv.studies.annotation.rounds import (
     RESTORE,
     ROUNDS,

@@ -28,7 +28,7 @@ from cxc_eccv.sources.reading import (
     sha256_of,
     shown,
 )
-from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
+from cxc_eccv.studies.annotation.proposing import CANDIDATES
 from cxc_eccv.studies.asking.answers import READ, SCHEMA, identify_worker, refuse_many_rows
 from cxc_eccv.studies.asking.questions import Question, Questionnaire, sheets_from_table, sheets_to_table
 from cxc_eccv.studies.asking.schemes import Scheme

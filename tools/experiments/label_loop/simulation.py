@@ -32,7 +32,7 @@ from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA
 from cxc_eccv.statistics import interval
-from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, propose
+from cxc_eccv.studies.annotation.proposing import CANDIDATES, propose
 from cxc_eccv.studies.annotation.proposing.pool import Pairs, rank_lists
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.answers import SCHEMA

@@ -17,8 +17,8 @@ from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
 from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, choose_image_pairs
-from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, _cut, propose
-from cxc_eccv.studies.annotation.proposing.pool import Chosen
+from cxc_eccv.studies.annotation.proposing.candidates import _cut, propose
+from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Chosen
 from cxc_eccv.studies.annotation.proposing.strategies import entailment, strategies
 from cxc_eccv.studies.entailment.answering import Answerer
 from cxc_eccv.studies.entailment.judge import ClassifierJudge
