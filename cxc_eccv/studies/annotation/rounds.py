@@ -15,10 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.parquet import write_parquet
+from cxc_eccv.runs import Run
 from cxc_eccv.sources.reading import (
     check_content,
     parse_metadata,
@@ -211,3 +213,18 @@ def _check_seal(path: Path, read: object) -> dict[str, Any]:
 
 def _checksum(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def identify_request(runs: Mapping[str, Run], **options: Any) -> str | None:  # noqa: ANN401 - of any strategy
+    """A hash that identifies a request; None if a run has no file."""
+    if any(run.path is None for run in runs.values()):
+        return None
+    content = {"models": {name: run.facts() for name, run in runs.items()}, **options}
+    given = {name: value for name, value in content.items() if value is not None}
+    return hashlib.sha256(json.dumps(given, sort_keys=True, default=_to_json).encode()).hexdigest()
+
+
+def _to_json(option: Any) -> Any:  # noqa: ANN401 - a table, ids or a classifier
+    if isinstance(option, pa.Table):
+        return option.to_pydict()
+    return option.tolist() if isinstance(option, np.ndarray) else option.facts

@@ -16,7 +16,8 @@ from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels, read_positives
-from cxc_eccv.studies.annotation.project import Project, compare_labels
+from cxc_eccv.studies.annotation.known import compare_labels
+from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.exchange import formats
 from cxc_eccv.studies.asking.schemes import schemes

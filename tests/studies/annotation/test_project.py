@@ -30,7 +30,8 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.studies.annotation import project as module
-from cxc_eccv.studies.annotation.project import Project, compare_labels
+from cxc_eccv.studies.annotation.known import compare_labels
+from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.rounds import STORED_ANSWERS, seal
 from cxc_eccv.studies.annotation.rounds import _checksum as checksum
 from cxc_eccv.studies.asking.answers import Unfinished

@@ -62,10 +62,10 @@ def export(
       cxc-eccv annotate export doubts --sheets open --output again
       cxc-eccv annotate export doubts --format label_studio --output studio
     """
-    from cxc_eccv.studies.annotation.project import assign_sheets
     from cxc_eccv.studies.asking.answers import identify_worker
     from cxc_eccv.studies.asking.exchange import find_format
     from cxc_eccv.studies.asking.quality import REJECTED
+    from cxc_eccv.studies.asking.questions import assign_sheets
 
     own_format = find_format(form)
     project = open_project(folder)
