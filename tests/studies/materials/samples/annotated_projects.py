@@ -82,9 +82,10 @@ def judge_all(library, draw):
     return pa.table({"image_id": images.ravel(), "caption_id": captions.ravel(), "probability": chances})
 
 
-def page_data(path):
-    """What the page of a questionnaire holds."""
-    (line,) = [line for line in path.read_text(encoding="utf-8").splitlines() if 'id="data"' in line]
+def page_data(page):
+    """What the page of a questionnaire, or a file of it, holds."""
+    text = page if isinstance(page, str) else page.read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if 'id="data"' in line]
     return json.loads(line.partition(">")[2].rpartition("</script>")[0])
 
 
