@@ -9,13 +9,13 @@ import oracles
 import pyarrow as pa
 import pytest
 from annotated_projects import noisy_run
+from label_files import write_label_file
 
 from cxc_eccv.errors import CxcEccvError, DataError, InvalidOption, MissingIds, RunTooShallow, UnknownName
 from cxc_eccv.judgments.evidence import labels_of_file
 from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
 from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, choose_image_pairs
 from cxc_eccv.studies.annotation.proposing.candidates import _cut, propose
 from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Chosen
@@ -242,13 +242,9 @@ class TestWhatIsAskedAgain:
 
     def test_labels_of_an_earlier_project_are_known(self, runs, sample_library, content, tmp_path):
         first = propose(runs, sample_library, budget=2).candidates
-        said = {"gain": [1.0, 0.0], "positive": [True, False], "answers": np.array([3, 3], np.int32)}
-        labels = {name: first[name] for name in ("image_id", "caption_id")} | said
-        facts = {"name": "mine", "version": "1", "split": "test", "rule": "majority", "scheme": "eccv", "people": 3}
-        facts |= {"models": [], "data": {"content": content.fingerprint}}
-        write_labels(tmp_path / "mine.parquet", pa.table(labels, schema=LABELS_SCHEMA), facts)
-        found = propose(runs, Library("sample", labels=[tmp_path / "mine.parquet"]))
         positive, negative = pairs_of(first)
+        write_label_file(tmp_path / "mine.parquet", sample_library, [positive, negative], [1.0, 0.0])
+        found = propose(runs, Library("sample", labels=[tmp_path / "mine.parquet"]))
         assert rows_of(found.known)[positive]["known"] == ["mine"]
         assert not {positive, negative} & set(pairs_of(found.candidates))
         assert negative not in rows_of(found.known)
