@@ -138,8 +138,5 @@ def test_a_project_with_its_models(show, models, tmp_path, sample_library, capsy
         assert title in text
     assert "Not computed: bias" not in text
     content = json.loads((tmp_path / "out" / "labels.json").read_text())
-    assert [row["annotators"] for row in content["bias"][0]["sets"]] == [
-        ["model-0"],
-        ["model-1"],
-        ["model-0", "model-1"],
-    ]
+    first, other, both = (row["annotators"] for row in content["bias"][0]["sets"])
+    assert (first, other, both) == (["model-0"], ["model-1"], ["model-0", "model-1"])

@@ -80,13 +80,8 @@ def test_gains_are_means_over_the_sets_that_a_model_can_join():
     found = measure_gains(MODELS, scores.__getitem__)
     for model, gain in found.items():
         own = [scores[s | {model}][model] - scores[s][model] for s in scores if model not in s]
-        others = [
-            scores[s | {model}][other] - scores[s][other]
-            for s in scores
-            if model not in s
-            for other in MODELS
-            if other != model
-        ]
+        joined = [(s, other) for s in scores if model not in s for other in MODELS if other != model]
+        others = [scores[s | {model}][other] - scores[s][other] for s, other in joined]
         assert len(own) == 15
         assert (gain["own"], gain["others"]) == (pytest.approx(np.mean(own)), pytest.approx(np.mean(others)))
 

@@ -49,11 +49,6 @@ def test_samples_in_which_one_side_won_all_count_with_the_limit():
     assert limit == pytest.approx(np.array([[0.75, 0.25, 0]]))  # the other one has two groups that never met
 
 
-def test_who_cannot_be_compared_is_named():
-    with pytest.raises(DataError, match=r"2 groups \((ann; ben, cleo|ben, cleo; ann)\)"):
-        rate_preferences([[0, 5, 5], [0, 0, 3], [0, 2, 0]], ["ann", "ben", "cleo"])
-
-
 @pytest.mark.parametrize(
     ("wins", "message"),
     [
@@ -70,9 +65,11 @@ def test_what_has_no_strengths_is_refused(wins, message):
         fit_strengths(wins)
 
 
-def test_every_system_has_a_name_of_its_own():
+def test_systems_have_names_and_those_that_cannot_be_compared_are_named():
     with pytest.raises(DataError, match="a unique name"):
         rate_preferences(TABLE_D1, list("ABCDD"))
+    with pytest.raises(DataError, match=r"2 groups \((ann; ben, cleo|ben, cleo; ann)\)"):
+        rate_preferences([[0, 5, 5], [0, 0, 3], [0, 2, 0]], ["ann", "ben", "cleo"])
 
 
 def test_a_table_of_counts_is_read(tmp_path):
