@@ -156,8 +156,8 @@ class Project:
         if (folder / PROJECT).exists():
             _refuse_lost(folder, 0, unseal(folder / PROJECT, FACTS)["rounds"])
         advice = "The command line names a project after its folder; choose another folder"
-        form = "lower-case letters, digits and _, and start with a letter"
         if not NAME.fullmatch(name):
+            form = "lower-case letters, digits and _, and start with a letter"
             raise InvalidOption(f"name {name!r}: use {form}. {advice}")
         if name in label_sources():
             raise InvalidOption(f"name {name!r} is taken by a source, as are {', '.join(label_sources())}. {advice}")
@@ -230,7 +230,8 @@ class Project:
         """
         strategy = strategy or ("eccv" if self.scheme.sides == ("image", "caption") else "cxc")
         chosen = {"strategy": strategy, "size": size, "sources": sources, **options}
-        request = identify_request(runs, **chosen, **({"without_reasons": True} if without_reasons else {}))
+        reasons = {"without_reasons": True} if without_reasons else {}
+        request = identify_request(runs, **chosen, **reasons)
         if self._waits_for_answers(request, leave_open=leave_open):
             with self._hold():  # counts a round whose writer was killed
                 return self
@@ -263,7 +264,7 @@ class Project:
                 (proposal.candidates, proposal.known),
                 request=request,
                 proposal=proposal.facts,
-                **({"without_reasons": True} if without_reasons else {}),
+                **reasons,
             )
         return Project.open(self.folder, self.library)
 

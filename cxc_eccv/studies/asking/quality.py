@@ -113,7 +113,7 @@ class Known:
         """Wilson's interval of the share; 0 to 1 without answers."""
         if not self.answered:
             return 0.0, 1.0
-        return wilson(np.arange(self.answered) < self.right, CONFIDENCE)
+        return wilson((np.arange(self.answered) < self.right).astype(np.float64), CONFIDENCE)
 
     def __str__(self) -> str:
         low, high = self.bounds

@@ -96,6 +96,7 @@ BAD = {
         {"answer": "mostly_no", "details": {"shortcomings": ["grammar"], "errors": ["color"]}},
         "does not ask for them",
     ),
+    "ticks without their group": ({"answer": "mostly_no", "details": ["grammar"]}, "the ticks of each group as a list"),
     "a worker of two lines": ({"worker": "a\nb"}, "worker"),
     "a remark by number": ({"remark": 3}, "remark"),
 }

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.statistics import ClusterBootstrap, Estimate, interval
-from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched, list_proposals
+from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched, list_proposals, split_pairs
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, positions_of
 
 MOST = 8
@@ -139,8 +139,7 @@ def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...
         raise DataError("no model proposed a pair, so there are no annotators")
     bits = np.zeros(proposals.num_rows, np.int64)
     np.bitwise_or.at(bits, rows, 1 << numbers)
-    names = ("image_id", "caption_id") if direction == "i2t" else ("caption_id", "image_id")
-    pairs = np.stack([np.asarray(proposals[name]) for name in names])
+    pairs = np.stack(split_pairs(proposals, direction))
     searched = np.isin(pairs[0], find_searched(proposals, direction)) & (bits > 0)
     return tuple(annotators.tolist()), pairs[:, searched], bits[searched]
 

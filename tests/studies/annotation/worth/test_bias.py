@@ -120,7 +120,7 @@ def world():
     found = list(gains)
     values = np.array([gains[pair] for pair in found])
     columns = [np.array(column) for column in zip(*found, strict=True)]
-    verified = Verified("mine", *columns, values > 0, values, np.array([pair not in known for pair in found]))
+    verified = Verified(*columns, values > 0, values, np.array([pair not in known for pair in found]))
     return tops, table, verified, proposals, gains
 
 
@@ -185,7 +185,7 @@ def test_labels_that_nobody_proposed_are_no_annotators(world):
     nobody = table.set_column(2, "proposals", pa.array([[]] * table.num_rows, table["proposals"].type))
     with pytest.raises(DataError, match="no model proposed"):
         join_proposals(verified, nobody, GALLERY, "t2i")
-    nothing = Verified("mine", *(getattr(verified, name)[:0] for name in Verified.__slots__[1:]))
+    nothing = Verified(*(getattr(verified, name)[:0] for name in Verified.__slots__))
     with pytest.raises(DataError, match="was verified"):
         join_proposals(nothing, table, GALLERY, "t2i")
     crowd = [[{"model": str(n), "direction": "t2i", "rank": 1} for n in range(9)]] * table.num_rows
