@@ -246,7 +246,11 @@ class Project:
             asked=self._asked_pairs() if self.rounds else None,
             **options,
         )
-        questionnaire = self._build_questionnaire(proposal, sources, size)
+        self._add_round(proposal, self._build_questionnaire(proposal, sources, size), request=request, **reasons)
+        return Project.open(self.folder, self.library)
+
+    def _add_round(self, proposal: Proposal, questionnaire: Questionnaire, **facts: Any) -> None:  # noqa: ANN401 - JSON
+        """Write a round; DataError if another process added it in the meantime."""
         number = len(self.rounds) + 1
         with self._hold():
             if len(round_numbers(self.folder)) >= number:
@@ -256,17 +260,8 @@ class Project:
                 )
             if number == 1:
                 self._write_facts(rounds=0)
-            write_round(
-                self.folder,
-                number,
-                self.checksum,
-                questionnaire,
-                (proposal.candidates, proposal.known),
-                request=request,
-                proposal=proposal.facts,
-                **reasons,
-            )
-        return Project.open(self.folder, self.library)
+            tables = proposal.candidates, proposal.known
+            write_round(self.folder, number, self.checksum, questionnaire, tables, proposal=proposal.facts, **facts)
 
     def _build_questionnaire(self, proposal: Proposal, sources: Sequence[str] | None, size: int) -> Questionnaire:
         """The sheets of a new round; DataError if nothing is left to ask."""
