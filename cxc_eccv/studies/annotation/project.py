@@ -61,7 +61,7 @@ from cxc_eccv.studies.asking.quality import (
     read_checks,
     write_checks,
 )
-from cxc_eccv.studies.asking.questionnaire import Handout, describe_question, list_files
+from cxc_eccv.studies.asking.questionnaire import Handout, Texts, describe_question, list_files, read_texts
 from cxc_eccv.studies.asking.questions import (
     CANDIDATES_A_SHEET,
     POSITIVE,
@@ -72,7 +72,6 @@ from cxc_eccv.studies.asking.questions import (
 )
 from cxc_eccv.studies.asking.schemes import Scheme, schemes
 from cxc_eccv.studies.asking.settling import describe_labels, settle
-from cxc_eccv.studies.asking.texts import Texts, read_texts
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.strict_json import COUNT, TEXT, WHOLE
 from cxc_eccv.writing import locked, refuse_unwritable, replaced_file, write_json, write_rows
@@ -349,7 +348,7 @@ class Project:
             form: a name of :func:`cxc_eccv.studies.asking.exchange.formats`.
             images: as for :func:`cxc_eccv.studies.asking.exchange.find_images`.
             sheets: numbers of the sheets; None for all of the last round.
-            texts: folder for :func:`cxc_eccv.studies.asking.texts.read_texts`.
+            texts: folder for :func:`cxc_eccv.studies.asking.questionnaire.read_texts`.
             practice: number of questions to practise on, which come first and are not saved.
             worker: name of the person, filled in.
         """

@@ -106,8 +106,12 @@ def labels(
 
 def _write(output: Path, appraisal: Appraisal) -> list[Path]:
     """Write the numbers, the tables and the page, all or nothing; other files are kept."""
-    from cxc_eccv.studies.annotation.worth.page import render_labels
-    from cxc_eccv.studies.annotation.worth.tables import appraisal_to_json, appraisal_to_tables, say_lacking
+    from cxc_eccv.studies.annotation.worth.tables import (
+        appraisal_to_json,
+        appraisal_to_tables,
+        render_labels,
+        say_lacking,
+    )
     from cxc_eccv.tables import tables_to_markdown
 
     tables = [table for section in appraisal_to_tables(appraisal).values() for table in section]

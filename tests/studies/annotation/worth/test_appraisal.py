@@ -21,10 +21,15 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.worth.appraisal import appraise
 from cxc_eccv.studies.annotation.worth.bias import join_proposals, score_sets
-from cxc_eccv.studies.annotation.worth.page import _draw_biases, render_labels
 from cxc_eccv.studies.annotation.worth.preferences import rate_preferences
 from cxc_eccv.studies.annotation.worth.sets import find_verified
-from cxc_eccv.studies.annotation.worth.tables import appraisal_to_json, appraisal_to_tables, say_lacking
+from cxc_eccv.studies.annotation.worth.tables import (
+    _draw_biases,
+    appraisal_to_json,
+    appraisal_to_tables,
+    render_labels,
+    say_lacking,
+)
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
 from cxc_eccv.terminal import shown_text
 from cxc_eccv.types import Embeddings, TopK
