@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -165,14 +166,12 @@ def read_round(folder: Path, number: int, project: str, scheme: Scheme, first: i
 
 def store(folder: Path, questionnaire: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write all answers of a round, by one rename."""
-    table = pa.Table.from_pylist(sorted(rows, key=_sort), schema=STORED_ANSWERS)
+    table = pa.Table.from_pylist(
+        sorted(rows, key=itemgetter("sheet", "worker", "pair_id", "import")), schema=STORED_ANSWERS
+    )
     facts = seal({"questionnaire": questionnaire, "rows": _checksum(table.to_pylist())})
     with replaced_file(folder / STORED) as part:
         write_parquet(table.replace_schema_metadata({FACTS: json.dumps(facts, sort_keys=True)}), part)
-
-
-def _sort(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return row["sheet"], row["worker"], row["pair_id"], row["import"]
 
 
 def _read_stored(path: Path, questionnaire: str) -> list[dict[str, Any]]:

@@ -259,15 +259,6 @@ def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
     workers = []
     for worker, sheets in sorted(by_worker.items(), key=lambda item: (-len(item[1]), item[0])):
         seconds = [sheet.seconds for sheet in sheets if sheet.seconds is not None]
-        sums = {
-            name: sum(getattr(sheet, field_name) for sheet in sheets)
-            for name, field_name in (
-                ("missed_positives", "missed_positive"),
-                ("missed_negatives", "missed_negative"),
-                ("straight", "straight"),
-                ("hasty", "hasty"),
-            )
-        }
         verdicts = Counter(sheet.verdict for sheet in sheets)
         workers.append(
             WorkerQuality(
@@ -275,8 +266,11 @@ def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
                 submitted=len(sheets),
                 accepted=verdicts[ACCEPTED],
                 rejected=verdicts[REJECTED],
+                missed_positives=sum(sheet.missed_positive for sheet in sheets),
+                missed_negatives=sum(sheet.missed_negative for sheet in sheets),
+                straight=sum(sheet.straight for sheet in sheets),
+                hasty=sum(sheet.hasty for sheet in sheets),
                 median_seconds=float(np.median(seconds)) if seconds else None,
-                **sums,
             )
         )
     return workers

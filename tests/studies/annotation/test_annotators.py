@@ -86,9 +86,12 @@ def test_sheets_are_shared_out_so_that_three_people_answer_each(command, project
     assert f"ann: {len(shared['ann'])} sheets" in printed
     command("import", "mine", write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project), sheets=[0, 1]))
     command("export", "mine", "--people", "ann,ben", "--each", 1, "--sheets", "open", "--output", "again", *options)
-    texts = [(tmp_path / "again" / name / "questions.jsonl").read_text() for name in ("ann", "ben")]
-    ann, ben = ({json.loads(row)["sheet"] for row in text.splitlines()} for text in texts)
-    assert (ann | ben, ann & ben) == (set(range(2, 10)), set())
+    command("export", "mine", "--people", "ann,ben", "--each", 2, "--sheets", "open", "--output", "both", *options)
+    for place, expected in (("again", set()), ("both", set(range(2, 10)))):  # nobody answers a sheet twice
+        texts = [(tmp_path / place / name / "questions.jsonl").read_text() for name in ("ann", "ben")]
+        ann, ben = ({json.loads(row)["sheet"] for row in text.splitlines()} for text in texts)
+        assert ann | ben == set(range(2 if place == "again" else 0, 10))
+        assert ann & ben == expected
     outside = ["--people", "..,a/b", "--each", 2, "--output", "safe", "--sheets", "5"]
     command("export", "mine", *outside, *options)
     assert {path.name for path in (tmp_path / "safe").iterdir()} == {"-", "a-b"}

@@ -95,7 +95,7 @@ def test_intervals_from_drawn_answers_hold(per_query):
     truth = (random.random(chances.size) < chances**2).astype(float)
     query, says = np.arange(chances.size) // per_query, chances >= 0.5
     true = {"accuracy": (says == truth).mean(), "precision": truth[says].mean(), "recall": says[truth == 1].mean()}
-    odds = choose_probabilities(0.1 + random.random(600), 150)
+    odds = choose_probabilities(0.1 + chances[::per_query], 150)  # drawn pairs are not as all pairs are
     held, values = dict.fromkeys(true, 0), []
     for seed in range(200):
         rows = np.isin(query, draw(odds, seed))
