@@ -18,8 +18,6 @@ and a file that was changed by hand is refused.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,22 +26,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing, UnknownName
-from cxc_eccv.judgments.evidence import Thresholds, gather, label_sources, official_sources, sources_of
+from cxc_eccv.errors import DataError, InvalidOption, SourceMissing, UnknownName
+from cxc_eccv.judgments.evidence import label_sources
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import MIXED, LabelFile, write_labels
 from cxc_eccv.sources.reading import read_json, shown
+from cxc_eccv.studies.annotation.known import PAIR, find_matches, find_rated
 from cxc_eccv.studies.annotation.labelling.card import check_terms, is_unchanged, join_answers, label_card
 from cxc_eccv.studies.annotation.labelling.mixed import mix, write_mixed
-from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, Proposal, propose
+from cxc_eccv.studies.annotation.proposing import CANDIDATES, Proposal, propose
 from cxc_eccv.studies.annotation.rounds import (
     RESTORE,
     ROUNDS,
     Round,
+    identify_request,
     read_round,
     round_numbers,
     seal,
@@ -51,9 +50,9 @@ from cxc_eccv.studies.annotation.rounds import (
     unseal,
     write_round,
 )
-from cxc_eccv.studies.asking.answers import COMPARED, SCHEMA, Unfinished, read_answers
+from cxc_eccv.studies.asking.answers import COMPARED, SCHEMA, Unfinished, differing_answers, read_answers
 from cxc_eccv.studies.asking.exchange import find_format, find_images
-from cxc_eccv.studies.asking.quality.sheets import (
+from cxc_eccv.studies.asking.quality import (
     BY_HAND,
     REJECTED,
     SheetQuality,
@@ -62,7 +61,7 @@ from cxc_eccv.studies.asking.quality.sheets import (
     read_checks,
     write_checks,
 )
-from cxc_eccv.studies.asking.questionnaire import Handout, describe_question, list_files
+from cxc_eccv.studies.asking.questionnaire import Handout, Texts, describe_question, list_files, read_texts
 from cxc_eccv.studies.asking.questions import (
     CANDIDATES_A_SHEET,
     POSITIVE,
@@ -73,7 +72,6 @@ from cxc_eccv.studies.asking.questions import (
 )
 from cxc_eccv.studies.asking.schemes import Scheme, schemes
 from cxc_eccv.studies.asking.settling import describe_labels, settle
-from cxc_eccv.studies.asking.texts import Texts, read_texts
 from cxc_eccv.types import IntArray
 from cxc_eccv.types.strict_json import COUNT, TEXT, WHOLE
 from cxc_eccv.writing import locked, refuse_unwritable, replaced_file, write_json, write_rows
@@ -81,11 +79,6 @@ from cxc_eccv.writing import locked, refuse_unwritable, replaced_file, write_jso
 PROJECT, LABELS, CARD, RATINGS = "annotation.json", "labels.parquet", "README.md", "ratings.csv"
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-
-PAIR = ["image_id", "caption_id"]
-SOURCE = pa.schema([("image_id", pa.int64()), ("caption_id", pa.int64()), ("source_positive", pa.bool_())])
-
-CXC_KINDS = {("image", "caption"): "sits", ("image", "image"): "sis", ("caption", "caption"): "sts"}
 
 DATA = {"edition": TEXT, "version": TEXT, "content": TEXT, "images": COUNT, "captions": COUNT}
 FACTS = {"name": TEXT, "scheme": TEXT, "split": TEXT, "seed": WHOLE, "data": DATA, "rounds": COUNT}
@@ -161,16 +154,12 @@ class Project:
             raise InvalidOption(f"{folder} has {LABELS} but not the rounds that it was made of; {RESTORE}")
         if (folder / PROJECT).exists():
             _refuse_lost(folder, 0, unseal(folder / PROJECT, FACTS)["rounds"])
+        advice = "The command line names a project after its folder; choose another folder"
         if not NAME.fullmatch(name):
-            raise InvalidOption(
-                f"name {name!r}: use lower-case letters, digits and _, and start with a letter. The command line names "
-                "a project after its folder; choose another folder"
-            )
+            form = "lower-case letters, digits and _, and start with a letter"
+            raise InvalidOption(f"name {name!r}: use {form}. {advice}")
         if name in label_sources():
-            raise InvalidOption(
-                f"name {name!r} is taken by a source, as are {', '.join(label_sources())}. The command line names a "
-                "project after its folder; choose another folder"
-            )
+            raise InvalidOption(f"name {name!r} is taken by a source, as are {', '.join(label_sources())}. {advice}")
         able = {each.name: each for each in schemes().values() if each.in_projects}
         if scheme not in able:
             raise UnknownName("scheme", scheme, able)
@@ -240,7 +229,8 @@ class Project:
         """
         strategy = strategy or ("eccv" if self.scheme.sides == ("image", "caption") else "cxc")
         chosen = {"strategy": strategy, "size": size, "sources": sources, **options}
-        request = _identify(runs, **chosen, **({"without_reasons": True} if without_reasons else {}))
+        reasons = {"without_reasons": True} if without_reasons else {}
+        request = identify_request(runs, **chosen, **reasons)
         if self._waits_for_answers(request, leave_open=leave_open):
             with self._hold():  # counts a round whose writer was killed
                 return self
@@ -255,7 +245,11 @@ class Project:
             asked=self._asked_pairs() if self.rounds else None,
             **options,
         )
-        questionnaire = self._build_questionnaire(proposal, sources, size)
+        self._add_round(proposal, self._build_questionnaire(proposal, sources, size), request=request, **reasons)
+        return Project.open(self.folder, self.library)
+
+    def _add_round(self, proposal: Proposal, questionnaire: Questionnaire, **facts: Any) -> None:  # noqa: ANN401 - JSON
+        """Write a round; DataError if another process added it in the meantime."""
         number = len(self.rounds) + 1
         with self._hold():
             if len(round_numbers(self.folder)) >= number:
@@ -265,17 +259,8 @@ class Project:
                 )
             if number == 1:
                 self._write_facts(rounds=0)
-            write_round(
-                self.folder,
-                number,
-                self.checksum,
-                questionnaire,
-                (proposal.candidates, proposal.known),
-                request=request,
-                proposal=proposal.facts,
-                **({"without_reasons": True} if without_reasons else {}),
-            )
-        return Project.open(self.folder, self.library)
+            tables = proposal.candidates, proposal.known
+            write_round(self.folder, number, self.checksum, questionnaire, tables, proposal=proposal.facts, **facts)
 
     def _build_questionnaire(self, proposal: Proposal, sources: Sequence[str] | None, size: int) -> Questionnaire:
         """The sheets of a new round; DataError if nothing is left to ask."""
@@ -290,10 +275,10 @@ class Project:
         sheets = build_sheets(
             proposal.candidates,
             self.library.karpathy(self.split),
-            positive=self._find_matches(sources),
+            positive=find_matches(self.library, self.split, self.scheme, sources, self.candidates()),
             is_near=proposal.is_near,
             invalid=self._invalid,
-            rated=self._find_rated(),
+            rated=find_rated(self.library, self.split, self.scheme, self._invalid),
             sides=self.scheme.sides,
             size=size,
             seed=self.seed + len(self.rounds),
@@ -323,34 +308,6 @@ class Project:
         table = self.candidates().select(PAIR)
         pairs = zip(*(table[name].to_pylist() for name in PAIR), strict=True)
         return table.filter(pa.array([pair not in again for pair in pairs], pa.bool_()))
-
-    def _find_matches(self, sources: Sequence[str] | None) -> tuple[IntArray, IntArray]:
-        """(P,) image ids and caption ids of pairs that a source calls positive, or that were asked about."""
-        if self.scheme.sides != ("image", "caption"):
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        people = [name for name, source in sources_of(self.library).items() if source.official]
-        names = dict.fromkeys([*people, *(sources or ())])
-        judged = pa.concat_tables(_gather(self.library, self.split, name) for name in names)
-        tables = [judged.filter(judged["source_positive"]).select(PAIR), self.candidates().select(PAIR)]
-        image_ids, caption_ids = (np.concatenate([np.asarray(table[name]) for table in tables]) for name in PAIR)
-        return image_ids, caption_ids
-
-    def _find_rated(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]] | None:
-        """Pairs that CxC rates high or low enough for known pairs of the scheme; None if it rates none."""
-        if self.scheme.rated_gold is None or self.split not in ("validation", "test"):
-            return None
-        try:
-            table = self.library.cxc(CXC_KINDS[self.scheme.sides], self.split)
-        except SourceMissing:
-            return None
-        high, low = self.scheme.rated_gold
-        ratings = np.asarray(table["rating"])
-        # In SITS the caption is on the left.
-        names = ("right_id", "left_id") if CXC_KINDS[self.scheme.sides] == "sits" else ("left_id", "right_id")
-        ids = [np.asarray(table[name]) for name in names]
-        valid = ~np.any([np.isin(side_ids, invalid) for side_ids in ids for invalid in self._invalid], axis=0)
-        first, second = ((ids[0][rows & valid], ids[1][rows & valid]) for rows in (ratings >= high, ratings <= low))
-        return first, second
 
     @property
     def _invalid(self) -> tuple[IntArray, IntArray]:
@@ -391,7 +348,7 @@ class Project:
             form: a name of :func:`cxc_eccv.studies.asking.exchange.formats`.
             images: as for :func:`cxc_eccv.studies.asking.exchange.find_images`.
             sheets: numbers of the sheets; None for all of the last round.
-            texts: folder for :func:`cxc_eccv.studies.asking.texts.read_texts`.
+            texts: folder for :func:`cxc_eccv.studies.asking.questionnaire.read_texts`.
             practice: number of questions to practise on, which come first and are not saved.
             worker: name of the person, filled in.
         """
@@ -431,15 +388,9 @@ class Project:
                     added.append(row)
                 elif any(before[name] != row[name] for name in COMPARED):
                     if not replace:
-                        file, _, where = row["origin"].partition(", ")
-                        raise MalformedSource(
-                            file,
-                            where,
-                            f"an answer of {shown(row['worker'])} about {row['pair_id']} that differs from the one in "
-                            f"{before['origin']}",
-                            "one answer of a worker to a question: remove one of the two, let the new one count "
-                            "(--replace), or undo the import of the other (cxc-eccv annotate undo)",
-                        )
+                        remedy = "let the new one count (--replace), or undo the import of the other"
+                        file = row["origin"].partition(", ")[0]
+                        raise differing_answers(file, row, before, f"{remedy} (cxc-eccv annotate undo)")
                     changed.append((before, row))
             new = [*added, *(row for _, row in changed)]
             for each in now.rounds:
@@ -549,20 +500,12 @@ class Project:
         with self._hold():
             now = Project.open(self.folder, self.library)
             answers, judged, accepted, table = now._settle(rule, least_answers)
-            # Only the files of images and captions, whatever else the library has read.
-            files = {name: sha for name, sha in self.library.files_used().items() if name.startswith("karpathy")}
-            proposals = [asked.facts["proposal"] for asked in now.rounds]
             facts = {
-                "name": self.name,
+                **now._describe(),
                 "version": version,
-                "split": self.split,
                 "rule": rule or self.scheme.rule,
                 "least_answers": least_answers,
-                "scheme": self.scheme.name,
                 "sheets": dict(sorted(Counter(sheet.verdict for sheet in judged).items())),
-                "data": {**self.data, "files": files},
-                "models": sorted({name for proposal in proposals for name in proposal["models"]}),
-                "rounds": [{name: it[name] for name in ("strategy", "options", "counts")} for it in proposals],
                 **describe_labels(answers, accepted, table),
                 **terms,
             }
@@ -581,6 +524,20 @@ class Project:
             with replaced_file(path) as part:
                 part.write_text(card, encoding="utf-8", newline="\n")
             return labels
+
+    def _describe(self) -> dict[str, Any]:
+        """The facts of labels that tell where their pairs come from."""
+        # Only the files of images and captions, whatever else the library has read.
+        files = {name: sha for name, sha in self.library.files_used().items() if name.startswith("karpathy")}
+        proposals = [asked.facts["proposal"] for asked in self.rounds]
+        return {
+            "name": self.name,
+            "split": self.split,
+            "scheme": self.scheme.name,
+            "data": {**self.data, "files": files},
+            "models": sorted({name for proposal in proposals for name in proposal["models"]}),
+            "rounds": [{name: it[name] for name in ("strategy", "options", "counts")} for it in proposals],
+        }
 
     def write_ratings(self, *, least_answers: int = 1) -> Path:
         """Write the mean rating of every pair of two images or two captions, in the format of CxC's files."""
@@ -626,58 +583,6 @@ class Project:
             self._write_facts(rounds=len(round_numbers(self.folder)))
 
 
-def assign_sheets(
-    sheets: Sequence[int], people: Sequence[str], each: int, done: Collection[tuple[int, str]] = ()
-) -> dict[str, list[int]]:
-    """Person to sheets, so that ``each`` people answer every sheet and all get similar numbers of new sheets."""
-    if not 1 <= each <= len(people) or len(set(people)) < len(people):
-        raise InvalidOption(f"{each} people a sheet, but only {', '.join(people)}: give enough different names")
-    assigned: dict[str, list[int]] = {person: [] for person in people}
-    for sheet in sheets:
-        answered = {worker for number, worker in done if number == sheet}
-        left = [person for person in people if person not in answered]
-        left.sort(key=lambda person: len(assigned[person]))
-        for person in left[: max(0, each - len(answered))]:
-            assigned[person].append(sheet)
-    return assigned
-
-
 def _refuse_lost(folder: Path, present: int, counted: int) -> None:
     if present < counted:
         raise SourceMissing(f"{folder / ROUNDS} has {present} of the {counted} rounds in {PROJECT}; {RESTORE}")
-
-
-def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
-    """The labelled pairs that official sources judge too, with their verdicts."""
-    labelled, tables = labels.table.select([*PAIR, "positive"]), []
-    for name in official_sources():
-        both = labelled.join(_gather(library, labels.split, name), PAIR, join_type="inner")
-        tables.append(both.sort_by([(column, "ascending") for column in PAIR]))
-    return pa.concat_tables(tables)
-
-
-def _gather(library: Library, split: str, source: str) -> pa.Table:
-    """The judgments of a source: a row per image and caption, positive if it is so in either direction."""
-    tables = [SOURCE.empty_table()]
-    for direction in ("i2t", "t2i"):
-        judged = gather(library, split, direction, source, Thresholds())
-        if judged is not None:
-            sides = (judged.queries, judged.items) if direction == "i2t" else (judged.items, judged.queries)
-            tables.append(pa.table([*sides, judged.positive], schema=SOURCE))
-    table = pa.concat_tables(tables).group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(SOURCE.names)
-    return table.add_column(2, "source", pa.array([source] * table.num_rows, pa.string()))
-
-
-def _identify(runs: Mapping[str, Run], **options: Any) -> str | None:  # noqa: ANN401 - of any strategy
-    """A hash that identifies a request; None if a run has no file."""
-    if any(run.path is None for run in runs.values()):
-        return None
-    content = {"models": {name: run.facts() for name, run in runs.items()}, **options}
-    given = {name: value for name, value in content.items() if value is not None}
-    return hashlib.sha256(json.dumps(given, sort_keys=True, default=_to_json).encode()).hexdigest()
-
-
-def _to_json(option: Any) -> Any:  # noqa: ANN401 - a table, ids or a classifier
-    if isinstance(option, pa.Table):
-        return option.to_pydict()
-    return option.tolist() if isinstance(option, np.ndarray) else option.facts

@@ -18,14 +18,14 @@ from cxc_eccv.sources.readers import LABELS_SCHEMA, read_labels
 from cxc_eccv.studies.annotation.labelling.changes import LabelChanges
 from cxc_eccv.studies.annotation.project import LABELS, Project
 from cxc_eccv.studies.annotation.reported import DRAWN, RANKS, AnnotationReport, Answered, Doubted, Told
-from cxc_eccv.studies.asking.quality.agreement import (
+from cxc_eccv.studies.asking.agreement import (
     Together,
     classify,
     compare_with_labels,
     compare_workers,
     measure_agreement,
 )
-from cxc_eccv.studies.asking.quality.sheets import (
+from cxc_eccv.studies.asking.quality import (
     BY_HAND,
     REJECTED,
     Checks,

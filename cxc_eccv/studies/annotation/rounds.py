@@ -12,13 +12,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource, SourceMissing
 from cxc_eccv.parquet import write_parquet
+from cxc_eccv.runs import Run
 from cxc_eccv.sources.reading import (
     check_content,
     parse_metadata,
@@ -28,7 +31,7 @@ from cxc_eccv.sources.reading import (
     sha256_of,
     shown,
 )
-from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
+from cxc_eccv.studies.annotation.proposing import CANDIDATES
 from cxc_eccv.studies.asking.answers import READ, SCHEMA, identify_worker, refuse_many_rows
 from cxc_eccv.studies.asking.questions import Question, Questionnaire, sheets_from_table, sheets_to_table
 from cxc_eccv.studies.asking.schemes import Scheme
@@ -163,14 +166,12 @@ def read_round(folder: Path, number: int, project: str, scheme: Scheme, first: i
 
 def store(folder: Path, questionnaire: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write all answers of a round, by one rename."""
-    table = pa.Table.from_pylist(sorted(rows, key=_sort), schema=STORED_ANSWERS)
+    table = pa.Table.from_pylist(
+        sorted(rows, key=itemgetter("sheet", "worker", "pair_id", "import")), schema=STORED_ANSWERS
+    )
     facts = seal({"questionnaire": questionnaire, "rows": _checksum(table.to_pylist())})
     with replaced_file(folder / STORED) as part:
         write_parquet(table.replace_schema_metadata({FACTS: json.dumps(facts, sort_keys=True)}), part)
-
-
-def _sort(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return row["sheet"], row["worker"], row["pair_id"], row["import"]
 
 
 def _read_stored(path: Path, questionnaire: str) -> list[dict[str, Any]]:
@@ -211,3 +212,18 @@ def _check_seal(path: Path, read: object) -> dict[str, Any]:
 
 def _checksum(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def identify_request(runs: Mapping[str, Run], **options: Any) -> str | None:  # noqa: ANN401 - of any strategy
+    """A hash that identifies a request; None if a run has no file."""
+    if any(run.path is None for run in runs.values()):
+        return None
+    content = {"models": {name: run.facts() for name, run in runs.items()}, **options}
+    given = {name: value for name, value in content.items() if value is not None}
+    return hashlib.sha256(json.dumps(given, sort_keys=True, default=_to_json).encode()).hexdigest()
+
+
+def _to_json(option: Any) -> Any:  # noqa: ANN401 - a table, ids or a classifier
+    if isinstance(option, pa.Table):
+        return option.to_pydict()
+    return option.tolist() if isinstance(option, np.ndarray) else option.facts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,14 +120,7 @@ def read_answers(
             if replace:
                 rows_by_key[key] = row
             elif any(before[name] != row[name] for name in COMPARED):
-                where = row["origin"].removeprefix(f"{path.name}, ")
-                raise MalformedSource(
-                    path,
-                    where,
-                    f"an answer of {shown(row['worker'])} about {row['pair_id']} that differs from the one in "
-                    f"{before['origin']}",
-                    "one answer of a worker to a question: remove one of the two, or let the last count (--replace)",
-                )
+                raise differing_answers(path, row, before, "or let the last count (--replace)")
     if not rows_by_key:
         expected = "answered questions, in an exported file that people filled in"
         raise MalformedSource(", ".join(map(str, files)) or "no file", "", "no answers", expected)
@@ -139,6 +132,18 @@ def read_answers(
     rows = [rows_by_key[key] for key in sorted(rows_by_key) if key[:2] in taken]
     unfinished = (Unfinished(*key, number, sizes[key[0]]) for key, number in sorted(begun.items()) if key not in taken)
     return Reading(pa.Table.from_pylist(rows, schema=READ), tuple(unfinished))
+
+
+def differing_answers(
+    path: str | Path, row: Mapping[str, Any], before: Mapping[str, Any], remedy: str
+) -> MalformedSource:
+    """The error about an answer of a worker in a file that differs from an earlier one."""
+    return MalformedSource(
+        path,
+        row["origin"].removeprefix(f"{Path(path).name}, "),
+        f"an answer of {shown(row['worker'])} about {row['pair_id']} that differs from the one in {before['origin']}",
+        f"one answer of a worker to a question: remove one of the two, {remedy}",
+    )
 
 
 def _read_file(

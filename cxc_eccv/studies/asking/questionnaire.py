@@ -1,28 +1,48 @@
-"""The questions as people see them, and the questionnaire page for people without an annotation server."""
+"""The questionnaire as people see it: its questions, a project's own texts, and the page that needs no server."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from hashlib import blake2b
+from importlib.resources import files
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from cxc_eccv.errors import DataError, InvalidOption
+from cxc_eccv.errors import DataError, InvalidOption, MalformedSource
+from cxc_eccv.sources.reading import read_json, read_text, shown
 from cxc_eccv.studies.asking.questions import Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import Scheme
-from cxc_eccv.studies.asking.texts import Texts
 
 Asked = dict[str, Any]
 """One question as a person sees it, without its role."""
 
 ADDRESSES = {"file_name": "image", "other": "other_image"}
 """Part that shows an image to the key of its address."""
+
+
+TEXT_FILES = ("texts.json", "instructions.md", "examples.md", "consent.md")
+"""Files of the folder; each is optional."""
+
+TEXT_KEYS = ("language", "title", "question", "labels", "page")
+"""Keys of texts.json: ``labels`` has texts for names of answers, criteria and ticks, ``page`` for the page's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Texts of the page besides the scheme, by paragraph; ``page`` maps its English texts to translations."""
+
+    language: str = "en"
+    consent: tuple[str, ...] = ()  # shown before the first question; people must agree
+    examples: tuple[str, ...] = ()
+    page: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +71,8 @@ def describe_questions(
         raise InvalidOption(f"sheets {numbers}: give numbers from {min(sheets)} to {max(sheets)}")
     if len({tuple(group.name for group in sheets[number][0].scheme.details) for number in numbers}) > 1:
         raise InvalidOption("some of these sheets ask for reasons and some do not: export each kind separately")
-    files = {name for number in numbers for name in list_files(sheets[number][1], sheets[number][0].scheme)}
-    lacking = sorted(files - images.keys())
+    names_of_images = {name for number in numbers for name in list_files(sheets[number][1], sheets[number][0].scheme)}
+    lacking = sorted(names_of_images - images.keys())
     if lacking:
         raise DataError(f"{len(lacking):,} images have no address, among them {lacking[0]}")
     names = {each.first: each.id for each in questionnaires}
@@ -79,8 +99,9 @@ def describe_question(question: Question, scheme: Scheme, images: Mapping[str, s
 def render_questionnaire(asked: Sequence[Asked], handout: Handout) -> str:
     """The page, which keeps answers in the browser and saves them as JSONL."""
     scheme, practice = handout.scheme, [question for question, _ in handout.practice]
-    shown = [*asked, *practice]
-    images = {each[part]: each[name] for each in shown for part, name in ADDRESSES.items() if name in each}
+    images = {
+        each[part]: each[name] for each in [*asked, *practice] for part, name in ADDRESSES.items() if name in each
+    }
     names = sorted({question["questionnaire"] for question in asked})
     name_of_all = names[0] if len(names) == 1 else "q" + blake2b("".join(names).encode(), digest_size=6).hexdigest()
     data = {
@@ -112,3 +133,69 @@ def _template() -> Template:
         loader=PackageLoader("cxc_eccv.studies.asking"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     return environment.get_template("questionnaire.html.jinja")
+
+
+def read_texts(folder: str | Path, scheme: Scheme) -> tuple[Scheme, Texts]:
+    """The scheme with the texts of a folder, and the other texts of the folder."""
+    folder = Path(folder)
+    if not any((folder / name).is_file() for name in TEXT_FILES):
+        raise InvalidOption(f"{folder} has no texts: put at least one of {', '.join(TEXT_FILES)} there")
+    path = folder / TEXT_FILES[0]
+    content = read_json(path) if path.is_file() else {}
+    _check_texts(path, content, scheme)
+    instructions, examples, consent = (_read_paragraphs(folder / name) for name in TEXT_FILES[1:])
+    texts = Texts(content.get("language", "en"), consent, examples, content.get("page", {}))
+    labels, low = content.get("labels", {}), (scheme.scale or (0,))[0]
+    return (
+        replace(
+            scheme,
+            title=content.get("title", scheme.title),
+            question=content.get("question", scheme.question),
+            instructions=instructions or scheme.instructions,
+            answers=tuple(replace(answer, label=labels.get(answer.name, answer.label)) for answer in scheme.answers),
+            marks=tuple(labels.get(f"{low + place:g}", text) for place, text in enumerate(scheme.marks)),
+            details=tuple(
+                replace(
+                    group,
+                    label=labels.get(group.name, group.label),
+                    choices={name: labels.get(name, text) for name, text in group.choices.items()},
+                )
+                for group in scheme.details
+            ),
+            criteria=scheme.criteria and {name: labels.get(name, text) for name, text in scheme.criteria.items()},
+            shows=tuple(replace(part, title=labels.get(part.name, part.title)) for part in scheme.shows),
+        ),
+        texts,
+    )
+
+
+@cache
+def page_texts() -> tuple[str, ...]:
+    """The texts of the page's template that a folder may translate, in the order of the page."""
+    template = files("cxc_eccv.studies.asking") / "templates" / "questionnaire.html.jinja"
+    return tuple(dict.fromkeys(re.findall(r'(?<!\w)t\("([^"]+)"', template.read_text(encoding="utf-8"))))
+
+
+def _check_texts(path: Path, content: Any, scheme: Scheme) -> None:  # noqa: ANN401 - JSON holds anything
+    if not isinstance(content, dict) or content.keys() - {*TEXT_KEYS}:
+        raise MalformedSource(path, "", shown(content), f"an object with some of {', '.join(TEXT_KEYS)}")
+    for name, value in content.items():
+        texts = value.items() if name in ("labels", "page") and isinstance(value, dict) else [("", value)]
+        for key, text in texts:
+            if not isinstance(text, str) or not text.strip():
+                raise MalformedSource(path, ", ".join(filter(None, (name, key))), shown(text), "a text")
+    low = (scheme.scale or (0,))[0]
+    known = {widget["name"] for widget in scheme.widgets()} | {part.name for part in scheme.shows}
+    known |= {choice for widget in scheme.widgets() for choice in widget.get("choices", ())}
+    known |= {f"{low + place:g}" for place in range(len(scheme.marks))}
+    for name in content.get("labels", {}).keys() - known:
+        raise MalformedSource(path, "labels", shown(name), f"one of {', '.join(sorted(known))}")
+    for text in content.get("page", {}):
+        if text not in page_texts():
+            raise MalformedSource(path, "page", shown(text), "an English text of the page, unchanged")
+
+
+def _read_paragraphs(path: Path) -> tuple[str, ...]:
+    if not path.is_file():
+        return ()
+    return tuple(" ".join(part.split()) for part in read_text(path).split("\n\n") if part.strip())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cxc_eccv.errors import DataError
+from cxc_eccv.errors import DataError, InvalidOption
 from cxc_eccv.sources.readers import KarpathySplit
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.types import IntArray, check_whole, positions_of
@@ -154,6 +154,22 @@ def build_practice(
     left = {role: [pair for pair in pairs if pair not in avoid] for role, pairs in known.items()}
     roles = [(POSITIVE, NEGATIVE)[place % 2] for place in range(number)]
     return [texts.ask(left[role].pop(), role) for role in roles]
+
+
+def assign_sheets(
+    sheets: Sequence[int], people: Sequence[str], each: int, done: Collection[tuple[int, str]] = ()
+) -> dict[str, list[int]]:
+    """Person to sheets, so that ``each`` people answer every sheet and all get similar numbers of new sheets."""
+    if not 1 <= each <= len(people) or len(set(people)) < len(people):
+        raise InvalidOption(f"{each} people a sheet, but only {', '.join(people)}: give enough different names")
+    assigned: dict[str, list[int]] = {person: [] for person in people}
+    for sheet in sheets:
+        answered = {worker for number, worker in done if number == sheet}
+        left = [person for person in people if person not in answered]
+        left.sort(key=lambda person: len(assigned[person]))
+        for person in left[: max(0, each - len(answered))]:
+            assigned[person].append(sheet)
+    return assigned
 
 
 def sheets_to_table(sheets: Sequence[Sequence[Question]]) -> pa.Table:

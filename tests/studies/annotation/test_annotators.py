@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from annotated_projects import knows, noisy_run, save_runs, write_answers
+from annotated_projects import knows, noisy_run, page_data, pairs_of, save_runs, write_answers
 from datasets import load_dataset
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
-from cxc_eccv.runs import load_run
+from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.report import find_doubted
@@ -30,11 +30,6 @@ def runs(sample_library):
 def project(runs, sample_library, tmp_path):
     """Ten sheets of five candidates."""
     return Project.create(tmp_path / "mine", sample_library, name="mine").propose(runs, budget=50, size=5)
-
-
-def page_data(path):
-    (line,) = [line for line in path.read_text(encoding="utf-8").splitlines() if 'id="data"' in line]
-    return json.loads(line.partition(">")[2].rpartition("</script>")[0])
 
 
 def test_an_owner_with_one_random_annotator_among_three(command, project, sample_library, tmp_path):
@@ -91,23 +86,21 @@ def test_sheets_are_shared_out_so_that_three_people_answer_each(command, project
     assert f"ann: {len(shared['ann'])} sheets" in printed
     command("import", "mine", write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project), sheets=[0, 1]))
     command("export", "mine", "--people", "ann,ben", "--each", 1, "--sheets", "open", "--output", "again", *options)
-    left = {
-        name: {
-            json.loads(row)["sheet"] for row in (tmp_path / "again" / name / "questions.jsonl").read_text().splitlines()
-        }
-        for name in ("ann", "ben")
-    }
-    assert left["ann"] | left["ben"] == set(range(2, 10))
-    assert not left["ann"] & left["ben"]
+    command("export", "mine", "--people", "ann,ben", "--each", 2, "--sheets", "open", "--output", "both", *options)
+    for place, expected in (("again", set()), ("both", set(range(2, 10)))):  # nobody answers a sheet twice
+        texts = [(tmp_path / place / name / "questions.jsonl").read_text() for name in ("ann", "ben")]
+        ann, ben = ({json.loads(row)["sheet"] for row in text.splitlines()} for text in texts)
+        assert ann | ben == set(range(2 if place == "again" else 0, 10))
+        assert ann & ben == expected
     outside = ["--people", "..,a/b", "--each", 2, "--output", "safe", "--sheets", "5"]
     command("export", "mine", *outside, *options)
     assert {path.name for path in (tmp_path / "safe").iterdir()} == {"-", "a-b"}
-    assert "give the same folder" in command(
-        "export", "mine", "--people", "a b,a-b,c", "--output", "no", *options, status=2
-    )
-    for wrong in (["--each", 5], ["--people", "ann,Ann"]):
-        asked = ["--people", "ann,ben", *wrong] if "--each" in wrong else wrong
-        assert "give enough different names" in command("export", "mine", *asked, "--output", "no", *options, status=2)
+    for people, message in (
+        (["a b,a-b,c"], "give the same folder"),
+        (["ann,ben", "--each", 5], "give enough different names"),
+        (["ann,Ann"], "give enough different names"),
+    ):
+        assert message in command("export", "mine", "--people", *people, "--output", "no", *options, status=2)
 
 
 def test_a_page_has_practice_words_of_one_s_own_and_where_sheets_end(command, project, tmp_path):
@@ -149,9 +142,8 @@ def test_published_labels_tell_agreement_and_who_proposed_by_themselves(project,
     """As the card says how; nobody's name is in them."""
     says = knows(project)
     odd = lambda image, caption: says(image, caption) if caption % 2 or says(image, caption) == "yes" else "no"  # noqa: E731
-    files = [
-        write_answers(tmp_path / f"{name}.jsonl", project, name, own) for name, own in (("zoe", says), ("ann", odd))
-    ]
+    people = {"zoe": says, "ann": odd}
+    files = [write_answers(tmp_path / f"{name}.jsonl", project, name, own) for name, own in people.items()]
     project.add_answers(files).project.merge()
     card = (project.folder / "README.md").read_text()
     (code,) = [block for block in re.findall(r"```python\n(.*?)```", card, re.DOTALL) if "proposed" in block]
@@ -171,18 +163,13 @@ def test_the_precision_of_coco_is_told_where_its_pairs_were_asked_about(runs, sa
     project = project.propose(runs, budget=60, size=10, ask_known=True)
     content = sample_library.karpathy("test")
     own = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
-    asked = {(row["image_id"], row["caption_id"]) for row in project.candidates().to_pylist()} & own
+    asked = pairs_of(project.candidates()) & own
     wrong = sorted(asked)[0]
-    yes = {
-        (q.image_id, q.caption_id) for sheet in project.questions() for q in sheet if q.role == "known positive"
-    } | asked
+    yes = asked | pairs_of(one for sheet in project.questions() for one in sheet if one.role == "known positive")
     says = lambda *pair: "yes" if pair in yes - {wrong} else "no"  # noqa: E731
     after = project.add_answers([write_answers(tmp_path / "a.jsonl", project, "ann", says)]).project
     after.merge()
-    from cxc_eccv.sources.library import Library
-
-    library = Library("sample", labels=[after.folder])
-    found = appraise(library, project=after, sets=[["coco"]], runs={})
+    found = appraise(Library("sample", labels=[after.folder]), project=after, sets=[["coco"]], runs={})
     precision = {row.direction: row.precision.value for row in found.worth if row.labels == "coco"}
     images = {image for image, _ in asked}
     expected = np.mean([np.mean([pair != wrong for pair in asked if pair[0] == image]) for image in images])
@@ -248,14 +235,6 @@ def test_a_small_file_that_claims_hundreds_of_millions_of_rows_is_refused_unread
     assert path.stat().st_size < 100_000
     with pytest.raises(MalformedSource, match="11,000,000 rows, expected at most 10,000,000"):
         refuse_many_rows(path, "sheet")
-
-
-def test_a_model_of_a_file_is_the_same_request_with_or_without_new_options(sample_library, tmp_path):
-    run = {"only": load_run(save_runs(tmp_path, sample_library, seeds=(0,))[0])}
-    project = Project.create(tmp_path / "p", sample_library, name="ours").propose(run, budget=10, size=5)
-    assert project.propose(run, budget=10, size=5) is project
-    with pytest.raises(InvalidOption, match="no answer yet"):
-        project.propose(run, budget=10, size=5, without_reasons=True)
 
 
 def test_results_of_mturk_are_read_by_the_documented_recipe(project, tmp_path, monkeypatch):

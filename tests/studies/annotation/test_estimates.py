@@ -1,11 +1,11 @@
 """Pairs drawn for a number, people's answers about them, and the number that follows: on the sample."""
 
 import re
+from functools import partial
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from annotated_projects import knows, noisy_run, write_answers
+from annotated_projects import judge_all, knows, noisy_run, write_answers
 
 import cxc_eccv as ce
 from cxc_eccv.cli import main
@@ -25,28 +25,27 @@ def weak_run(library, seed):
 
 
 def judge(library):
-    """Seeded probabilities of all pairs."""
-    content = library.karpathy("test")
-    images, captions = np.meshgrid(content.image_ids, content.caption_ids, indexing="ij")
-    chances = np.random.default_rng(0).beta(1, 3, images.size)
-    return pa.table({"image_id": images.ravel(), "caption_id": captions.ravel(), "probability": chances})
+    return judge_all(library, partial(np.random.default_rng(0).beta, 1, 3))
 
 
-def label_drawn(folder, library, key, budget, **options):
-    """A project whose drawn pairs are all answered, and its labels."""
-    project = Project.create(folder / "mine", library, name="mine")
-    asked = {"strategy": "active", "metric": key, "budget": budget, "probabilities": judge(library)}
-    project = project.propose({"first": weak_run(library, 0)}, **{**asked, **options})
-    answers = write_answers(folder / "ann.jsonl", project, "ann", knows(project))
+def draw(folder, library, name="mine", **options):
+    """A project with drawn pairs."""
+    asked = {"strategy": "active", "metric": KEY, "budget": 60, "probabilities": judge(library)} | options
+    return Project.create(folder / name, library, name=name).propose({"first": weak_run(library, 0)}, **asked)
+
+
+def merge(folder, project, **options):
+    """The same with answers, to all pairs if no sheets are given, and its labels."""
+    answers = write_answers(folder / "ann.jsonl", project, "ann", knows(project), **options)
     project = project.add_answers([answers]).project
     return project, project.merge()
 
 
-def estimate(library, path, key, **options):
+def estimate(library, path, key, seed=0, **options):
     """The bounds of a number with its estimate."""
     task, _, metric = key.rpartition("/")
     asked = {"metrics": [metric], "data_dir": library, "bounds": True, "probabilities": judge(library)}
-    report = ce.evaluate(weak_run(library, 0), task, answers=path, **{**asked, **options})
+    report = ce.evaluate(weak_run(library, seed), task, answers=path, **{**asked, **options})
     return next(result.bounds for result in report.results if result.key == key)
 
 
@@ -54,7 +53,7 @@ def estimate(library, path, key, **options):
     "key", [KEY, "coco_5k/i2t/recall_at_5", "coco_5k/i2t/map_at_r", "entailment/i2t/entail_at_5", "cxc/t2i/mrr_at_3"]
 )
 def test_with_answers_to_all_open_pairs_it_is_the_number_on_these_labels(tmp_path, sample_library, key):
-    _, labels = label_drawn(tmp_path, sample_library, key, 20_000)
+    _, labels = merge(tmp_path, draw(tmp_path, sample_library, metric=key, budget=20_000))
     task, _, metric = key.rpartition("/")
     bounds = estimate(sample_library, labels.path, key)
     own = {"entailment": "coco,cxc,eccv,entailment", "cxc": "coco,cxc"}.get(task.partition("/")[0], "coco").split(",")
@@ -66,16 +65,15 @@ def test_with_answers_to_all_open_pairs_it_is_the_number_on_these_labels(tmp_pat
         answer = lambda images, captions: [known[pair] for pair in zip(images.tolist(), captions.tolist(), strict=True)]  # noqa: E731
         report = ce.evaluate(run, task, metrics=[metric], data_dir=sample_library, unjudged=answer)
     else:
-        report = ce.evaluate(
-            weak_run(sample_library, 0), task, metrics=[metric], data_dir=labelled, sources=[*own, "mine"]
-        )
+        run, sources = weak_run(sample_library, 0), [*own, "mine"]
+        report = ce.evaluate(run, task, metrics=[metric], data_dir=labelled, sources=sources)
     assert bounds.estimate == pytest.approx(report.scores[key])
     assert bounds.low <= bounds.estimate <= bounds.high
     assert bounds.estimate_low < bounds.estimate < bounds.estimate_high
 
 
 def test_answers_about_some_pairs_are_weighed_by_their_probabilities(tmp_path, sample_library):
-    project, labels = label_drawn(tmp_path, sample_library, KEY, 60)
+    project, labels = merge(tmp_path, draw(tmp_path, sample_library))
     content, run = sample_library.karpathy("test"), weak_run(sample_library, 0)
     vectors = [
         side.vectors / np.linalg.norm(side.vectors, axis=1, keepdims=True) for side in (run.captions, run.images)
@@ -103,67 +101,48 @@ def _columns(table, name):
 
 
 def test_a_budget_in_whole_queries_is_not_exceeded(tmp_path, sample_library):
-    project, _ = label_drawn(tmp_path, sample_library, "coco_5k/t2i/recall_at_5", 200)
+    project = draw(tmp_path, sample_library, metric="coco_5k/t2i/recall_at_5", budget=200)
     facts = project.rounds[0].facts["proposal"]
     assert 150 < facts["counts"]["candidates"] <= 200 < facts["options"]["open_pairs"]
 
 
 def test_answers_that_do_not_fit_are_refused(tmp_path, sample_library):
-    project, _ = label_drawn(tmp_path, sample_library, KEY, 60)
+    project, _ = merge(tmp_path, draw(tmp_path, sample_library))
     path = project.folder
     with pytest.raises(DataError, match="of another run"):
-        ce.evaluate(
-            weak_run(sample_library, 1),
-            "coco_5k",
-            metrics=["recall_at_1"],
-            data_dir=sample_library,
-            bounds=True,
-            probabilities=judge(sample_library),
-            answers=path,
-        )
+        estimate(sample_library, path, KEY, seed=1)
     with pytest.raises(InvalidOption, match="add --tasks coco_5k/t2i --metrics recall_at_1"):
         estimate(sample_library, path, "coco_5k/i2t/recall_at_1")
     with pytest.raises(InvalidOption, match="need a judge"):
         estimate(sample_library, path, KEY, probabilities=None)
+    asked = {"strategy": "active", "metric": KEY, "budget": 60, "probabilities": judge(sample_library)}
     with pytest.raises(InvalidOption, match="first round"):
-        project.propose(
-            {"first": weak_run(sample_library, 0)},
-            strategy="active",
-            metric=KEY,
-            budget=60,
-            probabilities=judge(sample_library),
-        )
+        project.propose({"first": weak_run(sample_library, 0)}, **asked)
 
 
 def test_a_missing_answer_is_refused_and_so_are_chosen_pairs(tmp_path, sample_library):
-    project = Project.create(tmp_path / "mine", sample_library, name="mine")
-    asked = {"strategy": "active", "metric": KEY, "budget": 60, "probabilities": judge(sample_library)}
-    project = project.propose({"first": weak_run(sample_library, 0)}, **asked)
-    answers = write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project), sheets=[0, 1])
-    project.add_answers([answers]).project.merge()
+    project, _ = merge(tmp_path, draw(tmp_path, sample_library), sheets=[0, 1])
     with pytest.raises(DataError, match="of the 60 drawn pairs have no label"):
         estimate(sample_library, project.folder, KEY)
-    chosen = Project.create(tmp_path / "other", sample_library, name="other")
-    chosen = chosen.propose({"first": weak_run(sample_library, 0)}, budget=36)
-    answers = write_answers(tmp_path / "ben.jsonl", chosen, "ben", knows(chosen))
-    chosen.add_answers([answers]).project.merge()
+    chosen = {"strategy": "eccv", "budget": 36, "metric": None, "probabilities": None}
+    project, _ = merge(tmp_path, draw(tmp_path, sample_library, "other", **chosen))
     with pytest.raises(DataError, match="chosen, not drawn"):
-        estimate(sample_library, chosen.folder, KEY)
+        estimate(sample_library, project.folder, KEY)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"key": "map_at_r"}, "coco_5k/t2i/recall_at_1"),
-        ({"key": "coco_5k/t2i/median_rank"}, "cannot be estimated"),
-        ({"key": "cxc/t2t/recall_at_1"}, "cannot be estimated"),
+        ({"metric": "map_at_r"}, "coco_5k/t2i/recall_at_1"),
+        ({"metric": "coco_5k/t2i/median_rank"}, "cannot be estimated"),
+        ({"metric": "cxc/t2t/recall_at_1"}, "cannot be estimated"),
         ({"probabilities": None}, "needs a judge"),
         ({"budget": 5}, "at least"),
     ],
 )
 def test_numbers_that_cannot_be_estimated_are_refused(tmp_path, sample_library, options, message):
     with pytest.raises(InvalidOption, match=message):
-        label_drawn(tmp_path, sample_library, **{"key": KEY, "budget": 60, **options})
+        draw(tmp_path, sample_library, **options)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # random weights: texts that are cut, ties
@@ -181,12 +160,11 @@ def test_one_command_goes_from_a_model_and_a_judge_to_the_interval(command, tmp_
     encode_file = ["encode", "--model", model, "--images", images, "--output", tmp_path / "run.npz"]
     with pytest.raises(SystemExit):
         main([*map(str, encode_file)])
-    draw = ("--for", KEY, "--budget", 60, "--probabilities", judge)
-    command("propose", "mine", tmp_path / "run.npz", *draw)
+    drawn = ("--for", KEY, "--budget", 60, "--probabilities", judge)
+    command("propose", "mine", tmp_path / "run.npz", *drawn)
     project = Project.open(tmp_path / "mine", sample_library)
     command("import", "mine", write_answers(tmp_path / "ann.jsonl", project, "ann", knows(project)))
     command("merge", "mine")
     asked = ("--tasks", "coco_5k", "--metrics", "recall_at_1", "--unjudged", judge, "--answers", "mine")
     printed = command("evaluate", "--model", model, "--images", images, *asked)
-    print(printed)
     assert re.search(r"estimate\D+\d+\.\d \[\d+\.\d, \d+\.\d\]", printed)

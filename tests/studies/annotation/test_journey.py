@@ -7,8 +7,9 @@ import shlex
 import typing
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
-from annotated_projects import content_of, save_runs
+from annotated_projects import content_of, pairs_of, save_runs
 from datasets import load_dataset
 
 import cxc_eccv as ce
@@ -16,7 +17,8 @@ from cxc_eccv.judgments.qrels import merged_qrels
 from cxc_eccv.runs import EmbeddingsRun
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels, read_positives
-from cxc_eccv.studies.annotation.project import Project, compare_labels
+from cxc_eccv.studies.annotation.known import compare_labels
+from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.exchange import formats
 from cxc_eccv.studies.asking.schemes import schemes
@@ -83,7 +85,7 @@ def test_from_models_to_labels_and_back(command, truth, sample_library, tmp_path
     rows = labels.table.to_pylist()
     right = [row["positive"] == ((row["image_id"], row["caption_id"]) in truth) for row in rows]
     assert np.mean(right) > 0.95
-    positives = {(row["image_id"], row["caption_id"]) for row in rows if row["positive"]}
+    positives = pairs_of(labels.table.filter(labels.table["positive"]))
     assert positives
     assert f"{len(positives)} positives are new" in printed
     assert "nothing has changed" in command("merge", "our-labels")
@@ -106,7 +108,7 @@ def test_from_models_to_labels_and_back(command, truth, sample_library, tmp_path
     printed = command("propose", "our-labels", *models, "--budget", 40)
     assert "round 2 of our-labels: 40 pairs in 3 sheets" in printed
     both = Project.open(tmp_path / "our-labels", sample_library).candidates()
-    assert len({(row["image_id"], row["caption_id"]) for row in both.to_pylist()}) == first.num_rows + 40
+    assert len(pairs_of(both)) == first.num_rows + 40
     assert "round 2 exists already" in command("propose", "our-labels", *models, "--budget", 40)
 
 
@@ -115,10 +117,8 @@ def test_schemes_and_splits_other_than_the_first(command, sample_library, tmp_pa
     command("propose", "val", models[0], "--scheme", "entailment", "--split", "val", "--budget", 20, "--seed", 3)
     project = Project.open(tmp_path / "val", sample_library)
     assert (project.scheme.name, project.split, project.seed) == ("entailment", "validation", 3)
-    lines = command(
-        "export", "val", "--format", "jsonl", "--images", "x/{file_name}", "--output", "lines", "--sheets", 1
-    )
-    assert "round 1, 1 sheet:" in lines
+    options = ["--format", "jsonl", "--images", "x/{file_name}", "--sheets", 1]
+    assert "round 1, 1 sheet:" in command("export", "val", "--output", "lines", *options)
     questions = tmp_path / "lines" / "questions.jsonl"
     rows = [json.loads(line) for line in questions.read_text().splitlines()]
     assert {row["sheet"] for row in rows} == {1}
@@ -157,9 +157,8 @@ def test_what_cannot_be_exported_or_imported_is_said(command, sample_library, tm
     models = save_runs(tmp_path, sample_library, seeds=(0,))
     command("propose", "p", *models, "--budget", 10, "--size", 5)
     for sheets in ("2", "0-2", "1-0", "a", "-1", "0,,1", ""):
-        assert "give numbers from 0 to 1" in command(
-            "export", "p", "--output", "q", "--images", "sample", f"--sheets={sheets}", status=2
-        )
+        options = ["--output", "q", "--images", "sample", f"--sheets={sheets}"]
+        assert "give numbers from 0 to 1" in command("export", "p", *options, status=2)
     assert "unknown format 'htm'" in command("export", "p", "--output", "q", "--format", "htm", status=2)
     assert "unknown format 'htm'" in command("import", "p", "x", "--format", "htm", status=2)
     assert "No such file" in command("import", "p", "none.jsonl", status=2)
@@ -207,9 +206,8 @@ def test_what_comes_next_can_be_done(command, sample_library, tmp_path):
 
 
 def test_help_names_what_there_is():
-    commands = importlib.import_module(
-        "cxc_eccv.studies.annotation.commands.annotate"
-    )  # the package has the group under this name
+    # The package has the group under this name.
+    commands = importlib.import_module("cxc_eccv.studies.annotation.commands.annotate")
 
     def help_of(function, parameter):
         return typing.get_type_hints(function, include_extras=True)[parameter].__metadata__[0].help
@@ -235,22 +233,20 @@ def test_on_the_real_test_split_people_find_what_eccv_caption_verified(real_libr
     own = project.round()
     assert (len(own.sheets), own.candidates.num_rows) == (10, 180)
     linked = set(zip(content.caption_image_ids.tolist(), content.caption_ids.tolist(), strict=True))
-    candidates = {(row["image_id"], row["caption_id"]) for row in own.candidates.to_pylist()}
+    candidates = pairs_of(own.candidates)
     assert not candidates & linked
-    assert {(row["image_id"], row["caption_id"]) for row in own.known.to_pylist()} <= linked
+    assert pairs_of(own.known) <= linked
 
     (questions, _) = project.export(tmp_path / "asked", "jsonl", images="x/{file_name}")
     after = project.add_answers([fill_in(questions, tmp_path / "ann.jsonl", "ann", verified | linked)]).project
     labels = after.merge()
-    positives = {(row["image_id"], row["caption_id"]) for row in labels.table.to_pylist() if row["positive"]}
+    positives = pairs_of(labels.table.filter(labels.table["positive"]))
     assert positives == candidates & verified != set()
-    compared = compare_labels(labels, real_library).to_pylist()
-    assert {(row["image_id"], row["caption_id"]) for row in compared if row["source"] == "eccv"} >= positives
+    compared = compare_labels(labels, real_library)
+    assert pairs_of(compared.filter(pc.equal(compared["source"], "eccv"))) >= positives
 
     library = Library(real_library.data_dir, offline=True, labels=[after.folder])
-    found, before = (
-        merged_qrels(library, "test", "t2i", sources=sources) for sources in (("coco", "again"), ("coco",))
-    )
+    found, before = (merged_qrels(library, "test", "t2i", sources=own) for own in (("coco", "again"), ("coco",)))
     assert found.indices.size - before.indices.size == len(positives)
     options = {"data_dir": library, "tasks": "coco_5k", "metrics": ["recall_at_1"], "intervals": "none"}
     reports = [ce.evaluate(model["knowing"], **options, **more) for more in ({"sources": ["coco", "again"]}, {})]

@@ -3,15 +3,12 @@
 import json
 import sys
 
-import numpy as np
-import pyarrow as pa
 import pytest
+from annotated_projects import pairs_of, save_runs
+from label_files import write_label_file
 
 from cxc_eccv.cli import main
-from cxc_eccv.runs import EmbeddingsRun, save_embeddings
-from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
 from cxc_eccv.studies.annotation.project import Project
-from cxc_eccv.types import Embeddings
 
 pytestmark = pytest.mark.thorough
 
@@ -33,16 +30,7 @@ def show(capsys, monkeypatch):
 
 @pytest.fixture
 def models(tmp_path, sample_library):
-    """Files of two models, whose vectors are drawn."""
-    content, files = sample_library.karpathy("test"), []
-    for seed, name in enumerate(("one", "two")):
-        random = np.random.default_rng(seed)
-        sides = [
-            Embeddings(ids, random.standard_normal((ids.size, 8))) for ids in (content.image_ids, content.caption_ids)
-        ]
-        files.append(tmp_path / f"{name}.npz")
-        save_embeddings(files[-1], EmbeddingsRun(*sides))
-    return files
+    return save_runs(tmp_path, sample_library, seeds=(0, 1))
 
 
 def rows_of(text):
@@ -141,23 +129,14 @@ def test_a_project_with_its_models(show, models, tmp_path, sample_library, capsy
     assert status == 2
     assert "cxc-eccv annotate merge writes" in text
     project = Project.open(folder, sample_library)
-    pairs = project.candidates().select(["image_id", "caption_id"])
-    matches = np.arange(pairs.num_rows) % 3 == 0
-    columns = {"gain": matches.astype(float), "positive": matches, "answers": np.ones(matches.size, np.int32)}
-    facts = {
-        "version": "1.0.0",
-        "split": "test",
-        "rule": "all",
-        "scheme": "eccv",
-        "people": 1,
-        "models": ["one", "two"],
-    }
-    table = pa.table({name: pairs[name] for name in pairs.column_names} | columns, schema=LABELS_SCHEMA)
-    write_labels(folder / "labels.parquet", table, {**facts, "name": "doubts", "data": dict(project.data)})
+    pairs = sorted(pairs_of(project.candidates()))
+    gains = [float(place % 3 == 0) for place in range(len(pairs))]
+    write_label_file(folder / "labels.parquet", sample_library, pairs, gains, name="doubts")
     text, status = show(*models, "--project", folder, "--sources", "coco", "--output", tmp_path / "out")
     assert status == 0
     for title in ("Precision and recall against doubts, t2i", "Bias of the annotators, i2t", "Gain from joining"):
         assert title in text
     assert "Not computed: bias" not in text
     content = json.loads((tmp_path / "out" / "labels.json").read_text())
-    assert [row["annotators"] for row in content["bias"][0]["sets"]] == [["one"], ["two"], ["one", "two"]]
+    first, other, both = (row["annotators"] for row in content["bias"][0]["sets"])
+    assert (first, other, both) == (["model-0"], ["model-1"], ["model-0", "model-1"])

@@ -9,11 +9,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import oracles
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from annotated_projects import content_of, knows, noisy_run, save_runs, write_answers
+from annotated_projects import content_of, knows, noisy_run, pairs_of, save_runs, write_answers
 
 from cxc_eccv.errors import (
     DataError,
@@ -30,12 +31,14 @@ from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import read_labels
 from cxc_eccv.sources.reading import sha256_of
 from cxc_eccv.studies.annotation import project as module
-from cxc_eccv.studies.annotation.project import Project, compare_labels
+from cxc_eccv.studies.annotation.known import compare_labels, find_rated
+from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.rounds import STORED_ANSWERS, seal
 from cxc_eccv.studies.annotation.rounds import _checksum as checksum
 from cxc_eccv.studies.asking.answers import Unfinished
-from cxc_eccv.studies.asking.quality.sheets import Checks, read_checks
+from cxc_eccv.studies.asking.quality import Checks, read_checks
 from cxc_eccv.studies.asking.questions import sheets_to_table
+from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.writing import locked, write_json
 
 pytestmark = pytest.mark.thorough
@@ -92,13 +95,11 @@ def test_a_project_is_read_as_it_was_made(answered, sample_library):
 
 def test_known_pairs_are_in_no_sheet_as_candidates(answered, sample_library):
     project = Project.open(answered, sample_library)
-    candidates = {(row["image_id"], row["caption_id"]) for row in project.candidates().to_pylist()}
     for own in project.rounds:
-        known = {(row["image_id"], row["caption_id"]) for row in own.known.to_pylist()}
-        assert known
-        assert not known & candidates
-        asked = [question for sheet in own.sheets for question in sheet]
-        assert {(one.image_id, one.caption_id) for one in asked if one.role == "candidate"} <= candidates
+        assert pairs_of(own.known)
+        assert not pairs_of(own.known) & pairs_of(project.candidates())
+        asked = [question for sheet in own.sheets for question in sheet if question.role == "candidate"]
+        assert pairs_of(asked) <= pairs_of(project.candidates())
 
 
 def test_no_known_pair_is_one_that_describes_nothing(sample_library, runs, tmp_path, monkeypatch):
@@ -112,13 +113,19 @@ def test_no_known_pair_is_one_that_describes_nothing(sample_library, runs, tmp_p
     assert not {own.caption_id for own in known} & set(half["caption"].tolist())
 
 
+@pytest.mark.parametrize("name", ["entailment", "cxc_captions", "cxc_images"])
+def test_an_image_is_not_taken_for_an_invalid_caption_of_its_number(sample_library, name):
+    content, nothing = sample_library.karpathy("test"), np.empty(0, np.int64)
+    every = find_rated(sample_library, "test", schemes()[name], (nothing, nothing))
+    swapped = find_rated(sample_library, "test", schemes()[name], (content.caption_ids, content.image_ids))
+    assert [side.tolist() for pairs in swapped for side in pairs] == [
+        side.tolist() for pairs in every for side in pairs
+    ]
+    assert every[0][0].size
+
+
 def negatives_of(project):
-    return {
-        (own.image_id, own.caption_id)
-        for sheet in project.rounds[-1].sheets
-        for own in sheet
-        if own.role == "known negative"
-    }
+    return pairs_of(own for sheet in project.rounds[-1].sheets for own in sheet if own.role == "known negative")
 
 
 def test_no_known_negative_was_asked_about_in_an_earlier_round(sample_library, tmp_path):
@@ -126,10 +133,9 @@ def test_no_known_negative_was_asked_about_in_an_earlier_round(sample_library, t
     runs = {"only": noisy_run(sample_library, 0)}
     project = Project.create(tmp_path / "mine", sample_library, name="ours")
     project = project.propose(runs, strategy="random", budget=1_500, size=10)
-    asked = {(row["image_id"], row["caption_id"]) for row in project.candidates().to_pylist()}
     again = project.propose(runs, strategy="random", budget=100, size=1, leave_open=True)
     assert len(negatives_of(again)) == 100
-    assert not negatives_of(again) & asked
+    assert not negatives_of(again) & pairs_of(project.candidates())
 
 
 def test_no_known_negative_is_a_positive_of_a_source_that_the_strategy_leaves_out(sample_library, tmp_path):
@@ -186,8 +192,9 @@ def test_the_same_request_is_answered_by_what_is_there(sample_library, tmp_path)
     project = Project.create(tmp_path / "project", sample_library, name="ours").propose(models, budget=10, size=5)
     before = content_of(project.folder)
     assert project.propose(models, budget=10, size=5) is project
-    with pytest.raises(InvalidOption, match=r"2 of 2 sheets of round 1 have no answer yet.*--leave-open"):
-        project.propose(models, budget=11, size=5)
+    for other in ({"budget": 11}, {"budget": 10, "without_reasons": True}):
+        with pytest.raises(InvalidOption, match=r"2 of 2 sheets of round 1 have no answer yet.*--leave-open"):
+            project.propose(models, size=5, **other)
     assert content_of(project.folder) == before
     after = project.propose(models, budget=11, size=5, leave_open=True)
     assert len(after.rounds) == 2
@@ -214,15 +221,15 @@ def test_where_nothing_is_left_to_ask_no_round_is_made(sample_library, tmp_path)
     assert content_of(project.folder) == before
 
 
-@pytest.mark.parametrize("name", ["", "Mine", "1st", "my-labels", "mine\n"])
-def test_a_name_that_no_source_can_have_is_refused(name, sample_library, tmp_path):
-    with pytest.raises(InvalidOption, match="lower-case letters"):
-        Project.create(tmp_path / "p", sample_library, name=name)
-
-
-@pytest.mark.parametrize("name", ["coco", "cxc", "eccv", "entailment", "mined"])
-def test_a_name_that_a_source_has_is_refused(name, sample_library, tmp_path):
-    with pytest.raises(InvalidOption, match="is taken by a source"):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        *((name, "lower-case letters") for name in ("", "Mine", "1st", "my-labels", "mine\n")),
+        *((name, "is taken by a source") for name in ("coco", "cxc", "eccv", "entailment", "mined")),
+    ],
+)
+def test_a_name_that_no_source_can_have_or_that_one_has_is_refused(name, message, sample_library, tmp_path):
+    with pytest.raises(InvalidOption, match=message):
         Project.create(tmp_path / "p", sample_library, name=name)
 
 
@@ -443,30 +450,14 @@ def test_what_two_people_decide_at_once_is_both_kept(copy, sample_library):
     assert content_of(folder) == before
 
 
-def test_a_person_is_rejected_and_taken_back(copy, sample_library):
-    project = Project.open(copy("answered"), sample_library)
-    changed = project.decide(workers={"ben": False})
-    assert [(new.sheet, new.worker, new.verdict) for _, new in changed] == [
-        (0, "ben", "rejected"),
-        (1, "ben", "rejected"),
-    ]
-    assert project.open_sheets(2) == [0, 1, 2, 3]
-    assert len(project.decide(workers={"ben": True})) == 2
-    assert read_checks(project.folder) == Checks()
-
-
 def test_sheets_and_pairs_whose_answers_are_rejected_are_open_again(copy, sample_library, runs):
     project = Project.open(copy("answered"), sample_library)
     project.decide({(0, "ann"): False, (0, "ben"): False})
     assert project.open_sheets() == [0, 2, 3]
-    again = {(own.image_id, own.caption_id) for own in project.questions()[0] if own.role == "candidate"}
-    after = project.propose(runs, budget=30, size=30, leave_open=True)
-    asked = {(row["image_id"], row["caption_id"]) for row in after.rounds[2].candidates.to_pylist()}
-    assert again <= asked
-    others = {(own.image_id, own.caption_id) for sheet in project.questions()[1:] for own in sheet}
-    assert not {pair for pair in asked if pair in others} - {
-        (own.image_id, own.caption_id) for sheet in project.questions()[1:] for own in sheet if own.role != "candidate"
-    }
+    asked = pairs_of(project.propose(runs, budget=30, size=30, leave_open=True).rounds[2].candidates)
+    first, *others = ([own for own in sheet if own.role == "candidate"] for sheet in project.questions())
+    assert pairs_of(first) <= asked
+    assert not any(pairs_of(sheet) & asked for sheet in others)
 
 
 # Merging
@@ -474,20 +465,20 @@ def test_sheets_and_pairs_whose_answers_are_rejected_are_open_again(copy, sample
 
 def test_labels_of_a_project(copy, sample_library):
     project = Project.open(copy("answered"), sample_library)
-    labels = project.merge(version="1.2.0", rule="all")
+    citation = "@misc{ours,\n title={Ours}\n}"
+    terms = {"version": "1.2.0", "rule": "all", "licence": "cc-by-4.0", "citation": citation}
+    labels = project.merge(**terms)
     assert read_labels(project.folder / "labels.parquet").table.equals(labels.table)
-    assert {name: labels.facts[name] for name in ("name", "version", "rule", "split", "scheme", "people")} == {
-        "name": "ours", "version": "1.2.0", "rule": "all", "split": "test", "scheme": "eccv", "people": 2,
-    }  # fmt: skip
+    assert labels.facts.items() >= {"name": "ours", "split": "test", "scheme": "eccv", "people": 2, **terms}.items()
     assert labels.facts["models"] == ["model-0", "model-1", "model-2", "other"]
     assert labels.facts["sheets"] == {"accepted": 4}
-    expected = [(row["image_id"], row["caption_id"]) for row in project.rounds[0].candidates.to_pylist()]
     found = {(row["image_id"], row["caption_id"]): row for row in labels.table.to_pylist()}
-    assert sorted(found) == sorted(expected)
+    assert found.keys() == pairs_of(project.rounds[0].candidates)
     assert all(row["positive"] == (sum(pair) % 3 == 0) and row["answers"] == 2 for pair, row in found.items())
-    assert "1.2.0" in (project.folder / "README.md").read_text(encoding="utf-8")
+    card = (project.folder / "README.md").read_text(encoding="utf-8")
+    assert [part for part in ("1.2.0", "license: cc-by-4.0", citation) if part not in card] == []
     before = content_of(project.folder)
-    project.merge(version="1.2.0", rule="all")
+    project.merge(**terms)
     assert content_of(project.folder) == before
 
 
@@ -503,19 +494,16 @@ def test_without_answers_that_count_there_are_no_labels(copy, sample_library, tm
     assert before.keys() == content_of(project.folder).keys()
 
 
-def test_a_readme_of_somebody_is_kept(copy, sample_library):
-    folder = copy("answered")
-    (folder / "README.md").write_text("How we made labels.parquet.")
-    with pytest.raises(DataError, match=r"README\.md is not the card of the last merge.*Move it away"):
-        Project.open(folder, sample_library).merge()
-    assert (folder / "README.md").read_text() == "How we made labels.parquet."
-    assert not (folder / "labels.parquet").exists()
-
-
-def test_a_card_that_was_changed_is_kept_and_one_that_was_not_is_replaced(copy, sample_library):
+def test_a_card_of_somebody_or_that_was_changed_is_kept_and_one_that_was_not_is_replaced(copy, sample_library):
     project = Project.open(copy("answered"), sample_library)
-    project.merge()
     card = project.folder / "README.md"
+    card.write_text("How we made labels.parquet.")
+    with pytest.raises(DataError, match=r"README\.md is not the card of the last merge.*Move it away"):
+        project.merge()
+    assert card.read_text() == "How we made labels.parquet."
+    assert not (project.folder / "labels.parquet").exists()
+    card.unlink()
+    project.merge()
     card.write_bytes(card.read_bytes().replace(b"\n", b"\r\n"))  # as version control may
     project.merge(version="1.0.1")
     cut(project.folder / "labels.parquet")
@@ -550,16 +538,6 @@ def test_what_cannot_be_labels_leaves_card_and_labels_as_they_were(copy, sample_
         assert content_of(project.folder) == before
 
 
-def test_licence_and_citation_stand_on_the_card_and_in_the_labels(copy, sample_library):
-    project = Project.open(copy("answered"), sample_library)
-    citation = "@misc{ours,\n title={Ours}\n}"
-    labels = project.merge(licence="cc-by-4.0", citation=citation)
-    text = (project.folder / "README.md").read_text()
-    assert "license: cc-by-4.0" in text
-    assert citation in text
-    assert (labels.facts["licence"], labels.facts["citation"]) == ("cc-by-4.0", citation)
-
-
 def test_labels_are_compared_with_what_official_sources_say(copy, sample_library):
     """A label against one of COCO's links, one that agrees with it, and one of a pair that nobody judged."""
     labels = Project.open(copy("answered"), sample_library).merge()
@@ -592,83 +570,75 @@ def cut(path):
 
 
 def drop_row(path):
-    table = read_parquet(path)
-    write_parquet(table.slice(1), path)
+    write_parquet(read_parquet(path).slice(1), path)
 
 
 def reseal(path, **changes):
-    content = {
-        name: value for name, value in json.loads(path.read_text()).items() if name not in ("schema", "checksum")
-    }
-    write_json(path, seal(content | changes))
+    content = json.loads(path.read_text())
+    write_json(path, seal({name: content[name] for name in content.keys() - {"schema", "checksum"}} | changes))
 
 
-def swap_answers(folder):
+def swap_answers(path):
     """Those of round 1 in the place of those of round 2."""
-    shutil.copy(folder / "rounds/1/answers.parquet", folder / "rounds/2/answers.parquet")
+    shutil.copy(path, path.parents[1] / "2" / path.name)
 
 
-def change_answer(folder):
+def replace_round(path):
+    shutil.rmtree(path)
+    shutil.copytree(path.with_name("2"), path)
+
+
+def change_answer(path):
     """As a script might, which keeps the file's metadata."""
-    path = folder / "rounds/1/answers.parquet"
     table = pq.read_table(path)
     gains = pa.array([0.5] * table.num_rows)
     write_parquet(table.set_column(table.column_names.index("gain"), "gain", gains), path)
 
 
 DAMAGE = {
-    "an edited project": (lambda f: edit(f / "annotation.json", '"ours"', '"mine"'), r"annotation\.json: .*changed"),
-    "a cut project": (lambda f: cut(f / "annotation.json"), r"annotation\.json, line \d+.*valid JSON"),
-    "an empty project": (lambda f: (f / "annotation.json").write_text(""), r"annotation\.json.*empty"),
-    "a project of another version": (
-        lambda f: edit(f / "annotation.json", '"schema": 1', '"schema": 2'),
-        r"schema: found 2, expected 1, which this version reads",
+    "an edited project": ("annotation.json", lambda f: edit(f, '"ours"', '"mine"'), r"annotation\.json: .*changed"),
+    "a cut project": ("annotation.json", cut, r"annotation\.json, line \d+.*valid JSON"),
+    "an empty project": ("annotation.json", lambda f: f.write_text(""), r"annotation\.json.*empty"),
+    "another version": (
+        "annotation.json",
+        lambda f: edit(f, '"schema": 1', '"schema": 2'),
+        "schema: found 2, expected 1",
     ),
-    "a project that is a list": (lambda f: (f / "annotation.json").write_text("[]"), "an object"),
-    "a scheme that is not known": (lambda f: reseal(f / "annotation.json", scheme="later"), "scheme in .*'later'"),
-    "another project's annotation.json": (
-        lambda f: reseal(f / "annotation.json", seed=5),
-        "round 1 of another project",
-    ),
-    "a project without its file": (lambda f: (f / "annotation.json").unlink(), r"annotation\.json is missing; restore"),
-    "a missing round": (lambda f: shutil.rmtree(f / "rounds/1"), r"rounds/1 is missing, but a later round exists"),
-    "a missing last round": (lambda f: shutil.rmtree(f / "rounds/2"), "rounds has 1 of the 2 rounds .*; restore"),
-    "a round without its file": (lambda f: (f / "rounds/1/round.json").unlink(), r"1/round\.json is missing; restore"),
+    "a project that is a list": ("annotation.json", lambda f: f.write_text("[]"), "an object"),
+    "a scheme that is not known": ("annotation.json", lambda f: reseal(f, scheme="later"), "scheme in .*'later'"),
+    "another project's file": ("annotation.json", lambda f: reseal(f, seed=5), "round 1 of another project"),
+    "a project without its file": ("annotation.json", Path.unlink, r"annotation\.json is missing; restore"),
+    "a missing round": ("rounds/1", shutil.rmtree, r"rounds/1 is missing, but a later round exists"),
+    "a missing last round": ("rounds/2", shutil.rmtree, "rounds has 1 of the 2 rounds .*; restore"),
+    "a round without its file": ("rounds/1/round.json", Path.unlink, r"1/round\.json is missing; restore"),
     "a round without questions": (
-        lambda f: (f / "rounds/2/questions.parquet").unlink(),
-        r"2/questions\.parquet is missing; restore",
+        "rounds/2/questions.parquet",
+        Path.unlink,
+        r"questions\.parquet is missing; restore",
     ),
-    "an edited round": (lambda f: edit(f / "rounds/1/round.json", '"budget": 10', '"budget": 11'), "changed after"),
-    "a round that was renamed": (lambda f: (f / "rounds/2").rename(f / "rounds/3"), "rounds/2 is missing"),
-    "a round in the place of another": (
-        lambda f: (shutil.rmtree(f / "rounds/1"), shutil.copytree(f / "rounds/2", f / "rounds/1")),
-        "found round 2, expected round 1",
-    ),
-    "candidates without a row": (lambda f: drop_row(f / "rounds/1/candidates.parquet"), "a changed table"),
-    "known pairs that were cut": (lambda f: cut(f / "rounds/1/known.parquet"), "a changed table"),
-    "questions without a row": (lambda f: drop_row(f / "rounds/1/questions.parquet"), "a changed table"),
-    "answers that were cut": (
-        lambda f: cut(f / "rounds/1/answers.parquet"),
-        r"answers\.parquet.* expected a table of answers",
-    ),
-    "answers that were lost": (
-        lambda f: (f / "rounds/1/answers.parquet").unlink(),
-        r"1/answers\.parquet is missing; restore",
-    ),
-    "answers without a row": (lambda f: drop_row(f / "rounds/1/answers.parquet"), "answers that were changed"),
-    "answers that were changed": (change_answer, "answers that were changed"),
-    "answers of another round": (swap_answers, "answers to other questions"),
+    "an edited round": ("rounds/1/round.json", lambda f: edit(f, '"budget": 10', '"budget": 11'), "changed after"),
+    "a round that was renamed": ("rounds/2", lambda f: f.rename(f.with_name("3")), "rounds/2 is missing"),
+    "a round in the place of another": ("rounds/1", replace_round, "found round 2, expected round 1"),
+    "candidates without a row": ("rounds/1/candidates.parquet", drop_row, "a changed table"),
+    "known pairs that were cut": ("rounds/1/known.parquet", cut, "a changed table"),
+    "questions without a row": ("rounds/1/questions.parquet", drop_row, "a changed table"),
+    "answers that were cut": ("rounds/1/answers.parquet", cut, r"answers\.parquet.* expected a table of answers"),
+    "answers that were lost": ("rounds/1/answers.parquet", Path.unlink, r"1/answers\.parquet is missing; restore"),
+    "answers without a row": ("rounds/1/answers.parquet", drop_row, "answers that were changed"),
+    "answers that were changed": ("rounds/1/answers.parquet", change_answer, "answers that were changed"),
+    "answers of another round": ("rounds/1/answers.parquet", swap_answers, "answers to other questions"),
     "answers of anybody": (
-        lambda f: write_parquet(pa.table({"a": [1]}), f / "rounds/1/answers.parquet"),
+        "rounds/1/answers.parquet",
+        lambda f: write_parquet(pa.table({"a": [1]}), f),
         r"answers\.parquet.* expected a table of answers",
     ),
 }
 
 
-@pytest.mark.parametrize(("spoil", "message"), DAMAGE.values(), ids=DAMAGE)
-def test_damage_is_refused_with_its_place(spoil, message, copy, sample_library):
+@pytest.mark.parametrize(("name", "spoil", "message"), DAMAGE.values(), ids=DAMAGE)
+def test_damage_is_refused_with_its_place(name, spoil, message, copy, sample_library):
     folder = copy("answered")
-    spoil(folder)
+    spoil(folder / name)
     with pytest.raises((DataError, UnknownName), match=message) as raised:
         Project.open(folder, sample_library)
     assert str(folder) in str(raised.value)

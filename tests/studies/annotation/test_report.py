@@ -22,13 +22,13 @@ from report_samples import Page
 from rich.console import Console
 
 from cxc_eccv.statistics.agreement import cohen_kappa
-from cxc_eccv.studies.annotation.pages.annotated import _shade, render_annotated, write_annotated
-from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
+from cxc_eccv.studies.annotation.page import _shade, render_annotated, write_annotated
+from cxc_eccv.studies.annotation.proposing import CANDIDATES
 from cxc_eccv.studies.annotation.report import report_annotation
 from cxc_eccv.studies.annotation.reported import DRAWN
 from cxc_eccv.studies.asking import settling
 from cxc_eccv.studies.asking.answers import SCHEMA
-from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
+from cxc_eccv.studies.asking.quality import ACCEPTED, BY_HAND, REJECTED, Checks, judge_sheets
 from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
@@ -52,9 +52,8 @@ def report_of(rows, candidates=None, *, scheme="eccv", **options):
 def counted(library):
     """Answers about candidates on accepted sheets, by a plain loop."""
     answers = sample_answers(library)
-    good = {
-        (own.sheet, own.worker) for own in judge_sheets(answers, Checks(least_accuracy=0)) if own.verdict == ACCEPTED
-    }
+    judged = judge_sheets(answers, Checks(least_accuracy=0))
+    good = {(own.sheet, own.worker) for own in judged if own.verdict == ACCEPTED}
     rows = answers.to_pylist()
     return [row for row in rows if row["role"] == "candidate" and (row["sheet"], row["worker"]) in good]
 
@@ -77,11 +76,8 @@ def cells(table):
 def test_sheets_and_what_speaks_against_them(report):
     found = cells(report.sheet_table)
     assert found["answered sheets"] == ["9", ""]
-    assert [found[verdict] for verdict in (ACCEPTED, BY_HAND, REJECTED)] == [
-        ["7", "77.8%"],
-        ["2", "22.2%"],
-        ["0", "0.0%"],
-    ]
+    verdicts = {ACCEPTED: ["7", "77.8%"], BY_HAND: ["2", "22.2%"], REJECTED: ["0", "0.0%"]}
+    assert found.items() >= verdicts.items()
     assert found["known positive answered as negative"] == ["2", "22.2%"]
     assert found["both"] == ["1", "11.1%"]
     assert found["median"] == found["mean"] == ["1 min 20 s", ""]
@@ -97,12 +93,8 @@ def test_time_is_that_of_the_sheets_whose_time_is_known(sample_library):
         return report_of(rows, checks=Checks(least_seconds=10, least_accuracy=0))
 
     some, none = told(None), told(None).sheet_table
-    assert [cells(some.sheet_table)[name][0] for name in ("median", "mean", "shortest", "longest")] == [
-        "16.0 s",
-        "24.0 s",
-        "8.0 s",
-        "48.0 s",
-    ]
+    times = [cells(some.sheet_table)[name][0] for name in ("median", "mean", "shortest", "longest")]
+    assert times == ["16.0 s", "24.0 s", "8.0 s", "48.0 s"]
     assert cells(some.sheet_table)["less than 10 seconds"] == ["1", "11.1%"]
     assert "The times of 6 sheets are unknown" in " ".join(none.notes)
     rows = [{**row, "seconds": None} for row in sample_answers(sample_library).to_pylist()]
@@ -138,10 +130,8 @@ def test_table_b3_is_that_of_a_plain_loop(report, sample_library):
     assert {own.model: own.counts for own in found} == {
         model: tuple(own[name] for name in choices) for model, own in wanted.items()
     }
-    assert [table.title for table in report.detail_tables] == [
-        "What falls short",
-        "What is wrong about the main concepts",
-    ]
+    titles = [table.title for table in report.detail_tables]
+    assert titles == ["What falls short", "What is wrong about the main concepts"]
 
 
 def test_agreement_of_two_is_cohens_on_what_is_positive(report, sample_library):
@@ -321,10 +311,7 @@ def test_the_folder_has_all_three_and_keeps_other_files(report, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")
     files = write_annotated(tmp_path / "out", report)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        *sorted(file.name for file in files),
-        "notes.txt",
-    ]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"notes.txt", *(file.name for file in files)}
     content = json.loads((tmp_path / "out" / "annotation_report.json").read_text(encoding="utf-8"))
     assert (content["schema"], content["scheme"], len(content["sheets"])) == (1, "eccv", 9)
     assert content["no_changes"] == NO_MODEL

@@ -2,13 +2,13 @@
 
 import json
 
-import numpy as np
-import pyarrow as pa
 import pytest
+from asked_samples import records_of as records
+from asked_samples import sample_sheets
 
 from cxc_eccv.errors import MalformedSource
 from cxc_eccv.studies.asking.answers import READ, Unfinished, read_answers
-from cxc_eccv.studies.asking.questions import Questionnaire, build_sheets
+from cxc_eccv.studies.asking.questions import Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
 
 ECCV = schemes()["eccv"]
@@ -17,32 +17,8 @@ ECCV = schemes()["eccv"]
 @pytest.fixture(scope="module")
 def asked(sample_library):
     """Two rounds of two sheets each; the second asks for no reasons."""
-    content, nothing = sample_library.karpathy("test"), np.empty(0, dtype=np.int64)
-    options = {"positive": (nothing, nothing), "is_near": lambda images, _: np.zeros(images.size, bool), "size": 3}
-    rounds = []
-    for place, scheme in enumerate((ECCV, ECCV.without_reasons())):
-        pairs = {"image_id": content.image_ids[place::9][:5], "caption_id": content.caption_ids[::-1][place::9][:5]}
-        rounds.append(Questionnaire(scheme, build_sheets(pa.table(pairs), content, **options), 2 * place))
-    return rounds
-
-
-def records(questionnaire, worker="w1", answer="yes"):
-    return [
-        {
-            "questionnaire": questionnaire.id,
-            "sheet": questionnaire.first + number,
-            "pair_id": own.pair_id,
-            "image_id": own.image_id,
-            "caption_id": own.caption_id,
-            "caption": own.caption,
-            "worker": worker,
-            "answer": answer,
-            "details": {},
-            "seconds": 4.2,
-        }
-        for number, sheet in enumerate(questionnaire.sheets)
-        for own in sheet
-    ]
+    rounds = enumerate((ECCV, ECCV.without_reasons()))
+    return [Questionnaire(scheme, sample_sheets(sample_library, start=place), 2 * place) for place, scheme in rounds]
 
 
 def write(path, rows):
@@ -106,7 +82,7 @@ def test_of_two_answers_the_last_counts_where_it_is_to_replace_the_first(asked, 
 
 
 def test_a_round_without_reasons_takes_none(asked, tmp_path):
-    rows = records(asked[1], answer="mostly_no")
+    rows = records(asked[1], said=[("mostly_no", {})])
     assert read_answers([write(tmp_path / "a.jsonl", rows)], asked).answers.num_rows == len(rows)
     rows[1]["details"] = {"shortcomings": ["grammar"]}
     with pytest.raises(MalformedSource, match="does not ask for them"):
@@ -114,42 +90,22 @@ def test_a_round_without_reasons_takes_none(asked, tmp_path):
 
 
 BAD = {
-    "unknown pair": ({"pair_id": "0" * 16}, "pair_id '0000000000000000' of sheet 0.*remove the line"),
-    "unknown sheet": ({"sheet": 7}, "of sheet 7"),
     "a sheet by truth": ({"sheet": False}, "of sheet False"),
-    "changed text": ({"caption": "Something else."}, "caption.*as exported; undo the change"),
-    "changed image": ({"image_id": 1}, "image_id.*as exported"),
-    "another edition": ({"questionnaire": "f" * 12}, "other questions or another edition"),
-    "no such answer": ({"answer": "maybe"}, "give one of yes, partially_yes"),
-    "no answer": ({"answer": None}, "give one of"),
-    "no reason": ({"answer": "mostly_no"}, "shortcomings: none; tick one or more"),
-    "unknown reason": ({"answer": "mostly_no", "details": {"shortcomings": ["ugly"]}}, "'ugly'"),
     "a reason for yes": ({"details": {"shortcomings": ["grammar"]}}, "does not ask for them"),
     "errors unasked": (
         {"answer": "mostly_no", "details": {"shortcomings": ["grammar"], "errors": ["color"]}},
         "does not ask for them",
     ),
-    "a worker without a name": ({"worker": " "}, "worker"),
+    "ticks without their group": ({"answer": "mostly_no", "details": ["grammar"]}, "the ticks of each group as a list"),
     "a worker of two lines": ({"worker": "a\nb"}, "worker"),
-    "negative time": ({"seconds": -1}, "seconds"),
-    "endless time": ({"seconds": float("inf")}, "finite numbers"),
     "a remark by number": ({"remark": 3}, "remark"),
 }
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD)
-def test_what_was_not_asked_or_answered_so_is_refused(asked, tmp_path, changes, message):
+def test_what_only_lines_can_say_wrongly_is_refused(asked, tmp_path, changes, message):
+    """What every format can say wrongly is in exchange/test_exchange.py."""
     rows = records(asked[0])
     rows[2] |= changes
     with pytest.raises(MalformedSource, match=rf"a\.jsonl.*line 3.*({message})"):
         read_answers([write(tmp_path / "a.jsonl", rows)], asked)
-
-
-def test_a_missing_key_and_a_file_that_was_cut_are_refused(asked, tmp_path):
-    rows = records(asked[0])
-    del rows[0]["seconds"]
-    with pytest.raises(MalformedSource, match="seconds"):
-        read_answers([write(tmp_path / "a.jsonl", rows)], asked)
-    (tmp_path / "a.jsonl").write_text('{"questionnaire": ')
-    with pytest.raises(MalformedSource, match="line 1"):
-        read_answers([tmp_path / "a.jsonl"], asked)

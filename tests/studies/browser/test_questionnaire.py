@@ -12,14 +12,15 @@ from PIL import Image
 from cxc_eccv.studies.asking.answers import Unfinished, read_answers
 from cxc_eccv.studies.asking.questionnaire import (
     Handout,
+    Texts,
     describe_question,
     describe_questions,
     list_files,
+    page_texts,
     render_questionnaire,
 )
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, Questionnaire
 from cxc_eccv.studies.asking.schemes import Answer, schemes
-from cxc_eccv.studies.asking.texts import Texts, page_texts
 
 pytestmark = pytest.mark.slow
 

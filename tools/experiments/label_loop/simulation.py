@@ -32,11 +32,11 @@ from cxc_eccv.runs.rankings import RankedLists
 from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import LABELS_SCHEMA
 from cxc_eccv.statistics import interval
-from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES, propose
+from cxc_eccv.studies.annotation.proposing import CANDIDATES, propose
 from cxc_eccv.studies.annotation.proposing.pool import Pairs, rank_lists
 from cxc_eccv.studies.annotation.proposing.strategies import strategies
 from cxc_eccv.studies.asking.answers import SCHEMA
-from cxc_eccv.studies.asking.quality.sheets import BY_HAND, Checks, accept, judge_sheets
+from cxc_eccv.studies.asking.quality import BY_HAND, Checks, accept, judge_sheets
 from cxc_eccv.studies.asking.questions import CANDIDATE, Question, build_sheets, sheets_to_table
 from cxc_eccv.studies.asking.schemes import schemes
 from cxc_eccv.studies.asking.settling import RULES, settle

@@ -82,7 +82,7 @@ def labels(
     rated = () if preferences is None else rate_preferences(*read_preferences(preferences), **options)
     files_of_labels = [*(labels or ()), *([] if project is None else [project])]
     library = open_library(labels=files_of_labels)
-    found = appraise(
+    appraisal = appraise(
         library,
         split_name(split),
         sets=None if not sources else [[name for name in text.split(",") if name] for text in sources],
@@ -95,26 +95,30 @@ def labels(
         **options,
     )
     try:
-        written = [] if output is None else _write(output, found)
+        written = [] if output is None else _write(output, appraisal)
     finally:
-        tables = [table for section in appraisal_to_tables(found).values() for table in section]
+        tables = [table for section in appraisal_to_tables(appraisal).values() for table in section]
         print_shown(tables_to_console(tables))
-        for reason in say_lacking(found):
+        for reason in say_lacking(appraisal):
             say(reason)
     say_written(written)
 
 
-def _write(output: Path, found: Appraisal) -> list[Path]:
+def _write(output: Path, appraisal: Appraisal) -> list[Path]:
     """Write the numbers, the tables and the page, all or nothing; other files are kept."""
-    from cxc_eccv.studies.annotation.pages.labels import render_labels
-    from cxc_eccv.studies.annotation.worth.tables import appraisal_to_json, appraisal_to_tables, say_lacking
+    from cxc_eccv.studies.annotation.worth.tables import (
+        appraisal_to_json,
+        appraisal_to_tables,
+        render_labels,
+        say_lacking,
+    )
     from cxc_eccv.tables import tables_to_markdown
 
-    tables = [table for section in appraisal_to_tables(found).values() for table in section]
+    tables = [table for section in appraisal_to_tables(appraisal).values() for table in section]
     texts = {
-        "labels.json": appraisal_to_json(found, command=COMMAND.get()),
-        "labels.md": "\n\n".join([tables_to_markdown(tables).rstrip(), *say_lacking(found)]) + "\n",
-        "labels.html": render_labels(found, COMMAND.get()),
+        "labels.json": appraisal_to_json(appraisal, command=COMMAND.get()),
+        "labels.md": "\n\n".join([tables_to_markdown(tables).rstrip(), *say_lacking(appraisal)]) + "\n",
+        "labels.html": render_labels(appraisal, COMMAND.get()),
     }
     with replaced_folder(output, FILES) as folder:
         for file, text in texts.items():

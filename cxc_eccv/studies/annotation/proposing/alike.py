@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,12 @@ from cxc_eccv.errors import InvalidOption, MissingIds
 from cxc_eccv.judgments.evidence import co_captions
 from cxc_eccv.ranking.rank import top_k
 from cxc_eccv.runs import EmbeddingsRun, Run
+from cxc_eccv.sources.library import Library
 from cxc_eccv.sources.readers import KarpathySplit
-from cxc_eccv.studies.annotation.proposing.pool import find_similarity, judge_nothing
+from cxc_eccv.studies.annotation.proposing.pool import CANDIDATES, Proposal, find_similarity, judge_nothing
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, positions_of
+
+SIDE_IDS = ("left_id", "right_id")
 
 NEIGHBOURS = 5
 """Nearest neighbours of each item."""
@@ -36,7 +40,7 @@ def choose_caption_pairs(
     seeing = _with_side(runs, "images")
     tables = [_find_neighbours(name, run, content.image_ids, neighbours) for name, run in seeing.items()]
     alike = once(_order(tables, "c2c_isim"))
-    sides = [draw_captions(content, np.asarray(alike[name]), random) for name in ("left_id", "right_id")]
+    sides = [draw_captions(content, np.asarray(alike[name]), random) for name in SIDE_IDS]
     left, right = co_captions(content.caption_image_ids)
     ascending = np.flatnonzero(left < right)
     drawn = random.choice(ascending, min(ascending.size, alike.num_rows), replace=False)
@@ -99,13 +103,18 @@ def _find_neighbours(name: str, run: EmbeddingsRun, image_ids: IntArray, neighbo
 def _order(tables: list[pa.Table], method: str) -> pa.Table:
     """The pairs of several models in turn, since similarities of different models are not comparable."""
     table = pa.concat_tables(tables)
-    order = np.argsort(np.concatenate([np.arange(each.num_rows) for each in tables]), kind="stable")
+    order = in_turn(*(each.num_rows for each in tables))
     return table.take(pa.array(order)).append_column("sampling_method", pa.array([method] * order.size))
+
+
+def in_turn(*sizes: int) -> IntArray:
+    """(N,) the order that takes from lists of these sizes, which follow each other, in turn."""
+    return np.argsort(np.concatenate([np.arange(size) for size in sizes]), kind="stable")
 
 
 def once(pairs: pa.Table) -> pa.Table:
     """The first row of every unordered pair."""
-    both = np.sort(np.stack([np.asarray(pairs[name]) for name in ("left_id", "right_id")], axis=1), axis=1)
+    both = np.sort(np.stack([np.asarray(pairs[name]) for name in SIDE_IDS], axis=1), axis=1)
     first = np.unique(both, axis=0, return_index=True)[1]
     return pairs.take(pa.array(np.sort(first)))
 
@@ -117,3 +126,53 @@ def draw_captions(content: KarpathySplit, image_ids: IntArray, random: np.random
     rows = positions_of(image_ids, content.image_ids)[0]
     places = (np.cumsum(counts) - counts)[rows] + random.integers(counts[rows])
     return np.asarray(content.caption_ids[order[places]])
+
+
+def propose_alike(
+    runs: Mapping[str, Run],
+    library: Library,
+    split: str,
+    side: str,
+    budget: int | None,
+    depth: int,
+    seed: int,
+    asked: pa.Table | None,
+) -> Proposal:
+    """Choose pairs of two images or two captions that CxC has not rated, each in one order."""
+    table = _list_alike(runs, library.karpathy(split), side, depth, seed)
+    has_ratings = split in ("validation", "test")
+    rated = _unordered(library.cxc("sis" if side == "image" else "sts", split), SIDE_IDS) if has_ratings else set()
+    before = set() if asked is None else _unordered(asked, ("image_id", "caption_id"))
+    direction, counts, rows = "i2i" if side == "image" else "t2t", Counter[str](), list[dict[str, Any]]()
+    for row in table.to_pylist():
+        pair = frozenset((row["left_id"], row["right_id"]))
+        counts["known_positive" if pair in rated else "asked_before" if pair in before else "open"] += 1
+        if pair not in rated and pair not in before and (budget is None or len(rows) < budget):
+            proposals = [{"model": row["model"], "direction": direction, "rank": row["rank"]}] if row["model"] else []
+            ids = {"image_id": row["left_id"], "caption_id": row["right_id"], "proposals": proposals}
+            rows.append({**ids, "strategy": "cxc", "priority": row["similarity"], "known": []})
+    total = {"proposed": table.num_rows, "distinct": table.num_rows, "judged_negative": 0, "candidates": len(rows)}
+    named = ("known_positive", "asked_before", "open")
+    facts = {
+        "strategy": "cxc",
+        "split": split,
+        "options": {"budget": budget, "depth": depth, "seed": seed},
+        "models": {name: {"run": dict(run.facts()), "similarity": find_similarity(run)} for name, run in runs.items()},
+        "counts": total | {name: counts[name] for name in named},
+    }
+    table_of_rows = pa.Table.from_pylist(rows, schema=CANDIDATES)
+    return Proposal(table_of_rows, CANDIDATES.empty_table(), facts, lambda ids, _: np.zeros(ids.size, dtype=bool))
+
+
+def _list_alike(runs: Mapping[str, Run], content: KarpathySplit, side: str, depth: int, seed: int) -> pa.Table:
+    """Pairs of two images, or pairs of two captions in turn with co-captions, in the order of asking."""
+    if side == "image":
+        return once(choose_image_pairs(runs, content, neighbours=depth))
+    table = choose_caption_pairs(runs, content, neighbours=depth, seed=seed)
+    half = table["model"].is_valid().to_pylist().count(True)  # co-captions follow
+    return table.take(pa.array(in_turn(half, table.num_rows - half)))
+
+
+def _unordered(table: pa.Table, names: tuple[str, str]) -> set[frozenset[int]]:
+    """The pairs of a table in either order."""
+    return set(map(frozenset, zip(*(table[name].to_pylist() for name in names), strict=True)))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -20,14 +19,17 @@ from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.runs import Run
 from cxc_eccv.runs.checks import whole_ids
 from cxc_eccv.sources.library import Library
-from cxc_eccv.studies.annotation.proposing.alike import choose_caption_pairs, choose_image_pairs, once
+from cxc_eccv.studies.annotation.proposing.alike import propose_alike
 from cxc_eccv.studies.annotation.proposing.pool import (
+    CANDIDATES,
     NEAR,
     NONE,
+    PROPOSAL,
     Chosen,
     Entries,
     Pairs,
     Pool,
+    Proposal,
     Strategy,
     find_similarity,
     holds,
@@ -41,37 +43,7 @@ from cxc_eccv.types.ids import distinct_of
 Queries = tuple[int | ArrayLike | None, int | ArrayLike | None]
 """Number or ids of the images and of the captions that are queries."""
 
-PAIR, SIDE_IDS = ("image_id", "caption_id"), ("left_id", "right_id")
-
-PROPOSAL = pa.struct([("model", pa.string()), ("direction", pa.string()), ("rank", pa.int32())])
-CANDIDATES = pa.schema(
-    [
-        pa.field("image_id", pa.int64(), nullable=False),
-        pa.field("caption_id", pa.int64(), nullable=False),
-        pa.field("proposals", pa.list_(PROPOSAL), nullable=False),
-        pa.field("strategy", pa.string(), nullable=False),
-        pa.field("priority", pa.float64()),
-        pa.field("known", pa.list_(pa.string()), nullable=False),
-    ]
-)
-"""A pair: the lists that propose it with their ranks (none for a drawn pair), its strategy, its priority (null if the
-strategy has none), and the sources that call it positive."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Proposal:
-    """The pairs that a strategy proposes.
-
-    Of the counts in ``facts``, ``proposed`` is over all lists, and drawn or given pairs; ``distinct`` counts each pair
-    once. Distinct pairs are known positives, judged negatives, asked before, or open; the candidates are the open pairs
-    within the budget.
-    """
-
-    candidates: pa.Table  # pairs to ask about, most urgent first; as CANDIDATES
-    known: pa.Table  # pairs that a source calls positive, which are not asked about; as CANDIDATES
-    facts: dict[str, Any]  # strategy, options, models with hashes, and counts, for a file
-    # Function of (P,) image ids and caption ids: whether any model has the pair among the top 25 of a list.
-    is_near: Callable[[IntArray, IntArray], NDArray[np.bool_]]
+PAIR = ("image_id", "caption_id")
 
 
 def propose(
@@ -138,7 +110,7 @@ def propose(
     if sides != ("image", "caption"):
         if strategy != "cxc":
             raise InvalidOption(f"strategy {strategy} cannot choose pairs of two {sides[0]}s; give --strategy cxc")
-        return _propose_alike(runs, library, split, sides[0], budget, depth or chosen_by.depth or NEAR, seed, asked)
+        return propose_alike(runs, library, split, sides[0], budget, depth or chosen_by.depth or NEAR, seed, asked)
     pairs = Pairs(library.karpathy(split))
     rows = _choose_queries(queries, pairs, chosen_by, seed, runs.values())
     _check_models(chosen_by, runs, rows, needs_lists=probabilities is None)
@@ -193,51 +165,6 @@ def _make_proposal(chosen: Chosen, pool: Pool, known: _Known, before: IntArray, 
         facts=facts | {"counts": counts},
         is_near=lambda image_ids, caption_ids: holds(near, pool.pairs.of_ids(image_ids, caption_ids, "is_near")),
     )
-
-
-def _propose_alike(
-    runs: Mapping[str, Run],
-    library: Library,
-    split: str,
-    side: str,
-    budget: int | None,
-    depth: int,
-    seed: int,
-    asked: pa.Table | None,
-) -> Proposal:
-    """Choose pairs of two images or two captions that CxC has not rated, each in one order."""
-    content = library.karpathy(split)
-    if side == "image":
-        table = once(choose_image_pairs(runs, content, neighbours=depth))
-    else:
-        table = choose_caption_pairs(runs, content, neighbours=depth, seed=seed)
-        half = table["model"].is_valid().to_pylist().count(True)  # alternate with the co-captions after these
-        turns = np.argsort(np.concatenate([np.arange(half), np.arange(table.num_rows - half)]), kind="stable")
-        table = table.take(pa.array(turns))
-    rated = {}
-    if split in ("validation", "test"):
-        ratings = library.cxc("sis" if side == "image" else "sts", split)
-        rated = dict.fromkeys(map(frozenset, zip(*(ratings[name].to_pylist() for name in SIDE_IDS), strict=True)))
-    before = set() if asked is None else {frozenset(row.values()) for row in asked.select(PAIR).to_pylist()}
-    direction, counts, rows = "i2i" if side == "image" else "t2t", Counter[str](), list[dict[str, Any]]()
-    for row in table.to_pylist():
-        pair = frozenset((row["left_id"], row["right_id"]))
-        counts["known_positive" if pair in rated else "asked_before" if pair in before else "open"] += 1
-        if pair not in rated and pair not in before and (budget is None or len(rows) < budget):
-            proposals = [{"model": row["model"], "direction": direction, "rank": row["rank"]}] if row["model"] else []
-            ids = {"image_id": row["left_id"], "caption_id": row["right_id"], "proposals": proposals}
-            rows.append({**ids, "strategy": "cxc", "priority": row["similarity"], "known": []})
-    total = {"proposed": table.num_rows, "distinct": table.num_rows, "judged_negative": 0, "candidates": len(rows)}
-    named = ("known_positive", "asked_before", "open")
-    facts = {
-        "strategy": "cxc",
-        "split": split,
-        "options": {"budget": budget, "depth": depth, "seed": seed},
-        "models": {name: {"run": dict(run.facts()), "similarity": find_similarity(run)} for name, run in runs.items()},
-        "counts": total | {name: counts[name] for name in named},
-    }
-    table_of_rows = pa.Table.from_pylist(rows, schema=CANDIDATES)
-    return Proposal(table_of_rows, CANDIDATES.empty_table(), facts, lambda ids, _: np.zeros(ids.size, dtype=bool))
 
 
 def _find_strategy(name: str, **options: object) -> Strategy:

@@ -1,4 +1,4 @@
-"""Strategy, the pool of open pairs and ranked lists that it chooses from, and the result of its choice."""
+"""Strategy, the pool of open pairs and ranked lists that it chooses from, its choice, and the proposal made of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from cxc_eccv.errors import DataError, InvalidOption
@@ -191,3 +192,34 @@ class Strategy:
     directions: tuple[str, ...] = ("i2t", "t2i")  # directions that every model must rank
     takes: tuple[str, ...] = ("queries",)  # options that it takes
     draws: bool = False  # whether chance decides, so that every drawn pair is asked about, whatever sources say of it
+
+
+PROPOSAL = pa.struct([("model", pa.string()), ("direction", pa.string()), ("rank", pa.int32())])
+CANDIDATES = pa.schema(
+    [
+        pa.field("image_id", pa.int64(), nullable=False),
+        pa.field("caption_id", pa.int64(), nullable=False),
+        pa.field("proposals", pa.list_(PROPOSAL), nullable=False),
+        pa.field("strategy", pa.string(), nullable=False),
+        pa.field("priority", pa.float64()),
+        pa.field("known", pa.list_(pa.string()), nullable=False),
+    ]
+)
+"""A pair: the lists that propose it with their ranks (none for a drawn pair), its strategy, its priority (null if the
+strategy has none), and the sources that call it positive."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """The pairs that a strategy proposes.
+
+    Of the counts in ``facts``, ``proposed`` is over all lists, and drawn or given pairs; ``distinct`` counts each pair
+    once. Distinct pairs are known positives, judged negatives, asked before, or open; the candidates are the open pairs
+    within the budget.
+    """
+
+    candidates: pa.Table  # pairs to ask about, most urgent first; as CANDIDATES
+    known: pa.Table  # pairs that a source calls positive, which are not asked about; as CANDIDATES
+    facts: dict[str, Any]  # strategy, options, models with hashes, and counts, for a file
+    # Function of (P,) image ids and caption ids: whether any model has the pair among the top 25 of a list.
+    is_near: Callable[[IntArray, IntArray], NDArray[np.bool_]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations, product
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,16 +20,8 @@ from cxc_eccv.ranking.readers import TopRows
 from cxc_eccv.runs import Run
 from cxc_eccv.sources.library import Library
 from cxc_eccv.statistics import ClusterBootstrap, Draws, Estimate, interval
-from cxc_eccv.studies.annotation.worth.bias import (
-    Parts,
-    ProposedLabels,
-    bias_by_size,
-    join_proposals,
-    measure_bias,
-    measure_gains,
-    score_sets,
-)
-from cxc_eccv.studies.annotation.worth.diversity import correlate_tops, place_first
+from cxc_eccv.studies.annotation.worth.bias import Biases, ProposedLabels, join_proposals, measure_biases
+from cxc_eccv.studies.annotation.worth.diversity import DEPTH, Likeness, compare_lists
 from cxc_eccv.studies.annotation.worth.preferences import Strength
 from cxc_eccv.studies.annotation.worth.sets import (
     Multiplicity,
@@ -39,7 +31,7 @@ from cxc_eccv.studies.annotation.worth.sets import (
     find_verified,
     measure_labels,
 )
-from cxc_eccv.types import FloatArray, IntArray, TopK
+from cxc_eccv.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from cxc_eccv.studies.annotation.project import Project
@@ -47,9 +39,6 @@ if TYPE_CHECKING:
 
 DIRECTIONS = ("t2i", "i2t")
 PLAUSIBLE = ("plausible_0",)
-
-DEPTH = 25
-"""Items of a list to compare, as in Table A.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,46 +67,6 @@ class SetCounts:
     counts: Multiplicity
     mean: Estimate  # R of the queries with a positive
     times_original: float  # positives per link of COCO
-
-
-@dataclass(frozen=True, slots=True)
-class BiasOfSet:
-    """Scores of all models on the labels of a set of annotators, and their distance from those on all labels."""
-
-    annotators: tuple[str, ...]
-    n_without: int  # queries without a label of the set
-    scores: Mapping[str, Estimate]  # of every model
-    # Over all models, over the annotators and over the others; None without any model.
-    bias: Mapping[str, Estimate | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Biases:
-    """Annotator bias in one direction, by one metric."""
-
-    direction: str
-    metric: str  # recall_at_1 or r_precision, graded
-    n_queries: int  # queries with a positive in the labels of all annotators
-    n_positives: int  # number of these labels
-    n_unproposed: int  # as in ProposedLabels
-    n_unanswered: int
-    sets: tuple[BiasOfSet, ...]  # smaller sets first
-    by_size: Mapping[int, Mapping[str, Estimate | None]]  # number of annotators to the mean bias of sets of this size
-    gains: Mapping[str, Mapping[str, Estimate | None]]  # annotator to the change of scores when it joins
-
-
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """A cell of both parts of Table A.1: how one model ranks the top items of another."""
-
-    direction: str
-    one: str
-    other: str
-    correlation: Estimate | None  # Kendall's tau-b of the items that both have in their tops
-    n_correlated: int  # queries with two such items
-    place: Estimate | None  # mean rank in the other's list of the one's first item
-    n_placed: int  # queries where that item is in the other's top
-    n_queries: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,9 +297,10 @@ class _Study:
                     ranks_of_run(run, {}, readers={direction: readers}, **options)
                     near[name], deep[name] = readers[0].result, readers[-1].result
             if len(able) > 1:
-                likenesses += self._compare_lists(near, direction)
+                likenesses += compare_lists(near, direction, self.estimate)
             if labels is not None:
-                biases += self._measure_biases(deep, labels, direction)
+                bootstrap = self.bootstrap(labels.judgments.query_ids, direction)
+                biases += measure_biases(deep, labels, direction, bootstrap, self.confidence)
         return tuple(biases), tuple(likenesses)
 
     def _find_labels(
@@ -378,81 +328,6 @@ class _Study:
         if why is not None:
             self.reasons[key] = why
         return labels if why is None else None
-
-    def _measure_biases(self, tops: Mapping[str, TopK], labels: ProposedLabels, direction: str) -> list[Biases]:
-        """The biases by each metric, from the values of every query, model and set of annotators."""
-        of_models = [score_sets(top, labels) for top in tops.values()]
-        bootstrap, rows = self.bootstrap(labels.judgments.query_ids, direction), []
-        for metric in of_models[0]:
-            values = np.stack([scores[metric] for scores in of_models])
-            points = values.mean(axis=2, keepdims=True)
-            samples = bootstrap.means(values.reshape(-1, values.shape[2]).T).reshape(*values.shape[:2], -1)
-            scores = np.concatenate([points, samples], axis=2)
-            rows.append(self._measure_bias(scores, list(tops), labels, direction, metric))
-        return rows
-
-    def _measure_bias(
-        self, scores: FloatArray, models: Sequence[str], labels: ProposedLabels, direction: str, metric: str
-    ) -> Biases:
-        """The biases from (M, T, 1 + S) scores of models on the labels of the sets of bits 1 to T, with S samples."""
-        annotators, everybody = labels.annotators, frozenset(labels.annotators)
-
-        def score(members: frozenset[str]) -> dict[str, FloatArray]:
-            number = sum(1 << annotators.index(name) for name in members)
-            return dict(zip(models, scores[:, number - 1], strict=True))
-
-        without, sets = (labels.sizes == 0).sum(axis=1), []
-        for number in sorted(range(1, 2 ** len(annotators)), key=lambda number: (number.bit_count(), number)):
-            members = labels.members(number)
-            sets.append(
-                BiasOfSet(
-                    tuple(name for name in annotators if name in members),
-                    int(without[number - 1]),
-                    {name: self._join(values) for name, values in score(members).items()},
-                    self._join_parts(measure_bias(score(members), score(everybody), members)),
-                )
-            )
-        return Biases(
-            direction,
-            metric,
-            labels.judgments.query_ids.size,
-            labels.proposers.size,
-            labels.n_unproposed,
-            labels.n_unanswered,
-            tuple(sets),
-            {size: self._join_parts(bias) for size, bias in bias_by_size(annotators, score).items()},
-            {name: self._join_parts(gain) for name, gain in measure_gains(annotators, score).items()},
-        )
-
-    def _join_parts(self, measured: Parts) -> dict[str, Estimate | None]:
-        return {part: None if values is None else self._join(values) for part, values in measured.items()}
-
-    def _join(self, values: FloatArray) -> Estimate:
-        """The estimate from a value and its samples."""
-        return Estimate(float(values[0]), *interval(values[1:], self.confidence))
-
-    def _compare_lists(self, tops: Mapping[str, TopK], direction: str) -> list[Likeness]:
-        rows = []
-        correlations: dict[frozenset[str], FloatArray] = {}
-        for first, other in permutations(tops, 2):
-            pair = frozenset((first, other))
-            if pair not in correlations:
-                correlations[pair] = correlate_tops(tops[first], tops[other])
-            correlation, place = correlations[pair], place_first(tops[first], tops[other])
-            ids, (both, placed) = tops[first].query_ids, (~np.isnan(correlation), ~np.isnan(place))
-            rows.append(
-                Likeness(
-                    direction,
-                    first,
-                    other,
-                    self.estimate(ids[both], correlation[both], direction),
-                    int(both.sum()),
-                    self.estimate(ids[placed], place[placed], direction),
-                    int(placed.sum()),
-                    ids.size,
-                )
-            )
-        return rows
 
 
 def _explain_no_bias(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import DataError, InvalidOption
-from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched, list_proposals
+from cxc_eccv.statistics import ClusterBootstrap, Estimate, interval
+from cxc_eccv.studies.annotation.worth.sets import Verified, find_searched, list_proposals, split_pairs
 from cxc_eccv.types import FloatArray, IntArray, Judgments, TopK, positions_of
 
 MOST = 8
@@ -138,8 +139,7 @@ def _list_proposers(proposals: pa.Table, direction: str) -> tuple[tuple[str, ...
         raise DataError("no model proposed a pair, so there are no annotators")
     bits = np.zeros(proposals.num_rows, np.int64)
     np.bitwise_or.at(bits, rows, 1 << numbers)
-    names = ("image_id", "caption_id") if direction == "i2t" else ("caption_id", "image_id")
-    pairs = np.stack([np.asarray(proposals[name]) for name in names])
+    pairs = np.stack(split_pairs(proposals, direction))
     searched = np.isin(pairs[0], find_searched(proposals, direction)) & (bits > 0)
     return tuple(annotators.tolist()), pairs[:, searched], bits[searched]
 
@@ -168,3 +168,80 @@ def score_sets(top: TopK, labels: ProposedLabels) -> dict[str, FloatArray]:
         hits = np.where(np.arange(top.depth) < counts[:, None], set_gains, 0.0).sum(axis=1)
         np.divide(hits, counts, out=precision[row], where=counts > 0)
     return {"recall_at_1": first, "r_precision": precision}
+
+
+@dataclass(frozen=True, slots=True)
+class BiasOfSet:
+    """Scores of all models on the labels of a set of annotators, and their distance from those on all labels."""
+
+    annotators: tuple[str, ...]
+    n_without: int  # queries without a label of the set
+    scores: Mapping[str, Estimate]  # of every model
+    # Over all models, over the annotators and over the others; None without any model.
+    bias: Mapping[str, Estimate | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Biases:
+    """Annotator bias in one direction, by one metric."""
+
+    direction: str
+    metric: str  # recall_at_1 or r_precision, graded
+    n_queries: int  # queries with a positive in the labels of all annotators
+    n_positives: int  # number of these labels
+    n_unproposed: int  # as in ProposedLabels
+    n_unanswered: int
+    sets: tuple[BiasOfSet, ...]  # smaller sets first
+    by_size: Mapping[int, Mapping[str, Estimate | None]]  # number of annotators to the mean bias of sets of this size
+    gains: Mapping[str, Mapping[str, Estimate | None]]  # annotator to the change of scores when it joins
+
+
+def measure_biases(
+    tops: Mapping[str, TopK], labels: ProposedLabels, direction: str, bootstrap: ClusterBootstrap, confidence: float
+) -> list[Biases]:
+    """The biases by each metric, from the values of every query, model and set of annotators."""
+    of_models = [score_sets(top, labels) for top in tops.values()]
+    rows = []
+    for metric in of_models[0]:
+        values = np.stack([scores[metric] for scores in of_models])
+        points = values.mean(axis=2, keepdims=True)
+        samples = bootstrap.means(values.reshape(-1, values.shape[2]).T).reshape(*values.shape[:2], -1)
+        scores = np.concatenate([points, samples], axis=2)
+        rows.append(_measure_biases(scores, list(tops), labels, direction, metric, confidence))
+    return rows
+
+
+def _measure_biases(
+    scores: FloatArray, models: Sequence[str], labels: ProposedLabels, direction: str, metric: str, confidence: float
+) -> Biases:
+    """The biases from (M, T, 1 + S) scores of models on the labels of the sets of bits 1 to T, with S samples."""
+    annotators, everybody = labels.annotators, frozenset(labels.annotators)
+
+    def score(members: frozenset[str]) -> dict[str, FloatArray]:
+        number = sum(1 << annotators.index(name) for name in members)
+        return dict(zip(models, scores[:, number - 1], strict=True))
+
+    def estimate(values: Parts) -> dict[str, Any]:
+        """The estimates from values and their samples; None stays None."""
+        return {
+            name: None if drawn is None else Estimate(float(drawn[0]), *interval(drawn[1:], confidence))
+            for name, drawn in values.items()
+        }
+
+    without, sets = (labels.sizes == 0).sum(axis=1), []
+    for number in sorted(range(1, 2 ** len(annotators)), key=lambda number: (number.bit_count(), number)):
+        members = labels.members(number)
+        bias = measure_bias(score(members), score(everybody), members)
+        named = tuple(name for name in annotators if name in members)
+        sets.append(BiasOfSet(named, int(without[number - 1]), estimate(score(members)), estimate(bias)))
+    return Biases(
+        direction,
+        metric,
+        labels.judgments.query_ids.size,
+        labels.proposers.size,
+        labels.n_unproposed,
+        labels.n_unanswered,
+        tuple(sets),
+        {size: estimate(bias) for size, bias in bias_by_size(annotators, score).items()},
+        {name: estimate(gain) for name, gain in measure_gains(annotators, score).items()},
+    )

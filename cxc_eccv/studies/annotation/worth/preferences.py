@@ -33,27 +33,6 @@ class Strength:
     high: float
 
 
-def fit_strengths(wins: ArrayLike) -> FloatArray:
-    r"""Maximum-likelihood strengths p with :math:`P(i > j) = p_i / (p_i + p_j)`, which sum to 1.
-
-    The zero of the likelihood's gradient is a fixed point, :math:`p_i = W_i / \sum_j n_{ij} / (p_i + p_j)` with the
-    :math:`W_i` choices that i won and the :math:`n_{ij}` between i and j; iterating it converges.
-
-    Args:
-        wins: (S, S) counts of choices of the row's system over the column's; the diagonal is ignored.
-
-    Raises:
-        DataError: no square table of whole counts; or some systems never lost to the others, so no finite strengths
-            exist.
-
-    References:
-        Bradley and Terry, Biometrika 1952; Hunter, MM Algorithms for Generalized Bradley-Terry Models, 2004.
-    """
-    counts = _check_wins(wins)
-    _check_connected(counts, [f"row {row}" for row in range(len(counts))])
-    return np.asarray(_iterate(counts[None])[0])
-
-
 def _iterate(counts: FloatArray) -> FloatArray:
     """(B, S) strengths of (B, S, S) counts."""
     played, won = counts + counts.transpose(0, 2, 1), counts.sum(axis=2)
@@ -69,13 +48,31 @@ def _iterate(counts: FloatArray) -> FloatArray:
 def rate_preferences(
     wins: ArrayLike, names: Sequence[str], *, confidence: float = 0.95, seed: int = 0
 ) -> tuple[Strength, ...]:
-    """Strengths in percent, strongest first, with bootstrap intervals; ``wins`` is as for :func:`fit_strengths`."""
+    r"""Maximum-likelihood strengths in percent, strongest first, with bootstrap intervals.
+
+    Strengths have :math:`P(i > j) = p_i / (p_i + p_j)`. The zero of the likelihood's gradient is a fixed point,
+    :math:`p_i = W_i / \sum_j n_{ij} / (p_i + p_j)` with the :math:`W_i` choices that i won and the :math:`n_{ij}`
+    between i and j; iterating it converges.
+
+    Args:
+        wins: (S, S) counts of choices of the row's system over the column's; the diagonal is ignored.
+        names: (S,) names of the systems.
+        confidence: level of the intervals.
+        seed: seed of the drawn choices.
+
+    Raises:
+        DataError: no square table of whole counts; or some systems never lost to the others, so no finite strengths
+            exist.
+
+    References:
+        Bradley and Terry, Biometrika 1952; Hunter, MM Algorithms for Generalized Bradley-Terry Models, 2004.
+    """
     Settings(seed=seed, confidence=confidence)  # checks both
     counts = _check_wins(wins)
     if len(names) != len(counts) or len(set(names)) < len(names):
         raise DataError(f"there are {len(counts)} systems and the names {', '.join(names)}: give each a unique name")
     _check_connected(counts, names)
-    strengths, random = 100 * fit_strengths(counts), np.random.default_rng(seed)
+    strengths, random = 100 * _iterate(counts[None])[0], np.random.default_rng(seed)
     upper = np.triu_indices(len(counts), 1)
     played, won = (counts + counts.T)[upper].astype(np.int64), counts[upper]
     shares = np.divide(won, played, out=np.zeros_like(won), where=played > 0)
@@ -89,7 +86,7 @@ def rate_preferences(
 
 
 def read_preferences(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
-    """(S, S) counts for :func:`fit_strengths` and the S names, from a CSV file of choices or of counts."""
+    """(S, S) counts for :func:`rate_preferences` and the S names, from a CSV file of choices or of counts."""
     table = read_csv(path)
     columns = {name: table[name].to_pylist() for name in table.column_names}
     return _read_choices(path, columns) if columns.keys() >= {*CHOICE} else _read_counts(path, columns)

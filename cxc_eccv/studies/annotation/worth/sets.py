@@ -109,7 +109,6 @@ def _spread(ids: IntArray, of_ids: IntArray, values: IntArray) -> IntArray:
 class Verified:
     """Verified labels of P pairs in one direction."""
 
-    name: str  # the source
     queries: IntArray
     items: IntArray
     positive: BoolArray
@@ -123,7 +122,7 @@ def find_verified(
     """The labels of a source, as people's judgments; None if it has none of the split."""
     file = library.labels(source, split) if source in library.label_names else None
     if file is not None:
-        queries, items = _sides(file.table, direction)
+        queries, items = split_pairs(file.table, direction)
         positive, gains = (np.asarray(file.table[name]) for name in ("positive", "gain"))
         asked = np.ones(queries.size, bool)
     else:
@@ -132,12 +131,12 @@ def find_verified(
             return None
         queries, items, positive, gains = judged.queries, judged.items, judged.positive, np.ones(judged.queries.size)
         asked = np.full(queries.size, not sources_of(library)[source].lists_positives)
-    verified = Verified(source, queries, items, positive, np.where(positive, gains, 0.0), asked)
+    verified = Verified(queries, items, positive, np.where(positive, gains, 0.0), asked)
     return verified if proposals is None else _add_known(verified, proposals, direction)
 
 
 def _add_known(verified: Verified, proposals: pa.Table, direction: str) -> Verified:
-    queries, items = _sides(proposals, direction)
+    queries, items = split_pairs(proposals, direction)
     known = np.asarray(pc.greater(pc.list_value_length(proposals["known"]), 0))
     pairs = np.unique(np.stack([queries[known], items[known]]), axis=1)
     every = np.concatenate([np.stack([verified.queries, verified.items]), pairs], axis=1)
@@ -148,13 +147,13 @@ def _add_known(verified: Verified, proposals: pa.Table, direction: str) -> Verif
     gains = np.append(verified.gains, np.ones(n_known))[kept]
     asked = np.append(verified.asked, np.zeros(n_known, bool))[kept]
     queries, items = every[:, kept]
-    return Verified(verified.name, queries, items, positive, gains, asked)
+    return Verified(queries, items, positive, gains, asked)
 
 
 def find_searched(proposals: pa.Table, direction: str) -> IntArray:
     """Ids of the queries for which some model proposed items in this direction."""
     rows, _, directions = list_proposals(proposals)
-    return np.unique(_sides(proposals, direction)[0][rows[directions == direction]])
+    return np.unique(split_pairs(proposals, direction)[0][rows[directions == direction]])
 
 
 def list_proposals(proposals: pa.Table) -> tuple[IntArray, NDArray[np.str_], NDArray[np.str_]]:
@@ -168,7 +167,8 @@ def list_proposals(proposals: pa.Table) -> tuple[IntArray, NDArray[np.str_], NDA
     return rows, models, directions
 
 
-def _sides(pairs: pa.Table, direction: str) -> tuple[IntArray, IntArray]:
+def split_pairs(pairs: pa.Table, direction: str) -> tuple[IntArray, IntArray]:
+    """Ids of the queries and of the items of pairs of image and caption."""
     images, captions = (np.asarray(pairs[name]) for name in ("image_id", "caption_id"))
     return (images, captions) if direction == "i2t" else (captions, images)
 

@@ -10,8 +10,14 @@ from pathlib import Path
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import parse_number, read_csv, read_lines, shown
-from cxc_eccv.studies.asking.exchange.format import Format, Record, adapt_older, join_criteria, name_answers
-from cxc_eccv.studies.asking.exchange.instructions import describe_answers
+from cxc_eccv.studies.asking.exchange.format import (
+    Format,
+    Record,
+    adapt_older,
+    describe_answers,
+    join_criteria,
+    name_answers,
+)
 from cxc_eccv.studies.asking.questionnaire import Asked, Handout
 from cxc_eccv.studies.asking.schemes import Scheme
 from cxc_eccv.writing import shield, unshield

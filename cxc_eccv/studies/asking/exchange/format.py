@@ -1,4 +1,4 @@
-"""Format: writes questions for a tool or a file, and reads the answers."""
+"""Format: writes questions for a tool or a file, and reads the answers; and what several formats share."""
 
 from __future__ import annotations
 
@@ -14,6 +14,29 @@ from cxc_eccv.writing import replaced_folder
 
 Record = dict[str, Any]
 """One answer: the unchanged keys of its question, and worker, answer, details, remark and seconds."""
+
+
+HEAD = """\
+# {title}
+
+{instructions}
+
+{question}
+
+Fill in a copy of the file, and change nothing else in it. Empty cells are not answers. A sheet counts when all of its
+questions are answered.
+
+- `worker`: your name or number, with every answer."""
+
+JSON = """\
+- In JSON, yes and no are true and false in an object `answer`, such as `{"describes": true, "follows": false}`; ticks
+  are lists in an object `details`, such as `{"shortcomings": ["grammar"]}`; names are in quotes."""
+
+TABLE = "- In the table, separate several ticks by semicolons, and write numbers with a decimal point."
+
+FOOT = """\
+- `remark`: a remark in one line, or nothing.
+- `seconds`: how long the answer took, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +88,28 @@ def adapt_older(row: Record, scheme: Scheme) -> Record:
         return row
     unsaid = dict.fromkeys(("questionnaire", "sheet", "image_id", "caption_id", "seconds"))
     return {**unsaid, "pair_id": row["pair_id"], **scheme.older[1](row)}
+
+
+def describe_answers(handout: Handout, *, columns: bool = False) -> str:
+    """The instructions in Markdown, for a table (``columns``) or JSON."""
+    scheme = handout.scheme
+    paragraphs = "\n\n".join([*handout.texts.consent, *scheme.instructions, *handout.texts.examples])
+    head = HEAD.format(title=scheme.title, instructions=paragraphs, question=scheme.question)
+    lines = [line for widget in scheme.widgets() for line in _describe(widget)]
+    return "\n".join([head, *lines, TABLE if columns else JSON, FOOT]) + "\n"
+
+
+def _describe(widget: Mapping[str, Any]) -> Iterator[str]:
+    choices = widget.get("choices", {})
+    if widget["kind"] == "slider":
+        kind = "number" if widget["step"] is None else "whole number"
+        text = f"a {kind} from {widget['low']:g} to {widget['high']:g}."
+        choices = {f"{widget['low'] + place:g}": text for place, text in enumerate(widget["marks"])}
+    elif widget["kind"] == "ticks":
+        asked_with = widget["after"] or " and ".join(widget["asked_with"] or ())
+        text = f"{widget['label']} One or more{f', only with {asked_with}' if asked_with else ''}."
+        text += f" {widget['alone']} excludes the others." if widget["alone"] else ""
+    else:
+        text = f"yes or no. {widget['label']}" if widget["kind"] == "yes_no" else "one of these."
+    yield f"- `{widget['name']}`: {text}"
+    yield from (f"  - `{name}`: {label}" for name, label in choices.items())

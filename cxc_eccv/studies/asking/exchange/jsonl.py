@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cxc_eccv.sources.reading import read_json_lines
-from cxc_eccv.studies.asking.exchange.format import Format, Record, adapt_older
-from cxc_eccv.studies.asking.exchange.instructions import describe_answers
+from cxc_eccv.studies.asking.exchange.format import Format, Record, adapt_older, describe_answers
 from cxc_eccv.studies.asking.questionnaire import Asked, Handout
 from cxc_eccv.studies.asking.schemes import Scheme
 

@@ -93,10 +93,10 @@ def _slider(view: ET.Element, to: str, scheme: Scheme) -> None:
     ET.SubElement(view, "Number", bounds, name="answer", toName=to, slider="true", required="true")
 
 
-def _condition(own: Details, scheme: Scheme) -> dict[str, str]:
+def _condition(group: Details, scheme: Scheme) -> dict[str, str]:
     """The attributes that show a group on condition; names separated by commas, which labels may contain."""
-    if own.after:
-        tag, values = next(other.name for other in scheme.details if own.after in other.choices), own.after
+    if group.after:
+        tag, values = next(other.name for other in scheme.details if group.after in other.choices), group.after
     else:
         tag, values = "answer", ",".join(answer.name for answer in scheme.answers if answer.asks)
     return {"visibleWhen": "choice-selected", "whenTagName": tag, "whenChoiceValue": values}

@@ -131,10 +131,10 @@ class Scheme:
 
     def check_details(self, answer: object, details: object) -> dict[str, list[str]]:
         """The ticks of an answer by group, in the order of the choices; InvalidOption if they do not fit the answer."""
-        groups = details.values() if isinstance(details, dict) else [details]
-        if not all(isinstance(ticks, list) and all(isinstance(tick, str) for tick in ticks) for ticks in groups):
+        if not isinstance(details, dict) or not all(
+            isinstance(ticks, list) and all(isinstance(tick, str) for tick in ticks) for ticks in details.values()
+        ):
             raise InvalidOption(f"details {details!r:.60}: give the ticks of each group as a list of texts")
-        assert isinstance(details, dict)  # noqa: S101 - for mypy: a list of texts is no details
         ticked = {name: ticks for name, ticks in details.items() if ticks}
         wanted = self.wanted_details(answer, ticked)
         for name in ticked.keys() - {group.name for group in wanted}:
@@ -143,8 +143,8 @@ class Scheme:
             ticks = ticked.get(group.name, [])
             unknown = [tick for tick in ticks if tick not in group.choices]
             if unknown or not ticks:
-                found = f"{unknown[0]!r:.60}" if unknown else "none"
-                raise InvalidOption(f"details {group.name}: {found}; tick one or more of {', '.join(group.choices)}")
+                wrong = f"{unknown[0]!r:.60}" if unknown else "none"
+                raise InvalidOption(f"details {group.name}: {wrong}; tick one or more of {', '.join(group.choices)}")
             if len(ticks) > 1 and group.alone in ticks:
                 other = next(tick for tick in ticks if tick != group.alone)
                 raise InvalidOption(

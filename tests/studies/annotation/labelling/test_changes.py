@@ -1,15 +1,14 @@
 """What new labels change: values are those of two evaluations, intervals those of plain draws of images."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from label_files import write_label_file
 from report_samples import near_run
 
 from cxc_eccv.errors import InvalidOption, UnknownName
 from cxc_eccv.evaluation import evaluate
 from cxc_eccv.runs import RankingsRun
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
 from cxc_eccv.studies.annotation.labelling.changes import change_tables, measure_changes
 from cxc_eccv.tables import tables_to_markdown
 
@@ -20,13 +19,7 @@ OPTIONS = {"before": OLD, "after": NEW, "progress": False}
 
 def label(path, library, pairs):
     """The sample with a label file that calls these pairs of image and caption positive."""
-    images, captions = zip(*pairs, strict=True)
-    columns = [images, captions, [1.0] * len(pairs), [True] * len(pairs), [2] * len(pairs)]
-    facts = {"name": "mine", "version": "1.0.0", "split": "test", "rule": "majority", "scheme": "eccv", "people": 2}
-    facts |= {"models": [], "data": {"content": library.karpathy("test").fingerprint}}
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, LABELS_SCHEMA, strict=True)]
-    write_labels(path, pa.Table.from_arrays(arrays, schema=LABELS_SCHEMA), facts)
-    return Library("sample", labels=[path])
+    return Library("sample", labels=[write_label_file(path, library, pairs, [1.0] * len(pairs))])
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +123,7 @@ def turned(sample_library, tmp_path_factory):
 def test_models_that_change_places_are_told(turned):
     places = {row.model: (row.place_before, row.place_after) for row in turned.changes}
     assert places == {"right": (1, 2), "wrong": (2, 1)}
+    assert {row.direction for row in turned.changes} == {"t2i"}  # the rankings have no other
     (turn,) = turned.turns
     assert (turn.ahead, turn.behind, turn.key) == ("right", "wrong", "coco_5k/t2i/recall_at_1")
     assert turn.before == pytest.approx(299 / 300)
@@ -139,10 +133,6 @@ def test_models_that_change_places_are_told(turned):
     text = tables_to_markdown(change_tables(turned))
     assert "right led wrong by +99.7" in text
     assert "1 \N{RIGHTWARDS ARROW} 2" in text
-
-
-def test_what_a_model_cannot_be_scored_on_is_left_out_with_the_reason(turned):
-    assert {row.direction for row in turned.changes} == {"t2i"}
 
 
 def test_equal_models_share_the_better_place(runs, labelled):
@@ -179,15 +169,9 @@ def test_what_cannot_change_is_refused(runs, labelled):
 @pytest.mark.slow
 def test_what_eccv_caption_adds_on_the_real_test_split(real_library):
     """The figures of docs/annotation.md: R-Precision falls in 1,223 of 5,000 queries, in which nothing moved."""
-    found = measure_changes(
-        {"noise 1.2": near_run(real_library, 1.2, width=32)},
-        real_library,
-        "test",
-        before=("coco", "cxc"),
-        after=("coco", "cxc", "eccv"),
-        samples=200,
-        progress=False,
-    )
+    run, options = near_run(real_library, 1.2, width=32), {"samples": 200, "progress": False}
+    labels = {"before": ("coco", "cxc"), "after": ("coco", "cxc", "eccv")}
+    found = measure_changes({"noise 1.2": run}, real_library, "test", **labels, **options)
     rows = {row.key: row for row in found.changes}
     fallen = rows["coco_5k/i2t/r_precision"]
     assert [round(100 * value, 1) for value in (fallen.before, fallen.after)] == [50.8, 44.2]

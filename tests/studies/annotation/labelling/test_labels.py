@@ -1,6 +1,5 @@
 """Answers settled into labels by each rule, against slow loops; what does not count; the card, which datasets loads."""
 
-import json
 import statistics
 from collections import Counter
 
@@ -8,6 +7,7 @@ import datasets
 import numpy as np
 import pyarrow as pa
 import pytest
+from annotated_samples import answer_row
 from huggingface_hub import DatasetCard
 from markdown_it import MarkdownIt
 
@@ -24,16 +24,7 @@ BOTH, ONE = {"describes": True, "follows": True}, {"describes": True, "follows":
 
 def table(*answers, scheme=ECCV, role="candidate"):
     """Answers from (image, caption, worker, answer), in this order."""
-    rows = []
-    for image, caption, worker, answer in answers:
-        gain = scheme.gain_of(answer)
-        rows.append(
-            {
-                "sheet": 0, "pair_id": f"{image}-{caption}", "image_id": image, "caption_id": caption, "role": role,
-                "worker": worker, "answer": json.dumps(answer), "gain": gain, "positive": scheme.is_positive(gain),
-                "details": "{}", "remark": "", "seconds": 1.0,
-            }
-        )  # fmt: skip
+    rows = [answer_row(scheme, 0, worker, (image, caption), role, said) for image, caption, worker, said in answers]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
@@ -186,13 +177,8 @@ def test_one_who_always_contradicts_the_others_is_believed_the_other_way_round()
 
 
 def test_known_pairs_are_no_labels():
-    answers = pa.concat_tables(
-        [
-            table((1, 10, "a", "yes")),
-            table((1, 11, "a", "yes"), role="known positive"),
-            table((2, 10, "a", "no"), role="known negative"),
-        ]
-    )
+    known = table((1, 11, "a", "yes"), role="known positive"), table((2, 10, "a", "no"), role="known negative")
+    answers = pa.concat_tables([table((1, 10, "a", "yes")), *known])
     assert settle(answers, ECCV)["caption_id"].to_pylist() == [10]
     with pytest.raises(DataError, match="no candidate has an answer"):
         settle(answers.slice(1), ECCV)
@@ -281,17 +267,9 @@ def labelled(sample_library):
     ]
     answers = table(*rows)
     found = settle(answers, ECCV)
-    facts = {
-        "name": "mine",
-        "version": "1.0.0",
-        "split": "test",
-        "rule": "majority",
-        "scheme": "eccv",
-        "models": ["clip|x", "vse"],
-        "data": {"content": content.fingerprint, "edition": "sample"},
-        **describe_labels(answers, answers, found),
-    }
-    return found, facts
+    facts = {"name": "mine", "version": "1.0.0", "split": "test", "rule": "majority", "scheme": "eccv"}
+    facts |= {"models": ["clip|x", "vse"], "data": {"content": content.fingerprint, "edition": "sample"}}
+    return found, facts | describe_labels(answers, answers, found)
 
 
 def save(folder, found, facts):

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from annotated_projects import command, knows, noisy_run, write_answers
+from annotated_projects import command, judge_all, knows, noisy_run, pairs_of, write_answers
 from datasets import load_dataset
 
 from cxc_eccv.errors import DataError
@@ -25,11 +25,7 @@ KEY = "coco_5k/t2i/recall_at_1"
 
 @pytest.fixture
 def judge(sample_library):
-    """Seeded probabilities of all pairs."""
-    content = sample_library.karpathy("test")
-    images, captions = np.meshgrid(content.image_ids, content.caption_ids, indexing="ij")
-    chances = np.random.default_rng(0).random(images.size)
-    return pa.table({"image_id": images.ravel(), "caption_id": captions.ravel(), "probability": chances})
+    return judge_all(sample_library, np.random.default_rng(0).random)
 
 
 def answered(folder, library, judge, **asked):
@@ -49,20 +45,18 @@ def test_the_folder_loads_both_configs_and_people_alone_stay_a_source(tmp_path, 
     assert "mixed/labels.parquet" in command("merge", "mine", "--probabilities", "judge.parquet")
     assert (project.folder / "labels.parquet").read_bytes() == people
     assert set(Library("sample", labels=[project.folder]).label_files) == {"labels_mine_test"}
-    labels = read_labels(project.folder / "labels.parquet").table.to_pylist()
+    labels = read_labels(project.folder / "labels.parquet").table
     load = lambda *name: load_dataset("mine", *name, split="test", cache_dir=str(tmp_path / "cache"))  # noqa: E731
-    assert load().num_rows == len(labels) == 60
+    assert load().num_rows == labels.num_rows == 60
     rows = {(row["image_id"], row["caption_id"]): row for row in load("mixed")}
-    assert {pair for pair, row in rows.items() if row["judged_by"] != "judge"} == {
-        (row["image_id"], row["caption_id"]) for row in labels
-    }
+    assert {pair for pair, row in rows.items() if row["judged_by"] != "judge"} == pairs_of(labels)
     assert len(rows) >= judge.num_rows - 1
     for given in judge.slice(1).to_pylist():
         row = rows[given["image_id"], given["caption_id"]]
         low, high = map(float, row["stratum"].split(" to "))
         assert low <= row["probability"] == given["probability"] < high
         assert (row["positive"] is None) == (row["drawn"] is None) == (row["judged_by"] == "judge")
-    assert {row["positive"] for row in labels} == {True, False}
+    assert set(labels["positive"].to_pylist()) == {True, False}
     card = (project.folder / "README.md").read_text()
     assert "People judged 60 pairs that were drawn" in card
     assert "Cohen's kappa" in card
@@ -101,7 +95,7 @@ def test_intervals_from_drawn_answers_hold(per_query):
     truth = (random.random(chances.size) < chances**2).astype(float)
     query, says = np.arange(chances.size) // per_query, chances >= 0.5
     true = {"accuracy": (says == truth).mean(), "precision": truth[says].mean(), "recall": says[truth == 1].mean()}
-    odds = choose_probabilities(0.1 + random.random(600), 150)
+    odds = choose_probabilities(0.1 + chances[::per_query], 150)  # drawn pairs are not as all pairs are
     held, values = dict.fromkeys(true, 0), []
     for seed in range(200):
         rows = np.isin(query, draw(odds, seed))

@@ -8,22 +8,28 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from annotated_projects import noisy_run, pairs_of
+from label_files import write_label_file
 
 from cxc_eccv.errors import DataError, InvalidOption, MissingIds, UnknownName
 from cxc_eccv.judgments.evidence import item_ids
 from cxc_eccv.judgments.qrels import merge
 from cxc_eccv.metrics.graded_r_precision import graded_r_precision
 from cxc_eccv.metrics.graded_recall_at_k import graded_recall_at_k
-from cxc_eccv.runs import EmbeddingsRun
+from cxc_eccv.runs import EmbeddingsRun, load_run, save_embeddings
 from cxc_eccv.sources.library import Library
-from cxc_eccv.sources.readers import LABELS_SCHEMA, write_labels
-from cxc_eccv.studies.annotation.pages.labels import _draw_biases, render_labels
 from cxc_eccv.studies.annotation.project import Project
 from cxc_eccv.studies.annotation.worth.appraisal import appraise
 from cxc_eccv.studies.annotation.worth.bias import join_proposals, score_sets
 from cxc_eccv.studies.annotation.worth.preferences import rate_preferences
 from cxc_eccv.studies.annotation.worth.sets import find_verified
-from cxc_eccv.studies.annotation.worth.tables import appraisal_to_json, appraisal_to_tables, say_lacking
+from cxc_eccv.studies.annotation.worth.tables import (
+    _draw_biases,
+    appraisal_to_json,
+    appraisal_to_tables,
+    render_labels,
+    say_lacking,
+)
 from cxc_eccv.tables import tables_to_console, tables_to_markdown
 from cxc_eccv.terminal import shown_text
 from cxc_eccv.types import Embeddings, TopK
@@ -32,33 +38,17 @@ MODELS = ("early", "late", "other")
 QUERIES = (20, 90)
 
 
-def embed(library, seed, noise):
-    """Vectors of images, and of captions near their image."""
-    content, random = library.karpathy("test"), np.random.default_rng(seed)
-    images = np.random.default_rng(7).standard_normal((content.image_ids.size, 8))
-    places = np.searchsorted(np.sort(content.image_ids), content.caption_image_ids)
-    own = images[np.argsort(np.argsort(content.image_ids))] + noise * random.standard_normal(images.shape)
-    captions = images[places] + noise * random.standard_normal((places.size, 8))
-    return EmbeddingsRun(Embeddings(content.image_ids, own), Embeddings(content.caption_ids, captions))
-
-
 @pytest.fixture(scope="module")
 def runs(sample_library):
-    return {name: embed(sample_library, seed, 0.6 + 0.2 * seed) for seed, name in enumerate(MODELS)}
+    return {name: noisy_run(sample_library, seed, width=8) for seed, name in enumerate(MODELS)}
 
 
-def answer(project, folder, name="mine", **facts):
+def answer(project, folder, **facts):
     """Labels as annotate merge writes them, of nine in ten candidates, for whom a draw answers."""
-    candidates, random = project.candidates(), np.random.default_rng(2)
-    kept = np.flatnonzero(random.random(candidates.num_rows) < 0.9)
-    gains = random.choice([0.0, 0.5, 1.0], kept.size, p=[0.6, 0.2, 0.2])
-    columns = {own: np.asarray(candidates[own])[kept] for own in ("image_id", "caption_id")}
-    table = pa.table(
-        {**columns, "gain": gains, "positive": gains > 0, "answers": np.full(kept.size, 3, np.int32)},
-        schema=LABELS_SCHEMA,
-    )
-    told = {"name": name, "version": "1.0.0", "split": "test", "rule": "majority", "scheme": "eccv", "people": 3}
-    write_labels(folder / "labels.parquet", table, {**told, "models": [*MODELS], "data": dict(project.data), **facts})
+    random = np.random.default_rng(2)
+    kept = [pair for pair in sorted(pairs_of(project.candidates())) if random.random() < 0.9]
+    gains = random.choice([0.0, 0.5, 1.0], len(kept), p=[0.6, 0.2, 0.2])
+    write_label_file(folder / "labels.parquet", project.library, kept, gains, **facts)
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +114,7 @@ def test_precision_and_recall_beside_a_project(found, library, project, directio
                 recalls.append(len(labelled & true) / len(true))
         row = next(one for one in found.worth if (one.labels, one.direction) == (",".join(sources), direction))
         assert (row.n_precision, row.n_recall) == (len(precisions), len(recalls))
-        assert (row.precision.value if precisions else row.precision) == (
-            pytest.approx(np.mean(precisions)) if precisions else None
-        )
+        assert (row.precision and row.precision.value) == (pytest.approx(np.mean(precisions)) if precisions else None)
         assert row.recall.value == pytest.approx(np.mean(recalls))
         assert row.n_known == sum(not said[1] for said in known.values())
 
@@ -146,14 +134,16 @@ def test_what_is_verified_without_labels_of_ones_own(sample_library):
     assert {*found.not_computed} == {"bias", "diversity", "preferences"}
 
 
-def test_queries_of_a_source_that_says_nothing_of_the_split_are_refused(sample_library):
-    with pytest.raises(InvalidOption, match=r"queries: eccv has no labels of the validation split; choose all"):
-        appraise(sample_library, "validation", queries="eccv")
-
-
-def test_a_set_that_names_a_source_twice_is_refused(sample_library):
-    with pytest.raises(InvalidOption, match="has coco twice"):
-        appraise(sample_library, sets=[["coco", "cxc", "coco"]])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"split": "validation", "queries": "eccv"}, "queries: eccv has no labels of the validation split; choose all"),
+        ({"sets": [["coco", "cxc", "coco"]]}, "has coco twice"),
+    ],
+)
+def test_what_cannot_be_appraised_is_refused(sample_library, options, message):
+    with pytest.raises(InvalidOption, match=message):
+        appraise(sample_library, **options)
 
 
 def test_sets_without_a_positive_of_the_queries_are_told(sample_library):
@@ -185,13 +175,8 @@ def test_sets_verdicts_and_queries_can_be_named(sample_library):
     assert {row.verified for row in found.worth} == {"entailment"}
     row = found.counts[0]
     assert row.counts.n_queries + row.counts.n_without == sample_library.karpathy("test").caption_ids.size
-    for wrong in (
-        {"sets": [["nobody"]]},
-        {"verified": ["nobody"]},
-        {"queries": "nobody"},
-        {"split": "train"},
-        {"verified": ["plausible_0"]},
-    ):
+    nobody = {"sets": [["nobody"]]}, {"verified": ["nobody"]}, {"queries": "nobody"}
+    for wrong in (*nobody, {"split": "train"}, {"verified": ["plausible_0"]}):
         with pytest.raises(UnknownName):
             appraise(sample_library, **wrong)
 
@@ -253,9 +238,8 @@ def test_bias_of_every_set_of_annotators(found):
             assert row.bias["all"].value == pytest.approx(np.mean(list(gaps.values())))
             assert row.bias["own"].value == pytest.approx(np.mean([gaps[name] for name in row.annotators]))
             others = [gaps[name] for name in MODELS if name not in row.annotators]
-            assert (row.bias["others"].value if others else row.bias["others"]) == (
-                pytest.approx(np.mean(others)) if others else None
-            )
+            expected = pytest.approx(np.mean(others)) if others else None
+            assert (row.bias["others"] and row.bias["others"].value) == expected
             assert row.bias["all"].low <= row.bias["all"].value <= row.bias["all"].high
         for size in (1, 2):
             rows = [row for row in own.sets if len(row.annotators) == size]
@@ -276,11 +260,8 @@ def test_first_items_and_orders_of_all_pairs_of_models(found, library, runs):
         tops = {name: best_items(run, queries, direction, gallery, 25).tolist() for name, run in runs.items()}
         rows = {(row.one, row.other): row for row in found.diversity if row.direction == direction}
         assert len(rows) == 6
-        places = [
-            right.index(left[0]) + 1
-            for left, right in zip(tops["early"], tops["other"], strict=True)
-            if left[0] in right
-        ]
+        both = zip(tops["early"], tops["other"], strict=True)
+        places = [right.index(left[0]) + 1 for left, right in both if left[0] in right]
         row = rows["early", "other"]
         assert (row.place.value, row.n_placed) == (pytest.approx(np.mean(places)), len(places))
         assert row.n_queries == queries.size > row.n_placed
@@ -288,7 +269,7 @@ def test_first_items_and_orders_of_all_pairs_of_models(found, library, runs):
 
 
 def test_further_models_are_scored_and_never_annotators(library, runs, project):
-    late = {**runs, "newcomer": embed(library, 9, 0.9)}
+    late = {**runs, "newcomer": noisy_run(library, 9, width=8)}
     found = appraise(library, sets=[["coco"]], runs=late, project=project)
     for own in found.bias:
         assert {*own.gains} == {*MODELS}
@@ -316,8 +297,6 @@ def test_a_model_that_cannot_rank_is_left_out_with_the_reason(library, runs, pro
 
 def test_another_model_of_the_same_name_is_no_annotator(library, runs, tmp_path):
     """The files that proposed are known by their hashes."""
-    from cxc_eccv.runs import load_run, save_embeddings
-
     files = {name: tmp_path / f"{name}.npz" for name in MODELS}
     for name, file in files.items():
         save_embeddings(file, runs[name])
@@ -326,7 +305,7 @@ def test_another_model_of_the_same_name_is_no_annotator(library, runs, tmp_path)
     answer(Project.create(folder, Library("sample"), name="mine").propose(loaded, queries=QUERIES), folder)
     own = Library("sample", labels=[folder])
     assert appraise(own, sets=[["coco"]], runs=loaded, project=Project.open(folder, own)).bias
-    save_embeddings(files["late"], embed(own, 5, 1.0))
+    save_embeddings(files["late"], noisy_run(own, 5, width=8))
     changed = {**loaded, "late": load_run(files["late"])}
     found = appraise(own, sets=[["coco"]], runs=changed, project=Project.open(folder, own))
     assert not found.bias
@@ -342,15 +321,12 @@ def test_bias_is_of_the_similarity_by_which_models_proposed(library, runs, proje
     assert "by the similarity cosine: give that similarity, or none" in found.not_computed["bias/i2t"]
 
 
-def test_a_project_without_labels_is_refused(runs, tmp_path):
+def test_a_project_without_labels_or_of_another_split_is_refused(runs, tmp_path):
     project = Project.create(tmp_path, Library("sample"), name="mine").propose(runs, queries=QUERIES)
     answer(project, tmp_path, name="others")
     library = Library("sample", labels=[tmp_path])
     with pytest.raises(DataError, match="make them with annotate merge"):
         appraise(library, runs=runs, project=project)
-
-
-def test_a_project_of_another_split_is_refused(library, project):
     with pytest.raises(DataError, match="about the test split"):
         appraise(library, "validation", project=project)
 
@@ -390,7 +366,7 @@ def test_tables_show_the_numbers(found):
 
 def test_the_page_escapes_what_comes_from_data(library, runs, project):
     bad = "<script>alert(1)</script>"
-    found = appraise(library, sets=[["coco"]], runs={**runs, bad: embed(library, 4, 1.0)}, project=project)
+    found = appraise(library, sets=[["coco"]], runs={**runs, bad: noisy_run(library, 4, width=8)}, project=project)
     page = render_labels(found, f"cxc-eccv labels {bad}")
     assert bad not in page
     assert "&lt;script&gt;" in page

@@ -80,13 +80,8 @@ def test_gains_are_means_over_the_sets_that_a_model_can_join():
     found = measure_gains(MODELS, scores.__getitem__)
     for model, gain in found.items():
         own = [scores[s | {model}][model] - scores[s][model] for s in scores if model not in s]
-        others = [
-            scores[s | {model}][other] - scores[s][other]
-            for s in scores
-            if model not in s
-            for other in MODELS
-            if other != model
-        ]
+        joined = [(s, other) for s in scores if model not in s for other in MODELS if other != model]
+        others = [scores[s | {model}][other] - scores[s][other] for s, other in joined]
         assert len(own) == 15
         assert (gain["own"], gain["others"]) == (pytest.approx(np.mean(own)), pytest.approx(np.mean(others)))
 
@@ -125,7 +120,7 @@ def world():
     found = list(gains)
     values = np.array([gains[pair] for pair in found])
     columns = [np.array(column) for column in zip(*found, strict=True)]
-    verified = Verified("mine", *columns, values > 0, values, np.array([pair not in known for pair in found]))
+    verified = Verified(*columns, values > 0, values, np.array([pair not in known for pair in found]))
     return tops, table, verified, proposals, gains
 
 
@@ -190,7 +185,7 @@ def test_labels_that_nobody_proposed_are_no_annotators(world):
     nobody = table.set_column(2, "proposals", pa.array([[]] * table.num_rows, table["proposals"].type))
     with pytest.raises(DataError, match="no model proposed"):
         join_proposals(verified, nobody, GALLERY, "t2i")
-    nothing = Verified("mine", *(getattr(verified, name)[:0] for name in Verified.__slots__[1:]))
+    nothing = Verified(*(getattr(verified, name)[:0] for name in Verified.__slots__))
     with pytest.raises(DataError, match="was verified"):
         join_proposals(nothing, table, GALLERY, "t2i")
     crowd = [[{"model": str(n), "direction": "t2i", "rank": 1} for n in range(9)]] * table.num_rows

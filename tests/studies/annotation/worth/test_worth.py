@@ -71,15 +71,9 @@ def test_known_pairs_that_nobody_was_asked_about_count_for_recall_alone():
     assert found.recall.tolist() == [0.5]
 
 
-@pytest.mark.parametrize(
-    ("pairs", "message"),
-    [
-        (([1], [True], [False], [False]), "nobody was asked about is marked as negative"),
-    ],
-)
-def test_pairs_of_which_nothing_is_known_are_refused(pairs, message):
-    with pytest.raises(DataError, match=message):
-        measure_labels(*pairs)
+def test_pairs_of_which_nothing_is_known_are_refused():
+    with pytest.raises(DataError, match="nobody was asked about is marked as negative"):
+        measure_labels([1], [True], [False], [False])
 
 
 def test_counts_of_positives():
@@ -102,14 +96,8 @@ def test_sets_hold_what_their_parts_hold(library, direction, names):
     listed = set()
     if sources:
         pairs = merge(library, "test", direction, sources=sources)
-        kept = pairs.positive
-        listed = set(
-            zip(
-                pairs.query_ids[pairs.queries[kept]].tolist(),
-                pairs.gallery_ids[pairs.items[kept]].tolist(),
-                strict=True,
-            )
-        )
+        queries, items = pairs.query_ids[pairs.queries], pairs.gallery_ids[pairs.items]
+        listed = set(zip(queries[pairs.positive].tolist(), items[pairs.positive].tolist(), strict=True))
     images, present = with_categories(library, "test")
     categories = {image: frozenset(np.flatnonzero(own)) for image, own in zip(images.tolist(), present, strict=True)}
     zeta = max([int(name[-1]) for name in names if name.startswith("plausible")], default=-1)
@@ -128,29 +116,21 @@ def test_sets_hold_what_their_parts_hold(library, direction, names):
 
 
 def test_sets_of_sources_are_their_union(library):
-    found, judged = (
-        find_positives(library, "test", "t2i", ["coco", "cxc"]),
-        merged_qrels(library, "test", "t2i", sources=["coco", "cxc"]),
-    )
+    found = find_positives(library, "test", "t2i", ["coco", "cxc"])
+    judged = merged_qrels(library, "test", "t2i", sources=["coco", "cxc"])
     assert found.sizes()[found.sizes() > 0].tolist() == judged.n_positives.tolist()
 
 
-def test_an_item_that_is_nowhere_is_in_no_set(library):
+def test_items_splits_and_sets_that_are_nowhere(library):
     found = find_positives(library, "test", "t2i", ["coco"])
     own = library.karpathy("test")
     assert not found.holds(own.caption_ids[:1], np.array([-5])).any()
     assert not found.holds(np.array([-5]), own.image_ids[:1]).any()
-
-
-def test_a_set_that_says_nothing_of_a_split_is_none(library):
     assert find_positives(library, "validation", "t2i", ["eccv"]) is None
     assert find_verified(library, "validation", "t2i", "eccv") is None
-
-
-@pytest.mark.parametrize("name", ["nobody", "plausible_", "plausible_01", "plausible_-1"])
-def test_unknown_sets_are_refused(library, name):
-    with pytest.raises(UnknownName, match="plausible_0"):
-        find_positives(library, "test", "t2i", [name])
+    for name in ("nobody", "plausible_", "plausible_01", "plausible_-1"):
+        with pytest.raises(UnknownName, match="plausible_0"):
+            find_positives(library, "test", "t2i", [name])
 
 
 def test_what_people_were_asked_about(library):

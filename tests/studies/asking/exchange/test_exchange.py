@@ -4,15 +4,14 @@ import csv
 import io
 import json
 
-import numpy as np
-import pyarrow as pa
 import pytest
+from asked_samples import QUESTION, records_of, sample_sheets
 
 from cxc_eccv.errors import InvalidOption, MalformedSource, UnknownName
 from cxc_eccv.studies.asking.answers import READ, Unfinished
 from cxc_eccv.studies.asking.answers import read_answers as read_all
 from cxc_eccv.studies.asking.exchange import formats
-from cxc_eccv.studies.asking.questions import Questionnaire, build_sheets
+from cxc_eccv.studies.asking.questions import Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
 
 SAID = {
@@ -25,19 +24,13 @@ SAID = {
     "cxc": [(number, {}) for number in (0, 3, 5, 2)],
     "entailment": [({"describes": one, "follows": other}, {}) for one in (True, False) for other in (True, False)],
 }
-QUESTION = ("questionnaire", "sheet", "pair_id", "image_id", "caption_id", "caption")
 NAMES = {"eccv": ("answer", "shortcomings", "errors"), "cxc": ("answer",), "entailment": ("describes", "follows")}
 YES_NO = {True: "yes", False: "no"}
 
 
 @pytest.fixture(scope="module")
 def sheets(sample_library):
-    content = sample_library.karpathy("test")
-    pairs = pa.table({"image_id": content.image_ids[:5], "caption_id": content.caption_ids[::-1][:5]})
-    nothing = np.empty(0, dtype=np.int64)
-    return build_sheets(
-        pairs, content, positive=(nothing, nothing), is_near=lambda images, _: np.zeros(images.size, bool), size=3
-    )
+    return sample_sheets(sample_library)
 
 
 def read_answers(paths, sheets, scheme, form=None):
@@ -45,22 +38,10 @@ def read_answers(paths, sheets, scheme, form=None):
 
 
 def answer(sheets, scheme, worker="w1"):
-    """The records of a worker who answers everything."""
-    asked = [(number, own) for number, sheet in enumerate(sheets) for own in sheet]
-    said = SAID[scheme.name]
-    return [
-        {
-            "questionnaire": Questionnaire(scheme, sheets).id,
-            "sheet": number,
-            **{name: getattr(own, name) for name in QUESTION[2:]},
-            "worker": worker,
-            "answer": said[place % 4][0],
-            "details": said[place % 4][1],
-            "remark": "=1+1" if place == 1 else "",
-            "seconds": 4.5,
-        }
-        for place, (number, own) in enumerate(asked)
-    ]
+    """The records of a worker who answers everything, with a remark about the second question."""
+    records = records_of(Questionnaire(scheme, sheets), worker, SAID[scheme.name])
+    records[1]["remark"] = "=1+1"
+    return records
 
 
 def parts(record):
@@ -109,9 +90,7 @@ def write_tasks(records):
                 "to_name": "image",
                 "origin": "manual",
                 "type": "textarea" if name == "remark" else kinds[type(said)],
-                "value": {"text": [said]}
-                if name == "remark"
-                else {kinds[type(said)]: [said] if isinstance(said, str) else said},
+                "value": {"text" if name == "remark" else kinds[type(said)]: [said] if isinstance(said, str) else said},
             }
             for name, said in parts(record).items()
         ]
@@ -200,13 +179,11 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("tool", "fault"),
-    [(tool, fault) for tool in WRITTEN for fault in CHANGES],
-)
-def test_what_was_not_asked_or_answered_so_is_refused(sheets, tmp_path, tool, fault):
-    format_name, file_name, write = WRITTEN[tool]
-    changes, message = CHANGES[fault]
+@EVERY
+@pytest.mark.parametrize(("changes", "message"), CHANGES.values(), ids=CHANGES)
+def test_what_was_not_asked_or_answered_so_is_refused(
+    sheets, tmp_path, changes, message, format_name, file_name, write
+):
     records = answer(sheets, schemes()["eccv"])
     records[2] |= changes
     place = r"(line 4|line 3|\[2\])" if "finite" not in message else ""
@@ -367,13 +344,14 @@ class TestLabelStudio:
                 self.read(sheets, tmp_path, tasks)
 
     def test_a_file_of_tasks_that_were_imported_and_not_exported_is_refused(self, sheets, tmp_path):
-        with pytest.raises(MalformedSource, match=r"\[0\].*a task without annotations.*the project's export"):
-            self.read(sheets, tmp_path, [{"data": {}}])
-        with pytest.raises(MalformedSource, match=r"\[0\].*'id'"):
-            self.read(sheets, tmp_path, [{"answer": "yes"}])
-        with pytest.raises(MalformedSource, match="annotations"):
-            self.read(sheets, tmp_path, json.loads(write_tasks(answer(sheets, schemes()["eccv"])).replace(
-                '"annotations"', '"completions"')))  # fmt: skip
+        renamed = write_tasks(answer(sheets, schemes()["eccv"])).replace('"annotations"', '"completions"')
+        for tasks, message in (
+            ([{"data": {}}], r"\[0\].*a task without annotations.*the project's export"),
+            ([{"answer": "yes"}], r"\[0\].*'id'"),
+            (json.loads(renamed), "annotations"),
+        ):
+            with pytest.raises(MalformedSource, match=message):
+                self.read(sheets, tmp_path, tasks)
 
 
 class TestCsv:
@@ -394,9 +372,7 @@ class TestCsv:
         rows = list(csv.reader(io.StringIO(text)))
         saved = io.StringIO()
         writer = csv.writer(saved, delimiter=separator, quoting=csv.QUOTE_ALL)  # as LibreOffice can be told to
-        writer.writerows(
-            [[cell.replace(".5", ",5") if cell in ("2.5", "4.5") else cell for cell in row] for row in rows]
-        )
+        writer.writerows([{"2.5": "2,5", "4.5": "4,5"}.get(cell, cell) for cell in row] for row in rows)
         assert "4,5" in saved.getvalue()
         assert self.read(sheets, tmp_path, saved.getvalue(), name) == self.read(sheets, tmp_path, text, name)
         with pytest.raises(MalformedSource, match=r"line 2, seconds: found '4,500\.5'"):
@@ -412,6 +388,8 @@ class TestCsv:
 
     def test_a_decimal_comma_between_commas_a_time_and_a_lost_column_are_refused(self, sheets, tmp_path):
         text = write_table(answer(sheets, schemes()["cxc"]))
+        point = self.read(sheets, tmp_path, text.replace(",w1,2,", ",w1,2.5,"), "cxc")
+        assert 0.5 in point["gain"].to_pylist()
         with pytest.raises(MalformedSource, match=r"'2,5'.*a number from 0 to 5"):
             self.read(sheets, tmp_path, text.replace(",w1,2,", ',w1,"2,5",'), "cxc")
         with pytest.raises(MalformedSource, match=r"line 2, seconds: found '00:00:04'.*as 4\.5"):
@@ -421,10 +399,6 @@ class TestCsv:
         text = write_table(answer(sheets, schemes()["entailment"]))
         with pytest.raises(MalformedSource, match=r"line 2, column describes.*'perhaps'.*yes or no"):
             self.read(sheets, tmp_path, text.replace("w1,yes", "w1,perhaps", 1), "entailment")
-
-    def test_a_decimal_point_is_a_decimal_point(self, sheets, tmp_path):
-        text = write_table(answer(sheets, schemes()["cxc"])).replace(",w1,2,", ",w1,2.5,")
-        assert 0.5 in self.read(sheets, tmp_path, text, "cxc")["gain"].to_pylist()
 
 
 def test_every_format_is_tried_here():

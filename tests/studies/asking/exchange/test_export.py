@@ -5,15 +5,15 @@ import csv
 import json
 from xml.etree import ElementTree as ET
 
-import numpy as np
-import pyarrow as pa
 import pytest
+from annotated_projects import page_data
+from asked_samples import sample_sheets
 
 from cxc_eccv.errors import DataError, InvalidOption, MalformedSource, SourceMissing
 from cxc_eccv.sources.library import Library
 from cxc_eccv.studies.asking.answers import read_answers
 from cxc_eccv.studies.asking.exchange import COCO, find_images, formats
-from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Questionnaire, build_sheets
+from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE, Questionnaire
 from cxc_eccv.studies.asking.schemes import schemes
 
 HOSTILE = ("=cmd|' /C calc'!A0", "@SUM(1+1)", "+1", "-1", "'=1", "\uff1d1", '</script><b>&"]]>', "$image", "a, b; c")
@@ -26,25 +26,16 @@ FILES = {
 }
 
 
-def ask(library):
-    content = library.karpathy("test")
-    pairs = pa.table({"image_id": content.image_ids[:9], "caption_id": content.caption_ids[::-1][:9]})
-    nothing = np.empty(0, dtype=np.int64)
-    return build_sheets(
-        pairs, content, positive=(nothing, nothing), is_near=lambda images, _: np.zeros(images.size, bool), size=5
-    )
-
-
 @pytest.fixture(scope="module")
 def sheets(sample_library):
-    return ask(sample_library)
+    return sample_sheets(sample_library, 9, size=5)
 
 
 @pytest.fixture
 def hostile_sheets(sample_library, monkeypatch):
     texts = iter(HOSTILE * 1000)
     monkeypatch.setattr("cxc_eccv.studies.asking.questions._in_one_line", lambda _: next(texts))
-    return ask(sample_library)
+    return sample_sheets(sample_library, 9, size=5)
 
 
 def addresses(sheets):
@@ -64,8 +55,7 @@ def export(sheets, format_name, scheme_name, folder, **options):
 def exported_rows(format_name, files):
     """What a tool is told of every pair."""
     if format_name == "html":
-        (data,) = [line for line in files["questionnaire.html"].splitlines() if 'id="data"' in line]
-        return json.loads(data.partition(">")[2].rpartition("</script>")[0])["asked"]
+        return page_data(files["questionnaire.html"])["asked"]
     if format_name == "jsonl":
         return [json.loads(line) for line in files["questions.jsonl"].splitlines()]
     if format_name == "csv":
@@ -117,31 +107,23 @@ def test_an_export_that_nobody_filled_in_holds_no_answers(sheets, tmp_path, form
         read_answers([tmp_path / f"questions.{format_name}"], [Questionnaire(schemes()["eccv"], sheets)])
 
 
-def test_no_cell_is_a_formula(hostile_sheets, tmp_path):
+def test_no_cell_is_a_formula_and_no_id_a_number_to_a_spreadsheet(hostile_sheets, tmp_path):
     for scheme_name in CROSS_MODAL:
         rows = exported_rows("csv", export(hostile_sheets, "csv", scheme_name, tmp_path))
         cells = [cell for row in rows for cell in row.values()]
         assert not [cell for cell in cells if cell.startswith(tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20"))]
         assert {row["caption"].removeprefix("'") for row in rows} <= set(HOSTILE)
+        assert all(row["pair_id"][0].isalpha() and row["questionnaire"][0].isalpha() for row in rows)
 
 
-def test_a_table_holds_no_images(sheets, sample_library, tmp_path):
+def test_a_table_holds_no_images_and_the_page_embeds_one_once(sheets, sample_library, tmp_path):
     images = find_images("sample", names_of(sheets), sample_library, "test")
     with pytest.raises(InvalidOption, match="give their addresses"):
         formats()["csv"].export([Questionnaire(schemes()["cxc"], sheets)], images, tmp_path)
-
-
-def test_the_page_embeds_an_image_once(sheets, sample_library, tmp_path):
-    images = find_images("sample", names_of(sheets), sample_library, "test")
     sheets = [[*sheet, *sheet] for sheet in sheets]
     (page,) = formats()["html"].export([Questionnaire(schemes()["cxc"], sheets)], images, tmp_path)
     text = page.read_text()
     assert [text.count(image) for image in images.values()] == [1] * len(images)
-
-
-def test_no_id_is_a_number_to_a_spreadsheet(sheets, tmp_path):
-    rows = exported_rows("csv", export(sheets, "csv", "eccv", tmp_path))
-    assert all(row["pair_id"][0].isalpha() and row["questionnaire"][0].isalpha() for row in rows)
 
 
 def test_no_text_ends_the_script_that_holds_it(hostile_sheets, tmp_path):
@@ -248,9 +230,9 @@ class TestImages:
         assert find_images(pattern, names_of(sheets), sample_library, "test")[own.file_name] == (
             f"https://example.org/val2014/{own.image_id}/{own.file_name}"
         )
-        wide = find_images("{image_id:012}.jpg", names_of(sheets), sample_library, "test")
+        wide = find_images("{image_id:012d}.jpg", names_of(sheets), sample_library, "test")
         assert wide[own.file_name] == f"{own.image_id:012}.jpg"
-        for pattern in (
+        refused = [
             "images/{name}",
             "{folder}/a.jpg",
             "{file_name",
@@ -258,8 +240,10 @@ class TestImages:
             "{}",
             "{file_name.__class__}",
             "{file_name:d}",
-        ):
-            with pytest.raises(InvalidOption, match=r"use \{file_name\} or \{image_id\}"):
+        ]
+        refused += ["images/{image_id:>100000000}", "images/{image_id:{image_id}}"]  # a width of megabytes
+        for pattern in refused:
+            with pytest.raises(InvalidOption, match=r"pattern .*use \{file_name\} or \{image_id\}"):
                 find_images(pattern, names_of(sheets), sample_library, "test")
 
     def test_images_of_a_folder_are_embedded_as_they_are(self, sheets, sample_library):
@@ -278,11 +262,3 @@ class TestImages:
             find_images(tmp_path, names_of(sheets), sample_library, "test")
         with pytest.raises(InvalidOption, match="is not a folder"):
             find_images(tmp_path / "none", names_of(sheets), sample_library, "test")
-
-
-def test_a_pattern_with_a_width_of_megabytes_is_refused(sample_library):
-    with pytest.raises(InvalidOption, match="pattern images/"):
-        find_images("images/{image_id:>100000000}", (), sample_library, "test")
-    with pytest.raises(InvalidOption, match="pattern images/"):
-        find_images("images/{image_id:{image_id}}", (), sample_library, "test")
-    assert find_images("images/{image_id:012d}.jpg", (), sample_library, "test") == {}

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from cxc_eccv.cli import main
@@ -71,6 +72,28 @@ def knows(project):
         return "yes" if match else "no"
 
     return says
+
+
+def judge_all(library, draw):
+    """Probabilities of all pairs of the test split; ``draw`` gives as many as it is asked for."""
+    content = library.karpathy("test")
+    images, captions = np.meshgrid(content.image_ids, content.caption_ids, indexing="ij")
+    chances = draw(images.size)
+    return pa.table({"image_id": images.ravel(), "caption_id": captions.ravel(), "probability": chances})
+
+
+def page_data(page):
+    """What the page of a questionnaire, or a file of it, holds."""
+    text = page if isinstance(page, str) else page.read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if 'id="data"' in line]
+    return json.loads(line.partition(">")[2].rpartition("</script>")[0])
+
+
+def pairs_of(pairs):
+    """Image id and caption id of the rows of a table, or of questions."""
+    if hasattr(pairs, "to_pylist"):
+        return {(row["image_id"], row["caption_id"]) for row in pairs.to_pylist()}
+    return {(own.image_id, own.caption_id) for own in pairs}
 
 
 def content_of(folder):

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.studies.annotation.labelling.changes import LabelChange, LabelChanges, Turn
-from cxc_eccv.studies.annotation.proposing.candidates import CANDIDATES
+from cxc_eccv.studies.annotation.proposing import CANDIDATES
 from cxc_eccv.studies.annotation.report import report_annotation
 from cxc_eccv.studies.asking.answers import SCHEMA
-from cxc_eccv.studies.asking.quality.sheets import Checks
+from cxc_eccv.studies.asking.quality import Checks
 from cxc_eccv.studies.asking.questions import Question
 from cxc_eccv.studies.asking.schemes import schemes
 

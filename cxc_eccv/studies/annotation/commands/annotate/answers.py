@@ -62,12 +62,9 @@ def export(
       cxc-eccv annotate export doubts --sheets open --output again
       cxc-eccv annotate export doubts --format label_studio --output studio
     """
-    from cxc_eccv.studies.annotation.project import assign_sheets
-    from cxc_eccv.studies.asking.answers import identify_worker
     from cxc_eccv.studies.asking.exchange import find_format
-    from cxc_eccv.studies.asking.quality.sheets import REJECTED
 
-    own_format = find_format(form)
+    exchange_format = find_format(form)
     project = open_project(folder)
     asked, workers = project.round(), names(people)
     known = range(len(project.questions()))
@@ -81,18 +78,29 @@ def export(
     if workers is None:
         say_written(project.export(output, sheets=chosen, **options))
     else:
-        done = {(own.sheet, own.worker) for own in project.judge() if own.verdict != REJECTED}
-        assigned = assign_sheets(chosen, [identify_worker(name) for name in workers], each, done)
-        places = {worker: output / re.sub(r"[^\w-]+", "-", worker) for worker in assigned}
-        if len(set(places.values())) < len(places):
-            raise InvalidOption(f"--people {','.join(workers)}: two names give the same folder; change one of them")
-        for worker, own in assigned.items():
-            if own:
-                say_written(project.export(places[worker], sheets=own, worker=worker, **options))
-                say(f"{worker}: {count_nouns(len(own), 'sheet')}, {name_some(own)}")
-    rounds = [str(own.number) for own in project.rounds if set(own.numbers) & set(chosen)]
-    say(f"round {', '.join(rounds)}, {count_nouns(len(chosen), 'sheet')}: {own_format.exported}")
+        _export_to_people(project, output, chosen, workers, each, options)
+    rounds = [str(round_.number) for round_ in project.rounds if set(round_.numbers) & set(chosen)]
+    say(f"round {', '.join(rounds)}, {count_nouns(len(chosen), 'sheet')}: {exchange_format.exported}")
     say_next("import", folder, "ANSWERS")
+
+
+def _export_to_people(
+    project: Project, output: Path, sheets: list[int], people: list[str], each: int, options: dict[str, Any]
+) -> None:
+    """Divide the sheets among people, and write a folder for each of them."""
+    from cxc_eccv.studies.asking.answers import identify_worker
+    from cxc_eccv.studies.asking.quality import REJECTED
+    from cxc_eccv.studies.asking.questions import assign_sheets
+
+    done = {(sheet.sheet, sheet.worker) for sheet in project.judge() if sheet.verdict != REJECTED}
+    assigned = assign_sheets(sheets, [identify_worker(name) for name in people], each, done)
+    places = {worker: output / re.sub(r"[^\w-]+", "-", worker) for worker in assigned}
+    if len(set(places.values())) < len(places):
+        raise InvalidOption(f"--people {','.join(people)}: two names give the same folder; change one of them")
+    for worker, numbers in assigned.items():
+        if numbers:
+            say_written(project.export(places[worker], sheets=numbers, worker=worker, **options))
+            say(f"{worker}: {count_nouns(len(numbers), 'sheet')}, {name_some(numbers)}")
 
 
 def import_answers(
@@ -126,8 +134,8 @@ def import_answers(
     for before, after in done.changed:
         place = f"sheet {after['sheet']} of {shown(after['worker'])}, {after['pair_id']}"
         say(f"{place}: {_show_answer(before)} becomes {_show_answer(after)}")
-    for own in done.unfinished:
-        say(f"not imported yet: sheet {own.sheet} of {own.worker}, {own.answered} of {own.questions} answered")
+    for sheet in done.unfinished:
+        say(f"not imported yet: sheet {sheet.sheet} of {sheet.worker}, {sheet.answered} of {sheet.questions} answered")
     if done.added or done.changed:
         say_next("undo", folder)
     say_status(done.project)
@@ -197,7 +205,7 @@ def check(
       cxc-eccv annotate check doubts --least-seconds 60
     """
     from cxc_eccv.studies.annotation.report import report_project
-    from cxc_eccv.studies.asking.quality.sheets import CHECKS
+    from cxc_eccv.studies.asking.quality import CHECKS
     from cxc_eccv.tables import tables_to_console
 
     given = [(_read_sheet("--accept", text), True) for text in accept or ()]
@@ -219,8 +227,8 @@ def check(
 
 def _say_decided(project: Project, changed: Any) -> None:  # noqa: ANN401 - pairs of SheetQuality
     for before, after in changed:
-        own = next(asked for asked in project.rounds if after.sheet in asked.numbers)
-        say(f"sheet {after.sheet} of {after.worker} (round {own.number}): {after.verdict}, was {before.verdict}")
+        asked = next(asked for asked in project.rounds if after.sheet in asked.numbers)
+        say(f"sheet {after.sheet} of {after.worker} (round {asked.number}): {after.verdict}, was {before.verdict}")
     if not changed:
         say("no sheet has changed")
 

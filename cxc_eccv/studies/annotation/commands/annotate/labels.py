@@ -62,10 +62,10 @@ def merge(
       cxc-eccv annotate merge doubts --probabilities judge.parquet
     """
     from cxc_eccv.cli.user_tables import read_probabilities
-    from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
     from cxc_eccv.sources.readers import MIXED
     from cxc_eccv.sources.reading import read_text
-    from cxc_eccv.studies.annotation.project import CARD, LABELS, compare_labels
+    from cxc_eccv.studies.annotation.known import compare_labels, judging_sources
+    from cxc_eccv.studies.annotation.project import CARD, LABELS
 
     project = open_project(folder)
     judged = None if probabilities is None else read_probabilities(probabilities)
@@ -91,9 +91,8 @@ def merge(
     if licence is None:
         say("the card has no license: add one with --license before others use the labels")
     _say_compared(labels, compare_labels(labels, project.library))
-    judging = [name for name in official_sources() if gather(project.library, labels.split, "i2t", name, Thresholds())]
     command = ["cxc-eccv", "evaluate", "MODEL", "--labels", str(folder)]
-    command += ["--sources", ",".join([*judging, labels.name])]
+    command += ["--sources", ",".join([*judging_sources(project.library, labels.split), labels.name])]
     if labels.split != "test":
         command += ["--split", labels.split]
     say(f"use them: {shlex.join(command + DATA.get().to_arguments())}")
@@ -159,9 +158,9 @@ def report(
       cxc-eccv annotate report doubts clip.npz --sources coco
       --tasks eccv_caption
     """
-    from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources
+    from cxc_eccv.studies.annotation.known import judging_sources
     from cxc_eccv.studies.annotation.labelling.changes import METRICS, TASKS, measure_changes
-    from cxc_eccv.studies.annotation.pages.annotated import write_annotated
+    from cxc_eccv.studies.annotation.page import write_annotated
     from cxc_eccv.studies.annotation.project import LABELS
     from cxc_eccv.studies.annotation.report import report_project
     from cxc_eccv.tables import tables_to_console
@@ -172,10 +171,7 @@ def report(
     changes: Any = None
     if models and merged:
         runs = load_runs(models, name)
-        judging = [
-            name for name in official_sources() if gather(project.library, project.split, "i2t", name, Thresholds())
-        ]
-        before = names(sources) or judging
+        before = names(sources) or judging_sources(project.library, project.split)
         changes = measure_changes(
             runs,
             project.library,

@@ -149,11 +149,11 @@ def _open_or_create(folder: Path, library: Library, given: dict[str, Any]) -> Pr
         name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.lower()).strip("_")
         return Project.create(folder, library, **{"name": name, **given})
     project = Project.open(folder, library)
-    own = {"scheme": project.scheme.name, "split": project.split, "seed": project.seed}
+    kept = {"scheme": project.scheme.name, "split": project.split, "seed": project.seed}
     for option, value in given.items():
-        if own[option] != value:
+        if kept[option] != value:
             raise InvalidOption(
-                f"--{option} {value}: {folder} has {own[option]}, which stays. Leave it out, or name another folder"
+                f"--{option} {value}: {folder} has {kept[option]}, which stays. Leave it out, or name another folder"
             )
     return project
 

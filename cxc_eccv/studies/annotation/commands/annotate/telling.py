@@ -32,26 +32,26 @@ def open_project(folder: Path, labels: Sequence[str] = ()) -> Project:
 
 def say_status(project: Project) -> None:
     """Print which sheets are answered, their verdicts, and the next command."""
-    from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED
+    from cxc_eccv.studies.asking.quality import ACCEPTED, BY_HAND, REJECTED
 
     open_sheets, judged = project.open_sheets(), project.judge()
-    for own in project.rounds:
-        workers = count_nouns(len(set(own.answers["worker"].to_pylist())), "worker")
-        still = [number for number in own.numbers if number in open_sheets]
-        numbered = f" ({own.numbers.start} to {own.numbers.stop - 1})" if len(project.rounds) > 1 else ""
-        answered = f"{len(own.sheets) - len(still):,} of {len(own.sheets):,} sheets{numbered} answered, by {workers}"
-        say(f"round {own.number}: {answered}" + (f"; open: {name_some(still)}" if still else ""))
-    counts = {verdict: sum(own.verdict == verdict for own in judged) for verdict in (ACCEPTED, BY_HAND, REJECTED)}
+    for each in project.rounds:
+        workers = count_nouns(len(set(each.answers["worker"].to_pylist())), "worker")
+        still = [number for number in each.numbers if number in open_sheets]
+        numbered = f" ({each.numbers.start} to {each.numbers.stop - 1})" if len(project.rounds) > 1 else ""
+        answered = f"{len(each.sheets) - len(still):,} of {len(each.sheets):,} sheets{numbered} answered, by {workers}"
+        say(f"round {each.number}: {answered}" + (f"; open: {name_some(still)}" if still else ""))
+    counts = {verdict: sum(sheet.verdict == verdict for sheet in judged) for verdict in (ACCEPTED, BY_HAND, REJECTED)}
     say("answered sheets: " + ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items()))
-    straight = [f"{own.sheet}:{own.worker}" for own in judged if own.straight and own.verdict == ACCEPTED]
+    straight = [f"{sheet.sheet}:{sheet.worker}" for sheet in judged if sheet.straight and sheet.verdict == ACCEPTED]
     if straight:
         say(f"accepted, though all candidates got the same answer: {name_some(straight)}")
-    doubtful = [f"{own.sheet}:{own.worker}" for own in judged if own.verdict == BY_HAND]
+    doubtful = [f"{sheet.sheet}:{sheet.worker}" for sheet in judged if sheet.verdict == BY_HAND]
     if doubtful:
         say(f"to be checked by hand, as sheet:worker: {name_some(doubtful)}")
         say_next("report", project.folder, *_name_images(project), "--output", "report")
         say_next("check", project.folder, "--accept", doubtful[0])
-        unsure = next((own.worker for own in judged if own.unsure and own.verdict == BY_HAND), None)
+        unsure = next((sheet.worker for sheet in judged if sheet.unsure and sheet.verdict == BY_HAND), None)
         if unsure is not None:
             say_next("check", project.folder, "--reject", unsure)
     if not judged:
@@ -90,7 +90,7 @@ def read_numbers(option: str, text: str, known: range) -> list[int]:
     """Read a list of known numbers, as ``0-4,7``."""
     parts = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part) for part in text.split(",")]
     ranges = [range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part is not None]
-    found = [number for part in ranges if len(part) <= len(known) for number in part]
+    numbers = [number for part in ranges if len(part) <= len(known) for number in part]
     if None in parts or not all(ranges) or not all(part.start in known and part[-1] in known for part in ranges):
         raise InvalidOption(f"{option} {text}: give numbers from {known.start} to {known.stop - 1}, as 0-4 or 0,7")
-    return sorted(set(found))
+    return sorted(set(numbers))

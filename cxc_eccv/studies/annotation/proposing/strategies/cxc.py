@@ -15,6 +15,7 @@ from cxc_eccv.studies.annotation.proposing.alike import (
     choose_caption_pairs,
     choose_image_pairs,
     draw_captions,
+    in_turn,
 )
 from cxc_eccv.studies.annotation.proposing.pool import Chosen, Entries, Pool, Strategy, join_entries
 from cxc_eccv.types import DIRECTIONS, IntArray, positions_of
@@ -64,8 +65,7 @@ def _take_halves(first: IntArray, second: IntArray, budget: int | None) -> IntAr
     others = second[~np.isin(second, kept)][: total - kept.size]
     left = first[kept.size :]
     left = left[~np.isin(left, others)][: total - kept.size - others.size]
-    order = np.argsort(np.concatenate([np.arange(kept.size), np.arange(others.size)]), kind="stable")
-    return np.append(np.concatenate([kept, others])[order], left)
+    return np.append(np.concatenate([kept, others])[in_turn(kept.size, others.size)], left)
 
 
 STRATEGY = Strategy(

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.sources.reading import check_content, read_json, shown
+from cxc_eccv.statistics import wilson
 from cxc_eccv.studies.asking.answers import identify_worker
 from cxc_eccv.studies.asking.questions import CANDIDATE, NEGATIVE, POSITIVE
 from cxc_eccv.types.strict_json import COUNT, TEXT, Kind
@@ -113,10 +113,7 @@ class Known:
         """Wilson's interval of the share; 0 to 1 without answers."""
         if not self.answered:
             return 0.0, 1.0
-        z, n, share = NormalDist().inv_cdf((1 + CONFIDENCE) / 2), self.answered, self.right / self.answered
-        centre, reach = share + z**2 / (2 * n), z * (share * (1 - share) / n + (z / (2 * n)) ** 2) ** 0.5
-        low, high = ((centre + side * reach) / (1 + z**2 / n) for side in (-1, 1))
-        return max(0.0, low), min(1.0, high)
+        return wilson((np.arange(self.answered) < self.right).astype(np.float64), CONFIDENCE)
 
     def __str__(self) -> str:
         low, high = self.bounds
@@ -262,15 +259,6 @@ def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
     workers = []
     for worker, sheets in sorted(by_worker.items(), key=lambda item: (-len(item[1]), item[0])):
         seconds = [sheet.seconds for sheet in sheets if sheet.seconds is not None]
-        sums = {
-            name: sum(getattr(sheet, field_name) for sheet in sheets)
-            for name, field_name in (
-                ("missed_positives", "missed_positive"),
-                ("missed_negatives", "missed_negative"),
-                ("straight", "straight"),
-                ("hasty", "hasty"),
-            )
-        }
         verdicts = Counter(sheet.verdict for sheet in sheets)
         workers.append(
             WorkerQuality(
@@ -278,8 +266,11 @@ def judge_workers(judged: Iterable[SheetQuality]) -> list[WorkerQuality]:
                 submitted=len(sheets),
                 accepted=verdicts[ACCEPTED],
                 rejected=verdicts[REJECTED],
+                missed_positives=sum(sheet.missed_positive for sheet in sheets),
+                missed_negatives=sum(sheet.missed_negative for sheet in sheets),
+                straight=sum(sheet.straight for sheet in sheets),
+                hasty=sum(sheet.hasty for sheet in sheets),
                 median_seconds=float(np.median(seconds)) if seconds else None,
-                **sums,
             )
         )
     return workers

@@ -1,15 +1,17 @@
 """Verdicts on sheets and workers, on answers made by hand; and the sums of the paper's Table B.1."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from annotated_samples import answer_row
 from scipy.stats import binomtest
 
 from cxc_eccv.errors import InvalidOption, MalformedSource
 from cxc_eccv.studies.asking.answers import SCHEMA
-from cxc_eccv.studies.asking.quality.sheets import (
+from cxc_eccv.studies.asking.quality import (
     ACCEPTED,
     BY_HAND,
     CHECKS,
@@ -28,17 +30,11 @@ from cxc_eccv.studies.asking.quality.sheets import (
 
 
 def answers(sheet, worker, candidates, *, positive=True, negative=False, seconds=10.0):
-    rows = [("candidate", answer, answer == "yes") for answer in candidates]
-    rows += [("known positive", "yes" if positive else "no", positive)]
-    rows += [("known negative", "yes" if negative else "no", negative)]
+    rows = [("candidate", answer) for answer in candidates]
+    rows += [("known positive", "yes" if positive else "no"), ("known negative", "yes" if negative else "no")]
     return [
-        {
-            "sheet": sheet, "pair_id": f"{sheet}-{place}", "image_id": 1, "caption_id": place, "role": role,
-            "worker": worker, "answer": json.dumps(answer), "gain": float(said), "positive": said, "details": "{}",
-            "remark": "", "seconds": seconds,
-        }
-        for place, (role, answer, said) in enumerate(rows)
-    ]  # fmt: skip
+        answer_row(ANY, sheet, worker, (1, place), role, answer, seconds) for place, (role, answer) in enumerate(rows)
+    ]
 
 
 def table(*sheets):
@@ -46,23 +42,24 @@ def table(*sheets):
 
 
 MIXED = ["yes", "no", "yes"]
+ANY = SimpleNamespace(name="any", gain_of=lambda answer: float(answer == "yes"), is_positive=bool)
+"""A scheme that takes every answer."""
 
 
 @pytest.mark.parametrize(
-    ("options", "candidates", "verdict"),
+    ("options", "verdict"),
     [
-        ({}, MIXED, ACCEPTED),
-        ({"positive": False}, MIXED, BY_HAND),
-        ({"negative": True}, MIXED, BY_HAND),
-        ({"positive": False, "negative": True}, MIXED, BY_HAND),
-        ({}, ["yes"] * 3, ACCEPTED),
-        ({"seconds": 1.0}, MIXED, BY_HAND),
+        ({}, ACCEPTED),
+        ({"positive": False}, BY_HAND),
+        ({"negative": True}, BY_HAND),
+        ({"positive": False, "negative": True}, BY_HAND),
+        ({"seconds": 1.0}, BY_HAND),
     ],
 )
-def test_the_verdict_on_a_sheet(options, candidates, verdict):
-    (own,) = judge_sheets(table(answers(0, "w", candidates, **options)), Checks(least_seconds=20, least_accuracy=0))
+def test_the_verdict_on_a_sheet(options, verdict):
+    (own,) = judge_sheets(table(answers(0, "w", MIXED, **options)), Checks(least_seconds=20, least_accuracy=0))
     assert own.verdict == verdict
-    assert own.seconds == (len(candidates) + 2) * options.get("seconds", 10)
+    assert own.seconds == (len(MIXED) + 2) * options.get("seconds", 10)
 
 
 def test_one_answer_throughout_is_a_warning_unless_more_is_asked_for():
@@ -143,11 +140,8 @@ def test_the_groups_of_table_b1_and_what_its_rows_sum_to():
     ratios = [Activity(1, None, *row).ratio for row in printed]
     assert [round(100 * ratio, 1) for ratio in ratios] == [76.6, 78.6, 78.7, 72.7, 69.3, 57.9]
     sizes = [1, 3, 7, 12, 20, 30]
-    judged = [
-        SheetQuality(number, f"w{size}", 60, False, False, False, ACCEPTED if number else REJECTED)
-        for size in sizes
-        for number in range(size)
-    ]
+    sheets = [(number, f"w{size}", ACCEPTED if number else REJECTED) for size in sizes for number in range(size)]
+    judged = [SheetQuality(number, name, 60, False, False, False, verdict) for number, name, verdict in sheets]
     rows = group_workers(judged)
     assert [(own.least, own.most) for own in rows] == [(1, 1), (2, 5), (6, 10), (11, 15), (16, 25), (26, None)]
     assert [(own.workers, own.submitted, own.approved) for own in rows] == [(1, size, size - 1) for size in sizes]
@@ -189,11 +183,8 @@ def test_what_was_decided_is_kept_and_read_back(tmp_path):
     checks = Checks(20.0, {(3, "a:nn"): True, (0, "ben"): False}, frozenset(["cleo"]), 0.25, straight=True)
     write_checks(tmp_path, checks)
     assert read_checks(tmp_path) == checks
-
-
-def test_decisions_of_older_versions_are_read_and_names_compared_without_case(tmp_path):
-    content = {"schema": 1, "least_seconds": 2, "by_hand": [GOOD | {"worker": " Ann"}]}
-    (tmp_path / CHECKS).write_text(json.dumps(content))
+    older = {"schema": 1, "least_seconds": 2, "by_hand": [GOOD | {"worker": " Ann"}]}  # names have no case
+    (tmp_path / CHECKS).write_text(json.dumps(older))
     assert read_checks(tmp_path) == Checks(2.0, {(0, "ann"): True})
 
 
@@ -228,8 +219,8 @@ def test_a_file_of_decisions_that_was_spoilt_is_refused_with_the_place(tmp_path,
         read_checks(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "", '{"schema": 1, "schema": 1}'])
-def test_what_is_no_file_of_decisions_is_refused(tmp_path, text):
-    (tmp_path / CHECKS).write_text(text)
-    with pytest.raises(MalformedSource, match=CHECKS):
-        read_checks(tmp_path)
+def test_what_is_no_file_of_decisions_is_refused(tmp_path):
+    for text in ("{", "[]", "", '{"schema": 1, "schema": 1}'):
+        (tmp_path / CHECKS).write_text(text)
+        with pytest.raises(MalformedSource, match=CHECKS):
+            read_checks(tmp_path)

@@ -15,7 +15,7 @@ from cxc_eccv.report.pages import page_style, template
 from cxc_eccv.shown import visible
 from cxc_eccv.studies.annotation.labelling.changes import LabelChange
 from cxc_eccv.studies.annotation.reported import OTHERS, AnnotationReport, show_seconds
-from cxc_eccv.studies.asking.quality.sheets import ACCEPTED, BY_HAND, REJECTED
+from cxc_eccv.studies.asking.quality import ACCEPTED, BY_HAND, REJECTED
 from cxc_eccv.tables import tables_to_markdown
 from cxc_eccv.writing import replaced_folder
 

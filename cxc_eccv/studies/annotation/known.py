@@ -1,0 +1,79 @@
+"""What sources of labels say: known pairs for the sheets of a project, and what contradicts its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from cxc_eccv.errors import SourceMissing
+from cxc_eccv.judgments.evidence import Thresholds, gather, official_sources, sources_of
+from cxc_eccv.sources.library import Library
+from cxc_eccv.sources.readers import LabelFile
+from cxc_eccv.studies.asking.questions import Pairs
+from cxc_eccv.studies.asking.schemes import Scheme
+
+PAIR = ["image_id", "caption_id"]
+SOURCE = pa.schema([("image_id", pa.int64()), ("caption_id", pa.int64()), ("source_positive", pa.bool_())])
+
+CXC_KINDS = {("image", "caption"): "sits", ("image", "image"): "sis", ("caption", "caption"): "sts"}
+
+
+def judging_sources(library: Library, split: str) -> list[str]:
+    """The official sources with judgments of a split."""
+    return [name for name in official_sources() if gather(library, split, "i2t", name, Thresholds()) is not None]
+
+
+def find_matches(
+    library: Library, split: str, scheme: Scheme, sources: Sequence[str] | None, candidates: pa.Table
+) -> Pairs:
+    """(P,) image ids and caption ids of pairs that a source calls positive, or that are candidates."""
+    if scheme.sides != ("image", "caption"):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    people = [name for name, source in sources_of(library).items() if source.official]
+    judged = pa.concat_tables(_gather(library, split, name) for name in dict.fromkeys([*people, *(sources or ())]))
+    tables = [judged.filter(judged["source_positive"]).select(PAIR), candidates.select(PAIR)]
+    image_ids, caption_ids = (np.concatenate([np.asarray(table[name]) for table in tables]) for name in PAIR)
+    return image_ids, caption_ids
+
+
+def find_rated(library: Library, split: str, scheme: Scheme, invalid: Pairs) -> tuple[Pairs, Pairs] | None:
+    """Pairs that CxC rates high or low enough for known pairs of the scheme; None if it rates none."""
+    if scheme.rated_gold is None or split not in ("validation", "test"):
+        return None
+    kind = CXC_KINDS[scheme.sides]
+    try:
+        table = library.cxc(kind, split)
+    except SourceMissing:
+        return None
+    high, low = scheme.rated_gold
+    ratings = np.asarray(table["rating"])
+    names = ("right_id", "left_id") if kind == "sits" else ("left_id", "right_id")  # in SITS the caption is on the left
+    ids = [np.asarray(table[name]) for name in names]
+    of_side = dict(zip(("image", "caption"), invalid, strict=True))
+    unwanted = [np.isin(side_ids, of_side[side]) for side_ids, side in zip(ids, scheme.sides, strict=True)]
+    valid = ~np.any(unwanted, axis=0)
+    first, second = ((ids[0][rows & valid], ids[1][rows & valid]) for rows in (ratings >= high, ratings <= low))
+    return first, second
+
+
+def compare_labels(labels: LabelFile, library: Library) -> pa.Table:
+    """The labelled pairs that official sources judge too, with their verdicts."""
+    labelled, tables = labels.table.select([*PAIR, "positive"]), []
+    for name in official_sources():
+        both = labelled.join(_gather(library, labels.split, name), PAIR, join_type="inner")
+        tables.append(both.sort_by([(column, "ascending") for column in PAIR]))
+    return pa.concat_tables(tables)
+
+
+def _gather(library: Library, split: str, source: str) -> pa.Table:
+    """The judgments of a source: a row per image and caption, positive if it is so in either direction."""
+    tables = [SOURCE.empty_table()]
+    for direction in ("i2t", "t2i"):
+        judged = gather(library, split, direction, source, Thresholds())
+        if judged is not None:
+            sides = (judged.queries, judged.items) if direction == "i2t" else (judged.items, judged.queries)
+            tables.append(pa.table([*sides, judged.positive], schema=SOURCE))
+    table = pa.concat_tables(tables).group_by(PAIR).aggregate([("source_positive", "max")]).rename_columns(SOURCE.names)
+    return table.add_column(2, "source", pa.array([source] * table.num_rows, pa.string()))

@@ -1,1 +1,0 @@
-"""The pages of annotation reports and of label quality."""

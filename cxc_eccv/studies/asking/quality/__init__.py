@@ -1,1 +1,0 @@
-"""Quality of answers and agreement between people."""
