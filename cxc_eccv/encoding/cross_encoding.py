@@ -45,7 +45,7 @@ from cxc_eccv.runs.npz import write_npz
 from cxc_eccv.runs.rankings import RankedLists, write_rankings
 from cxc_eccv.runs.record import record_path, write_record
 from cxc_eccv.types import Embeddings, FloatArray, IntArray, check_whole, positions_of
-from cxc_eccv.types.encoding_options import SCORES
+from cxc_eccv.types.models import SCORES
 from cxc_eccv.writing import check_output, replaced_file
 
 MOST_PAIRS = 10_000_000

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from cxc_eccv.errors import HashMismatch, MalformedSource
 from cxc_eccv.parquet import read_parquet
 from cxc_eccv.types import IntArray, positions_of
-from cxc_eccv.types.expansion import RATIO, refuse_expansion
-from cxc_eccv.types.npy import array_of_npy
+from cxc_eccv.types.npy import RATIO, array_of_npy, refuse_expansion
 from cxc_eccv.types.strict_json import JsonFault, Shape, check_shape, decode_json, scan_json
 from cxc_eccv.writing import unshield
 

@@ -141,7 +141,7 @@ def fetch_photographs(addresses: Mapping[str, str], folder: Path) -> tuple[int, 
     """Download photographs, file name to address; return how many were downloaded and how many were there before."""
     if reason := offline_reason(None):
         raise InvalidOption(f"downloads are off ({reason}). Unset the variable to download photographs.")
-    from cxc_eccv.sources.download.photographs import download_photographs  # imported late, as above
+    from cxc_eccv.sources.download.download import download_photographs  # imported late, as above
 
     return download_photographs(addresses, folder)
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from cxc_eccv.errors import MalformedSource
+from cxc_eccv.sources.edition import SPLIT_OF_RAW, SPLITS
 from cxc_eccv.sources.reading import first_duplicate, integer, read_json, read_lines, require_keys, shown, text
-from cxc_eccv.splits import SPLIT_OF_RAW, SPLITS
 from cxc_eccv.types import IntArray
 
 CAPTIONS_PER_IMAGE = 5  # papers drop the sixth and seventh captions of some images; 25,000 remain in val and test
