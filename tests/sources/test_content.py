@@ -25,19 +25,15 @@ def test_plain_and_gzipped_twins_have_one_content(tmp_path_factory, data):
     assert fingerprint(plain) == fingerprint(twin) == (hashlib.sha256(data).hexdigest(), len(data))
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:20] + b"\x00\x00" + data[22:]])
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-9], lambda data: data[:20] + b"\x00\x00" + data[22:], lambda _: b"plain"]
+)
 def test_a_damaged_gzip_file_is_malformed(tmp_path, damage):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(damage(gzip.compress(bytes(range(256)) * 4)))
-    with pytest.raises(MalformedSource, match=r"a\.csv\.gz: found incomplete or damaged data"):
-        read_bytes(path)
-
-
-def test_text_named_gz_is_malformed(tmp_path):
-    path = tmp_path / "a.csv.gz"
-    path.write_text("plain")
-    with pytest.raises(MalformedSource, match="expected a complete gzip file"):
-        sha256_of(path)
+    for read in (read_bytes, sha256_of):
+        with pytest.raises(MalformedSource, match=r"a\.csv\.gz: found incomplete or .*expected a complete gzip file"):
+            read(path)
 
 
 def test_a_file_is_hashed_once_until_it_changes(tmp_path, monkeypatch):

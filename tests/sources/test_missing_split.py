@@ -10,7 +10,7 @@ import cxc_eccv as ce
 from cxc_eccv.builders.config import BuildOptions
 from cxc_eccv.builders.packaged import load
 from cxc_eccv.builders.writing.folder import build_folder
-from cxc_eccv.errors import DataError, UnknownName
+from cxc_eccv.errors import DataError
 from cxc_eccv.sources.download import mirror_folder
 from cxc_eccv.sources.library import Library
 
@@ -88,8 +88,3 @@ def test_flickr30k(mirror):
     said = message(lambda: library.flickr30k("train"))
     assert said.startswith("split 'train' is not in the available files, which hold test. ")
     assert f"{OFFICIAL}flickr30k.json" in said
-
-
-def test_a_name_that_is_no_split(mirror):
-    with pytest.raises(UnknownName, match="unknown split 'tset'; did you mean 'test'"):
-        Library(mirror, allow_modified=True).captions("tset")
