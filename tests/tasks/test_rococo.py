@@ -14,7 +14,7 @@ from cxc_eccv.registry import task
 from cxc_eccv.runs import EmbeddingsRun, RankingsRun, ScoresRun, load_run, save_embeddings
 from cxc_eccv.statistics import ClusterBootstrap, Draws, interval
 from cxc_eccv.types import Embeddings, positions_of
-from cxc_eccv.types.altered import ALTERATIONS, altered_ids
+from cxc_eccv.types.altered import ALTERATIONS, altered_ids, without_altered
 from cxc_eccv.types.ids import is_altered
 
 LABELS = {
@@ -294,6 +294,12 @@ def test_ids_of_altered_captions_are_nobody_elses():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_task_has_the_labels_of_the_plain_one_and_the_paper_of_rococo(name):
-    assert task(name).label_sources == task(PLAIN[split(name)[1]]).label_sources
-    assert task(name).citation.startswith("Park et al., 2023")
+def test_judgments_are_those_of_the_plain_task_with_altered_captions_behind(sample_library, name):
+    own, plain_task = task(name), task(PLAIN[split(name)[1]])
+    judged, plain = (one.judgments(sample_library, "test", "i2t") for one in (own, plain_task))
+    for field in ("query_ids", "indptr", "indices", "unreachable"):
+        assert np.array_equal(getattr(judged, field), getattr(plain, field))
+    assert judged.gallery_ids.size == 2 * plain.gallery_ids.size
+    assert np.array_equal(without_altered(judged).gallery_ids, plain.gallery_ids)
+    assert own.label_sources == plain_task.label_sources
+    assert own.citation.startswith("Park et al., 2023")
