@@ -1,8 +1,8 @@
-"""Download into the cache: one process at a time, with retries and resumption, in one step.
+"""Download raw files into the cache, and photographs into a folder: with retries, in one step, and resumable.
 
-A download writes to ``<file>.part`` and renames it once it is complete and verified. If the hash of the file is known,
-the part survives a broken connection or a killed process, and the next attempt asks the server for the rest (HTTP
-Range). The part is deleted if the hash is unknown, if the server refuses, or if the hash is wrong.
+One process at a time writes a download to ``<file>.part`` and renames it once it is complete and verified. If the hash
+of the file is known, the part survives a broken connection or a killed process, and the next attempt asks the server
+for the rest (HTTP Range). The part is deleted if the hash is unknown, if the server refuses, or if the hash is wrong.
 """
 
 from __future__ import annotations
